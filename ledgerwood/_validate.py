@@ -1,0 +1,49 @@
+"""One phrasing for bad values: `name=value is outside bound (unit)`."""
+
+import math
+from numbers import Integral, Real
+
+from ledgerwood.errors import InvalidParameter
+
+
+def fail(name: str, value: object, bound: str, unit: str) -> InvalidParameter:
+    """The error that says which value broke which bound, and in which unit."""
+    return InvalidParameter(f"{name}={value!r} must be {bound} (unit: {unit})")
+
+
+def real(name: str, value: object, unit: str) -> float:
+    """A finite real number as a Python float."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise fail(name, value, "a finite real number", unit)
+    return float(value)
+
+
+def positive(name: str, value: object, unit: str) -> float:
+    """A finite real number above zero."""
+    number = real(name, value, unit)
+    if number <= 0.0:
+        raise fail(name, value, "> 0", unit)
+    return number
+
+
+def non_negative(name: str, value: object, unit: str) -> float:
+    """A finite real number, zero included."""
+    number = real(name, value, unit)
+    if number < 0.0:
+        raise fail(name, value, ">= 0", unit)
+    return number
+
+
+def rate(name: str, value: object, unit: str) -> float:
+    """A probability in (0, 1]."""
+    number = real(name, value, unit)
+    if not 0.0 < number <= 1.0:
+        raise fail(name, value, "in (0, 1]", unit)
+    return number
+
+
+def count(name: str, value: object, unit: str, *, minimum: int = 1) -> int:
+    """A whole number, at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise fail(name, value, f"a whole number >= {minimum}", unit)
+    return int(value)

@@ -1,0 +1,79 @@
+"""What every event is: a release under an adjacency, known by its privacy profile.
+
+P is the law of the release with the unit, Q the law without it, for the dominating pair of the event
+(docs/explanation/events.md#profile). Two functionals of that pair carry everything:
+
+* the hockey-stick profile H(eps) = sup_S P(S) - e^eps Q(S), in both directions, and
+* the excess moments E_Q[r^p - 1 - p (r - 1)] with r = dP/dQ, p > 1 (remove) or p < 0 (add), from which the
+  Renyi divergences of the event and of its Poisson sample follow without cancellation.
+"""
+
+import abc
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ledgerwood.accounting.adjacency import Adjacency, Direction
+from ledgerwood.errors import UnsupportedEvent
+
+FloatArray = NDArray[np.float64]
+
+
+class Event(abc.ABC):
+    """A release, described completely enough to be priced. Frozen; equality is by value.
+
+    Events are for ever: a class is never removed and a field never changes its meaning.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def adjacency(self) -> Adjacency:
+        """The relation under which the event was stated."""
+
+    @abc.abstractmethod
+    def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
+        """Natural logarithm of the hockey-stick divergence H at each epsilon >= 0, shape of `epsilons`.
+
+        -inf where H is 0. Rounded so that it is never below the truth beyond the stated ulp guard.
+
+        Raises:
+            UnsupportedEvent: no exact profile is known (a composition that is not all Gaussian).
+            InvalidParameter: an epsilon below 0 or not a number.
+        """
+
+    @abc.abstractmethod
+    def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
+        """Renyi divergence at real orders > 1, in nats, shape (k,); the larger direction where none is named.
+
+        Never below the truth (relative guard 1e-12); inf where the divergence is infinite.
+
+        Raises:
+            InvalidParameter: an order <= 1 or not finite.
+        """
+
+    @abc.abstractmethod
+    def pure_epsilon(self) -> float:
+        """The least epsilon at which H is 0 in both directions, rounded up; inf where there is none."""
+
+    def mu(self) -> float:
+        """The mu of a Gaussian pair N(0, 1), N(mu, 1) that *is* this event's pair, rounded up.
+
+        Raises:
+            UnsupportedEvent: the event is not a Gaussian pair.
+        """
+        raise UnsupportedEvent(f"{self!r} has no exact Gaussian-DP parameter: its pair is not Gaussian")
+
+    def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
+        """log E_Q[s^p - 1 - p (s - 1)] with s = 1 - q + q dP/dQ, for powers p > 1 or p < 0; shape (k,).
+
+        Raises:
+            UnsupportedEvent: no such integral is known (a composition that is not all Gaussian).
+        """
+        raise UnsupportedEvent(f"{self!r} cannot be sampled: its joint profile is not known")
+
+    def draws(self) -> Iterator[tuple["Event", int]]:
+        """The events that a grant of this event holds, each with its count: compositions opened, samples not."""
+        yield self, 1

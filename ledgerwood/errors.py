@@ -1,0 +1,55 @@
+"""The library's exceptions: one tree, rooted at `PrivacyError`.
+
+Each message names the value, the bound that it breaks and the unit, and says what would be accepted.
+"""
+
+
+class PrivacyError(Exception):
+    """Root of every exception that this library raises on purpose."""
+
+
+class InvalidParameter(PrivacyError, ValueError):
+    """A value outside its bound: not a number, not positive, not a probability."""
+
+
+class AdjacencyMismatch(PrivacyError, ValueError):
+    """Two things that must speak of the same neighbouring data sets do not."""
+
+
+class UnsupportedEvent(PrivacyError, ValueError):
+    """No certified answer is known for this event (or this event under this adjacency)."""
+
+
+class CalibrationFailed(PrivacyError, ValueError):
+    """No parameter in the searched range fits the budget."""
+
+
+class BudgetExceeded(PrivacyError):
+    """The ledger's filter refuses a grant. Nothing was spent, no row was read."""
+
+
+class DrawRefused(PrivacyError):
+    """The grant does not hold the event that was asked for, or no longer does."""
+
+
+class RoundViolation(PrivacyError):
+    """A release that the round's draw does not contain, or a round that is closed."""
+
+
+class SchemaError(PrivacyError, ValueError):
+    """Owner-side: data and declared schema do not fit, or a schema is missing.
+
+    This check runs before any budget moves; its outcome is for the data's owner and is not private.
+    """
+
+
+class LedgerError(PrivacyError):
+    """A ledger that cannot be used as asked: copied, opened with other terms, unreadable."""
+
+
+class LedgerWriteFailed(LedgerError, OSError):
+    """An entry could not be made durable (a full disk, say). It was not recorded and nothing was granted."""
+
+
+class LedgerCorrupted(LedgerError):
+    """A ledger that does not verify; the message names the first entry that fails."""
