@@ -53,3 +53,7 @@ class LedgerWriteFailed(LedgerError, OSError):
 
 class LedgerCorrupted(LedgerError):
     """A ledger that does not verify; the message names the first entry that fails."""
+
+
+class DataUnavailable(PrivacyError, OSError):
+    """A known data set that is neither on disk nor reachable over the network."""

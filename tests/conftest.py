@@ -1,0 +1,39 @@
+"""What every test shares: deterministic hypothesis, and the real data sets."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from ledgerwood.datasets import Dataset
+
+settings.register_profile(
+    "deterministic",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("search", parent=settings.get_profile("deterministic"), derandomize=False, max_examples=2_000)
+settings.load_profile(os.environ.get("LEDGERWOOD_HYPOTHESIS", "deterministic"))
+
+
+@pytest.fixture(scope="session")
+def dataset() -> "Callable[[str], Dataset]":
+    """Load a data set by name from disk; without its file the test skips, or fails where LEDGERWOOD_REQUIRE_DATA=1."""
+    from ledgerwood.datasets import load
+
+    from ledgerwood.errors import DataUnavailable
+
+    def read(name: str) -> "Dataset":
+        try:
+            return load(name, fetch=False)
+        except DataUnavailable as missing:
+            if os.environ.get("LEDGERWOOD_REQUIRE_DATA") == "1":
+                pytest.fail(f"LEDGERWOOD_REQUIRE_DATA=1, and {missing}")
+            pytest.skip(str(missing))
+
+    return read
