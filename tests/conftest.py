@@ -25,7 +25,6 @@ settings.load_profile(os.environ.get("LEDGERWOOD_HYPOTHESIS", "deterministic"))
 def dataset() -> "Callable[[str], Dataset]":
     """Load a data set by name from disk; without its file the test skips, or fails where LEDGERWOOD_REQUIRE_DATA=1."""
     from ledgerwood.datasets import load
-
     from ledgerwood.errors import DataUnavailable
 
     def read(name: str) -> "Dataset":
