@@ -105,8 +105,8 @@ def breast_cancer_schema() -> Schema:
 def adult_schema(incomplete_rows: IncompleteRows = "drop") -> Schema:
     """Bounds and categories from the codebook of the 1994 census extract (`adult.names`), not from the rows.
 
-    Ages are coded up to 90 and begin at 16 by the extract's own filter; capital gains are coded in five digits, hours in
-    two, education in 16 grades; losses and weights get round numbers above any plausible value.
+    Ages are coded up to 90 and begin at 16 by the extract's own filter; capital gains have five digits, hours
+    two, education 16 grades; losses and weights get round numbers above any plausible value.
     """
     unknown = (UNKNOWN,) if incomplete_rows == "category" else ()
     features: tuple[Feature, ...] = (

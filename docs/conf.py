@@ -1,0 +1,44 @@
+"""The documentation's build. Nothing here needs a network; notebooks run as part of it."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import ledgerwood
+
+project = "ledgerwood"
+author = "The ledgerwood maintainers"
+copyright = author
+version = release = ledgerwood.__version__
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+exclude_patterns = ["_build", "jupyter_execute"]
+root_doc = "index"
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!ledgerwood\.).*")]  # other projects' names: their pages are not here to link to
+
+html_theme = "pydata_sphinx_theme"
+html_title = "ledgerwood"
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_show_sourcelink = False
