@@ -6,8 +6,6 @@ fetched from OpenML through scikit-learn.
 No bound below was computed from the rows: each states where it comes from.
 """
 
-import csv
-import gzip
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
 from ledgerwood.errors import DataUnavailable
+from ledgerwood.tables import parse_column, read_rows, typed_table
 
 DatasetName = Literal["breast_cancer", "adult", "abalone"]
 IncompleteRows = Literal["drop", "category"]
@@ -185,15 +184,9 @@ def _abalone(rows: list[list[str]]) -> Dataset:
     )
 
 
-def _table(rows: list[list[str]], schema: Schema) -> NDArray[np.object_]:
-    table = np.empty((len(rows), len(schema.features)), dtype=object)
-    for j, feature in enumerate(schema.features):
-        match feature:
-            case Numeric():
-                table[:, j] = [float(row[j]) for row in rows]
-            case Categorical():
-                table[:, j] = [row[j] for row in rows]
-    return table
+def _table(rows: list[list[str]], schema: Schema) -> NDArray[Any]:
+    columns = [parse_column([row[j] for row in rows], feature) for j, feature in enumerate(schema.features)]
+    return typed_table(columns, schema.features)
 
 
 def _rows(name: Literal["adult", "abalone"], fetch: bool) -> list[list[str]]:
@@ -202,7 +195,7 @@ def _rows(name: Literal["adult", "abalone"], fetch: bool) -> list[list[str]]:
     if folder:
         for path in (Path(folder) / f"{name}.csv.gz", Path(folder) / f"{name}.csv"):
             if path.is_file():
-                return _read(path)
+                return read_rows(path)[1]
         where = f"no {name}.csv.gz or {name}.csv in {FOLDER_VARIABLE}={folder}"
     else:
         where = f"{FOLDER_VARIABLE} names no folder"
@@ -215,11 +208,6 @@ def _rows(name: Literal["adult", "abalone"], fetch: bool) -> list[list[str]]:
             f"data set {name!r}: {where}, and OpenML cannot be reached ({error}); "
             f"put {name}.csv.gz into a folder and name that folder in {FOLDER_VARIABLE}"
         ) from error
-
-
-def _read(path: Path) -> list[list[str]]:
-    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
-        return list(csv.reader(file))[1:]
 
 
 def _fetch(name: Literal["adult", "abalone"]) -> list[list[str]]:

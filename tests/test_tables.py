@@ -1,0 +1,78 @@
+"""CSV files by schema: names, types, missing values, and errors that name the place."""
+
+import gzip
+import math
+
+import numpy as np
+import pytest
+
+from ledgerwood.curator.schema import Categorical, Numeric, Schema
+from ledgerwood.errors import SchemaError
+from ledgerwood.tables import read_csv
+
+SCHEMA = Schema(
+    features=(Numeric("age", 0, 100), Categorical("sex", ("F", "M"))),
+    target=Categorical("grade", (1, 2)),
+)
+
+
+def write(tmp_path, text):
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    return path
+
+
+def test_reads_by_name_whatever_the_order(tmp_path):
+    path = write(tmp_path, "grade,sex,note,age\n1,F,x,30\n2,M,y,41.5\n")
+    X, y = read_csv(path, SCHEMA, with_target=True)
+    assert X.dtype == object
+    assert X.tolist() == [[30.0, "F"], [41.5, "M"]]
+    assert y.tolist() == [1, 2]
+
+
+def test_the_target_stays_where_it_is_unless_asked_for(tmp_path):
+    X, y = read_csv(write(tmp_path, "age,sex\n30,F\n"), SCHEMA, with_target=False)
+    assert X.shape == (1, 2)
+    assert y is None
+
+
+def test_empty_cells_are_missing_values_and_unknown_categories_stay(tmp_path):
+    X, _ = read_csv(write(tmp_path, "age,sex\n,\n3,other\n"), SCHEMA, with_target=False)
+    assert math.isnan(X[0, 0])
+    assert X[0, 1] is None
+    assert X[1, 1] == "other"
+
+
+def test_one_range_for_every_column(tmp_path):
+    schema = Schema.uniform(0.0, 1.0, target=Numeric("y", 0, 5))
+    X, y = read_csv(write(tmp_path, "a,y,b\n.1,4,.2\n"), schema, with_target=True)
+    assert X.dtype == np.float64
+    assert X.tolist() == [[0.1, 0.2]]
+    assert y.tolist() == [4.0]
+
+
+def test_reads_packed_files(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"age,sex\n30,F\n"))
+    assert read_csv(path, SCHEMA, with_target=False)[0].tolist() == [[30.0, "F"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("age,sex\n30\n", r"line 2: 1 cells where the header has 2 \(unit: columns\)"),
+        ("age,grade\n30,1\n", "has 0 columns named 'sex'"),
+        ("age,age,sex\n30,30,F\n", "has 2 columns named 'age'"),
+        ("age,sex\nold,F\n", "column 'age': could not convert string to float: 'old'"),
+    ],
+)
+def test_says_what_is_wrong(tmp_path, text, message):
+    with pytest.raises(SchemaError, match=message):
+        read_csv(write(tmp_path, text), SCHEMA, with_target=False)
+
+
+def test_training_needs_a_target(tmp_path):
+    schema = Schema(features=SCHEMA.features)
+    with pytest.raises(SchemaError, match="names no target"):
+        read_csv(write(tmp_path, "age,sex\n30,F\n"), schema, with_target=True)
