@@ -1,0 +1,12 @@
+"""Noise. Mechanisms see arrays that they are handed, never rows; each states the event that its sampler costs."""
+
+from ledgerwood.mechanisms.base import Mechanism as Mechanism
+from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
+from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
+from ledgerwood.mechanisms.grid import Grid as Grid
+from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
+from ledgerwood.mechanisms.randomness import RandomSource as RandomSource
+from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
+from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
+from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
+from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts

@@ -1,0 +1,26 @@
+"""What every mechanism is: an event and a sampler that read the same fields."""
+
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events.base import Event
+from ledgerwood.mechanisms.grid import Grid
+from ledgerwood.mechanisms.randomness import RandomSource
+
+S_contra = TypeVar("S_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Mechanism(Protocol[S_contra, R_co]):
+    """How noise is made, in real units; frozen and public."""
+
+    def event(self, sensitivity: S_contra, adjacency: Adjacency) -> Event:
+        """What a release costs, from the fields that the sampler reads; multipliers rounded down."""
+        ...
+
+    def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> R_co:
+        """The release: `statistic`, int64 (..., k) in steps of `grid`, with noise from `source`."""
+        ...

@@ -1,0 +1,88 @@
+"""Gaussian noise, spherical and elliptical: the exact rounding of a true normal deviate to the statistic's grid."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import EllipticalGaussianEvent, GaussianEvent
+from ledgerwood.mechanisms.deviates import standard_normal
+from ledgerwood.mechanisms.grid import Grid
+from ledgerwood.mechanisms.randomness import RandomSource
+from ledgerwood.mechanisms.rounding import add_noise
+from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianMechanism:
+    """One standard deviation for all columns, which share one unit.
+
+    Args:
+        stddev: > 0, finite, in the statistic's unit; at most 2**55 steps of the grid it is used on.
+
+    Raises:
+        InvalidParameter: a stddev that is not positive and finite.
+    """
+
+    stddev: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stddev", _validate.positive("stddev", self.stddev, "statistic"))
+
+    def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> GaussianEvent:
+        """GaussianEvent of multiplier stddev / (L2 norm of the shift set), rounded down."""
+        norm = sensitivity.l2((1.0,) * (sensitivity.columns or 1))
+        return GaussianEvent(noise_multiplier=quotient_down(self.stddev, norm), adjacency=adjacency)
+
+    def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
+        """statistic int64 (..., k) plus an exact rounding of N(0, stddev**2) to `grid`, modulo 2**64.
+
+        Raises:
+            InvalidParameter: a shape that does not fit the grid, or a stddev above 2**55 grid steps.
+        """
+        return add_noise(statistic, grid, (self.stddev,) * grid.columns, standard_normal(), source)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EllipticalGaussianMechanism:
+    """One standard deviation a column: the Gaussian of covariance diag(stddevs**2).
+
+    Args:
+        stddevs: k numbers > 0, finite, in the columns' units; each at most 2**55 steps of its column's grid.
+
+    Raises:
+        InvalidParameter: no column, or a stddev that is not positive and finite.
+    """
+
+    stddevs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        stddevs = tuple(_validate.positive("stddevs", s, "statistic") for s in self.stddevs)
+        if not stddevs:
+            raise _validate.fail("stddevs", stddevs, "at least one number", "columns")
+        object.__setattr__(self, "stddevs", stddevs)
+
+    def event(
+        self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency
+    ) -> EllipticalGaussianEvent | GaussianEvent:
+        """EllipticalGaussianEvent for a single box; else GaussianEvent of multiplier 1 / l2(stddevs), rounded down."""
+        if isinstance(sensitivity, BoxShifts) and len(sensitivity.l2_boxes) == 1:
+            sensitivity.l2(self.stddevs)  # refuses stddevs that do not fit the box
+            return EllipticalGaussianEvent(
+                sensitivities=sensitivity.l2_boxes[0], stddevs=self.stddevs, adjacency=adjacency
+            )
+        multiplier = quotient_down(1.0, sensitivity.l2(self.stddevs))
+        return GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
+
+    def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
+        """statistic int64 (..., k) plus an exact rounding of N(0, stddevs_i**2) to column i's grid, modulo 2**64.
+
+        Raises:
+            InvalidParameter: a shape that does not fit the grid, or a stddev above 2**55 grid steps.
+        """
+        return add_noise(statistic, grid, self.stddevs, standard_normal(), source)

@@ -1,0 +1,50 @@
+"""Laplace noise: the exact rounding of a true Laplace deviate to the statistic's grid."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import LaplaceEvent
+from ledgerwood.mechanisms.deviates import standard_laplace
+from ledgerwood.mechanisms.grid import Grid
+from ledgerwood.mechanisms.randomness import RandomSource
+from ledgerwood.mechanisms.rounding import add_noise
+from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceMechanism:
+    """One scale b a column: independent noise of density exp(-|x| / b) / (2 b).
+
+    Args:
+        scales: k numbers > 0, finite, in the columns' units; each at most 2**55 steps of its column's grid.
+
+    Raises:
+        InvalidParameter: no column, or a scale that is not positive and finite.
+    """
+
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        scales = tuple(_validate.positive("scales", s, "statistic") for s in self.scales)
+        if not scales:
+            raise _validate.fail("scales", scales, "at least one number", "columns")
+        object.__setattr__(self, "scales", scales)
+
+    def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> LaplaceEvent:
+        """LaplaceEvent of multiplier 1 / l1(scales), rounded down."""
+        multiplier = quotient_down(1.0, sensitivity.l1(self.scales))
+        return LaplaceEvent(noise_multiplier=multiplier, adjacency=adjacency)
+
+    def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
+        """statistic int64 (..., k) plus an exact rounding of Laplace(scales_i) to column i's grid, modulo 2**64.
+
+        Raises:
+            InvalidParameter: a shape that does not fit the grid, or a scale above 2**55 grid steps.
+        """
+        return add_noise(statistic, grid, self.scales, standard_laplace(), source)
