@@ -3,6 +3,8 @@
 Each message names the value, the bound that it breaks and the unit, and says what would be accepted.
 """
 
+from collections.abc import Mapping
+
 
 class PrivacyError(Exception):
     """Root of every exception that this library raises on purpose."""
@@ -25,7 +27,24 @@ class CalibrationFailed(PrivacyError, ValueError):
 
 
 class BudgetExceeded(PrivacyError):
-    """The ledger's filter refuses a grant. Nothing was spent, no row was read."""
+    """The ledger's filter refuses a grant. Nothing was spent, no row was read.
+
+    Args:
+        message: what was asked for and what is left.
+        requested: the charge, by currency ("epsilon" and "delta", or "mu").
+        remaining: what the ledger has left, by the same currency.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        requested: Mapping[str, float] | None = None,
+        remaining: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.requested: dict[str, float] = dict(requested or {})
+        self.remaining: dict[str, float] = dict(remaining or {})
 
 
 class DrawRefused(PrivacyError):

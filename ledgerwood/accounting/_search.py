@@ -1,0 +1,130 @@
+"""Searches on monotone functions that end on the private side: the point returned was itself tried and fits."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import PrivacyError
+
+_SMALLEST, _LARGEST, _SECTIONS = 1e-12, 1e12, 32
+
+
+def least_fitting(fits: Callable[[FloatArray], FloatArray], cap: float) -> tuple[float, float] | None:
+    """The bracket (misfit, fit) of the least x in [0, cap] that fits, to the last ulp or two.
+
+    `fits` maps points (k,) to booleans (k,) and is monotone: false below a threshold, true above it. A finite
+    `cap` is known to fit and is not tried. Both ends are 0 where 0 fits; None where nothing up to `cap`
+    (or 1e12, whichever is less) fits.
+    """
+    limit = min(cap, _LARGEST)
+    points = np.concatenate(([0.0], np.geomspace(_SMALLEST, _LARGEST, 81)))
+    points = np.append(points[points < limit], limit)
+    known = math.isfinite(cap) and cap <= _LARGEST
+    lower, upper = _cell(fits, points, last_fits=known)
+    if upper is None:
+        return None
+    if lower is None:
+        return 0.0, 0.0
+    while upper - lower > 2.0 * math.ulp(upper):
+        inner = np.linspace(lower, upper, _SECTIONS + 1)
+        inner = inner[(inner > lower) & (inner <= upper)]
+        new_lower, new_upper = _cell(fits, np.concatenate(([lower], inner)), first_misfits=True, last_fits=True)
+        if new_lower is None or new_upper is None or (new_lower, new_upper) == (lower, upper):
+            break
+        lower, upper = new_lower, new_upper
+    return lower, upper
+
+
+def _cell(
+    fits: Callable[[FloatArray], FloatArray], points: FloatArray, *, first_misfits: bool = False, last_fits: bool = False
+) -> tuple[float | None, float | None]:
+    """The neighbours (last misfit, next point) among ascending points; None for an end that does not exist."""
+    start, stop = int(first_misfits), len(points) - int(last_fits)
+    answers = np.concatenate(
+        (np.zeros(start, bool), np.asarray(fits(points[start:stop]), bool), np.ones(int(last_fits), bool))
+    )
+    misfits = np.flatnonzero(~answers)
+    if misfits.size == 0:
+        return None, float(points[0])
+    last = int(misfits[-1])
+    return float(points[last]), float(points[last + 1]) if last + 1 < len(points) else None
+
+
+def root_from_above(
+    excess: Callable[[float], float], misfit: float, fit: float, *, tolerance: float
+) -> tuple[float, float]:
+    """The bracket (misfit, fit) around the root of a decreasing function of x > 0, in log x, by Chandrupatla's method.
+
+    Args:
+        excess: positive where x does not fit; finite.
+        misfit: an x with excess(x) > 0.
+        fit: an x > misfit with excess(x) <= 0.
+        tolerance: relative width at which to stop.
+
+    Source: Chandrupatla 1997, "A new hybrid quadratic/bisection algorithm".
+    """
+    last, previous = misfit, fit  # the newest end, and the other one
+    f_last, f_previous = excess(last), excess(previous)
+    third, f_third = last, f_last
+    step = 0.5
+    for _ in range(200):
+        trial = math.exp(math.log(last) + step * (math.log(previous) - math.log(last)))
+        trial = min(max(trial, min(last, previous)), max(last, previous))
+        value = excess(trial)
+        if math.isnan(value):
+            raise PrivacyError(f"the search met a value that is not a number at {trial!r}")
+        if (value > 0.0) == (f_last > 0.0):
+            third, f_third = last, f_last
+        else:
+            third, previous, f_third, f_previous = previous, last, f_previous, f_last
+        last, f_last = trial, value
+        width = abs(math.log(previous / last))
+        if width <= tolerance or f_last == 0.0:
+            break
+        step = 0.5
+        if third != previous and f_third != f_previous:
+            xi = math.log(last / previous) / math.log(third / previous)
+            phi = (f_last - f_previous) / (f_third - f_previous)
+            if phi * phi < xi and (1.0 - phi) ** 2 < 1.0 - xi:
+                step = f_last / (f_previous - f_last) * f_third / (f_previous - f_third)
+                step += (
+                    math.log(third / last) / math.log(previous / last)
+                    * f_last / (f_third - f_last) * f_previous / (f_third - f_previous)
+                )  # fmt: skip
+        floor = 0.5 * tolerance / width
+        step = min(max(step, floor), 1.0 - floor)
+    return (last, previous) if f_last > 0.0 else (previous, last)
+
+
+def bracket_outward(
+    excess: Callable[[float], float], lowest: float, highest: float
+) -> tuple[float, float] | tuple[float, None] | tuple[None, float]:
+    """(misfit, fit) within a factor of two, found from 1 outward in growing strides, then halved in logarithms.
+
+    `excess` is positive below a threshold and not above it. (highest, None) says that
+    nothing up to `highest` fits, (None, lowest) that everything down to `lowest` does.
+    """
+    upward = excess(1.0) > 0.0
+    near, stride = 1.0, 2.0
+    while True:
+        far = min(near * stride, highest) if upward else max(near / stride, lowest)
+        if (excess(far) > 0.0) is not upward:
+            break
+        if far in (lowest, highest):
+            return (far, None) if upward else (None, far)
+        near, stride = far, min(stride * stride, 256.0)
+    misfit, fit = (near, far) if upward else (far, near)
+    while fit > 2.0 * misfit:
+        middle = math.sqrt(misfit * fit)
+        misfit, fit = (middle, fit) if excess(middle) > 0.0 else (misfit, middle)
+    return misfit, fit
+
+
+def log_ratio(log_target: float, log_found: float) -> float:
+    """An excess that is smooth and nearly linear in the logarithm of a noise multiplier: positive where the found
+    log probability is above its target; both at most 0; cut off at 60."""
+    if log_found == -math.inf:
+        return -60.0
+    return max(min(math.log(-log_target) - math.log(max(-log_found, 1e-26)), 60.0), -60.0)

@@ -1,0 +1,138 @@
+"""From Renyi divergences, and from a pure epsilon, to (epsilon, delta) and back (docs/explanation/pricing.md#renyi-conversion).
+
+Everything that limits a loss is rounded up by a guard on the magnitudes of the terms that were added.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import PrivacyError, UnsupportedEvent
+
+LEAST_ORDER, LARGEST_ORDER = 1.0 + 1e-6, 1.0 + 1e6
+_COARSE = np.linspace(math.log(1e-6), math.log(1e6), 64)
+_ULP = 2.0**-52
+
+Curve = Callable[[FloatArray], FloatArray]
+"""Orders (k,) to Renyi divergences (k,), in nats."""
+
+
+class Best(NamedTuple):
+    """The least value over all orders, and the order that gives it."""
+
+    value: float
+    order: float
+
+
+def exp_up(log_value: float) -> float:
+    """exp rounded up; never 0 unless the argument is -inf, never above 1 for an argument that is not positive."""
+    if log_value == -math.inf:
+        return 0.0
+    value = math.exp(log_value) * (1.0 + (abs(log_value) + 4.0) * _ULP)
+    value = max(value, 5e-324)
+    return min(value, 1.0) if log_value <= 0.0 else value
+
+
+def renyi_epsilons(orders: FloatArray, divergences: FloatArray, log_delta: float) -> FloatArray:
+    """Epsilon, in nats, from each order alone; may be below 0, where 0 is meant. Rounded up.
+
+    Source: Canonne, Kamath, Steinke 2020, Proposition 12 (= Balle et al. 2020, Theorem 21).
+    """
+    gap = orders - 1.0
+    first, second, third = np.log(gap / orders), np.log(orders) / gap, -log_delta / gap
+    guard = 8.0 * _ULP * (divergences + np.abs(first) + second + third)
+    epsilons: FloatArray = divergences + first - second + third + guard
+    return epsilons
+
+
+def renyi_log_deltas(orders: FloatArray, divergences: FloatArray, epsilon: float) -> FloatArray:
+    """log delta at one epsilon from each order alone; the inverse of `renyi_epsilons`. Rounded up."""
+    gap = orders - 1.0
+    first, second = gap * np.log(gap / orders), np.log(orders)
+    guard = 8.0 * _ULP * (gap * (divergences + epsilon) + np.abs(first) + second)
+    deltas: FloatArray = gap * (divergences - epsilon) + first - second + guard
+    return deltas
+
+
+def log_total_variation(divergence: float) -> float:
+    """log of a bound on the total variation distance, from any divergence at least Kullback-Leibler. Rounded up.
+
+    Source: Pinsker; Bretagnolle and Huber 1979, Lemma 2.1.
+    """
+    if divergence <= 0.0:
+        return -math.inf
+    pinsker = 0.5 * math.log(divergence / 2.0)
+    huber = 0.5 * math.log(-math.expm1(-divergence)) if divergence < 700.0 else 0.0
+    return min(min(pinsker, huber) * (1.0 - 8.0 * _ULP) + 8.0 * _ULP, 0.0)
+
+
+def pure_epsilon_at(pure: float, delta: float) -> float:
+    """The epsilon at `delta` of any mechanism that is `pure`-differentially private. Rounded up.
+
+    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.4's region (the randomised-response pair dominates).
+    """
+    saved = delta * (1.0 + math.exp(-pure))
+    if saved >= 1.0:
+        return 0.0
+    epsilon = pure + math.log1p(-saved)
+    return min(max(epsilon + 8.0 * _ULP * (pure + 1.0 / (1.0 - saved)) if delta > 0.0 else pure, 0.0), pure)
+
+
+def pure_log_delta(pure: float, epsilon: float) -> float:
+    """log delta at `epsilon` of any mechanism that is `pure`-differentially private. Rounded up."""
+    if epsilon >= pure:
+        return -math.inf
+    value = math.log(-math.expm1(epsilon - pure)) - math.log1p(math.exp(-pure))
+    return min(value + 8.0 * _ULP * (1.0 + abs(value) + pure / (pure - epsilon)), 0.0)
+
+
+def least_over_orders(curve: Curve, objective: Callable[[FloatArray, FloatArray], FloatArray]) -> Best:
+    """Minimise objective(orders, curve(orders)) over real orders, on the scale of log(order - 1).
+
+    A grid over twelve decades, three refinements, two parabolas. Every order is valid, so what this search
+    misses can only make a price dearer.
+
+    Raises:
+        UnsupportedEvent: the objective is infinite at every order.
+    """
+
+    def evaluate(logs: FloatArray) -> FloatArray:
+        orders = 1.0 + np.exp(logs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            divergences = curve(orders)
+            if np.isnan(divergences).any():
+                raise PrivacyError(f"a Renyi divergence is not a number at orders {orders[np.isnan(divergences)]}")
+            values = objective(orders, divergences)
+        return np.where(np.isposinf(divergences), np.inf, values)
+
+    logs, values = _COARSE, evaluate(_COARSE)
+    best = int(np.argmin(values))
+    if not math.isfinite(values[best]):
+        raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
+    for points in (17, 17, 17, 3, 3):
+        left, right = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
+        inner = np.linspace(left, right, points)
+        if points == 3:  # noqa: PLR2004
+            vertex = _vertex(logs, values, best)
+            width = 1e-2 * (right - left)
+            inner = np.clip([vertex - width, vertex, vertex + width], left, right)
+        found = evaluate(inner)
+        merged, index = np.unique(np.concatenate((logs, inner)), return_index=True)
+        logs, values = merged, np.concatenate((values, found))[index]
+        best = int(np.argmin(values))
+    return Best(float(values[best]), float(1.0 + np.exp(logs[best])))
+
+
+def _vertex(logs: FloatArray, values: FloatArray, best: int) -> float:
+    """The lowest point of the parabola through the best point and its neighbours."""
+    if not 0 < best < len(logs) - 1:
+        return float(logs[best])
+    left, right = logs[best - 1] - logs[best], logs[best + 1] - logs[best]
+    drop_left, drop_right = values[best - 1] - values[best], values[best + 1] - values[best]
+    slope = drop_left * right - drop_right * left
+    if not math.isfinite(slope) or slope == 0.0:
+        return float(logs[best])
+    return float(logs[best] + 0.5 * (drop_left * right * right - drop_right * left * left) / slope)

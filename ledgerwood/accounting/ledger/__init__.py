@@ -1,0 +1,10 @@
+"""The ledger: what was granted, what was drawn, and what that adds up to."""
+
+from ledgerwood.accounting.ledger.book import Grant as Grant
+from ledgerwood.accounting.ledger.book import Ledger as Ledger
+from ledgerwood.accounting.ledger.book import LedgerRecord as LedgerRecord
+from ledgerwood.accounting.ledger.book import Receipt as Receipt
+from ledgerwood.accounting.ledger.state import DrawEntry as DrawEntry
+from ledgerwood.accounting.ledger.state import GrantEntry as GrantEntry
+from ledgerwood.accounting.ledger.state import OpenEntry as OpenEntry
+from ledgerwood.accounting.ledger.state import Randomness as Randomness

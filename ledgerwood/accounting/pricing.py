@@ -1,0 +1,244 @@
+"""The price of an event: its (epsilon, delta) curve, rounded up, with the method that certifies it.
+
+docs/explanation/pricing.md derives each method and its rounding.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, assert_never, final, get_args
+
+import numpy as np
+
+from ledgerwood import _validate
+from ledgerwood.accounting import _search, conversion, gdp
+from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
+
+Route = Literal["profile", "renyi", "gdp", "pure"]
+"""How a number was got. Stored in ledgers: a name is never removed and never changes its meaning."""
+Method = Literal["tightest", "profile", "renyi", "gdp", "pure"]
+"""What one may ask for."""
+
+_SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
+_SOURCES: dict[Route, str] = {
+    "profile": "exact inversion of the event's own privacy profile in both directions, the larger one at the end",
+    "renyi": "exact Renyi divergences, the best real order, Canonne-Kamath-Steinke 2020, Proposition 12",
+    "gdp": "the profile of the Gaussian pair of the event's mu, Dong-Roth-Su 2019, Corollary 2.13",
+    "pure": "the sum of pure epsilons; at delta > 0 the randomised-response pair, Kairouz-Oh-Viswanath 2015",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """One point of a price, as a ledger stores it.
+
+    Args:
+        epsilon: in nats, rounded up, >= 0.
+        delta: the probability that it was asked at.
+        method: what produced this number (a price by Renyi may be cut off by the pure sum, and then says "pure").
+        order: the Renyi order, > 1, where the method has one.
+        certified: whether the number is a proven upper bound.
+    """
+
+    epsilon: float
+    delta: float
+    method: Route
+    order: float | None
+    certified: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """The (epsilon, delta) curve of `event` by `method`; made by `price`."""
+
+    event: Event
+    method: Route
+    certified: bool
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon found at `delta` in [0, 1), in nats; rounded up, >= 0, never above the pure sum.
+
+        Raises:
+            InvalidParameter: delta outside [0, 1), or 0 where no finite epsilon exists.
+            UnsupportedEvent: the method has no finite answer.
+        """
+        return self.quote(delta).epsilon
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta found at `epsilon` >= 0 (nats); rounded up, in [0, 1], positive where the truth is.
+
+        Raises:
+            InvalidParameter: epsilon negative or not finite.
+        """
+        epsilon = _validate.non_negative("epsilon", epsilon, "nats")
+        return conversion.exp_up(log_delta(self, epsilon))
+
+    def quote(self, delta: float) -> Quote:
+        """The price at `delta` with its method and order; errors as in `epsilon`."""
+        delta = _probability(delta)
+        pure = self.event.pure_epsilon()
+        if delta == 0.0:
+            if not math.isfinite(pure):
+                raise InvalidParameter(
+                    f"delta={delta!r} must be > 0 (unit: probability): the event is not purely private; "
+                    f"Gaussian noise, for one, has no finite epsilon at delta 0: {_short(self.event)}"
+                )
+            return self._quoted(pure, delta, "pure", None)
+        match self.method:
+            case "pure":
+                return self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None)
+            case "renyi":
+                return self._renyi_quote(delta, pure)
+            case "profile" | "gdp":
+                return self._quoted(self._invert(math.log(delta), pure)[1], delta, self.method, None)
+            case _:
+                assert_never(self.method)
+
+    def epsilon_interval(self, delta: float) -> tuple[float, float]:
+        """(lower, upper) around the epsilon, in nats, of the event's *dominating pair* at `delta`.
+
+        The lower end bounds the dominating pair, not the mechanism: a mechanism may be better than its pair.
+        It is the exact profile rounded down; for a plan without an exact profile, the largest exact epsilon of
+        any one of its draws.
+        """
+        upper = self.epsilon(delta)
+        if delta == 0.0:
+            return upper, upper
+        parts = [self.event] if _has_profile(self.event) else [part for part, _ in self.event.draws()]
+        strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
+        lower = 0.0
+        for part in parts:
+            if strict < 0.0 and _has_profile(part):
+                exact = Price(event=part, method="profile", certified=True)
+                lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
+        return min(lower, upper), upper
+
+    def explain(self) -> str:
+        """What was priced, how, and what the number means; a few lines of text."""
+        certainty = "a proven upper bound" if self.certified else "an estimate, not a bound"
+        return (
+            f"event: {_short(self.event)}\nadjacency: {self.event.adjacency.value}\n"
+            f"method: {self.method} ({_SOURCES[self.method]})\n"
+            f"the numbers are {certainty}, rounded up; epsilon in nats; never above the pure sum "
+            f"{self.event.pure_epsilon():.6g}"
+        )
+
+    def _quoted(self, epsilon: float, delta: float, method: Route, order: float | None) -> Quote:
+        return Quote(epsilon=epsilon, delta=delta, method=method, order=order, certified=self.certified)
+
+    def _renyi_quote(self, delta: float, pure: float) -> Quote:
+        target = math.log(delta)
+        least = float(self.event.renyi(np.array([conversion.LEAST_ORDER]))[0])
+        if target >= conversion.log_total_variation(least):
+            return self._quoted(0.0, delta, "renyi", conversion.LEAST_ORDER)
+        best = conversion.least_over_orders(
+            self.event.renyi, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
+        )
+        if math.isfinite(pure) and (cap := conversion.pure_epsilon_at(pure, delta)) <= best.value:
+            return self._quoted(cap, delta, "pure", None)
+        return self._quoted(max(best.value, 0.0), delta, "renyi", best.order)
+
+    def _invert(self, target: float, pure: float) -> tuple[float, float]:
+        """The neighbours of the epsilon at which the log profile falls to `target`."""
+        bracket = _search.least_fitting(lambda epsilons: _log_profile(self, epsilons) <= target, pure)
+        if bracket is None:
+            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {_short(self.event)}")
+        return bracket
+
+
+def price(event: Event, *, method: Method = "tightest") -> Price:
+    """Price an event.
+
+    Args:
+        event: what is to be released.
+        method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
+            at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "tightest" is the exact
+            profile where it exists, else the lesser of Renyi and pure.
+
+    Raises:
+        InvalidParameter: not an event, or not one of these methods.
+        UnsupportedEvent: the event has no answer by this method.
+    """
+    if not isinstance(event, Event):
+        raise _validate.fail("event", event, "an Event", "event")
+    if method not in get_args(Method):
+        raise _validate.fail("method", method, f"one of {', '.join(get_args(Method))}", "name")
+    route = _tightest(event) if method == "tightest" else method
+    if route == "profile":
+        event.log_profile(np.zeros(1), direction=Direction.REMOVE)
+    elif route == "renyi":
+        event.renyi(np.array([2.0]))
+    elif route == "gdp":
+        event.mu()
+    elif not math.isfinite(event.pure_epsilon()):
+        raise UnsupportedEvent(f"the event has no finite pure epsilon: {_short(event)}")
+    return Price(event=event, method=route, certified=True)
+
+
+def log_delta(priced: Price, epsilon: float) -> float:
+    """log delta at `epsilon` (nats, >= 0), rounded up; -inf from the pure epsilon on."""
+    event, pure = priced.event, priced.event.pure_epsilon()
+    if epsilon >= pure:
+        return -math.inf
+    match priced.method:
+        case "pure":
+            return conversion.pure_log_delta(pure, epsilon)
+        case "renyi":
+            least = float(event.renyi(np.array([conversion.LEAST_ORDER]))[0])
+            best = conversion.least_over_orders(
+                event.renyi, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
+            )
+            cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
+            return min(best.value, conversion.log_total_variation(least), cap, 0.0)
+        case "profile" | "gdp":
+            return min(float(_log_profile(priced, np.array([epsilon]))[0]), 0.0)
+        case _:
+            assert_never(priced.method)
+
+
+def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
+    """The larger direction of the log profile, shape (k,)."""
+    if priced.method == "gdp":
+        return gdp.log_delta(priced.event.mu(), epsilons)
+    values = np.maximum(
+        priced.event.log_profile(epsilons, direction=Direction.REMOVE),
+        priced.event.log_profile(epsilons, direction=Direction.ADD),
+    )
+    if np.isnan(values).any():
+        raise PrivacyError(f"the log profile of {_short(priced.event)} is not a number")
+    return values
+
+
+def _tightest(event: Event) -> Route:
+    if _has_profile(event):
+        return "profile"
+    try:
+        event.renyi(np.array([2.0]))
+    except UnsupportedEvent:
+        if math.isfinite(event.pure_epsilon()):
+            return "pure"
+        raise
+    return "renyi"
+
+
+def _has_profile(event: Event) -> bool:
+    try:
+        event.log_profile(np.zeros(1), direction=Direction.REMOVE)
+    except UnsupportedEvent:
+        return False
+    return True
+
+
+def _probability(delta: float) -> float:
+    value = _validate.non_negative("delta", delta, "probability")
+    if value >= 1.0:
+        raise _validate.fail("delta", delta, "in [0, 1)", "probability")
+    return value
+
+
+def _short(event: Event) -> str:
+    text = repr(event)
+    return text if len(text) <= 200 else text[:197] + "..."  # noqa: PLR2004
