@@ -176,7 +176,8 @@ class EvenDeviate:
                 x, bits = hit
                 if bits > FRACTION_BITS or piece[i] == tail:
                     refined[int(positions[i])] = (~x if above[i] & 1 else x, bits)
-        return positions[~below]
+        lost: Integers = positions[~below]
+        return lost
 
     def _tail_point(self, source: RandomSource) -> tuple[int, int] | None:
         """A point of the tail's stairs, each one unit wide and half as high as the last; None if too high."""

@@ -50,9 +50,10 @@ class Grid:
     def to_real(self, integers: NDArray[np.int64]) -> NDArray[np.float64]:
         """Grid integers (..., k) as float64 (..., k) in the columns' units; beyond 2**53 steps, rounded."""
         self.require(integers, "integers")
-        return integers * np.array(self.steps)
+        real: NDArray[np.float64] = integers * np.array(self.steps)
+        return real
 
-    def require(self, integers: NDArray[np.int64], name: str) -> None:
+    def require(self, integers: object, name: str) -> None:
         """Refuse what is not an int64 array (..., k); looks at its type and shape only."""
         if not isinstance(integers, np.ndarray) or integers.dtype != np.int64:
             kind = integers.dtype if isinstance(integers, np.ndarray) else type(integers).__name__

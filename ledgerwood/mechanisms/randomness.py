@@ -7,7 +7,7 @@ Which of the two was used follows each release (`kind`): noise that can be drawn
 import abc
 import os
 import threading
-from typing import Any, Literal, NoReturn, final
+from typing import Literal, NoReturn, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -27,7 +27,7 @@ class RandomSource(abc.ABC):
 
     __slots__ = ()
 
-    def __init_subclass__(cls, **_: Any) -> None:
+    def __init_subclass__(cls) -> None:
         if cls.__module__ != __name__:
             raise PrivacyError(
                 f"{cls.__qualname__} must not derive from RandomSource: only SecureRandom and TestRandom do"

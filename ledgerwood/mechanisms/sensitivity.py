@@ -1,7 +1,7 @@
 """Shift sets: by how much a statistic may differ between neighbours, as a value that knows its norms.
 
-Norms are least upper bounds on the float64 line: the smallest float that is not below the true supremum
-(docs/explanation/shift-sets.md).
+A norm is the supremum over the set, rounded up to float64 from exact rational arithmetic
+(docs/explanation/shift-sets.md#norms).
 """
 
 import math
@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Protocol, final
 
 from ledgerwood import _validate
+from ledgerwood.errors import InvalidParameter
 
 Box = tuple[float, ...]
 
@@ -85,20 +86,21 @@ class BoxShifts:
     def l1(self, scales: Sequence[float]) -> float:
         """sup of sum |d_i| / scales_i, rounded up; scales k positive floats in the columns' units."""
         weights = _weights("scales", scales, self.columns)
-        return _float_up(max(sum(Fraction(b) / w for b, w in zip(box, weights, strict=True)) for box in self.l1_boxes))
+        return _float_up(max(_power_sum(box, weights, 1) for box in self.l1_boxes))
 
     def l2(self, stddevs: Sequence[float]) -> float:
         """sup of sqrt(sum d_i**2 / stddevs_i**2), rounded up; stddevs k positive floats in the columns' units."""
         weights = _weights("stddevs", stddevs, self.columns)
-        return _root_up(
-            max(sum((Fraction(b) / w) ** 2 for b, w in zip(box, weights, strict=True)) for box in self.boxes)
-        )
+        return _root_up(max(_power_sum(box, weights, 2) for box in self.boxes))
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallShifts:
-    """The shift's Euclidean norm over all columns, and all rows of the other axes together, is at most `radius`.
+    """The shift's Euclidean norm is at most `radius`.
+
+    At most one row of the statistic's other axes moves. (The L2 norm also holds for a shift that is spread over several
+    rows, all of it of norm at most `radius`; the L1 norm does not: declare a box.)
 
     Args:
         radius: > 0, in the one unit that all columns share.
@@ -118,12 +120,9 @@ class BallShifts:
         return
 
     def l1(self, scales: Sequence[float]) -> float:
-        """sup of sum |d_i| / scales_i = radius sqrt(sum 1 / scales_i**2) (Cauchy-Schwarz, attained), rounded up.
-
-        For a statistic of one row. A ball that spreads over several rows has a larger L1 norm: declare a box.
-        """
+        """sup of sum |d_i| / scales_i = radius sqrt(sum 1 / scales_i**2) (Cauchy-Schwarz, attained), rounded up."""
         weights = _weights("scales", scales, None)
-        return _root_up(Fraction(self.radius) ** 2 * sum(1 / w**2 for w in weights))
+        return _root_up(_power_sum((self.radius,) * len(weights), weights, 2))
 
     def l2(self, stddevs: Sequence[float]) -> float:
         """sup of sqrt(sum d_i**2 / stddevs_i**2) = radius / min(stddevs), rounded up."""
@@ -132,10 +131,22 @@ class BallShifts:
 
 def quotient_down(numerator: float, denominator: float) -> float:
     """The largest float64 that is not above numerator / denominator, both positive: a multiplier is rounded down."""
-    return _float_down(Fraction(numerator) / Fraction(denominator))
+    ratio = Fraction(numerator) / Fraction(denominator)
+    number = _nearest(ratio)
+    number = number if Fraction(number) <= ratio else math.nextafter(number, 0.0)
+    if number == 0.0:
+        raise _out_of_range(ratio)
+    return number
 
 
-def _boxes(name: str, boxes: tuple[Box, ...]) -> tuple[Box, ...]:
+def _power_sum(box: Box, weights: list[Fraction], power: int) -> Fraction:
+    """sum of (b / w)**power, each term rounded up to 128 bits below the largest: exact sums would grow without end."""
+    terms = [(Fraction(b) / w) ** power for b, w in zip(box, weights, strict=True)]
+    unit = Fraction(2) ** (_log2(max(terms)) - 128)
+    return sum(math.ceil(term / unit) for term in terms) * unit
+
+
+def _boxes(name: str, boxes: object) -> tuple[Box, ...]:
     if not isinstance(boxes, tuple) or not boxes or not all(isinstance(box, tuple) and box for box in boxes):
         raise _validate.fail(
             name, boxes, "a tuple of at least one box, each a tuple of at least one bound", "statistic"
@@ -156,39 +167,34 @@ def _weights(name: str, weights: Sequence[float], columns: int | None) -> list[F
     return checked
 
 
-def _nearest(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise _validate.fail("norm", f"about 2**{_log2(value)}", "within float64", "statistic") from None
+def _out_of_range(value: Fraction) -> InvalidParameter:
+    return _validate.fail("norm or multiplier", f"about 2**{_log2(value)}", "within float64", "ratio or statistic")
 
 
 def _log2(value: Fraction) -> int:
     return value.numerator.bit_length() - value.denominator.bit_length()
 
 
+def _nearest(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise _out_of_range(value) from None
+
+
 def _float_up(value: Fraction) -> float:
+    """The smallest float64 that is not below value >= 0."""
     number = _nearest(value)
-    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
-
-
-def _float_down(value: Fraction) -> float:
-    number = _nearest(value)
-    number = number if Fraction(number) <= value else math.nextafter(number, 0.0)
-    if number == 0.0:
-        raise _validate.fail("multiplier", f"about 2**{_log2(value)}", "within float64", "ratio")
+    if Fraction(number) < value:
+        number = math.nextafter(number, math.inf)
+    if number == math.inf:
+        raise _out_of_range(value)
     return number
 
 
 def _root_up(square: Fraction) -> float:
-    """The smallest float64 not below sqrt(square): an integer root of 64 bits or more, then one directed rounding."""
+    """The smallest float64 that is not below sqrt(square)."""
     scale = max(0, 128 - _log2(square)) // 2
-    scaled = square * 4**scale
-    root = math.isqrt(scaled.numerator // scaled.denominator)
-    exact = root * root == scaled
-    if exact:
-        return _float_up(Fraction(root, 2**scale))
+    root = math.isqrt(math.floor(square * 4**scale))  # at least 63 bits
     number = _float_up(Fraction(root, 2**scale))
-    while Fraction(number) ** 2 < square:
-        number = math.nextafter(number, math.inf)
-    return number
+    return number if Fraction(number) ** 2 >= square else math.nextafter(number, math.inf)
