@@ -1,1 +1,32 @@
 """Accounting: events, their prices, budgets, filters and the ledger. Pure mathematics: no rows, no randomness."""
+
+from ledgerwood.accounting.adjacency import Adjacency as Adjacency
+from ledgerwood.accounting.adjacency import Budget as Budget
+from ledgerwood.accounting.adjacency import Direction as Direction
+from ledgerwood.accounting.adjacency import PrivacyUnit as PrivacyUnit
+from ledgerwood.accounting.calibration import calibrate as calibrate
+from ledgerwood.accounting.events import Composed as Composed
+from ledgerwood.accounting.events import EllipticalGaussianEvent as EllipticalGaussianEvent
+from ledgerwood.accounting.events import Event as Event
+from ledgerwood.accounting.events import GaussianEvent as GaussianEvent
+from ledgerwood.accounting.events import LaplaceEvent as LaplaceEvent
+from ledgerwood.accounting.events import Parallel as Parallel
+from ledgerwood.accounting.events import PoissonSampled as PoissonSampled
+from ledgerwood.accounting.events import PureEvent as PureEvent
+from ledgerwood.accounting.events import Repeated as Repeated
+from ledgerwood.accounting.filters import BasicFilter as BasicFilter
+from ledgerwood.accounting.filters import Charge as Charge
+from ledgerwood.accounting.filters import Filter as Filter
+from ledgerwood.accounting.filters import GDPFilter as GDPFilter
+from ledgerwood.accounting.filters import Remaining as Remaining
+from ledgerwood.accounting.filters import Spent as Spent
+from ledgerwood.accounting.ledger import Grant as Grant
+from ledgerwood.accounting.ledger import Ledger as Ledger
+from ledgerwood.accounting.ledger import LedgerRecord as LedgerRecord
+from ledgerwood.accounting.ledger import Receipt as Receipt
+from ledgerwood.accounting.pricing import Price as Price
+from ledgerwood.accounting.pricing import Quote as Quote
+from ledgerwood.accounting.pricing import price as price
+from ledgerwood.accounting.splitting import Share as Share
+from ledgerwood.accounting.splitting import relative_multipliers as relative_multipliers
+from ledgerwood.accounting.splitting import split as split

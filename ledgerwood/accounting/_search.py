@@ -38,7 +38,11 @@ def least_fitting(fits: Callable[[FloatArray], FloatArray], cap: float) -> tuple
 
 
 def _cell(
-    fits: Callable[[FloatArray], FloatArray], points: FloatArray, *, first_misfits: bool = False, last_fits: bool = False
+    fits: Callable[[FloatArray], FloatArray],
+    points: FloatArray,
+    *,
+    first_misfits: bool = False,
+    last_fits: bool = False,
 ) -> tuple[float | None, float | None]:
     """The neighbours (last misfit, next point) among ascending points; None for an end that does not exist."""
     start, stop = int(first_misfits), len(points) - int(last_fits)

@@ -79,4 +79,6 @@ def _reason(upward: bool, event: Event, multiplier: float, budget: Budget, metho
             f"even at noise multiplier {multiplier:g} the plan costs epsilon={cost!r}, above the budget of {limit}: "
             "its other parts do not fit"
         )
-    return f"even at noise multiplier {multiplier:g} the plan costs only epsilon={cost!r}; the budget {limit} never binds"
+    return (
+        f"even at noise multiplier {multiplier:g} the plan costs only epsilon={cost!r}; the budget {limit} never binds"
+    )

@@ -41,7 +41,9 @@ class Share:
             InvalidParameter: the share is in another currency.
         """
         if self.currency != "epsilon":
-            raise InvalidParameter(f"currency={self.currency!r} of share {self.name!r} must be 'epsilon' (unit: currency)")
+            raise InvalidParameter(
+                f"currency={self.currency!r} of share {self.name!r} must be 'epsilon' (unit: currency)"
+            )
         number = float(self.amount)
         return number if Fraction(number) <= self.amount else math.nextafter(number, 0.0)
 
@@ -125,7 +127,9 @@ def relative_multipliers(parts: Mapping[str, tuple[float, int]]) -> dict[str, fl
     """
     if not parts:
         raise _validate.fail("parts", parts, "at least one name", "parts")
-    weights = {name: Fraction(_validate.positive(f"weight of {name!r}", weight, "1")) for name, (weight, _) in parts.items()}
+    weights = {
+        name: Fraction(_validate.positive(f"weight of {name!r}", weight, "1")) for name, (weight, _) in parts.items()
+    }
     total = sum(weights.values(), Fraction())
     return {
         name: _root_up(_validate.count(f"count of {name!r}", count, "releases") * total / weights[name])

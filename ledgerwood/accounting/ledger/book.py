@@ -394,4 +394,6 @@ def _require_terms(
         ("filter", filter_, terms.filter),
     ):
         if wanted is not None and wanted != found:
-            raise LedgerError(f"the ledger was opened with {name}={found!r}; it cannot be reopened with {name}={wanted!r}")
+            raise LedgerError(
+                f"the ledger was opened with {name}={found!r}; it cannot be reopened with {name}={wanted!r}"
+            )

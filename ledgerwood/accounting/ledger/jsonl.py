@@ -78,7 +78,8 @@ class JsonLinesFile:
         except OSError as error:
             self._undo(error)
             raise LedgerWriteFailed(
-                error.errno or 0, f"the entry could not be written to {self.path} and was not recorded: {error.strerror}"
+                error.errno or 0,
+                f"the entry could not be written to {self.path} and was not recorded: {error.strerror}",
             ) from error
         except BaseException as error:  # an interrupt: the caller does not commit, so the line must go
             self._undo(error)
@@ -106,7 +107,9 @@ class JsonLinesFile:
 
     def _require_usable(self) -> None:
         if self._broken:
-            raise LedgerError(f"the ledger file {self.path} refuses further use: a failed write could not be taken back")
+            raise LedgerError(
+                f"the ledger file {self.path} refuses further use: a failed write could not be taken back"
+            )
         if self._file.closed:
             raise LedgerError(f"the ledger file {self.path} was closed")
         if self._owner != os.getpid():
@@ -172,7 +175,9 @@ def _fsync(handle: int) -> None:
 
 def _lock(file: BinaryIO, path: Path) -> None:
     if sys.platform == "win32":
-        raise LedgerError("ledger files need the advisory locks of a POSIX system; keep the ledger in memory and save it")
+        raise LedgerError(
+            "ledger files need the advisory locks of a POSIX system; keep the ledger in memory and save it"
+        )
     import fcntl  # noqa: PLC0415 - absent on some platforms
 
     try:

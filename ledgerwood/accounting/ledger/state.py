@@ -171,7 +171,9 @@ class State:
         if event not in held:
             raise DrawRefused(f"grant {grant} does not hold {event!r}; it holds {_kinds(held)}")
         if held[event] <= 0:
-            raise DrawRefused(f"grant {grant} has no {event!r} left: each planned event is drawn at most as often as planned")
+            raise DrawRefused(
+                f"grant {grant} has no {event!r} left: each planned event is drawn at most as often as planned"
+            )
 
 
 def opened(budget: Budget, unit: PrivacyUnit, filter_: Filter, dataset: str | None) -> OpenEntry:
@@ -316,7 +318,8 @@ def _body(entry: Entry) -> dict[str, object]:
             return common | {
                 "kind": "grant",
                 "event": _record_of(entry.event),
-                "charge": {key: value for key, value in fields.items() if value is not None} | {"method": charge.method},
+                "charge": {key: value for key, value in fields.items() if value is not None}
+                | {"method": charge.method},
                 "purpose": entry.purpose,
             }
         case DrawEntry():
