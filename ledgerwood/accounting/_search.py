@@ -4,14 +4,18 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import PrivacyError
 
+Fits = Callable[[FloatArray], NDArray[np.bool_]]
+"""Points (k,) to whether each fits."""
+
 _SMALLEST, _LARGEST, _SECTIONS = 1e-12, 1e12, 32
 
 
-def least_fitting(fits: Callable[[FloatArray], FloatArray], cap: float) -> tuple[float, float] | None:
+def least_fitting(fits: Fits, cap: float) -> tuple[float, float] | None:
     """The bracket (misfit, fit) of the least x in [0, cap] that fits, to the last ulp or two.
 
     `fits` maps points (k,) to booleans (k,) and is monotone: false below a threshold, true above it. A finite
@@ -38,7 +42,7 @@ def least_fitting(fits: Callable[[FloatArray], FloatArray], cap: float) -> tuple
 
 
 def _cell(
-    fits: Callable[[FloatArray], FloatArray],
+    fits: Fits,
     points: FloatArray,
     *,
     first_misfits: bool = False,
@@ -128,7 +132,8 @@ def bracket_outward(
 
 def log_ratio(log_target: float, log_found: float) -> float:
     """An excess that is smooth and nearly linear in the logarithm of a noise multiplier: positive where the found
-    log probability is above its target; both at most 0; cut off at 60."""
+    log probability is above its target; both at most 0; cut off at 60.
+    """
     if log_found == -math.inf:
         return -60.0
     return max(min(math.log(-log_target) - math.log(max(-log_found, 1e-26)), 60.0), -60.0)

@@ -1,4 +1,7 @@
-"""The least noise multiplier whose plan fits a budget, from the private side (docs/explanation/pricing.md#calibration)."""
+"""The least noise multiplier whose plan fits a budget, from the private side.
+
+docs/explanation/pricing.md#calibration.
+"""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""From Renyi divergences, and from a pure epsilon, to (epsilon, delta) and back (docs/explanation/pricing.md#renyi-conversion).
+"""From Renyi divergences, and from a pure epsilon, to (epsilon, delta) and back.
+
+docs/explanation/pricing.md#renyi-conversion.
 
 Everything that limits a loss is rounded up by a guard on the magnitudes of the terms that were added.
 """
@@ -115,7 +117,7 @@ def least_over_orders(curve: Curve, objective: Callable[[FloatArray, FloatArray]
     for points in (17, 17, 17, 3, 3):
         left, right = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
         inner = np.linspace(left, right, points)
-        if points == 3:  # noqa: PLR2004
+        if points == 3:
             vertex = _vertex(logs, values, best)
             width = 1e-2 * (right - left)
             inner = np.clip([vertex - width, vertex, vertex + width], left, right)

@@ -12,7 +12,7 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting import _search, conversion, gdp
 from ledgerwood.accounting.adjacency import Direction
-from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
 Route = Literal["profile", "renyi", "gdp", "pure"]
@@ -162,8 +162,7 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         InvalidParameter: not an event, or not one of these methods.
         UnsupportedEvent: the event has no answer by this method.
     """
-    if not isinstance(event, Event):
-        raise _validate.fail("event", event, "an Event", "event")
+    require_event(event)
     if method not in get_args(Method):
         raise _validate.fail("method", method, f"one of {', '.join(get_args(Method))}", "name")
     route = _tightest(event) if method == "tightest" else method
@@ -241,4 +240,4 @@ def _probability(delta: float) -> float:
 
 def _short(event: Event) -> str:
     text = repr(event)
-    return text if len(text) <= 200 else text[:197] + "..."  # noqa: PLR2004
+    return text if len(text) <= 200 else text[:197] + "..."

@@ -1,4 +1,7 @@
-"""Budget splitters: one budget into named shares, exactly, in the currency that adds up (docs/explanation/splitting.md)."""
+"""Budget splitters: one budget into named shares, exactly, in the currency that adds up.
+
+docs/explanation/splitting.md.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,8 @@
 
 from ledgerwood.accounting.ledger.book import Grant as Grant
 from ledgerwood.accounting.ledger.book import Ledger as Ledger
-from ledgerwood.accounting.ledger.book import LedgerRecord as LedgerRecord
-from ledgerwood.accounting.ledger.book import Receipt as Receipt
+from ledgerwood.accounting.ledger.record import LedgerRecord as LedgerRecord
+from ledgerwood.accounting.ledger.record import Receipt as Receipt
 from ledgerwood.accounting.ledger.state import DrawEntry as DrawEntry
 from ledgerwood.accounting.ledger.state import GrantEntry as GrantEntry
 from ledgerwood.accounting.ledger.state import OpenEntry as OpenEntry

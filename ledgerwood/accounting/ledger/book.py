@@ -1,16 +1,16 @@
-"""The ledger that people hold: grants as one-way purses, receipts, and the frozen record that a model keeps."""
+"""The ledger that people hold, and its grants: one-way purses."""
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, final
 
-from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
-from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
+from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.filters import BasicFilter, Charge, Filter, Remaining, Spent
 from ledgerwood.accounting.ledger import jsonl
+from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
 from ledgerwood.accounting.ledger.state import (
     DrawEntry,
     Entry,
@@ -24,81 +24,7 @@ from ledgerwood.accounting.ledger.state import (
 )
 from ledgerwood.errors import InvalidParameter, LedgerError
 
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """Proof that `event` was paid for and drawn, once; each release keeps one.
-
-    Args:
-        event: what was drawn.
-        purpose: what for, as written down.
-        grant: index of the grant's entry.
-        index: index of the draw's entry.
-        hash: the draw entry's SHA-256, hexadecimal.
-        randomness: where the release's noise comes from.
-    """
-
-    event: Event
-    purpose: str
-    grant: int
-    index: int
-    hash: str
-    randomness: Randomness
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The relation under which the event was stated."""
-        return self.event.adjacency
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerRecord:
-    """A ledger's entries, frozen; what a model keeps. It can be pickled and saved, and grants nothing."""
-
-    entries: tuple[Entry, ...]
-
-    @classmethod
-    def from_lines(cls, lines: tuple[str, ...]) -> "LedgerRecord":
-        """The record of a ledger's lines; the inverse of `lines`.
-
-        Raises:
-            LedgerCorrupted: names the first entry that does not fit.
-        """
-        return cls(entries=tuple(replay(lines).entries))
-
-    @property
-    def terms(self) -> OpenEntry:
-        """The first entry: budget, unit, filter, data set label."""
-        return _terms(self.entries)
-
-    @property
-    def head(self) -> str:
-        """The last entry's hash, hexadecimal; it vouches for all entries before it."""
-        return self.entries[-1].hash
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The entries as a ledger file holds them, without newlines."""
-        return tuple(encode(entry) for entry in self.entries)
-
-    @property
-    def randomness(self) -> Randomness:
-        """ "test" if any draw used reproducible randomness, else "secure"."""
-        return _randomness(self.entries)
-
-    def spent(self) -> Spent:
-        """What the grants add up to by the filter, rounded up."""
-        return self.terms.filter.spent(_charges(self.entries), self.terms.budget)
-
-    def save(self, path: str | Path) -> None:
-        """Write the lines to `path` in one step: whole or not at all.
-
-        Raises:
-            LedgerWriteFailed: nothing was written.
-        """
-        jsonl.write_atomically(Path(path), self.lines)
+_BASIC = BasicFilter()
 
 
 @final
@@ -115,7 +41,7 @@ class Ledger:
 
     __slots__ = ("__weakref__", "_file", "_lock", "_state")
 
-    def __init__(self, budget: Budget, *, unit: PrivacyUnit, filter: Filter = BasicFilter()) -> None:
+    def __init__(self, budget: Budget, *, unit: PrivacyUnit, filter: Filter = _BASIC) -> None:  # noqa: A002
         self._lock = threading.RLock()
         self._file: jsonl.JsonLinesFile | None = None
         self._state = State(opened(budget, unit, filter, None))
@@ -127,7 +53,7 @@ class Ledger:
         dataset: str | None = None,
         budget: Budget | None = None,
         unit: PrivacyUnit | None = None,
-        filter: Filter | None = None,
+        filter: Filter | None = None,  # noqa: A002
     ) -> "Ledger":
         """Create or reopen a ledger file; every entry is on its way to the disk before the call returns.
 
@@ -161,7 +87,7 @@ class Ledger:
             else:
                 if budget is None or unit is None:
                     raise InvalidParameter(f"the ledger {path} is empty: it needs budget= and unit= (unit: terms)")
-                terms = opened(budget, unit, BasicFilter() if filter is None else filter, dataset)
+                terms = opened(budget, unit, _BASIC if filter is None else filter, dataset)
                 file.append(encode(terms), durable=True)
                 state = State(terms)
         except BaseException:
@@ -225,8 +151,9 @@ class Ledger:
         Raises:
             InvalidParameter: the event holds several draws; grant it, and draw them one by one.
         """
-        parts = list(event.draws()) if isinstance(event, Event) else []
-        if isinstance(event, Event) and (len(parts) != 1 or parts[0][1] != 1):
+        require_event(event)
+        parts = list(event.draws())
+        if len(parts) != 1 or parts[0][1] != 1:
             raise InvalidParameter(f"event={event!r} must hold one draw to be spent at once; use grant (unit: event)")
         with self._lock:
             grant = self.grant(event, purpose=purpose, delta=delta)
@@ -365,22 +292,6 @@ class Grant:
 
 def _no_copy(what: str) -> LedgerError:
     return LedgerError(f"{what} cannot be copied or pickled, or one budget would be spent twice; keep ledger.record()")
-
-
-def _terms(entries: tuple[Entry, ...]) -> OpenEntry:
-    first = entries[0]
-    if not isinstance(first, OpenEntry):
-        raise LedgerError("a ledger record begins with its terms")
-    return first
-
-
-def _charges(entries: tuple[Entry, ...]) -> list[Charge]:
-    return [entry.charge for entry in entries if isinstance(entry, GrantEntry)]
-
-
-def _randomness(entries: tuple[Entry, ...]) -> Randomness:
-    test = any(isinstance(entry, DrawEntry) and entry.randomness == "test" for entry in entries)
-    return "test" if test else "secure"
 
 
 def _require_terms(

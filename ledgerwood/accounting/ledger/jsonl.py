@@ -26,7 +26,7 @@ class JsonLinesFile:
         self._broken = False
         self._owner = os.getpid()
         try:
-            self._file: BinaryIO = open(path, "a+b", buffering=0)  # noqa: SIM115 - held open for the ledger's life
+            self._file: BinaryIO = path.open("a+b", buffering=0)
         except OSError as error:
             raise LedgerError(f"the ledger file {path} cannot be opened: {error}") from error
         try:
@@ -132,7 +132,7 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
                 file.write(line.encode("utf-8") + b"\n")
             file.flush()
             _fsync(file.fileno())
-        os.replace(name, path)
+        Path(name).replace(path)
         sync_folder(path.parent)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
@@ -178,7 +178,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
         raise LedgerError(
             "ledger files need the advisory locks of a POSIX system; keep the ledger in memory and save it"
         )
-    import fcntl  # noqa: PLC0415 - absent on some platforms
+    import fcntl
 
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

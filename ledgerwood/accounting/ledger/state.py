@@ -9,11 +9,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar, final, get_args
+from typing import Any, Literal, TypeVar, final, get_args
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
-from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.events.serial import from_json, to_json
 from ledgerwood.accounting.filters import Charge, Filter, filter_named
 from ledgerwood.accounting.pricing import Route
@@ -114,8 +114,7 @@ class State:
             BudgetExceeded: it does not fit.
             AdjacencyMismatch: event and budget are stated under different relations.
         """
-        if not isinstance(event, Event):
-            raise _validate.fail("event", event, "an Event", "event")
+        require_event(event)
         purpose = require_label("purpose", purpose)
         terms = self.terms
         if event.adjacency is not terms.budget.adjacency:
@@ -248,7 +247,7 @@ def decode(line: str, known: dict[str, Event] | None = None) -> Entry:
             )  # fmt: skip
         case kind:
             raise LedgerCorrupted(f"unknown kind of entry {kind!r}")
-    if sealed(entry).hash != entry.hash:
+    if digest(canonical(_body(entry))) != entry.hash:
         raise LedgerCorrupted("the hash does not match the entry")
     if encode(entry) != line:
         raise LedgerCorrupted("not in canonical form")
@@ -273,16 +272,16 @@ def _record_of(event: Event) -> object:
     return to_json(event)
 
 
-def _event(record: object, known: dict[str, Event] | None) -> Event:
-    text = canonical(record)
+def _event(record: Mapping[str, Any], known: dict[str, Event] | None) -> Event:
     if known is None:
         return from_json(record)
+    text = canonical(record)
     if text not in known:
         known[text] = from_json(record)
     return known[text]
 
 
-def _charge(record: Mapping[str, object]) -> Charge:
+def _charge(record: Mapping[str, Any]) -> Charge:
     if unknown := set(record) - {"epsilon", "delta", "mu", "method", "order"}:
         raise LedgerCorrupted(f"unknown fields of a charge: {sorted(unknown)}")
     method = record["method"]
@@ -294,7 +293,7 @@ def _charge(record: Mapping[str, object]) -> Charge:
     )  # fmt: skip
 
 
-def _number(record: Mapping[str, object], key: str) -> float | None:
+def _number(record: Mapping[str, Any], key: str) -> float | None:
     value = record.get(key)
     return None if value is None else _validate.non_negative(key, value, "charge")
 
