@@ -1,3 +1,78 @@
-"""ledgerwood: differential privacy accounting, exact noise, a ledger that re-adds, and private trees."""
+"""ledgerwood: differential privacy accounting, exact noise, a ledger that re-adds, and private trees.
+
+Accounting and ledger are here at once; what touches rows or needs more packages arrives when it is first named.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from ledgerwood.accounting import Adjacency as Adjacency
+from ledgerwood.accounting import BasicFilter as BasicFilter
+from ledgerwood.accounting import Budget as Budget
+from ledgerwood.accounting import Composed as Composed
+from ledgerwood.accounting import Direction as Direction
+from ledgerwood.accounting import EllipticalGaussianEvent as EllipticalGaussianEvent
+from ledgerwood.accounting import Event as Event
+from ledgerwood.accounting import GaussianEvent as GaussianEvent
+from ledgerwood.accounting import GDPFilter as GDPFilter
+from ledgerwood.accounting import Grant as Grant
+from ledgerwood.accounting import LaplaceEvent as LaplaceEvent
+from ledgerwood.accounting import Ledger as Ledger
+from ledgerwood.accounting import Parallel as Parallel
+from ledgerwood.accounting import PoissonSampled as PoissonSampled
+from ledgerwood.accounting import Price as Price
+from ledgerwood.accounting import PrivacyUnit as PrivacyUnit
+from ledgerwood.accounting import PureEvent as PureEvent
+from ledgerwood.accounting import Receipt as Receipt
+from ledgerwood.accounting import Repeated as Repeated
+from ledgerwood.accounting import calibrate as calibrate
+from ledgerwood.accounting import price as price
+from ledgerwood.accounting import split as split
+from ledgerwood.errors import BudgetExceeded as BudgetExceeded
+from ledgerwood.errors import PrivacyError as PrivacyError
+
+if TYPE_CHECKING:
+    from ledgerwood import datasets as datasets
+    from ledgerwood import trainers as trainers
+    from ledgerwood import verification as verification
+    from ledgerwood.curator.schema import Categorical as Categorical
+    from ledgerwood.curator.schema import Numeric as Numeric
+    from ledgerwood.curator.schema import Schema as Schema
+    from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
+    from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
 
 __version__ = "0.1.0"
+
+_LATE = {
+    "Categorical": "ledgerwood.curator.schema",
+    "Numeric": "ledgerwood.curator.schema",
+    "Schema": "ledgerwood.curator.schema",
+    "SecureRandom": "ledgerwood.mechanisms.randomness",
+    "TestRandom": "ledgerwood.mechanisms.randomness",
+}
+_LATE_MODULES = ("datasets", "trainers", "verification")
+
+__all__ = [
+    "Adjacency", "BasicFilter", "Budget", "BudgetExceeded", "Categorical", "Composed", "Direction",
+    "EllipticalGaussianEvent", "Event", "GDPFilter", "GaussianEvent", "Grant", "LaplaceEvent", "Ledger", "Numeric",
+    "Parallel", "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit", "PureEvent", "Receipt", "Repeated", "Schema",
+    "SecureRandom", "TestRandom", "__version__", "calibrate", "datasets", "price", "split", "trainers", "verification",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Names that arrive late (PEP 562)."""
+    try:
+        if name in _LATE_MODULES:
+            return importlib.import_module(f"ledgerwood.{name}")
+        if name in _LATE:
+            return getattr(importlib.import_module(_LATE[name]), name)
+    except ModuleNotFoundError as missing:
+        raise ImportError(
+            f"ledgerwood.{name} needs {missing.name}: pip install 'ledgerwood[trainers]'", name=missing.name
+        ) from missing
+    raise AttributeError(f"module 'ledgerwood' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

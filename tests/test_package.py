@@ -23,7 +23,11 @@ def test_every_public_name_is_there(name):
 def test_all_lists_every_re_export():
     tree = ast.parse((ROOT / "ledgerwood" / "__init__.py").read_text())
     exported = {
-        alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names if alias.asname
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
     }
     assert exported | {"__version__"} == set(lw.__all__)
 

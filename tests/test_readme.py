@@ -9,7 +9,7 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 def test_the_example_prints_what_stands_below_it():
-    (code, printed), = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    ((code, printed),) = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", README.read_text(), flags=re.DOTALL)
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(compile(code, "README.md", "exec"), {})
@@ -18,5 +18,7 @@ def test_the_example_prints_what_stands_below_it():
 
 def test_the_two_commands_stand_on_the_first_screen():
     first_screen = README.read_text().splitlines()[:30]
-    assert "python3 -m venv .venv && .venv/bin/pip install -e '.[trainers]' && .venv/bin/ledgerwood demo" in first_screen
+    assert (
+        "python3 -m venv .venv && .venv/bin/pip install -e '.[trainers]' && .venv/bin/ledgerwood demo" in first_screen
+    )
     assert "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest" in first_screen

@@ -1,0 +1,298 @@
+"""The command line. Exit codes: 0 done, 1 refused or failed (the reason on standard error), 2 wrong usage."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal, ParamSpec
+
+import typer
+from rich.console import Console
+
+from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
+from ledgerwood.accounting.pricing import Method
+from ledgerwood.errors import PrivacyError
+from ledgerwood.report.printing import show
+
+P = ParamSpec("P")
+Noise = Literal["gaussian", "laplace"]
+
+app = typer.Typer(
+    name="ledgerwood",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Price a plan, train a private model, add its ledger up again.",
+)
+ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger file, or add it up again.")
+app.add_typer(ledger_app, name="ledger")
+
+Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
+Delta = Annotated[float, typer.Option(help="Privacy budget delta, a probability in [0, 1).")]
+SamplingRate = Annotated[float, typer.Option(help="Poisson inclusion probability of a row per step, in (0, 1].")]
+Steps = Annotated[int, typer.Option(help="Number of steps, each with fresh noise and a fresh sample.")]
+Relation = Annotated[Adjacency, typer.Option(help="Which data sets are neighbours.")]
+Kind = Annotated[Noise, typer.Option(help="The noise: its multiplier is stddev / L2, or scale / L1 sensitivity.")]
+Way = Annotated[Method, typer.Option(help="How to price.")]
+SchemaFile = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Schema as JSON, target included.")]
+ExpectedRows = Annotated[int | None, typer.Option(help="A public guess of the number of rows, for tuning rules only.")]
+Preset = Annotated[Literal["default", "paper"], typer.Option(help="Where the choices come from that are not named.")]
+Trees = Annotated[int | None, typer.Option(help="Number of trees.")]
+Depth = Annotated[int | None, typer.Option(help="Levels of splits of a tree.")]
+LearningRate = Annotated[float | None, typer.Option(help="Factor on every leaf.")]
+TreeSamplingRate = Annotated[float | None, typer.Option(help="Poisson inclusion probability of a row per tree.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Existing = typer.Argument(exists=True, dir_okay=False, readable=True)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+def refusals(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn what the library refuses, and a file that cannot be used, into one line of standard error, exit code 1."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except ModuleNotFoundError as missing:
+            _fail(f"this command needs {missing.name}: pip install 'ledgerwood[trainers]'", missing)
+        except (PrivacyError, OSError) as refusal:
+            _fail(f"{type(refusal).__name__}: {refusal}", refusal)
+
+    return guarded
+
+
+def _fail(message: str, cause: Exception) -> None:
+    Console(stderr=True, soft_wrap=True).print(message, style="red", markup=False, highlight=False)
+    raise typer.Exit(1) from cause
+
+
+def _steps(noise: Noise, multiplier: float, sampling_rate: float, steps: int, adjacency: Adjacency) -> Event:
+    event: Event
+    match noise:
+        case "gaussian":
+            event = GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
+        case "laplace":
+            event = LaplaceEvent(noise_multiplier=multiplier, adjacency=adjacency)
+    if sampling_rate != 1.0:  # a full batch is not a sample: it stays exact, and under replace-one too
+        event = PoissonSampled(event, sampling_rate=sampling_rate)
+    return Repeated(event, count=steps)
+
+
+@app.command()
+@refusals
+def sigma(
+    epsilon: Epsilon,
+    delta: Delta,
+    sampling_rate: SamplingRate = 1.0,
+    steps: Steps = 1,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    noise: Kind = "gaussian",
+    method: Way = "tightest",
+    as_json: Json = False,
+) -> None:
+    """The least noise multiplier that keeps STEPS steps within (epsilon, delta)."""
+    from ledgerwood.accounting import calibrate, price
+
+    budget = Budget(epsilon=epsilon, delta=delta, adjacency=adjacency)
+
+    def plan(multiplier: float) -> Event:
+        return _steps(noise, multiplier, sampling_rate, steps, adjacency)
+
+    multiplier = calibrate(plan, budget, method=method)
+    quote = price(plan(multiplier), method=method).quote(delta)
+    show(
+        "least noise",
+        {
+            "noise_multiplier": multiplier,
+            "epsilon": quote.epsilon,
+            "delta": delta,
+            "adjacency": adjacency.value,
+            "noise": noise,
+            "sampling_rate": sampling_rate,
+            "steps": steps,
+            "method": quote.method,
+            "certified": quote.certified,
+        },
+        as_json=as_json,
+    )
+
+
+@app.command()
+@refusals
+def price(
+    noise_multiplier: Annotated[float, typer.Option(help="Noise over sensitivity, > 0.")],
+    delta: Annotated[float | None, typer.Option(help="Give delta to get epsilon.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Give epsilon to get delta.")] = None,
+    sampling_rate: SamplingRate = 1.0,
+    steps: Steps = 1,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    noise: Kind = "gaussian",
+    method: Way = "tightest",
+    as_json: Json = False,
+) -> None:
+    """What STEPS steps of noise cost: epsilon at a delta, or delta at an epsilon."""
+    from ledgerwood.accounting import price as price_event
+
+    if (delta is None) == (epsilon is None):
+        raise typer.BadParameter("give exactly one of --delta and --epsilon; the other one is the answer")
+    priced = price_event(_steps(noise, noise_multiplier, sampling_rate, steps, adjacency), method=method)
+    if delta is not None:
+        epsilon = priced.epsilon(delta)
+    elif epsilon is not None:
+        delta = priced.delta(epsilon)
+    show(
+        "price",
+        {
+            "epsilon": epsilon,
+            "delta": delta,
+            "noise_multiplier": noise_multiplier,
+            "adjacency": adjacency.value,
+            "noise": noise,
+            "sampling_rate": sampling_rate,
+            "steps": steps,
+            "method": priced.method,
+            "certified": priced.certified,
+        },
+        as_json=as_json,
+    )
+
+
+@app.command()
+@refusals
+def plan(
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    delta: Delta,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    expected_rows: ExpectedRows = None,
+    preset: Preset = "default",
+    n_trees: Trees = None,
+    max_depth: Depth = None,
+    learning_rate: LearningRate = None,
+    sampling_rate: TreeSamplingRate = None,
+    as_json: Json = False,
+) -> None:
+    """What an S-GBDT training would do and cost, calibrated to the budget, without any data."""
+    from ledgerwood.report.models import Settings, plan_facts, read_schema
+
+    settings = Settings(
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        expected_rows=expected_rows,
+        preset=preset,
+        n_trees=n_trees,
+        max_depth=max_depth,
+        learning_rate=learning_rate,
+        sampling_rate=sampling_rate,
+    )
+    show("plan", plan_facts(read_schema(schema), settings), as_json=as_json)
+
+
+@app.command()
+@refusals
+def train(
+    rows: Annotated[Path, Existing],
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    delta: Delta,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the model.")],
+    ledger: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Ledger to pay from; by default OUT.ledger.jsonl, made new.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Public label of the data set, for the ledger.")] = None,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    expected_rows: ExpectedRows = None,
+    preset: Preset = "default",
+    n_trees: Trees = None,
+    max_depth: Depth = None,
+    learning_rate: LearningRate = None,
+    sampling_rate: TreeSamplingRate = None,
+    as_json: Json = False,
+) -> None:
+    """Train S-GBDT on the CSV file ROWS; the grant is on disk before a row is used."""
+    from ledgerwood.report.models import Settings, read_schema, train_model
+
+    settings = Settings(
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        expected_rows=expected_rows,
+        preset=preset,
+        n_trees=n_trees,
+        max_depth=max_depth,
+        learning_rate=learning_rate,
+        sampling_rate=sampling_rate,
+    )
+    facts = train_model(
+        rows,
+        read_schema(schema),
+        settings,
+        out=out,
+        ledger_file=ledger or out.with_name(f"{out.name}.ledger.jsonl"),
+        dataset=dataset,
+        verbose=not as_json,
+    )
+    show("trained", facts, as_json=as_json)
+
+
+@app.command()
+@refusals
+def predict(
+    model: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder that `train` wrote.")],
+    rows: Annotated[Path, Existing],
+    out: Annotated[Path | None, typer.Option(dir_okay=False, help="CSV file; standard output if not given.")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add a column for each class.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Predict the rows of a CSV file."""
+    from ledgerwood.report.models import load_model, predictions, write_csv
+    from ledgerwood.report.printing import print_json
+
+    header, lines = predictions(load_model(model), rows, probabilities=probabilities)
+    if as_json:
+        print_json([dict(zip(header, line, strict=True)) for line in lines])
+    else:
+        write_csv(header, lines, out)
+
+
+@app.command()
+@refusals
+def demo(
+    dataset: Annotated[
+        Literal["breast_cancer", "adult", "abalone"],
+        typer.Option(help="adult and abalone come from the folder LEDGERWOOD_DATA, or from OpenML."),
+    ] = "breast_cancer",
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    as_json: Json = False,
+) -> None:
+    """The main job on a real data set: plan, train, score, add the ledger up again."""
+    from ledgerwood.report.demo import run_demo, show_demo
+
+    show_demo(run_demo(dataset, epsilon=epsilon, delta=delta, verbose=not as_json), as_json=as_json)
+
+
+@ledger_app.command("show")
+@refusals
+def ledger_show(path: Annotated[Path, Existing], as_json: Json = False) -> None:
+    """Terms, grants and draws, after a check of the chain; prices stand as written (see `verify`)."""
+    from ledgerwood.report.ledgers import show_ledger
+
+    show_ledger(path, as_json=as_json)
+
+
+@ledger_app.command("verify")
+@refusals
+def ledger_verify(
+    path: Annotated[Path, Existing],
+    head: Annotated[str | None, typer.Option(help="The hash that a model's privacy statement names.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Add the ledger up again with other code; exit code 1 and the first bad entry where it does not hold."""
+    from ledgerwood.report.ledgers import verify
+
+    verify(path, head=head, as_json=as_json)

@@ -1,0 +1,159 @@
+"""The command line's arithmetic: sigma and price agree with the library, with closed forms, and refuse clearly."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from scipy.stats import norm
+from typer.testing import CliRunner
+
+import ledgerwood as lw
+from ledgerwood.cli import app
+
+RUNNER = CliRunner()
+COMMANDS = ["sigma", "price", "plan", "train", "predict", "ledger", "demo"]
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, [str(argument) for argument in arguments])
+
+
+def answer(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def gaussian_delta(epsilon, mu):
+    """Balle and Wang 2018, Theorem 8, for one Gaussian of multiplier 1 / mu."""
+    return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def test_help_names_every_command():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert all(command in result.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ("ledger", "show"), ("ledger", "verify")])
+def test_every_command_has_help(command):
+    result = run(*([command] if isinstance(command, str) else command), "--help")
+    assert result.exit_code == 0
+    assert "Usage" in result.stdout
+
+
+def test_sigma_of_one_gaussian_is_the_closed_form():
+    found = answer("sigma", "--epsilon", 1, "--delta", 1e-5)
+    assert gaussian_delta(1.0, 1.0 / found["noise_multiplier"]) == pytest.approx(1e-5, rel=1e-6)
+    assert found["epsilon"] <= 1.0
+    assert found["certified"] is True
+
+
+def test_steps_of_a_full_batch_scale_by_the_square_root():
+    one = answer("sigma", "--epsilon", 1, "--delta", 1e-5)["noise_multiplier"]
+    many = answer("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 64)["noise_multiplier"]
+    assert many == pytest.approx(8.0 * one, rel=1e-6)
+
+
+def test_price_is_the_inverse_of_sigma():
+    options = ("--sampling-rate", 0.01, "--steps", 100)
+    sigma = answer("sigma", "--epsilon", 0.5, "--delta", 1e-6, *options)["noise_multiplier"]
+    epsilon = answer("price", "--noise-multiplier", sigma, "--delta", 1e-6, *options)["epsilon"]
+    assert epsilon <= 0.5
+    assert epsilon == pytest.approx(0.5, rel=1e-6)
+
+
+def test_price_gives_delta_at_an_epsilon():
+    found = answer("price", "--noise-multiplier", 2, "--epsilon", 0.7)
+    assert found["delta"] == pytest.approx(gaussian_delta(0.7, 0.5), rel=1e-9)
+
+
+def test_laplace_noise_is_pure():
+    found = answer("price", "--noise", "laplace", "--noise-multiplier", 4, "--steps", 3, "--delta", 0)
+    assert found["epsilon"] == pytest.approx(0.75, rel=1e-12)
+
+
+def test_adjacency_is_passed_on():
+    found = answer("price", "--noise-multiplier", 2, "--delta", 1e-5, "--adjacency", "replace-one")
+    assert found["adjacency"] == "replace-one"
+
+
+def test_the_table_says_what_the_json_says():
+    result = run("price", "--noise-multiplier", 2, "--epsilon", 0.7)
+    assert result.exit_code == 0
+    assert f"{gaussian_delta(0.7, 0.5):.6g}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sigma", "--epsilon", -1, "--delta", 1e-5), "epsilon=-1.0 must be > 0 (unit: nats)"),
+        (("sigma", "--epsilon", "nan", "--delta", 1e-5), "epsilon=nan must be a finite real number (unit: nats)"),
+        (("sigma", "--epsilon", 1, "--delta", 1), "delta=1.0 must be in [0, 1) (unit: probability)"),
+        (("sigma", "--epsilon", 1, "--delta", 0), "delta=0.0 (unit: probability)"),
+        (
+            ("sigma", "--epsilon", 1, "--delta", 1e-5, "--sampling-rate", 1.5),
+            "sampling_rate=1.5 must be in (0, 1] (unit: probability",
+        ),
+        (("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 0), "count=0 must be a whole number >= 1"),
+        (("price", "--noise-multiplier", 0, "--delta", 1e-5), "noise_multiplier=0.0 must be > 0"),
+        (
+            ("price", "--noise-multiplier", 1, "--delta", 1e-5, "--sampling-rate", 0.1, "--adjacency", "replace-one"),
+            "replace-one",
+        ),
+    ],
+)
+def test_refusals_go_to_standard_error_with_code_one(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sigma", "--epsilon", 1),
+        ("sigma", "--epsilon", "one", "--delta", 1e-5),
+        ("price", "--noise-multiplier", 1),
+        ("price", "--noise-multiplier", 1, "--epsilon", 1, "--delta", 1e-5),
+        ("price", "--noise-multiplier", 1, "--delta", 1e-5, "--adjacency", "bounded"),
+        ("demo", "--dataset", "iris"),
+        ("ledger", "show", "no-such-file"),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage_is_code_two(arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_runs_as_a_console_script():
+    program = "import sys; from ledgerwood.cli import main; sys.argv = ['ledgerwood', *sys.argv[1:]]; main()"
+    finished = subprocess.run(
+        [sys.executable, "-c", program, "price", "--noise-multiplier", "-3", "--delta", "1e-5"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 1
+    assert finished.stderr.startswith("InvalidParameter: noise_multiplier=-3.0")
+
+
+def test_a_missing_extra_says_how_to_get_it():
+    program = (
+        "import sys; sys.modules['numba'] = None\n"
+        "from ledgerwood.cli import main; sys.argv = ['ledgerwood', 'demo']; main()"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert finished.returncode == 1
+    assert "pip install 'ledgerwood[trainers]'" in finished.stderr
+
+
+def test_public_names_and_command_line_speak_of_the_same_price():
+    event = lw.Repeated(lw.GaussianEvent(noise_multiplier=3.0, adjacency=lw.Adjacency.ADD_REMOVE), count=7)
+    assert answer("price", "--noise-multiplier", 3, "--steps", 7, "--delta", 1e-6)["epsilon"] == lw.price(
+        event
+    ).epsilon(1e-6)
