@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.errors import UnsupportedEvent
+from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 FloatArray = NDArray[np.float64]
 
@@ -74,6 +74,19 @@ class Event(abc.ABC):
         """
         raise UnsupportedEvent(f"{self!r} cannot be sampled: its joint profile is not known")
 
+    def symmetric(self) -> bool:
+        """Whether a reflection of the output exchanges P and Q; then both directions of the event are alike.
+
+        docs/explanation/events.md#symmetric.
+        """
+        return False
+
     def draws(self) -> Iterator[tuple["Event", int]]:
         """The events that a grant of this event holds, each with its count: compositions opened, samples not."""
         yield self, 1
+
+
+def require_event(value: object) -> None:
+    """Refuse what is not an event."""
+    if not isinstance(value, Event):
+        raise InvalidParameter(f"{value!r} is not an event")

@@ -1,0 +1,13 @@
+"""Events: what was released, under which adjacency, and what it costs."""
+
+from ledgerwood.accounting.events.base import Event as Event
+from ledgerwood.accounting.events.composition import Composed as Composed
+from ledgerwood.accounting.events.composition import Parallel as Parallel
+from ledgerwood.accounting.events.composition import Repeated as Repeated
+from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent as EllipticalGaussianEvent
+from ledgerwood.accounting.events.gaussian import GaussianEvent as GaussianEvent
+from ledgerwood.accounting.events.laplace import LaplaceEvent as LaplaceEvent
+from ledgerwood.accounting.events.pure import PureEvent as PureEvent
+from ledgerwood.accounting.events.sampling import PoissonSampled as PoissonSampled
+from ledgerwood.accounting.events.serial import from_json as from_json
+from ledgerwood.accounting.events.serial import to_json as to_json

@@ -1,0 +1,259 @@
+"""The only three ways to combine events: the same again, one after another, side by side.
+
+Directions are priced apart and the larger is taken at the end: docs/explanation/events.md#composition.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from ledgerwood import _validate
+from ledgerwood.accounting import renyi
+from ledgerwood.accounting.adjacency import Adjacency, Direction, common_adjacency
+from ledgerwood.accounting.events.base import Event, FloatArray, require_event
+from ledgerwood.accounting.events.gaussian import gaussian_log_excess, gaussian_log_profile
+from ledgerwood.errors import InvalidParameter, UnsupportedEvent
+
+_SUM_TOLERANCE = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Repeated(Event):
+    """The same event `count` times, each with fresh randomness (and, if sampled, a fresh subsample).
+
+    Args:
+        event: what is repeated.
+        count: >= 1.
+
+    Raises:
+        InvalidParameter: a count that is not a whole number >= 1.
+    """
+
+    event: Event
+    _: KW_ONLY
+    count: int
+
+    def __post_init__(self) -> None:
+        require_event(self.event)
+        object.__setattr__(self, "count", _validate.count("count", self.count, "releases"))
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.event.adjacency
+
+    def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
+        if self.count == 1:
+            return self.event.log_profile(epsilons, direction=direction)
+        return gaussian_log_profile(_joint_mu(self, "profile"), epsilons)
+
+    def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
+        # count > 0 times the larger direction is the larger direction of count times each.
+        return renyi.raise_by(self.count * self.event.renyi(orders, direction=direction), 1)
+
+    def pure_epsilon(self) -> float:
+        return _up(self.count * self.event.pure_epsilon())
+
+    def mu(self) -> float:
+        if self.count == 1:
+            return self.event.mu()
+        return _up(math.sqrt(self.count) * self.event.mu())
+
+    def symmetric(self) -> bool:
+        return self.event.symmetric()
+
+    def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
+        if self.count == 1:
+            return self.event.log_excess_moments(powers, sampling_rate=sampling_rate)
+        return _joint_log_excess(self, powers, sampling_rate)
+
+    def draws(self) -> Iterator[tuple[Event, int]]:
+        for event, count in self.event.draws():
+            yield event, count * self.count
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Composed(Event):
+    """Several events, one after another, each with fresh randomness; later ones may look at earlier outputs.
+
+    Args:
+        events: at least one, all of one adjacency.
+
+    Raises:
+        InvalidParameter: no event, or a member that is not one.
+        AdjacencyMismatch: members of different adjacencies.
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", _members(self.events, "Composed"))
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.events[0].adjacency
+
+    def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
+        if len(self.events) == 1:
+            return self.events[0].log_profile(epsilons, direction=direction)
+        return gaussian_log_profile(_joint_mu(self, "profile"), epsilons)
+
+    def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
+        if direction is None and not self.symmetric():
+            return np.maximum(
+                self.renyi(orders, direction=Direction.REMOVE), self.renyi(orders, direction=Direction.ADD)
+            )
+        total = sum((event.renyi(orders, direction=direction) * n for event, n in self._counted()), start=np.zeros(()))
+        return renyi.raise_by(total, len(self.events))
+
+    def pure_epsilon(self) -> float:
+        return _up(math.fsum(event.pure_epsilon() for event in self.events))
+
+    def mu(self) -> float:
+        if len(self.events) == 1:
+            return self.events[0].mu()
+        return _up(math.sqrt(math.fsum(event.mu() ** 2 for event in self.events)))
+
+    def symmetric(self) -> bool:
+        return all(event.symmetric() for event in self.events)
+
+    def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
+        if len(self.events) == 1:
+            return self.events[0].log_excess_moments(powers, sampling_rate=sampling_rate)
+        return _joint_log_excess(self, powers, sampling_rate)
+
+    def draws(self) -> Iterator[tuple[Event, int]]:
+        for event in self.events:
+            yield from event.draws()
+
+    def _counted(self) -> Iterable[tuple[Event, int]]:
+        counts: dict[Event, int] = {}
+        for event in self.events:
+            counts[event] = counts.get(event, 0) + 1
+        return counts.items()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Parallel(Event):
+    """Disjoint groups of units, one event a group; later groups may look at earlier groups' outputs.
+
+    With `probabilities`, each unit is assigned to group k with public probability p_k, freshly, secretly, independently
+    of its content and of all outputs (the rest is in no group). Without (`Parallel.worst`), the assignment may be known
+    or depend on content. docs/explanation/events.md#parallel and #parallel-worst.
+
+    Args:
+        events: at least one, all of one adjacency.
+        probabilities: one per event, >= 0, summing to at most 1; None for the worst case.
+
+    Raises:
+        InvalidParameter: a value outside its bound.
+        AdjacencyMismatch: members of different adjacencies.
+        UnsupportedEvent: the worst case under replace-one, where a row may leave one group and enter another.
+    """
+
+    events: tuple[Event, ...]
+    _: KW_ONLY
+    probabilities: tuple[float, ...] | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", _members(self.events, "Parallel"))
+        if self.probabilities is None:
+            if self.adjacency is Adjacency.REPLACE_ONE:
+                raise UnsupportedEvent(
+                    "Parallel.worst under replace-one has no price here: the replaced row may leave one group and "
+                    "enter another, which is two changes; use add-remove, or state the two "
+                    "changes in the query's sensitivity"
+                )
+            return
+        given: object = self.probabilities
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise _validate.fail("probabilities", given, "one number per event", "probability")
+        weights = tuple(_validate.non_negative("probabilities", p, "probability") for p in given)
+        if len(weights) != len(self.events):
+            raise InvalidParameter(f"probabilities has {len(weights)} values for {len(self.events)} events")
+        total = math.fsum(weights)
+        if not 0.0 < total <= 1.0 + _SUM_TOLERANCE:
+            raise _validate.fail("sum of probabilities", total, "in (0, 1]", "probability")
+        object.__setattr__(self, "probabilities", weights)
+
+    @classmethod
+    def worst(cls, events: Iterable[Event]) -> "Parallel":
+        """Groups whose assignment is known or depends on content: the dearest group at each point of the profile."""
+        return cls(tuple(events), probabilities=None)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.events[0].adjacency
+
+    def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
+        return self._mixed(np.stack([e.log_profile(epsilons, direction=direction) for e in self.events]))
+
+    def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
+        a = renyi.check_orders(orders)
+        if self.probabilities is None:
+            return np.asarray(np.max([event.renyi(a, direction=direction) for event in self.events], axis=0))
+        if direction is None:
+            remove = self.renyi(a, direction=Direction.REMOVE)
+            return remove if self.symmetric() else np.maximum(remove, self.renyi(a, direction=Direction.ADD))
+        excess = self.log_excess_moments(renyi.powers_of(a, direction), sampling_rate=1.0)
+        return renyi.guarded(excess, a)
+
+    def pure_epsilon(self) -> float:
+        weights = self.probabilities or (1.0,) * len(self.events)
+        return max(event.pure_epsilon() for event, p in zip(self.events, weights, strict=True) if p > 0.0)
+
+    def mu(self) -> float:
+        if self.probabilities is None:
+            return max(event.mu() for event in self.events)
+        raise UnsupportedEvent(f"{self!r} has no exact Gaussian-DP parameter: a mixture of groups is not Gaussian")
+
+    def symmetric(self) -> bool:
+        return all(event.symmetric() for event in self.events)
+
+    def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
+        return self._mixed(np.stack([e.log_excess_moments(powers, sampling_rate=sampling_rate) for e in self.events]))
+
+    def _mixed(self, logs: FloatArray) -> FloatArray:
+        """log sum p_k e^{logs_k}, or the pointwise maximum: both functionals are linear in the mixture."""
+        if self.probabilities is None:
+            return np.asarray(np.max(logs, axis=0))
+        weights = np.asarray(self.probabilities).reshape((-1,) + (1,) * (logs.ndim - 1))
+        with np.errstate(divide="ignore"):
+            return np.asarray(logsumexp(logs, axis=0, b=weights))
+
+
+def _members(events: object, where: str) -> tuple[Event, ...]:
+    if isinstance(events, (str, Event)) or not isinstance(events, Iterable):
+        raise _validate.fail("events", events, "a sequence of events", "events")
+    members = tuple(events)
+    if not members:
+        raise _validate.fail("events", members, "at least one event", "events")
+    for event in members:
+        require_event(event)
+    common_adjacency([event.adjacency for event in members], where)
+    return members
+
+
+def _joint_mu(event: Event, what: str) -> float:
+    try:
+        return event.mu()
+    except UnsupportedEvent as error:
+        raise UnsupportedEvent(f"no exact {what} is known for {event!r}: it is not all Gaussian ({error})") from error
+
+
+def _joint_log_excess(event: Event, powers: ArrayLike, sampling_rate: float) -> FloatArray:
+    """Unsampled, the moments of independent releases multiply; sampled together they are known for a Gaussian pair."""
+    if sampling_rate == 1.0:
+        return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
+    return gaussian_log_excess(_joint_mu(event, "sampled price"), powers, sampling_rate)
+
+
+def _up(value: float) -> float:
+    return math.nextafter(value * (1.0 + 2 * renyi.ULP), math.inf) if math.isfinite(value) else value

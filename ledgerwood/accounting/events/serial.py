@@ -1,0 +1,98 @@
+"""The only way an event becomes JSON and comes back. Records are for ever: a field never changes its meaning.
+
+A record is {"type": class name, field: value, ...}; an adjacency is its value ("add-remove"), an event a record, a
+tuple a list. Reading is strict: an unknown class, an unknown or missing field, or a number that is not finite is
+refused.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
+from ledgerwood.accounting.events.laplace import LaplaceEvent
+from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.errors import LedgerError
+
+_CLASSES: dict[str, type[Event]] = {
+    cls.__name__: cls
+    for cls in (
+        GaussianEvent,
+        EllipticalGaussianEvent,
+        LaplaceEvent,
+        PureEvent,
+        PoissonSampled,
+        Repeated,
+        Composed,
+        Parallel,
+    )
+}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """The record of an event: plain dicts, lists, strings and numbers; floats are written by their shortest repr.
+
+    Raises:
+        LedgerError: an event of a class that has no record.
+    """
+    name = type(event).__name__
+    if _CLASSES.get(name) is not type(event):
+        raise LedgerError(f"{name} has no record; known are {', '.join(_CLASSES)}")
+    return {"type": name, **{key: _plain(getattr(event, key)) for key in _fields(type(event))}}
+
+
+def from_json(record: object) -> Event:
+    """The event of a record.
+
+    Raises:
+        LedgerError: not a record, an unknown class, an unknown or missing field.
+        InvalidParameter: a value outside its bound (each event checks its own).
+    """
+    if not isinstance(record, Mapping) or not isinstance(record.get("type"), str):
+        raise LedgerError(f"not the record of an event: {record!r}")
+    cls = _CLASSES.get(record["type"])
+    if cls is None:
+        raise LedgerError(f"unknown event {record['type']!r}; known are {', '.join(_CLASSES)}")
+    fields = _fields(cls)
+    given = set(record) - {"type"}
+    if given != set(fields):
+        raise LedgerError(
+            f"{cls.__name__}: unknown fields {sorted(map(str, given - set(fields)))}, "
+            f"missing fields {sorted(set(fields) - given)}"
+        )
+    return cls(**{key: _value(key, record[key]) for key in fields})
+
+
+def _fields(cls: type[Event]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Event):
+        return to_json(value)
+    if isinstance(value, Adjacency):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _value(key: str, value: Any) -> Any:
+    if key == "adjacency":
+        try:
+            return Adjacency(value)
+        except ValueError as error:
+            raise LedgerError(f"unknown adjacency {value!r}") from error
+    if key == "event":
+        return from_json(value)
+    if key == "events":
+        if not isinstance(value, list):
+            raise LedgerError(f"events must be a list of records, not {value!r}")
+        return tuple(from_json(item) for item in value)
+    if isinstance(value, list):
+        return tuple(value)
+    return value
