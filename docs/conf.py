@@ -1,7 +1,9 @@
 """The documentation's build. Nothing here needs a network; notebooks run as part of it."""
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -32,7 +34,10 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!ledgerwood\.).*")]  # other projects' names: their pages are not here to link to
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!ledgerwood\.).*"),  # other projects' names: their pages are not here to link to
+    ("py:.*", r"ledgerwood\..*\.(\w+_(co|contra)|[A-Z])"),  # type variables have no page
+]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ledgerwood"
@@ -42,3 +47,18 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_show_sourcelink = False
+
+
+def plain_docstrings(_app: Any, _what: str, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
+    """Docstrings are plain text with `code` between backticks: keep |x|, 2**k and plan_ from being read as markup."""
+    for number, line in enumerate(lines):
+        # A bullet stays one, and the names before a first colon are escaped by the reader of the docstring itself.
+        head, rest = re.fullmatch(r"(\s*[*-] |[\w\s,]+:)?(.*)", line, flags=re.DOTALL).groups(default="")
+        pieces = re.split(r"(`[^`]+`)", rest)
+        pieces[::2] = [re.sub(r"([|*]|(?<=\w)_(?!\w))", r"\\\1", text) for text in pieces[::2]]
+        pieces[1::2] = [f"`{code}`" for code in pieces[1::2]]
+        lines[number] = head + "".join(pieces)
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", plain_docstrings, priority=400)  # before napoleon

@@ -34,7 +34,7 @@ def test_all_lists_every_re_export():
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'epsilon'"):
-        lw.epsilon  # noqa: B018
+        lw.epsilon
 
 
 def loaded_by(statement):
