@@ -124,7 +124,7 @@ def run_demo(name: DatasetName, *, epsilon: float, delta: float, verbose: bool) 
         epsilon_readded=checked.epsilon,
         delta=delta,
         adjacency=budget.adjacency,
-        trees=model.plan_.rounds,
+        trees=len(model.ensemble_.trees),
         seconds=seconds,
         ledger=path,
     )

@@ -5,7 +5,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO, final
+from typing import Literal, TextIO, final
 
 from ledgerwood.accounting import Adjacency, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
@@ -16,6 +16,7 @@ from ledgerwood.report.printing import Fact
 from ledgerwood.tables import read_csv
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 
+Preset = Literal["default", "paper"]
 Estimator = SGBDTClassifier | SGBDTRegressor
 ESTIMATORS: dict[str, type[SGBDTClassifier] | type[SGBDTRegressor]] = {
     "SGBDTClassifier": SGBDTClassifier,
@@ -32,7 +33,7 @@ class Settings:
     delta: float
     adjacency: Adjacency
     expected_rows: int | None
-    preset: str
+    preset: Preset
     n_trees: int | None
     max_depth: int | None
     learning_rate: float | None
@@ -115,7 +116,7 @@ def train_model(
     return {
         "model": str(out),
         "ledger": str(ledger_file),
-        "trees": model.plan_.rounds,
+        "trees": len(model.ensemble_.trees),
         "epsilon": model.privacy_.epsilon,
         "delta": model.privacy_.delta,
         "adjacency": model.privacy_.adjacency.value,
