@@ -293,6 +293,6 @@ def ledger_verify(
     as_json: Json = False,
 ) -> None:
     """Add the ledger up again with other code; exit code 1 and the first bad entry where it does not hold."""
-    from ledgerwood.report.ledgers import verify
+    from ledgerwood.report.ledgers import show_verified
 
-    verify(path, head=head, as_json=as_json)
+    show_verified(path, head=head, as_json=as_json)

@@ -121,7 +121,7 @@ def run_demo(name: DatasetName, *, epsilon: float, delta: float, verbose: bool) 
         test_rows=int(np.sum(test)),
         scores=_scores(data, test, model.predict(data.X[test])),
         epsilon_planned=model.privacy_.epsilon,
-        epsilon_readded=checked.epsilon,
+        epsilon_readded=checked.epsilon_readded,
         delta=delta,
         adjacency=budget.adjacency,
         trees=len(model.ensemble_.trees),

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.report.printing import Fact, plain, print_json, show
+from ledgerwood.verification import verify_ledger
 
 
 def show_ledger(path: Path, *, as_json: bool) -> None:
@@ -40,6 +42,17 @@ def show_ledger(path: Path, *, as_json: bool) -> None:
                 f"{drawn[entry.index]} of {planned}",
             )
     Console().print(table)
+
+
+def show_verified(path: Path, *, head: str | None, as_json: bool) -> None:
+    """Add the ledger at `path` up again by other code, and print what it says.
+
+    Raises:
+        LedgerCorrupted: names the first entry that fails.
+        LedgerError: the file cannot be read.
+    """
+    report = verify_ledger(path, head=head)
+    show(f"verified: {path}", asdict(report), as_json=as_json)
 
 
 def terms(record: LedgerRecord) -> dict[str, Fact]:
