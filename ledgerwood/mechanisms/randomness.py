@@ -6,6 +6,7 @@ Which of the two was used follows each release (`kind`): noise that can be drawn
 
 import abc
 import os
+import sys
 import threading
 from typing import Literal, NoReturn, final
 
@@ -93,7 +94,8 @@ def _forked() -> None:
     _generation += 1
 
 
-os.register_at_fork(after_in_child=_forked)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forked)
 
 
 class _ThreadState(threading.local):

@@ -1,0 +1,61 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import LaplaceEvent
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, LaplaceMechanism, SecureRandom, TestRandom
+
+sizes = st.floats(min_value=1e-30, max_value=1e30)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@given(box=st.tuples(sizes, sizes), scales=st.tuples(sizes, sizes))
+def test_the_multiplier_is_one_over_the_l1_norm_rounded_down(adjacency, box, scales):
+    event = LaplaceMechanism(scales=scales).event(BoxShifts(boxes=(box,)), adjacency)
+    norm = sum(Fraction(b) / Fraction(s) for b, s in zip(box, scales, strict=True))
+    assert isinstance(event, LaplaceEvent)
+    assert event.adjacency is adjacency
+    assert Fraction(event.noise_multiplier) <= 1 / norm
+    assert event.noise_multiplier == pytest.approx(float(1 / norm), rel=1e-15)
+
+
+def test_a_moved_row_counts_twice():
+    shifts = BoxShifts.moved(boxes=((1.0,),))
+    event = LaplaceMechanism(scales=(4.0,)).event(shifts, Adjacency.REPLACE_ONE)
+    assert event == LaplaceEvent(noise_multiplier=2.0, adjacency=Adjacency.REPLACE_ONE)
+
+
+def test_a_ball_pays_for_its_corner():
+    event = LaplaceMechanism(scales=(1.0,) * 4).event(BallShifts(radius=1.0), Adjacency.ADD_REMOVE)
+    assert event.noise_multiplier == 0.5
+
+
+def test_noise_has_the_scale_of_the_mechanism_in_real_units():
+    grid = Grid(exponents=(-8, -3))
+    zeros = np.zeros((200_000, 2), dtype=np.int64)
+    real = grid.to_real(LaplaceMechanism(scales=(2.5, 40.0)).randomise(zeros, grid, SecureRandom()))
+    assert np.abs(real).mean(axis=0) == pytest.approx([2.5, 40.0], rel=0.02)
+    assert real.std(axis=0) == pytest.approx([2.5 * math.sqrt(2), 40.0 * math.sqrt(2)], rel=0.03)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, None])
+def test_bad_scales_are_refused(scale):
+    with pytest.raises(InvalidParameter, match="scales=.*unit"):
+        LaplaceMechanism(scales=(1.0, scale))
+
+
+def test_columns_must_fit():
+    with pytest.raises(InvalidParameter, match="columns"):
+        LaplaceMechanism(scales=())
+    with pytest.raises(InvalidParameter, match="columns"):
+        LaplaceMechanism(scales=(1.0,)).event(BoxShifts(boxes=((1.0, 1.0),)), Adjacency.ADD_REMOVE)
+    with pytest.raises(InvalidParameter, match="columns"):
+        LaplaceMechanism(scales=(1.0,)).randomise(
+            np.zeros((3, 2), dtype=np.int64), Grid(exponents=(0, 0)), TestRandom(0)
+        )
