@@ -107,7 +107,7 @@ class Price:
         upper = self.epsilon(delta)
         if delta == 0.0:
             return upper, upper
-        parts = [self.event] if _has_profile(self.event) else [part for part, _ in self.event.draws()]
+        parts = [self.event] if _has_profile(self.event) else list(dict(self.event.draws()))
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         lower = 0.0
         for part in parts:

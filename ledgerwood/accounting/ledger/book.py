@@ -88,7 +88,7 @@ class Ledger:
                 if budget is None or unit is None:
                     raise InvalidParameter(f"the ledger {path} is empty: it needs budget= and unit= (unit: terms)")
                 terms = opened(budget, unit, _BASIC if filter is None else filter, dataset)
-                file.append(encode(terms), durable=True)
+                file.append(encode(terms), index=0, durable=True)
                 state = State(terms)
         except BaseException:
             file.close()
@@ -221,7 +221,7 @@ class Ledger:
 
     def _append(self, entry: GrantEntry | DrawEntry, *, durable: bool) -> None:
         if self._file is not None:
-            self._file.append(encode(entry), durable=durable)
+            self._file.append(encode(entry), index=entry.index, durable=durable)
         self._state.commit(entry)
 
 

@@ -19,7 +19,7 @@ class JsonLinesFile:
         LedgerError: another holder has the file open for writing, or the platform has no such lock.
     """
 
-    __slots__ = ("_broken", "_file", "_length", "_owner", "path")
+    __slots__ = ("_broken", "_count", "_file", "_length", "_owner", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,7 +34,8 @@ class JsonLinesFile:
         except BaseException:
             self._file.close()
             raise
-        self._length = 0
+        self._length = 0  # bytes, and lines, that were acknowledged
+        self._count = 0
 
     def read(self) -> list[str]:
         """The complete lines; what stands after the last newline was never acknowledged and is cut off.
@@ -52,19 +53,24 @@ class JsonLinesFile:
                 RuntimeWarning,
                 stacklevel=4,
             )
-            self._cut()
+            try:
+                self._cut()
+            except OSError as error:
+                raise LedgerWriteFailed(error.errno or 0, f"{self.path}: {error.strerror}") from error
         try:
-            return data[: self._length].decode("utf-8").split("\n")[:-1]
+            lines = data[: self._length].decode("utf-8").split("\n")[:-1]
         except UnicodeDecodeError as error:
             raise LedgerError(f"the ledger file {self.path} is not UTF-8: {error}") from error
+        self._count = len(lines)
+        return lines
 
-    def append(self, line: str, *, durable: bool) -> None:
-        """Write one line and flush it; `durable` waits until it is on the disk.
+    def append(self, line: str, *, index: int, durable: bool) -> None:
+        """Write the line of entry `index` and flush it; `durable` waits until it is on the disk.
 
         Raises:
             LedgerWriteFailed: nothing was recorded; the file is as before, or refuses further use.
         """
-        self._require_usable()
+        self._require_usable(index)
         data = line.encode("utf-8") + b"\n"
         try:
             rest = memoryview(data)
@@ -85,6 +91,7 @@ class JsonLinesFile:
             self._undo(error)
             raise
         self._length += len(data)
+        self._count += 1
 
     def close(self) -> None:
         """Release the file and its lock."""
@@ -105,7 +112,7 @@ class JsonLinesFile:
         os.ftruncate(self._file.fileno(), self._length)
         _fsync(self._file.fileno())
 
-    def _require_usable(self) -> None:
+    def _require_usable(self, index: int) -> None:
         if self._broken:
             raise LedgerError(
                 f"the ledger file {self.path} refuses further use: a failed write could not be taken back"
@@ -114,6 +121,8 @@ class JsonLinesFile:
             raise LedgerError(f"the ledger file {self.path} was closed")
         if self._owner != os.getpid():
             raise LedgerError(f"the ledger file {self.path} belongs to another process: a fork may not write to it")
+        if index != self._count:
+            raise LedgerError(f"the ledger file {self.path} holds an entry whose writing was interrupted; reopen it")
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:

@@ -137,8 +137,7 @@ class State:
             DrawRefused: the event was not granted, or is used up.
         """
         purpose = require_label("purpose", purpose)
-        if randomness not in ("secure", "test"):
-            raise _validate.fail("randomness", randomness, "'secure' or 'test'", "name")
+        _randomness(randomness)
         self._require_left(grant, event)
         return sealed(
             DrawEntry(
@@ -238,12 +237,13 @@ def decode(line: str, known: dict[str, Event] | None = None) -> Entry:
             entry = GrantEntry(
                 index=common["index"], previous=common["previous"], hash=common["hash"],
                 event=_event(record["event"], known), charge=_charge(record["charge"]),
-                purpose=record["purpose"],
+                purpose=require_label("purpose", record["purpose"]),
             )  # fmt: skip
         case "draw":
             entry = DrawEntry(
                 index=common["index"], previous=common["previous"], hash=common["hash"], grant=record["grant"],
-                event=_event(record["event"], known), purpose=record["purpose"], randomness=record["randomness"],
+                event=_event(record["event"], known), purpose=require_label("purpose", record["purpose"]),
+                randomness=_randomness(record["randomness"]),
             )  # fmt: skip
         case kind:
             raise LedgerCorrupted(f"unknown kind of entry {kind!r}")
@@ -329,6 +329,12 @@ def _body(entry: Entry) -> dict[str, object]:
                 "purpose": entry.purpose,
                 "randomness": entry.randomness,
             }
+
+
+def _randomness(value: Randomness) -> Randomness:
+    if value not in get_args(Randomness):
+        raise _validate.fail("randomness", value, "'secure' or 'test'", "name")
+    return value
 
 
 def _kinds(held: Counter[Event]) -> str:

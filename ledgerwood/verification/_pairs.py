@@ -1,0 +1,388 @@
+"""Events priced a second time, in mpmath, by code that shares nothing with `ledgerwood.accounting`.
+
+An event is read from its JSON record into a node: a Gaussian, Laplace or randomised-response pair, a sample of a node,
+parallel groups of nodes, or a composition. With P the law with the unit, Q without it and r = dP/dQ:
+
+* the profile is E_Q[(r - t)+] (remove) and E_Q[(1 - t r)+] (add), t = e^epsilon, both affine in r, so that
+  sampling (r becomes 1 - q + q r) stays affine and each leaf has a closed form;
+* the Renyi divergence is log(1 + E_Q[s^p - 1 - p (s - 1)]) / (order - 1), p = order (remove) or 1 - order (add), by
+  the trapezoidal rule on the real line for a sampled Gaussian, by tanh-sinh quadrature for a sampled Laplace pair.
+
+docs/explanation/ledger.md#verification.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mpmath import mp, mpf
+
+Number = Any
+"""An mpmath real; mpmath ships no types."""
+
+_DIGITS = 50
+_AGREEMENT = 1e-12  # relative, between a quadrature and its refinement
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """N(mu, 1) against N(0, 1)."""
+
+    mu_squared: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """Laplace noise of this scale per unit of sensitivity."""
+
+    scale: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """The randomised-response pair."""
+
+    epsilon: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One Poisson sample of a node."""
+
+    inner: "Node"
+    rate: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Parallel groups; no probabilities where the dearest group counts."""
+
+    members: tuple["Node", ...]
+    probabilities: tuple[Number, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Fresh draws, each with its count; never one draw, never all Gaussian (`join` sees to it)."""
+
+    parts: tuple[tuple["Node", int], ...]
+
+
+Node = Gaussian | Laplace | Pure | Sampled | Groups | Several
+
+_FIELDS = {
+    "GaussianEvent": {"noise_multiplier", "adjacency"},
+    "EllipticalGaussianEvent": {"sensitivities", "stddevs", "adjacency"},
+    "LaplaceEvent": {"noise_multiplier", "adjacency"},
+    "PureEvent": {"epsilon", "adjacency"},
+    "PoissonSampled": {"event", "sampling_rate"},
+    "Repeated": {"event", "count"},
+    "Composed": {"events"},
+    "Parallel": {"events", "probabilities"},
+}
+
+
+def parse(record: Any) -> Node:
+    """The node of an event's JSON record.
+
+    Raises:
+        ValueError: an unknown class or field, or a value outside its bound.
+    """
+    kind = _kind(record)
+    with mp.workdps(_DIGITS):
+        match kind:
+            case "GaussianEvent":
+                return Gaussian(1 / _positive(record["noise_multiplier"]) ** 2)
+            case "EllipticalGaussianEvent":
+                pairs = list(zip(record["sensitivities"], record["stddevs"], strict=True))
+                return Gaussian(sum(((_number(d) / _positive(s)) ** 2 for d, s in pairs), mpf(0)))
+            case "LaplaceEvent":
+                return Laplace(_positive(record["noise_multiplier"]))
+            case "PureEvent":
+                return Pure(_positive(record["epsilon"]))
+            case "PoissonSampled":
+                rate = _positive(record["sampling_rate"])
+                if rate > 1:
+                    raise ValueError(f"sampling rate {record['sampling_rate']!r} above 1")
+                inner = parse(record["event"])
+                return inner if rate == 1 else Sampled(inner, rate)
+            case "Repeated":
+                return join([(parse(record["event"]), _count(record["count"]))])
+            case "Composed":
+                return join([(parse(item), 1) for item in _members(record["events"])])
+            case _:
+                return _groups(record)
+
+
+def draws(record: Any) -> list[tuple[Any, int]]:
+    """The records of the events that a grant of this record holds, each with its count."""
+    found: list[tuple[Any, int]] = []
+
+    def open_up(item: Any, times: int) -> None:
+        match _kind(item):
+            case "Repeated":
+                open_up(item["event"], times * _count(item["count"]))
+            case "Composed":
+                for member in _members(item["events"]):
+                    open_up(member, times)
+            case _:
+                found.append((item, times))
+
+    open_up(record, 1)
+    return found
+
+
+def adjacencies(record: Any) -> set[str]:
+    """Every adjacency that the record's leaves name."""
+    if isinstance(record, list):
+        return set().union(*(adjacencies(item) for item in record))
+    if isinstance(record, dict):
+        own = {record["adjacency"]} if "adjacency" in record else set()
+        return own.union(*(adjacencies(value) for value in record.values()))
+    return set()
+
+
+def join(parts: list[tuple[Node, int]]) -> Node:
+    """Fresh draws as one node: a single draw as itself, Gaussian pairs as one Gaussian pair."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
+    squares = [mu_squared(node) for node, _ in parts]
+    known = [square * count for square, (_, count) in zip(squares, parts, strict=True) if square is not None]
+    if len(known) == len(parts):
+        return Gaussian(sum(known, mpf(0)))
+    flat: list[tuple[Node, int]] = []
+    for node, count in parts:
+        inner = node.parts if isinstance(node, Several) else ((node, 1),)
+        flat.extend((part, times * count) for part, times in inner)
+    return Several(tuple(flat))
+
+
+def mu_squared(node: Node) -> Number | None:
+    """mu squared of a Gaussian pair that the node is, or that its dearest group is; None for anything else."""
+    if isinstance(node, Gaussian):
+        return node.mu_squared
+    if isinstance(node, Groups) and node.probabilities is None:
+        squares = [mu_squared(member) for member in node.members]
+        known = [square for square in squares if square is not None]
+        return max(known) if len(known) == len(squares) else None
+    return None
+
+
+def pure_epsilon(node: Node) -> Number:
+    """The least epsilon of pure differential privacy, in nats; infinite for Gaussian noise."""
+    match node:
+        case Gaussian():
+            return mp.inf
+        case Laplace():
+            return 1 / node.scale
+        case Pure():
+            return node.epsilon
+        case Sampled():
+            inner = pure_epsilon(node.inner)
+            return inner if mp.isinf(inner) else mp.log1p(node.rate * mp.expm1(inner))
+        case Groups():
+            weights = node.probabilities or (mpf(1),) * len(node.members)
+            return max(pure_epsilon(member) for member, p in zip(node.members, weights, strict=True) if p > 0)
+        case Several():
+            return sum((count * pure_epsilon(part) for part, count in node.parts), mpf(0))
+
+
+def hockey_stick(node: Node, epsilon: Number) -> Number:
+    """The larger direction of the profile at `epsilon` >= 0.
+
+    Raises:
+        ValueError: a composition that is not all Gaussian has no exact profile here.
+    """
+    t = mp.exp(epsilon)
+    return max(_positive_part(node, mpf(1), -t), _positive_part(node, -t, mpf(1)))
+
+
+def renyi(node: Node, order: Number) -> Number:
+    """The larger direction of the Renyi divergence at `order` > 1, in nats.
+
+    Raises:
+        ValueError: a sample of a composition that is not all Gaussian, or a quadrature that does not settle.
+    """
+    parts = node.parts if isinstance(node, Several) else ((node, 1),)
+    unique: dict[Node, int] = {}
+    for part, count in parts:
+        unique[part] = unique.get(part, 0) + count
+    totals = [
+        sum((count * mp.log1p(_excess(part, mpf(1), mpf(0), p)) for part, count in unique.items()), mpf(0))
+        for p in (order, 1 - order)
+    ]
+    return max(totals) / (order - 1)
+
+
+def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
+    """E_Q[(slope r + constant)+]."""
+    match node:
+        case Sampled():
+            return _positive_part(node.inner, slope * node.rate, slope * (1 - node.rate) + constant)
+        case Groups():
+            values = [_positive_part(member, slope, constant) for member in node.members]
+            if node.probabilities is None:
+                return max(values)
+            absent = 1 - sum(node.probabilities)
+            mixed = sum((p * value for p, value in zip(node.probabilities, values, strict=True)), mpf(0))
+            return mixed + max(absent, 0) * max(slope + constant, 0)
+        case Several():
+            raise ValueError("a composition that is not all Gaussian has no exact profile")
+        case Pure():
+            up = mp.exp(node.epsilon)
+            heavy, light = up / (1 + up), 1 / (1 + up)
+            return light * max(slope * up + constant, 0) + heavy * max(slope / up + constant, 0)
+        case Gaussian() | Laplace():
+            if slope < 0:  # (x)+ = x + (-x)+, and E_Q[r] = 1
+                return slope + constant + _positive_part(node, -slope, -constant)
+            if slope == 0 or constant >= 0:
+                return max(slope + constant, 0)
+            with_unit, without = _above(node, mp.log(-constant / slope))
+            return slope * with_unit + constant * without
+
+
+def _above(node: Gaussian | Laplace, loss: Number) -> tuple[Number, Number]:
+    """P and Q of the outputs whose log likelihood ratio is above `loss`."""
+    if isinstance(node, Gaussian):
+        mu = mp.sqrt(node.mu_squared)
+        threshold = loss / mu + mu / 2
+        return mp.erfc((threshold - mu) / mp.sqrt(2)) / 2, mp.erfc(threshold / mp.sqrt(2)) / 2
+    limit = 1 / node.scale
+    if loss >= limit:
+        return mpf(0), mpf(0)
+    if loss < -limit:
+        return mpf(1), mpf(1)
+    x = (node.scale * loss + 1) / 2
+    return 1 - mp.exp(-(1 - x) / node.scale) / 2, mp.exp(-x / node.scale) / 2
+
+
+def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
+    """E_Q[s^p - 1 - p (s - 1)] with s = slope r + constant, slope + constant = 1."""
+
+    def term(log_ratio: Number) -> Number:
+        rise = slope * mp.expm1(log_ratio)
+        return mp.expm1(p * mp.log1p(rise)) - p * rise
+
+    match node:
+        case Sampled():
+            return _excess(node.inner, slope * node.rate, slope * (1 - node.rate) + constant, p)
+        case Groups():
+            values = [_excess(member, slope, constant, p) for member in node.members]
+            if node.probabilities is None:
+                return max(values)
+            return sum((weight * value for weight, value in zip(node.probabilities, values, strict=True)), mpf(0))
+        case Several():
+            raise ValueError("a sample of a composition that is not all Gaussian has no Renyi divergence here")
+        case Pure():
+            up = mp.exp(node.epsilon)
+            return (term(node.epsilon) + up * term(-node.epsilon)) / (1 + up)
+        case Gaussian():
+            if constant == 0:
+                return mp.expm1(p * (p - 1) * node.mu_squared / 2)
+            return _over_normal(term, mp.sqrt(node.mu_squared), float(slope), float(p))
+        case Laplace():
+            b = node.scale
+            if constant == 0 and p != mpf(1) / 2:
+                above, below = (p - 1) / b, p / b  # Mironov 2017, Proposition 6
+                return (p * mp.expm1(above) + (p - 1) * mp.expm1(-below)) / (2 * p - 1)
+            ends = term(-1 / b) / 2 + mp.exp(-1 / b) * term(1 / b) / 2
+            return ends + _over_unit(lambda x: mp.exp(-x / b) / (2 * b) * term((2 * x - 1) / b))
+
+
+def _over_normal(term: Callable[[Number], Number], mu: Number, slope: float, p: float) -> Number:
+    """E[term(mu z - mu^2 / 2)] over a standard normal z, by the trapezoidal rule, halved until it settles.
+
+    The integrand is analytic in a strip of half-width pi / mu, so the rule converges geometrically.
+    """
+    width, half = float(mu), float(mu) ** 2 / 2.0
+
+    def log_size(z: float) -> float:  # a bound on the log of the integrand, by Taylor's theorem around s = 1
+        x = width * z - half
+        rise = slope * math.expm1(min(x, 600.0))
+        log_s = math.log1p(rise) if x <= 600.0 else math.log(slope) + x
+        log_rise = math.log(abs(rise)) if abs(rise) > 0.0 and x <= 600.0 else (log_s if x > 600.0 else -1e300)
+        return -0.5 * z * z + 2.0 * log_rise + max(0.0, (p - 2.0) * log_s)
+
+    first, last = -24.0 + min(p, 0.0) * width, 24.0 + max(p, 0.0) * width
+    h = 2.0 * math.pi * min(math.pi / width, 6.0) / 70.0
+    peak = max(log_size(first + (last - first) * i / 4000.0) for i in range(4001))
+
+    def total(offset: float, step: float) -> Number:
+        result = mpf(0)
+        for i in range(math.floor(first / step), math.ceil(last / step) + 1):
+            z = (i + offset) * step
+            if log_size(z) > peak - 110.0:
+                exact = mpf(z)
+                result += mp.exp(-exact * exact / 2) * term(mu * exact - mu * mu / 2)
+        return result * step / mp.sqrt(2 * mp.pi)
+
+    coarse = total(0.0, h)
+    for _ in range(8):
+        fine = (coarse + total(0.5, h)) / 2
+        if abs(fine - coarse) <= _AGREEMENT * abs(fine):
+            return fine
+        coarse, h = fine, h / 2.0
+    raise ValueError("the verifier's integral over a sampled Gaussian does not settle")
+
+
+def _over_unit(function: Callable[[Number], Number]) -> Number:
+    """The integral over [0, 1] by tanh-sinh quadrature, split towards both ends until the estimated error is small."""
+    digits = mp.dps
+
+    def precise(x: Number) -> Number:  # the integrand cancels where s is near 1, so it keeps all digits
+        with mp.workdps(digits):
+            return function(x)
+
+    for levels in (1, 4, 12, 30):
+        left = [mpf(2) ** -k for k in range(levels, 0, -1)]
+        points = [mpf(0), *left, *(1 - x for x in reversed(left[:-1])), mpf(1)]
+        with mp.workdps(20):
+            value, error = mp.quad(precise, points, error=True)
+        if error <= _AGREEMENT * abs(value):
+            return value
+    raise ValueError("the verifier's integral over a Laplace pair does not settle")
+
+
+def _groups(record: dict[str, Any]) -> Node:
+    members = tuple(parse(item) for item in _members(record["events"]))
+    if record["probabilities"] is None:
+        return Groups(members, None)
+    weights = tuple(_number(p) for p in record["probabilities"])
+    if len(weights) != len(members) or not 0 < sum(weights) <= 1 + mpf(10) ** -8:
+        raise ValueError("probabilities of parallel groups do not fit")
+    return Groups(members, weights)
+
+
+def _kind(record: Any) -> str:
+    kind = record.get("type") if isinstance(record, dict) else None
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        raise ValueError(f"not the record of a known event: {record!r}")
+    if set(record) != _FIELDS[kind] | {"type"}:
+        raise ValueError(f"a record of {kind} has fields {sorted(record)}")
+    return kind
+
+
+def _members(value: Any) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"no events: {value!r}")
+    return value
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"not a count: {value!r}")
+    return value
+
+
+def _number(value: Any) -> Number:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"not a number >= 0: {value!r}")
+    return mpf(value)
+
+
+def _positive(value: Any) -> Number:
+    number = _number(value)
+    if number <= 0:
+        raise ValueError(f"not a number > 0: {value!r}")
+    return number

@@ -1,0 +1,340 @@
+"""Read a ledger as a stranger would: its chain, its rules, and every price once more.
+
+docs/explanation/ledger.md#verification. Nothing here shares code with the ledger or with the pricing that it checks.
+"""
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, NoReturn, final
+
+from mpmath import mp, mpf
+
+from ledgerwood.accounting.ledger import LedgerRecord
+from ledgerwood.errors import LedgerCorrupted, LedgerError
+from ledgerwood.verification import _pairs
+
+SLACK = 1e-9
+"""Relative room for a recorded number below the verifier's own lower bound."""
+
+_ADJACENCIES = ("add-remove", "zero-out", "replace-one")
+_KEYS = {
+    "open": {"budget", "unit", "filter", "dataset"},
+    "grant": {"event", "charge", "purpose"},
+    "draw": {"grant", "event", "purpose", "randomness"},
+}
+_COMMON = {"version", "index", "previous", "hash", "kind"}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerReport:
+    """What a ledger was found to say.
+
+    Args:
+        epsilon_readded: nats, the filter's total of all grants at `delta_readded`; at most `epsilon_budget`.
+        delta_readded: probability.
+        epsilon_budget: nats.
+        delta_budget: probability.
+        adjacency: the relation under which all of it holds.
+        unit: what one protected record is.
+        filter: what adds up.
+        dataset: the public label of the data, if any.
+        grants: how many plans were granted.
+        draws: how many events were drawn.
+        randomness: "test" if any draw used reproducible randomness, else "secure".
+        head: the last entry's hash, hexadecimal.
+    """
+
+    epsilon_readded: float
+    delta_readded: float
+    epsilon_budget: float
+    delta_budget: float
+    adjacency: str
+    unit: str
+    filter: str
+    dataset: str | None
+    grants: int
+    draws: int
+    randomness: Literal["secure", "test"]
+    head: str
+
+
+def verify_ledger(path_or_record: str | Path | LedgerRecord, *, head: str | None = None) -> LedgerReport:
+    """Check a ledger file, or a model's ledger record, entry by entry.
+
+    Form, version, order, hashes, grants within the budget by the filter, draws within their grants; and each grant's
+    price, recomputed by other code, accepted if it is at least the verifier's own lower bound (relative slack 1e-9).
+
+    Args:
+        path_or_record: a ledger file, or a record.
+        head: the hash that the last entry must have; without it, a cut tail and a chain rebuilt whole go unseen.
+
+    Raises:
+        LedgerCorrupted: names the first entry that fails.
+        LedgerError: the file cannot be read.
+    """
+    lines = _lines(path_or_record)
+    book: _Book | None = None
+    for index, line in enumerate(lines):
+        try:
+            record = _entry(line, index, book.head if book is not None else "0" * 64)
+            if book is None:
+                book = _Book(record)
+            else:
+                book.add(record)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise LedgerCorrupted(f"entry {index}: {error}") from error
+    if book is None:
+        raise LedgerCorrupted("entry 0: the ledger is empty")
+    if head is not None and book.head != head:
+        raise LedgerCorrupted(
+            f"entry {len(lines) - 1}: the ledger ends with hash {book.head}, but {head} was expected: "
+            "its tail was cut off or added to, or its chain was rebuilt"
+        )
+    return book.report()
+
+
+@dataclass(slots=True)
+class _Book:
+    """What the entries so far have said."""
+
+    terms: dict[str, Any]
+    head: str = field(init=False)
+    grants: int = 0
+    draws: int = 0
+    test: bool = False
+    epsilon: Fraction = Fraction()
+    delta: Fraction = Fraction()
+    mu_squared: Fraction = Fraction()
+    held: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        terms, limit = self.terms, self.terms.get("budget")
+        _require(terms["kind"] == "open", "the first entry does not open a ledger")
+        _require(isinstance(limit, dict) and set(limit) == {"epsilon", "delta", "adjacency"}, "no budget")
+        assert isinstance(limit, dict)
+        _require(_is_number(limit["epsilon"]) and limit["epsilon"] > 0, "the budget's epsilon is not positive")
+        _require(_is_number(limit["delta"]) and 0 <= limit["delta"] < 1, "the budget's delta is no probability below 1")
+        _require(limit["adjacency"] in _ADJACENCIES, f"unknown adjacency {limit['adjacency']!r}")
+        _require(terms["unit"] in ("row", "user"), f"unknown privacy unit {terms['unit']!r}")
+        _require(terms["filter"] in ("basic", "gdp"), f"unknown filter {terms['filter']!r}")
+        _require(terms["filter"] == "basic" or limit["delta"] > 0, "a Gaussian-DP filter needs delta > 0")
+        if terms["dataset"] is not None:
+            _label(terms["dataset"])
+        self.head = terms["hash"]
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Take in an entry that is well formed and chained."""
+        if record["kind"] == "grant":
+            self._grant(record)
+        elif record["kind"] == "draw":
+            self._draw(record)
+        else:
+            raise ValueError("a second opening")
+        self.head = record["hash"]
+
+    def report(self) -> LedgerReport:
+        limit = self.terms["budget"]
+        if self.terms["filter"] == "basic":
+            epsilon, delta = _up(self.epsilon), _up(self.delta)
+        else:
+            epsilon, delta = _gaussian_epsilon(self.mu_squared, limit["delta"]), limit["delta"] if self.grants else 0.0
+        return LedgerReport(
+            epsilon_readded=epsilon, delta_readded=delta, epsilon_budget=limit["epsilon"],
+            delta_budget=limit["delta"], adjacency=limit["adjacency"], unit=self.terms["unit"],
+            filter=self.terms["filter"], dataset=self.terms["dataset"], grants=self.grants, draws=self.draws,
+            randomness="test" if self.test else "secure", head=self.head,
+        )  # fmt: skip
+
+    def _grant(self, record: dict[str, Any]) -> None:
+        limit, charge, event = self.terms["budget"], record["charge"], record["event"]
+        _label(record["purpose"])
+        _require(_pairs.adjacencies(event) == {limit["adjacency"]}, "the plan's adjacency is not the budget's")
+        _require(isinstance(charge, dict), "no charge")
+        node = _pairs.parse(event)
+        if self.terms["filter"] == "basic":
+            _check_basic(node, charge)
+            self.epsilon += Fraction(charge["epsilon"])
+            self.delta += Fraction(charge["delta"])
+            within = self.epsilon <= Fraction(limit["epsilon"]) and self.delta <= Fraction(limit["delta"])
+        else:
+            _check_gdp(node, charge)
+            self.mu_squared += Fraction(charge["mu"]) ** 2
+            within = _gaussian_fits(self.mu_squared, limit["epsilon"], limit["delta"])
+        _require(within, "the grants exceed the budget")
+        held: dict[str, int] = {}
+        for item, count in _pairs.draws(event):
+            text = _canonical(item)
+            held[text] = held.get(text, 0) + count
+        self.held[record["index"]] = held
+        self.grants += 1
+
+    def _draw(self, record: dict[str, Any]) -> None:
+        _label(record["purpose"])
+        _require(record["randomness"] in ("secure", "test"), f"unknown randomness {record['randomness']!r}")
+        _require(type(record["grant"]) is int and record["grant"] in self.held, f"no grant {record['grant']!r}")
+        held, text = self.held[record["grant"]], _canonical(record["event"])
+        _require(held.get(text, 0) > 0, "the event was not granted, or was drawn more often than granted")
+        held[text] -= 1
+        self.draws += 1
+        self.test = self.test or record["randomness"] == "test"
+
+
+def _lines(path_or_record: str | Path | LedgerRecord) -> list[str]:
+    if isinstance(path_or_record, LedgerRecord):
+        return list(path_or_record.lines)
+    path = Path(path_or_record)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LedgerError(f"the ledger file {path} cannot be read: {error}") from error
+    pieces = data.split(b"\n")
+    lines = []
+    for index, piece in enumerate(pieces[:-1]):
+        try:
+            lines.append(piece.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise LedgerCorrupted(f"entry {index}: not UTF-8: {error}") from error
+    if pieces[-1]:
+        raise LedgerCorrupted(f"entry {len(lines)}: the line is cut short: it does not end in a newline")
+    return lines
+
+
+def _entry(line: str, index: int, previous: str) -> dict[str, Any]:
+    """The record of one line, its form, its place and its hash checked."""
+    record: dict[str, Any] = json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
+    _require(isinstance(record, dict), "not a JSON object")
+    _require(record.get("version") == 1, f"format version {record.get('version')!r} is not 1")
+    kind = record.get("kind")
+    _require(isinstance(kind, str) and kind in _KEYS, f"unknown kind {kind!r}")
+    _require(set(record) == _KEYS[kind] | _COMMON, f"fields {sorted(record)}")
+    _require(_canonical(record) == line, "not in canonical form")
+    body = {key: value for key, value in record.items() if key != "hash"}
+    _require(
+        hashlib.sha256(_canonical(body).encode("utf-8")).hexdigest() == record["hash"],
+        "its hash does not match: the entry was altered",
+    )
+    _require(
+        type(record["index"]) is int and record["index"] == index,
+        f"it says that it is entry {record['index']!r}: entries were removed or reordered",
+    )
+    _require(record["previous"] == previous, "it does not follow the entry before it: the chain is broken")
+    return record
+
+
+def _check_basic(node: _pairs.Node, charge: dict[str, Any]) -> None:
+    """The recorded (epsilon, delta) is at least what the recorded method gives here."""
+    renyi = charge.get("method") == "renyi"
+    _require(set(charge) == {"epsilon", "delta", "method"} | ({"order"} if renyi else set()), "fields of the charge")
+    epsilon, delta, method = charge["epsilon"], charge["delta"], charge["method"]
+    _require(_is_number(epsilon) and epsilon >= 0, f"epsilon {epsilon!r}")
+    _require(_is_number(delta) and 0 <= delta < 1, f"delta {delta!r}")
+    digits = 50 + (math.ceil(-math.log10(delta)) if delta > 0 else 0)
+    with mp.workdps(digits):
+        room, slack = mpf(epsilon) * (1 + mpf(SLACK)), mpf(delta) * (1 + mpf(SLACK))
+        match method:
+            case "pure":
+                own = _pure_epsilon_at(_pairs.pure_epsilon(node), mpf(delta))
+                _require(room >= own, _too_small(epsilon, own))
+            case "profile" | "gdp":
+                _require(delta > 0, "delta is 0, where only a pure price holds")
+                found = _pairs.hockey_stick(node, room)
+                _require(found <= slack, f"delta at epsilon {epsilon!r} is {mp.nstr(found, 17)}, above {delta!r}")
+            case "renyi":
+                order = charge["order"]
+                _require(_is_number(order) and order > 1, f"order {order!r}")
+                _require(delta > 0, "delta is 0, where only a pure price holds")
+                own = _renyi_epsilon(_pairs.renyi(node, mpf(order)), mpf(order), mpf(delta))
+                _require(room >= own, _too_small(epsilon, own))
+            case _:
+                raise ValueError(f"unknown method {method!r}")
+
+
+def _check_gdp(node: _pairs.Node, charge: dict[str, Any]) -> None:
+    """The recorded mu is at least the plan's own."""
+    _require(set(charge) == {"mu", "method"} and charge["method"] == "gdp", "fields of the charge")
+    _require(_is_number(charge["mu"]) and charge["mu"] >= 0, f"mu {charge['mu']!r}")
+    own = _pairs.mu_squared(node)
+    _require(own is not None, "the plan is no Gaussian pair")
+    _require(
+        mpf(charge["mu"]) * (1 + mpf(SLACK)) >= mp.sqrt(own), f"mu is below the recomputed {mp.nstr(mp.sqrt(own), 17)}"
+    )
+
+
+def _renyi_epsilon(divergence: Any, order: Any, delta: Any) -> Any:
+    """Canonne, Kamath, Steinke 2020, Proposition 12; 0 where delta covers the total variation distance."""
+    if delta >= min(mp.sqrt(divergence / 2), mp.sqrt(-mp.expm1(-divergence))):
+        return mpf(0)
+    return divergence + mp.log1p(-1 / order) - (mp.log(delta) + mp.log(order)) / (order - 1)
+
+
+def _pure_epsilon_at(pure: Any, delta: Any) -> Any:
+    """The epsilon at delta of the randomised-response pair."""
+    _require(not mp.isinf(pure), "the plan has no finite pure epsilon")
+    left = 1 - delta * (1 + mp.exp(-pure))
+    return pure + mp.log(left) if left > 0 else mpf(0)
+
+
+def _gaussian_fits(mu_squared: Fraction, epsilon: float, delta: float) -> bool:
+    """Whether the total mu passes under the budget's point, with the slack on mu."""
+    if mu_squared == 0:
+        return True
+    with mp.workdps(50 + math.ceil(-math.log10(delta))):
+        square = mpf(mu_squared.numerator) / mpf(mu_squared.denominator) * (1 - mpf(SLACK)) ** 2
+        return bool(_pairs.hockey_stick(_pairs.Gaussian(square), mpf(epsilon)) <= mpf(delta))
+
+
+def _gaussian_epsilon(mu_squared: Fraction, delta: float) -> float:
+    """The epsilon of the total mu at delta, by bisection, rounded up."""
+    if mu_squared == 0:
+        return 0.0
+    with mp.workdps(50 + math.ceil(-math.log10(delta))):
+        pair = _pairs.Gaussian(mpf(mu_squared.numerator) / mpf(mu_squared.denominator))
+        low, high = mpf(0), mpf(1)
+        if _pairs.hockey_stick(pair, low) <= delta:
+            return 0.0
+        while _pairs.hockey_stick(pair, high) > delta:
+            low, high = high, 2 * high
+        while high - low > mpf(10) ** -18 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if _pairs.hockey_stick(pair, middle) <= delta else (middle, high)
+        return math.nextafter(float(high), math.inf)
+
+
+def _canonical(record: object) -> str:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _require(len({key for key, _ in pairs}) == len(pairs), "a key twice")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _label(value: object) -> None:
+    _require(isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable(), f"label {value!r}")
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def _too_small(recorded: float, own: Any) -> str:
+    return f"the recorded epsilon {recorded!r} is below the recomputed {mp.nstr(own, 17)}: the price is too small"
+
+
+def _up(value: Fraction) -> float:
+    number = float(value)
+    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
