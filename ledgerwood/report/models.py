@@ -11,7 +11,7 @@ from ledgerwood.accounting import Adjacency, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator.schema import Categorical, Schema
-from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
 from ledgerwood.report.printing import Fact
 from ledgerwood.tables import read_csv
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
@@ -107,10 +107,15 @@ def train_model(
     """
     estimator = settings.estimator(schema, verbose=verbose)
     X, y = read_csv(rows, schema, with_target=True)
-    terms = None if ledger_file.exists() else estimator.budget
-    unit = None if ledger_file.exists() else PrivacyUnit.ROW
+    new = not ledger_file.exists()
+    terms, unit = (estimator.budget, PrivacyUnit.ROW) if new else (None, None)
     with Ledger.open(ledger_file, dataset=dataset, budget=terms, unit=unit) as ledger:
-        model = estimator.fit(X, y, ledger=ledger)
+        try:
+            model = estimator.fit(X, y, ledger=ledger)
+        except PrivacyError:
+            if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger behind
+                ledger_file.unlink()
+            raise
         spent = ledger.spent()
     model.save(out)
     return {

@@ -1,0 +1,272 @@
+"""The command line's main job: plan, train, predict, show and verify a ledger, and the demonstration."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ledgerwood as lw
+from ledgerwood.cli import app
+
+RUNNER = CliRunner()
+SMALL = ("--n-trees", 3, "--max-depth", 2)
+BUDGET = ("--epsilon", 1, "--delta", 1e-6)
+FEATURES = (lw.Numeric("size", 0, 10), lw.Categorical("colour", ("red", "blue")))
+SCHEMAS = {
+    "regression": lw.Schema(features=FEATURES, target=lw.Numeric("price", 0, 100)),
+    "classification": lw.Schema(features=FEATURES, target=lw.Categorical("sold", ("no", "yes"))),
+}
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, [str(argument) for argument in arguments])
+
+
+def answer(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with rows.csv, a schema for each kind of target, and a trained model of each."""
+    folder = tmp_path_factory.mktemp("cli")
+    generator = np.random.default_rng(1)
+    with (folder / "rows.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", "colour", "price", "sold", "note"])
+        for size in generator.uniform(0, 10, 300).tolist():
+            writer.writerow([size, "red" if size > 3 else "blue", 10 * size, "yes" if size > 5 else "no", "x"])
+    for kind, schema in SCHEMAS.items():
+        (folder / f"{kind}.json").write_text(schema.to_json())
+        train(folder, kind, folder / kind)
+    return folder
+
+
+def train(folder, kind, out, *more):
+    result = run(
+        "train", folder / "rows.csv", "--schema", folder / f"{kind}.json", *BUDGET, *SMALL, "--out", out, *more
+    )
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_plan_fits_the_budget_and_says_what_it_draws(place):
+    found = answer("plan", "--schema", place / "classification.json", *BUDGET, *SMALL)
+    assert found["estimator"] == "SGBDTClassifier"
+    assert (found["trees"], found["depth"], found["draws"]) == (3, 2, 3)
+    assert 0.999 < found["epsilon"] <= 1.0
+    assert found["certified"] is True
+
+
+def test_plan_passes_its_options_on(place):
+    options = ("--sampling-rate", 0.5, "--learning-rate", 0.25, "--preset", "paper")
+    found = answer("plan", "--schema", place / "regression.json", *BUDGET, *SMALL, *options)
+    assert found["estimator"] == "SGBDTRegressor"
+    assert (found["sampling_rate"], found["learning_rate"], found["initial_score"]) == (0.5, 0.25, "laplace")
+
+
+def test_training_leaves_a_model_and_a_ledger_that_verifies(place):
+    head = json.loads((place / "regression" / "model.json").read_text())["privacy"]["ledger_head"]
+    found = answer("ledger", "verify", place / "regression.ledger.jsonl", "--head", head)
+    assert found["epsilon_readded"] <= found["epsilon_budget"] == 1.0
+    assert found["delta_readded"] <= found["delta_budget"] == 1e-6
+    assert (found["grants"], found["randomness"], found["head"]) == (1, "secure", head)
+    assert found["draws"] >= 3
+
+
+def test_a_second_training_on_a_spent_ledger_is_refused_and_changes_nothing(place):
+    ledger = place / "regression.ledger.jsonl"
+    before = ledger.read_bytes()
+    result = run(
+        "train",
+        place / "rows.csv",
+        "--schema",
+        place / "regression.json",
+        *BUDGET,
+        *SMALL,
+        "--out",
+        place / "regression",
+    )
+    assert result.exit_code == 1
+    assert result.stderr.startswith("BudgetExceeded: ")
+    assert ledger.read_bytes() == before
+
+
+def test_one_ledger_pays_for_two_trainings(place, tmp_path):
+    path = tmp_path / "study.ledger.jsonl"
+    budget = lw.Budget(epsilon=2.5, delta=1e-5, adjacency=lw.Adjacency.ADD_REMOVE)
+    lw.Ledger.open(path, dataset="study", budget=budget, unit=lw.PrivacyUnit.ROW).close()
+    for name in ("first", "second"):
+        train(place, "classification", tmp_path / name, "--ledger", path, "--dataset", "study")
+    found = answer("ledger", "verify", path)
+    assert found["grants"] == 2
+    assert 1.99 < found["epsilon_readded"] <= 2.0 + 1e-9
+    other = ("--ledger", path, "--dataset", "another")
+    refused = try_training(place / "rows.csv", place / "classification.json", tmp_path / "third", *other)
+    assert refused.exit_code == 1
+    assert "dataset='study'" in refused.stderr
+
+
+def test_predicts_classes_with_probabilities(place):
+    lines = answer("predict", place / "classification", place / "rows.csv", "--probabilities")
+    assert len(lines) == 300
+    for line in lines:
+        assert line["prediction"] == ("yes" if line["probability of yes"] > 0.5 else "no")
+        assert line["probability of yes"] + line["probability of no"] == pytest.approx(1.0)
+
+
+def test_predicts_numbers_inside_the_declared_range_as_csv(place, tmp_path):
+    to_screen = run("predict", place / "regression", place / "rows.csv")
+    header, *lines = csv.reader(io.StringIO(to_screen.stdout))
+    assert header == ["prediction"]
+    assert len(lines) == 300
+    assert all(0.0 <= float(value) <= 100.0 for (value,) in lines)
+    assert run("predict", place / "regression", place / "rows.csv", "--out", tmp_path / "p.csv").exit_code == 0
+    assert (tmp_path / "p.csv").read_text() == to_screen.stdout
+
+
+def test_a_regressor_has_no_probabilities(place):
+    result = run("predict", place / "regression", place / "rows.csv", "--probabilities")
+    assert result.exit_code == 1
+    assert "needs a classifier" in result.stderr
+
+
+def test_predict_refuses_a_folder_that_is_no_model(place, tmp_path):
+    result = run("predict", tmp_path, place / "rows.csv")
+    assert result.exit_code == 1
+    assert "is not a model folder" in result.stderr
+
+
+def test_ledger_show_lists_terms_and_grants(place):
+    found = answer("ledger", "show", place / "classification.ledger.jsonl")
+    assert found["terms"]["budget_epsilon"] == 1.0
+    assert found["terms"]["entries"] == len(found["entries"])
+    assert [entry["kind"] for entry in found["entries"][:3]] == ["open", "grant", "draw"]
+    shown = run("ledger", "show", place / "classification.ledger.jsonl")
+    assert shown.exit_code == 0
+    assert "3 of 3" in shown.stdout
+
+
+def test_an_altered_ledger_is_named_entry_and_all(place, tmp_path):
+    lines = (place / "regression.ledger.jsonl").read_text().splitlines(keepends=True)
+    lines[1] = lines[1].replace('"epsilon":0.', '"epsilon":0.0').replace('"epsilon":1.', '"epsilon":0.')
+    (tmp_path / "bent.jsonl").write_text("".join(lines))
+    for command in ("show", "verify"):
+        result = run("ledger", command, tmp_path / "bent.jsonl")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("LedgerCorrupted: entry 1: ")
+
+
+def test_a_cut_tail_is_found_against_the_head(place, tmp_path):
+    lines = (place / "regression.ledger.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "cut.jsonl").write_text("".join(lines[:-1]))
+    assert run("ledger", "verify", tmp_path / "cut.jsonl").exit_code == 0
+    result = run("ledger", "verify", tmp_path / "cut.jsonl", "--head", json.loads(lines[-1])["hash"])
+    assert result.exit_code == 1
+    assert "its tail was cut off" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "schema", "message"),
+    [
+        ("size,colour", "1,red", "regression", "has 0 columns named 'price'"),
+        ("size,colour,price", "big,red,3", "regression", "column 'size': could not convert string to float: 'big'"),
+        ("size,colour,price", "1,red,101", "regression", "price"),
+        ("size,colour,price", ",red,3", "regression", "size"),
+        ("size,colour,sold", "1,red,perhaps", "classification", "sold"),
+    ],
+)
+def test_bad_rows_are_refused_before_anything_is_spent(place, tmp_path, header, row, schema, message):
+    (tmp_path / "rows.csv").write_text(f"{header}\n{row}\n")
+    result = try_training(tmp_path / "rows.csv", place / f"{schema}.json", tmp_path / "model")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("SchemaError: ")
+    assert message in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not a schema"),
+        ('{"features": [{"numeric": "x", "low": 1, "high": 0}]}', "must be >"),
+        ("{}", "0 features"),
+    ],
+)
+def test_bad_schemas_are_refused(tmp_path, text, message):
+    (tmp_path / "schema.json").write_text(text)
+    result = run("plan", "--schema", tmp_path / "schema.json", *BUDGET)
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_a_schema_without_a_target_cannot_be_planned_for(tmp_path):
+    (tmp_path / "schema.json").write_text(lw.Schema(features=FEATURES).to_json())
+    result = run("plan", "--schema", tmp_path / "schema.json", *BUDGET)
+    assert result.exit_code == 1
+    assert "names no target" in result.stderr
+
+
+@pytest.mark.parametrize(("option", "value"), [("--n-trees", 0), ("--sampling-rate", 2), ("--max-depth", -1)])
+def test_bad_parameters_name_value_and_bound(place, option, value):
+    result = run("plan", "--schema", place / "regression.json", *BUDGET, option, value)
+    assert result.exit_code == 1
+    assert f"{value}" in result.stderr
+    assert "must be" in result.stderr
+
+
+def check_demo(found):
+    assert found["epsilon_planned"] <= 1.0
+    assert found["epsilon_readded"] == pytest.approx(found["epsilon_planned"], rel=1e-9)
+    assert Path(found["ledger"]).is_file()
+    assert answer("ledger", "verify", found["ledger"])["epsilon_readded"] == found["epsilon_readded"]
+
+
+def test_demo_on_the_offline_data():
+    found = answer("demo", "--epsilon", 1)
+    check_demo(found)
+    assert (found["train_rows"], found["test_rows"]) == (417, 152)
+    accuracy = found["scores"]["accuracy"]
+    assert 0.9 < accuracy["non_private"] <= 1.0
+    assert 0.0 <= accuracy["private"] <= 1.0
+
+
+def test_demo_prints_a_table_and_says_why_few_rows_cost():
+    result = run("demo")
+    assert result.exit_code == 0, result.output
+    for phrase in ("private", "not private", "trivial", "epsilon planned", "epsilon re-added", "are few"):
+        assert phrase in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"), [pytest.param("adult", "accuracy", marks=pytest.mark.slow), ("abalone", "RMSE")]
+)
+def test_demo_on_files(dataset, name, measure):
+    dataset(name)
+    found = answer("demo", "--dataset", name)
+    check_demo(found)
+    better = np.less if measure == "RMSE" else np.greater
+    assert better(found["scores"][measure]["private"], found["scores"][measure]["trivial"])
+
+
+def test_demo_without_data_says_where_it_looked(monkeypatch, tmp_path):
+    def offline(**_):
+        raise OSError("no network")
+
+    monkeypatch.setenv("LEDGERWOOD_DATA", str(tmp_path))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
+    result = run("demo", "--dataset", "adult")
+    assert result.exit_code == 1
+    assert "no adult.csv.gz or adult.csv in LEDGERWOOD_DATA=" in result.stderr
+
+
+def test_demo_refuses_a_budget_that_gaussian_noise_cannot_meet():
+    result = run("demo", "--delta", 0)
+    assert result.exit_code == 1
+    assert "delta=0.0" in result.stderr
