@@ -34,7 +34,8 @@ def exp_up(log_value: float) -> float:
     if log_value == -math.inf:
         return 0.0
     value = math.exp(log_value) * (1.0 + (abs(log_value) + 4.0) * _ULP)
-    value = max(value, 5e-324)
+    if value < 1e-300:  # where the spacing of numbers is absolute
+        value = math.nextafter(value, 1.0)
     return min(value, 1.0) if log_value <= 0.0 else value
 
 
@@ -44,7 +45,7 @@ def renyi_epsilons(orders: FloatArray, divergences: FloatArray, log_delta: float
     Source: Canonne, Kamath, Steinke 2020, Proposition 12 (= Balle et al. 2020, Theorem 21).
     """
     gap = orders - 1.0
-    first, second, third = np.log(gap / orders), np.log(orders) / gap, -log_delta / gap
+    first, second, third = _log_shrink(orders), np.log(orders) / gap, -log_delta / gap
     guard = 8.0 * _ULP * (divergences + np.abs(first) + second + third)
     epsilons: FloatArray = divergences + first - second + third + guard
     return epsilons
@@ -53,10 +54,18 @@ def renyi_epsilons(orders: FloatArray, divergences: FloatArray, log_delta: float
 def renyi_log_deltas(orders: FloatArray, divergences: FloatArray, epsilon: float) -> FloatArray:
     """log delta at one epsilon from each order alone; the inverse of `renyi_epsilons`. Rounded up."""
     gap = orders - 1.0
-    first, second = gap * np.log(gap / orders), np.log(orders)
+    first, second = gap * _log_shrink(orders), np.log(orders)
     guard = 8.0 * _ULP * (gap * (divergences + epsilon) + np.abs(first) + second)
     deltas: FloatArray = gap * (divergences - epsilon) + first - second + guard
     return deltas
+
+
+def _log_shrink(orders: FloatArray) -> FloatArray:
+    """log(1 - 1 / order), to a relative rounding error near 1 and far out."""
+    shrunk: FloatArray = np.where(
+        orders < 2.0, np.log((orders - 1.0) / orders), np.log1p(-1.0 / np.maximum(orders, 2.0))
+    )
+    return shrunk
 
 
 def log_total_variation(divergence: float) -> float:

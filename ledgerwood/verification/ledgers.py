@@ -113,10 +113,10 @@ class _Book:
     held: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        terms, limit = self.terms, self.terms.get("budget")
+        terms: dict[str, Any] = self.terms
+        limit: Any = terms.get("budget")
         _require(terms["kind"] == "open", "the first entry does not open a ledger")
         _require(isinstance(limit, dict) and set(limit) == {"epsilon", "delta", "adjacency"}, "no budget")
-        assert isinstance(limit, dict)
         _require(_is_number(limit["epsilon"]) and limit["epsilon"] > 0, "the budget's epsilon is not positive")
         _require(_is_number(limit["delta"]) and 0 <= limit["delta"] < 1, "the budget's delta is no probability below 1")
         _require(limit["adjacency"] in _ADJACENCIES, f"unknown adjacency {limit['adjacency']!r}")
@@ -209,7 +209,7 @@ def _entry(line: str, index: int, previous: str) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
     _require(isinstance(record, dict), "not a JSON object")
     _require(record.get("version") == 1, f"format version {record.get('version')!r} is not 1")
-    kind = record.get("kind")
+    kind: Any = record.get("kind")
     _require(isinstance(kind, str) and kind in _KEYS, f"unknown kind {kind!r}")
     _require(set(record) == _KEYS[kind] | _COMMON, f"fields {sorted(record)}")
     _require(_canonical(record) == line, "not in canonical form")
