@@ -49,11 +49,12 @@ def place(tmp_path_factory):
 
 
 def train(folder, kind, out, *more):
-    result = run(
-        "train", folder / "rows.csv", "--schema", folder / f"{kind}.json", *BUDGET, *SMALL, "--out", out, *more
-    )
+    result = try_training(folder / "rows.csv", folder / f"{kind}.json", out, *more)
     assert result.exit_code == 0, result.output
-    return result
+
+
+def try_training(rows, schema, out, *more):
+    return run("train", rows, "--schema", schema, *BUDGET, *SMALL, "--out", out, *more)
 
 
 def test_plan_fits_the_budget_and_says_what_it_draws(place):
@@ -83,16 +84,7 @@ def test_training_leaves_a_model_and_a_ledger_that_verifies(place):
 def test_a_second_training_on_a_spent_ledger_is_refused_and_changes_nothing(place):
     ledger = place / "regression.ledger.jsonl"
     before = ledger.read_bytes()
-    result = run(
-        "train",
-        place / "rows.csv",
-        "--schema",
-        place / "regression.json",
-        *BUDGET,
-        *SMALL,
-        "--out",
-        place / "regression",
-    )
+    result = try_training(place / "rows.csv", place / "regression.json", place / "regression")
     assert result.exit_code == 1
     assert result.stderr.startswith("BudgetExceeded: ")
     assert ledger.read_bytes() == before
