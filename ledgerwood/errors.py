@@ -62,6 +62,10 @@ class SchemaError(PrivacyError, ValueError):
     """
 
 
+class SchemaTypeError(SchemaError, TypeError):
+    """Owner-side: a value of a type that its column cannot hold."""
+
+
 class LedgerError(PrivacyError):
     """A ledger that cannot be used as asked: copied, opened with other terms, unreadable."""
 

@@ -1,0 +1,134 @@
+"""The only loops over rows: route, take the gradient, clip, truncate to the grid, sum in int64.
+
+Each statistic is a sum of row contributions that are integers on a public grid, so the result does not depend on the
+order of rows or on the number of threads, and its sensitivity is exact. Sums wrap modulo 2**64, a homomorphism; nothing
+saturates or raises because of a row.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+import math
+
+import numba
+import numpy as np
+
+from ledgerwood.ensemble import leaf_of, rows_kernel
+
+CHUNK_ROWS = 16_384
+
+
+def n_chunks(n_rows: int) -> int:
+    """Number of blocks of rows, each summed apart."""
+    return max(1, -(-n_rows // CHUNK_ROWS))
+
+
+@numba.njit(inline="always")
+def _gradient(score, target, logistic):
+    """d loss / d score: score - y for y in [-1, 1]; p - (y + 1) / 2 for y in {-1, 1}."""
+    if logistic:
+        # Written in the sign of the label, so that neither tail cancels.
+        return -target / (1.0 + math.exp(target * score))
+    return score - target
+
+
+@numba.njit(inline="always")
+def _truncated(value, bound, per_unit, bound_steps):
+    """Clip to [-bound, bound] and truncate toward zero to the grid, then hold the bound in integers."""
+    clipped = min(max(value, -bound), bound)
+    steps = np.int64(clipped * per_unit)
+    return min(max(steps, -bound_steps), bound_steps)
+
+
+@rows_kernel
+def moment_sums(
+    n_rows,
+    cells,
+    feature,
+    split,
+    equals,
+    scores,
+    targets,
+    sampled,
+    logistic,
+    clip,
+    per_unit,
+    clip_steps,
+    leaves,
+    partial,
+):
+    """Add (1, clipped gradient) of each row, in grid steps, to its leaf.
+
+    Args:
+        sampled: bool (n_rows,), or empty where every row takes part.
+        leaves: int32 (n_rows,), filled with each row's leaf.
+        partial: int64 (n_chunks, n_leaves, 2), zeros.
+    """
+    for chunk in numba.prange(partial.shape[0]):
+        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+            leaf = leaf_of(cells, row, feature, split, equals)
+            leaves[row] = leaf
+            if len(sampled) > 0 and not sampled[row]:
+                continue
+            gradient = _gradient(scores[row], targets[row], logistic)
+            if math.isfinite(gradient):
+                partial[chunk, leaf, 0] += np.int64(per_unit)
+                partial[chunk, leaf, 1] += _truncated(gradient, clip, per_unit, clip_steps)
+
+
+@rows_kernel
+def curvature_sums(
+    n_rows,
+    cells,
+    feature,
+    split,
+    equals,
+    scores,
+    targets,
+    sampled,
+    curvature_scale,
+    clip,
+    per_unit,
+    squared_radius,
+    leaves,
+    partial,
+):
+    """Add (scaled hessian, clipped gradient) of the logistic loss, in grid steps, to each row's leaf.
+
+    `squared_radius` bounds the squared Euclidean norm of a contribution, in squared steps; a row above it (by the last
+    bits of floating point, if ever) loses steps of its hessian, and counts 0 if that is not enough.
+    """
+    for chunk in numba.prange(partial.shape[0]):
+        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+            leaf = leaf_of(cells, row, feature, split, equals)
+            leaves[row] = leaf
+            if len(sampled) > 0 and not sampled[row]:
+                continue
+            gradient = _gradient(scores[row], targets[row], True)
+            if not math.isfinite(gradient):
+                continue
+            size = abs(gradient)
+            first = np.int64(curvature_scale * (size * (1.0 - size)) * per_unit)
+            second = np.int64(min(max(gradient, -clip), clip) * per_unit)
+            for _ in range(4):
+                if first > 0 and first * first + second * second > squared_radius:
+                    first -= 1
+            if first * first + second * second <= squared_radius:
+                partial[chunk, leaf, 0] += first
+                partial[chunk, leaf, 1] += second
+
+
+@rows_kernel
+def target_sums(n_rows, targets, sampled, per_unit, partial):
+    """Add (1, label in [-1, 1]) of each row, in grid steps; `partial` int64 (n_chunks, 2)."""
+    one = np.int64(per_unit)
+    for chunk in numba.prange(partial.shape[0]):
+        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+            if (len(sampled) == 0 or sampled[row]) and math.isfinite(targets[row]):
+                partial[chunk, 0] += one
+                partial[chunk, 1] += _truncated(targets[row], 1.0, per_unit, one)
+
+
+@rows_kernel
+def add_leaf_values(n_rows, leaves, values, scores):
+    """Add each row's leaf value to its score, where the leaf is known already."""
+    for row in numba.prange(n_rows):
+        scores[row] += values[leaves[row]]

@@ -1,0 +1,209 @@
+"""The schema: what the user declares about the data in public, so that nothing is read off the rows unpaid."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+from ledgerwood import _validate
+from ledgerwood.ensemble import FeatureCells
+from ledgerwood.errors import SchemaError
+
+MAX_CATEGORIES = 60_000
+Category = str | int | float | bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A number in [low, high], in the column's own unit.
+
+    Args:
+        name: the column's name.
+        low, high: public bounds, low < high. Feature values outside are clamped; labels outside are refused.
+        missing: whether the value may be missing (NaN or null). Without the declaration a missing value is refused.
+    """
+
+    name: str
+    low: float
+    high: float
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        _name(self.name)
+        object.__setattr__(self, "low", _validate.real(f"low of {self.name!r}", self.low, "the column's unit"))
+        object.__setattr__(self, "high", _validate.real(f"high of {self.name!r}", self.high, "the column's unit"))
+        width = self.high - self.low
+        if not 0.0 < width < math.inf:
+            raise _validate.fail(
+                f"high of {self.name!r}", self.high, f"> low={self.low!r} by a finite width", "the column's unit"
+            )
+
+    def cells(self, bins: int) -> FeatureCells:
+        """Even steps of [low, high], and one more cell for a missing value."""
+        return FeatureCells(ordered=bins, equality=(bins,) if self.missing else ())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """One of a public list of categories.
+
+    Args:
+        name: the column's name.
+        categories: distinct strings, numbers or booleans. A feature value outside the list counts as "other"; a label
+            outside is refused.
+        missing: whether the value may be missing (NaN or null).
+    """
+
+    name: str
+    categories: tuple[Category, ...]
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        _name(self.name)
+        object.__setattr__(self, "categories", tuple(self.categories))
+        if not 1 <= len(self.categories) <= MAX_CATEGORIES:
+            raise _validate.fail(
+                f"len(categories) of {self.name!r}", len(self.categories), f"in [1, {MAX_CATEGORIES}]", "categories"
+            )
+        for category in self.categories:
+            # The types are the caller's word; NaN would never be found in a column.
+            if not isinstance(category, str | int | float) or category != category:  # type: ignore[redundant-expr]
+                raise _validate.fail(f"category of {self.name!r}", category, "a string, number or boolean", "category")
+        if len(set(self.categories)) != len(self.categories):
+            raise _validate.fail(f"categories of {self.name!r}", self.categories, "distinct", "categories")
+
+    @property
+    def other_cell(self) -> int:
+        """Where values outside the list go."""
+        return len(self.categories)
+
+    @property
+    def missing_cell(self) -> int:
+        """Where missing values go."""
+        return len(self.categories) + 1
+
+    def cells(self, bins: int) -> FeatureCells:
+        """One cell a category, tested by equality (and a missing value, where declared)."""
+        missing = (self.missing_cell,) if self.missing else ()
+        return FeatureCells(ordered=0, equality=(*range(len(self.categories)), *missing))
+
+
+Feature = Numeric | Categorical
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The public description of a table: features in order, and the target.
+
+    Args:
+        features: one `Numeric` or `Categorical` a column, with distinct names.
+        target: a `Numeric` (regression) or a `Categorical` (classification), not missing.
+        every: instead of `features`, one range for however many numeric columns come (see `uniform`).
+
+    Raises:
+        SchemaError: no feature, or names that are not distinct.
+    """
+
+    features: tuple[Feature, ...] = ()
+    target: Feature | None = None
+    every: Numeric | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        if (self.every is None) == (not self.features):
+            raise SchemaError(
+                "a schema needs features or one range for every column: "
+                f"got {len(self.features)} features and every={self.every!r}"
+            )
+        names = [feature.name for feature in self.features]
+        if len(set(names)) != len(names):
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            raise SchemaError(f"feature names must be distinct: {repeated} occur more than once")
+        if self.target is not None and self.target.missing:
+            raise SchemaError(
+                f"the target {self.target.name!r} cannot be declared missing: a row without a label has no gradient"
+            )
+
+    @classmethod
+    def uniform(
+        cls, low: float, high: float, *, n_features: int | None = None, target: Feature | None = None
+    ) -> "Schema":
+        """Numeric columns x0, x1, ... that all lie in [low, high]; their number is the table's where None."""
+        if n_features is None:
+            return cls(every=Numeric("x", low, high), target=target)
+        count = _validate.count("n_features", n_features, "columns")
+        return cls(features=tuple(Numeric(f"x{i}", low, high) for i in range(count)), target=target)
+
+    def resolved(self, n_features: int) -> "Schema":
+        """This schema with its features spelled out for `n_features` columns."""
+        if self.every is None:
+            return self
+        # A uniform schema knows columns by position: the names x0, x1, ... are its own.
+        return Schema.uniform(self.every.low, self.every.high, n_features=n_features, target=self.target)
+
+    def cells(self, bins: int) -> tuple[FeatureCells, ...]:
+        """The cells of each feature, with `bins` even steps for the numeric ones."""
+        return tuple(feature.cells(bins) for feature in self.features)
+
+    def to_json(self) -> str:
+        """The schema as JSON text."""
+        record: dict[str, object] = {}
+        if self.features:
+            record["features"] = [_feature_record(feature) for feature in self.features]
+        if self.every is not None:
+            record["every"] = _feature_record(self.every)
+        if self.target is not None:
+            record["target"] = _feature_record(self.target)
+        return json.dumps(record, indent=1, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Schema":
+        """The inverse of `to_json`.
+
+        Raises:
+            SchemaError: text that is not a schema.
+        """
+        try:
+            record = json.loads(text)
+            every = _feature(record["every"]) if "every" in record else None
+            if isinstance(every, Categorical):
+                raise SchemaError("every column must be numeric")
+            return cls(
+                features=tuple(_feature(item) for item in record.get("features", ())),
+                target=_feature(record["target"]) if "target" in record else None,
+                every=every,
+            )
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise SchemaError(f"not a schema: {error!r}") from error
+
+
+def _name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise _validate.fail("name", name, "a non-empty string", "column name")
+
+
+def _feature_record(feature: Feature) -> dict[str, object]:
+    match feature:
+        case Numeric():
+            return {"numeric": feature.name, "low": feature.low, "high": feature.high, "missing": feature.missing}
+        case Categorical():
+            return {"categorical": feature.name, "categories": list(feature.categories), "missing": feature.missing}
+
+
+def _feature(record: Mapping[str, object]) -> Feature:
+    missing = record.get("missing", False)
+    if not isinstance(missing, bool):
+        raise SchemaError(f"missing={missing!r} must be true or false")
+    match record:
+        case {"numeric": str(name), "low": float() | int() as low, "high": float() | int() as high}:
+            return Numeric(name, low, high, missing)
+        case {"categorical": str(name), "categories": [*categories]}:
+            return Categorical(name, tuple(categories), missing)  # type: ignore[arg-type]  # checked there
+    raise SchemaError(
+        f"not a feature: {dict(record)!r}; write {{'numeric': name, 'low': .., 'high': ..}} "
+        "or {'categorical': name, 'categories': [..]}"
+    )

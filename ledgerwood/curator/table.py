@@ -1,0 +1,170 @@
+"""The rows, and the state of each row. Nothing with a row axis leaves the curator."""
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.curator import kernels
+from ledgerwood.curator.encoding import encode_binary_target, encode_features, encode_numeric_target
+from ledgerwood.curator.queries import (
+    STEP,
+    AnyQuery,
+    LabelCount,
+    LabelMoments,
+    LabelSum,
+    LeafCurvatures,
+    LeafMoments,
+    LeafQuery,
+    LeafRatios,
+    Loss,
+)
+from ledgerwood.curator.schema import Categorical, Numeric, Schema
+from ledgerwood.ensemble import Ensemble, TreeStructure, add_tree
+from ledgerwood.errors import LedgerError, SchemaError
+from ledgerwood.mechanisms import RandomSource
+
+PER_UNIT = 1.0 / STEP
+
+
+@final
+class Table:
+    """Checked and encoded rows, for one curator. Build it with `from_data`, before a budget moves."""
+
+    __slots__ = ("_cells", "_leaves", "_prefix", "_routed", "_scores", "_targets", "schema")
+
+    def __init__(self, *, schema: Schema, cells: NDArray[Any], targets: NDArray[np.float64]) -> None:
+        self.schema = schema
+        self._cells = cells
+        self._targets = targets
+        # Row state: the score of the ensemble `_prefix`, and the leaf in the tree `_routed`.
+        self._scores = np.zeros(len(targets))
+        self._prefix = Ensemble(initial_score=0.0)
+        self._leaves = np.zeros(len(targets), dtype=np.int32)
+        self._routed: TreeStructure | None = None
+
+    @classmethod
+    def from_data(cls, X: Any, y: Any, schema: Schema, *, loss: Loss, bins: int) -> "Table":
+        """Check X and y against the schema and encode them. The owner's step: what it refuses costs nothing.
+
+        Args:
+            X: array-like or data frame, shape (n_rows, n_features).
+            y: array-like, shape (n_rows,).
+            schema: features and target.
+            loss: squared wants a numeric target, logistic a categorical one with two classes.
+            bins: even steps of a numeric feature's range.
+
+        Raises:
+            SchemaError: data and schema do not fit; the message names column, value and bound.
+        """
+        cells = encode_features(X, schema, bins=bins)
+        match loss, schema.target:
+            case "squared", Numeric() as target:
+                targets = encode_numeric_target(y, target)
+            case "logistic", Categorical() as target:
+                targets = encode_binary_target(y, target)
+            case _:
+                wanted = "a Numeric" if loss == "squared" else "a Categorical"
+                raise SchemaError(f"the {loss} loss needs {wanted} target in the schema; got target={schema.target!r}")
+        if len(targets) != cells.shape[1]:
+            raise SchemaError(
+                f"Found input variables with inconsistent numbers of samples: X {cells.shape[1]}, y {len(targets)}"
+            )
+        return cls(schema=schema.resolved(len(cells)), cells=cells, targets=targets)
+
+    def __copy__(self) -> "Table":
+        raise LedgerError("a table is not copied: its row state belongs to one curator")
+
+    def __deepcopy__(self, memo: object) -> "Table":
+        raise LedgerError("a table is not copied: its row state belongs to one curator")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise LedgerError("a table is not pickled: rows stay with the curator")
+
+    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
+        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
+        if sampling_rate == 1.0:
+            return np.empty(0, dtype=np.bool_)
+        return source.bernoulli(sampling_rate, len(self._targets))
+
+    def statistic(self, query: AnyQuery, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone."""
+        match query:
+            case LabelMoments():
+                return self._target_sums(sampled)
+            case LabelCount():
+                return self._target_sums(sampled)[:1]
+            case LabelSum():
+                return self._target_sums(sampled)[1:]
+            case LeafMoments():
+                return self._moments(query, sampled)
+            case LeafCurvatures():
+                return self._curvatures(query, sampled)
+            case LeafRatios():
+                return _ratios(self._moments(query, sampled), query.damping_steps)
+
+    def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)
+        kernels.target_sums(len(self._targets), self._targets, sampled, PER_UNIT, partial)
+        return _total(partial)
+
+    def _moments(self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        partial = self._prepare(query)
+        tree = query.structure
+        kernels.moment_sums(
+            len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+            sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP), self._leaves, partial,
+        )  # fmt: skip
+        return _total(partial)
+
+    def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        partial = self._prepare(query)
+        tree = query.structure
+        kernels.curvature_sums(
+            len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+            sampled, query.curvature_scale, query.clip, PER_UNIT, int((query.radius / STEP) ** 2), self._leaves,
+            partial,
+        )  # fmt: skip
+        return _total(partial)
+
+    def _prepare(self, query: LeafQuery) -> NDArray[np.int64]:
+        """Bring the scores up to the query's ensemble; room for the sums by block of rows."""
+        self._advance(query.ensemble)
+        self._routed = query.structure
+        return np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
+
+    def _advance(self, ensemble: Ensemble) -> None:
+        if not ensemble.extends(self._prefix):
+            self._prefix = Ensemble(initial_score=ensemble.initial_score)
+            self._scores[:] = ensemble.initial_score
+        for tree in ensemble.trees[len(self._prefix.trees) :]:
+            structure = tree.structure
+            if structure is self._routed:
+                kernels.add_leaf_values(len(self._scores), self._leaves, tree.values, self._scores)
+            else:
+                add_tree(
+                    len(self._scores),
+                    self._cells,
+                    structure.feature,
+                    structure.split,
+                    structure.equals,
+                    tree.values,
+                    self._scores,
+                )
+        self._prefix = ensemble
+
+
+def _total(partial: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The blocks' sums added up, modulo 2**64."""
+    total: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64)
+    return total
+
+
+def _ratios(moments: NDArray[np.int64], damping_steps: int) -> NDArray[np.int64]:
+    """Sum / (count + damping) of each leaf in whole steps, truncated toward zero; Python integers, so exact."""
+    steps = int(PER_UNIT)
+    ratios = []
+    for count, total in moments.tolist():
+        size = abs(total) * steps // (count + damping_steps)
+        ratios.append([size if total >= 0 else -size])
+    return np.array(ratios, dtype=np.int64)

@@ -1,0 +1,265 @@
+"""What every estimator of this package does around its plan: check, grant, curate, state, save."""
+
+import abc
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
+from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.filters import GDPFilter
+from ledgerwood.accounting.ledger import Ledger, LedgerRecord
+from ledgerwood.accounting.pricing import price
+from ledgerwood.curator import Aggregator, Curator, Schema, Table, column_count, encode_features
+from ledgerwood.curator.queries import Loss
+from ledgerwood.ensemble import Ensemble
+from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.trainers.privacy import PrivacyStatement
+from ledgerwood.trainers.splits import structure_generator
+
+FORMAT_VERSION = 1
+AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
+Progress = Callable[[int, int], None]
+ASSUMPTIONS = (
+    "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows",
+    "each row is one privacy unit",
+    "the check of X and y before the fit, with its error messages, is seen by the owner of the data only",
+    "running time is not observed",
+)
+
+
+class Plan(Protocol):
+    """What a system fixes before it sees data: a frozen dataclass of plain values."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    @property
+    def event(self) -> Event:
+        """The whole sequence of events."""
+
+    @property
+    def bins(self) -> int:
+        """Even steps of a numeric feature's range."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss whose gradients are taken."""
+
+
+class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
+    """Fits a plan over a curator and predicts from the released ensemble.
+
+    A subclass names its parameters in a constructor of its own, makes its plan and runs its loop.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency | AdjacencyName
+    schema: Schema | None
+    random_state: Any
+    verbose: int
+
+    @abc.abstractmethod
+    def make_plan(self, schema: Schema) -> Plan:
+        """The calibrated plan for a resolved schema; pure, no data.
+
+        Raises:
+            InvalidParameter, AdjacencyMismatch, CalibrationFailed: parameters that make no plan within the budget.
+        """
+
+    @abc.abstractmethod
+    def _train(self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress) -> Ensemble:
+        """The system's loop."""
+
+    @abc.abstractmethod
+    def _check_target(self, schema: Schema) -> None:
+        """Refuse a schema whose target this estimator cannot learn."""
+
+    @property
+    def budget(self) -> Budget:
+        """The budget that the parameters state."""
+        try:
+            adjacency = Adjacency(self.adjacency)
+        except ValueError as error:
+            names = [member.value for member in Adjacency]
+            raise InvalidParameter(
+                f"adjacency={self.adjacency!r} must be an Adjacency or one of {names} (unit: relation)"
+            ) from error
+        return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
+
+    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Self:
+        """Check the rows, pay for the plan, train.
+
+        Args:
+            X: array-like or data frame, shape (n_rows, n_features).
+            y: array-like, shape (n_rows,).
+            ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only.
+
+        Raises:
+            SchemaError: data and schema do not fit, or no schema was given. Nothing was spent.
+            InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
+            BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
+        """
+        budget = self.budget
+        schema = self._declared_schema()
+        n_features = column_count(X)
+        # Takes the number and the names of the columns only; the values are the curator's.
+        validate_data(self, X, skip_check_array=True)
+        plan = self.make_plan(schema.resolved(n_features))
+        source = self._random_source()
+        table = Table.from_data(X, y, schema, loss=plan.loss, bins=plan.bins)
+        own = ledger is None
+        ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
+        delta = None if own or isinstance(ledger.filter, GDPFilter) else budget.delta
+        grant = ledger.grant(plan.event, purpose=f"{type(self).__name__}.fit", delta=delta)
+        with _progress_bar(type(self).__name__, self.verbose) as progress:
+            self.ensemble_ = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
+        self.schema_ = schema
+        self.plan_ = plan
+        self.ledger_: LedgerRecord = ledger.record()
+        self.privacy_ = _statement(plan, budget, source, self.ledger_, own=own)
+        return self
+
+    def _declared_schema(self) -> Schema:
+        if self.schema is None:
+            raise SchemaError(
+                "schema=None: nothing is read off the data unpaid, so declare the public ranges and categories, "
+                "for example schema=Schema.uniform(0.0, 1.0, target=Numeric('y', 0.0, 10.0))"
+            )
+        if not isinstance(self.schema, Schema):
+            raise InvalidParameter(f"schema={self.schema!r} must be a ledgerwood.Schema")
+        self._check_target(self.schema)
+        return self.schema
+
+    def _random_source(self) -> RandomSource:
+        match self.random_state:
+            case None:
+                return SecureRandom()
+            case np.random.RandomState():
+                return TestRandom(int(self.random_state.randint(2**31)))
+            case bool():
+                pass
+            case int() | np.integer():
+                return TestRandom(int(self.random_state))
+        raise InvalidParameter(
+            f"random_state={self.random_state!r} must be None (secure noise) or a whole number (a test)"
+        )
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Raw scores of rows given for prediction, float64 (n_rows,)."""
+        check_is_fitted(self, "ensemble_")
+        column_count(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.ensemble_.scores(encode_features(X, self.schema_, bins=self.plan_.bins))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle.
+
+        Everything in it is public: parameters, schema, released values, ledger. A test's seed is left out.
+        """
+        check_is_fitted(self, "ensemble_")
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = self.plan_
+        record = {
+            "format": FORMAT_VERSION,
+            "estimator": type(self).__name__,
+            "parameters": self._parameter_record(),
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": list(self.feature_names_in_) if "feature_names_in_" in vars(self) else None,
+            "schema": json.loads(self.schema_.to_json()),
+            "plan": {field.name: _plain(getattr(plan, field.name)) for field in dataclasses.fields(plan)},
+            "privacy": self.privacy_.to_record(),
+        }
+        np.savez(folder / "arrays.npz", allow_pickle=False, **self.ensemble_.to_arrays())
+        self.ledger_.save(folder / "ledger.jsonl")
+        (folder / "model.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+    def _parameter_record(self) -> dict[str, object]:
+        parameters = {name: _plain(value) for name, value in self.get_params(deep=False).items() if name != "schema"}
+        parameters["random_state"] = None
+        return parameters
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model that `save` wrote; it predicts as before, bit for bit.
+
+        Raises:
+            InvalidParameter: not such a folder, another estimator's, or of another format version.
+        """
+        folder = Path(path)
+        try:
+            record = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+            found = (record["estimator"], record["format"])
+            if found != (cls.__name__, FORMAT_VERSION):
+                raise InvalidParameter(
+                    f"{folder} holds a {found[0]} of format {found[1]!r}; expected {cls.__name__} of {FORMAT_VERSION}"
+                )
+            model = cls(**record["parameters"])
+            model.schema = model.schema_ = Schema.from_json(json.dumps(record["schema"]))
+            with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
+                model.ensemble_ = Ensemble.from_arrays(dict(arrays))
+            model.plan_ = cls._read_plan(record["plan"])
+            model.privacy_ = PrivacyStatement.from_record(record["privacy"])
+            model.ledger_ = LedgerRecord.from_lines(
+                tuple((folder / "ledger.jsonl").read_text(encoding="utf-8").splitlines())
+            )
+        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise InvalidParameter(f"{folder} is not a saved {cls.__name__}: {error!r}") from error
+        model.n_features_in_ = record["n_features_in"]
+        if record["feature_names_in"] is not None:
+            model.feature_names_in_ = np.array(record["feature_names_in"], dtype=object)
+        model._restore()
+        return model
+
+    @classmethod
+    @abc.abstractmethod
+    def _read_plan(cls, record: dict[str, Any]) -> Any:
+        """The plan from the record that `save` made of its fields."""
+
+    def _restore(self) -> None:
+        """Set what a fit would have set from the schema alone (the classes, say)."""
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Adjacency) else value
+
+
+def _statement(
+    plan: Plan, budget: Budget, source: RandomSource, record: LedgerRecord, *, own: bool
+) -> PrivacyStatement:
+    quote = price(plan.event).quote(budget.delta)
+    scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
+    return PrivacyStatement(
+        epsilon=quote.epsilon if source.kind == "secure" else float("inf"),
+        delta=budget.delta,
+        adjacency=budget.adjacency,
+        unit=PrivacyUnit.ROW,
+        method=quote.method,
+        certified=quote.certified,
+        randomness=source.kind,
+        assumptions=(*ASSUMPTIONS, f"epsilon covers {scope}"),
+        ledger_head=record.head,
+    )
+
+
+@contextmanager
+def _progress_bar(title: str, verbose: int) -> Iterator[Progress]:
+    if not verbose:
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,304 @@
+"""S-GBDT: boosting with totally random trees, whose whole budget goes to the leaves.
+
+Kirschte, Peinemann, Stock, Cotrini, Mohammadi: "S-GBDT: Frugal Differentially Private Gradient Boosting Decision
+Trees". This file is its plan and its loop (Algorithms 4, 5, 6 and 8 without the individual filter). Where the paper or
+its code is wrong, the sound version is here, and docs/errata.md says so.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.calibration import calibrate
+from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeated
+from ledgerwood.accounting.splitting import relative_multipliers, split
+from ledgerwood.curator import (
+    MAX_CURVATURE_SCALE,
+    Aggregator,
+    LabelCount,
+    LabelMoments,
+    LabelSum,
+    LeafCurvatures,
+    LeafMoments,
+    LeafRatios,
+    Query,
+    real,
+)
+from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, Tree, TreeStructure
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
+from ledgerwood.mechanisms import (
+    BallShifts,
+    BoxShifts,
+    EllipticalGaussianMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+)
+from ledgerwood.trainers.leaves import DampingRule, newton_leaves
+from ledgerwood.trainers.splits import cyclic_features, random_tree
+
+Loss = Literal["squared", "logistic"]
+InitialScore = Literal["zero", "moments", "laplace", "public_count"]
+LeafNoise = Literal["dynamic", "static"]
+LeafStatistic = Literal["moments", "curvature"]
+EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
+Progress = Callable[[int, int], None]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SGBDTPlan:
+    """All that S-GBDT will do, fixed and priced before a row is read.
+
+    Args:
+        adjacency: the relation under which every event is stated.
+        loss: squared, on labels scaled to [-1, 1], or logistic.
+        rounds: number of trees, T.
+        depth: levels of splits of each tree, d.
+        bins: even steps of a numeric feature's range, among which thresholds are drawn.
+        features_per_tree: k features a tree, in a cycle; None for all.
+        numeric_weight: the paper's r, the weight of a numeric feature against 1 for a categorical one.
+        sampling_rate: the paper's gamma; 1 is full batch.
+        noise_multiplier: of one tree's leaves under add-remove, the common scale of the plan's noise.
+        leaf_noise: "dynamic" releases a weight and a sum a leaf; "static" releases their ratio (the paper's ablation).
+        leaf_statistic: the weight is the number of rows ("moments") or the hessian ("curvature", logistic loss).
+        clip: g*, largest absolute gradient that counts.
+        count_share: share of a leaf's mu**2 that is spent on the number of rows ("moments"). The paper's noise weights
+            give r1 / (r1 + r2 g***2).
+        learning_rate: eta.
+        damping: lambda > 0, in units of the leaf's weight; None for `shrinkage` times the known noise.
+        shrinkage: kappa > 0: without a damping, lambda = kappa x stddev of a leaf's gradient noise / clip.
+        damping_rule: see `newton_leaves`.
+        leaf_clamp: largest absolute leaf value before the learning rate.
+        initial_score: "zero"; "moments", an elliptical (count, sum) pair; "laplace", a noisy count and a noisy sum;
+            "public_count", a Laplace sum over the declared number of rows (replace-one).
+        initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
+        initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
+        public_rows: declared number of rows ("public_count").
+    """
+
+    adjacency: Adjacency
+    loss: Loss
+    rounds: int
+    depth: int
+    bins: int
+    features_per_tree: int | None
+    numeric_weight: float
+    sampling_rate: float
+    noise_multiplier: float
+    leaf_noise: LeafNoise
+    leaf_statistic: LeafStatistic
+    clip: float
+    count_share: float
+    learning_rate: float
+    damping: float | None
+    shrinkage: float
+    damping_rule: DampingRule
+    leaf_clamp: float
+    initial_score: InitialScore
+    initial_multiplier: float
+    initial_share: float
+    public_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.count("rounds", self.rounds, "trees")
+        if _validate.count("depth", self.depth, "levels", minimum=0) > MAX_DEPTH:
+            raise _validate.fail("depth", self.depth, f"at most {MAX_DEPTH}", "levels")
+        if not 2 <= _validate.count("bins", self.bins, "steps") <= 60_000:
+            raise _validate.fail("bins", self.bins, "in [2, 60000]", "steps of a feature's range")
+        if self.features_per_tree is not None:
+            _validate.count("features_per_tree", self.features_per_tree, "features")
+        _validate.positive("numeric_weight", self.numeric_weight, "weight of a categorical feature")
+        _validate.rate("sampling_rate", self.sampling_rate, "probability")
+        _validate.positive("noise_multiplier", self.noise_multiplier, "stddev / L2 sensitivity")
+        _validate.positive("clip", self.clip, "units of the gradient")
+        if not 0.0 < _validate.real("count_share", self.count_share, "share of mu**2") < 1.0:
+            raise _validate.fail("count_share", self.count_share, "in (0, 1)", "share of mu**2")
+        _validate.positive("learning_rate", self.learning_rate, "factor on a leaf")
+        if self.damping is not None:
+            _validate.positive("damping", self.damping, "units of the leaf's weight")
+        _validate.positive("shrinkage", self.shrinkage, "stddevs of a leaf's noise")
+        _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
+        _validate.positive("initial_multiplier", self.initial_multiplier, "noise / sensitivity")
+        if not 0.0 < _validate.real("initial_share", self.initial_share, "share of the budget") < 1.0:
+            raise _validate.fail("initial_share", self.initial_share, "in (0, 1)", "share of the budget")
+        if self.leaf_statistic == "curvature" and (self.loss != "logistic" or self.leaf_noise == "static"):
+            raise InvalidParameter(
+                "leaf_statistic='curvature' needs loss='logistic' and leaf_noise='dynamic'; "
+                f"got {self.loss!r} and {self.leaf_noise!r}"
+            )
+        if self.leaf_noise == "static" and self.damping is None:
+            raise InvalidParameter("leaf_noise='static' divides before the noise is added: give damping as a number")
+        if self.initial_score == "public_count":
+            if self.adjacency is not Adjacency.REPLACE_ONE:
+                raise AdjacencyMismatch(
+                    "initial_score='public_count' needs adjacency replace-one: "
+                    f"the number of rows is private under {self.adjacency.value}"
+                )
+            if self.public_rows is None:
+                raise InvalidParameter("initial_score='public_count' needs the declared number of rows (expected_rows)")
+
+    @property
+    def initial_mechanism(self) -> EllipticalGaussianMechanism | LaplaceMechanism:
+        """Noise of the initial score's releases."""
+        if self.initial_score == "moments":
+            # Count and sum take half of mu**2 each.
+            stddev = self.initial_multiplier * math.sqrt(2.0)
+            return EllipticalGaussianMechanism(stddevs=(stddev, stddev))
+        width = 2.0 if self.adjacency is Adjacency.REPLACE_ONE else 1.0
+        return LaplaceMechanism(scales=(self.initial_multiplier * width,))
+
+    @property
+    def initial_queries(self) -> tuple[Query[BoxShifts | BallShifts], ...]:
+        """What the initial score asks for."""
+        match self.initial_score:
+            case "zero":
+                return ()
+            case "moments":
+                return (LabelMoments(),)
+            case "laplace":
+                return (LabelCount(), LabelSum())
+            case "public_count":
+                return (LabelSum(),)
+
+    @property
+    def leaf_mechanism(self) -> GaussianMechanism | EllipticalGaussianMechanism:
+        """Noise of one tree's leaves; its stddevs are what `noise_multiplier` means under add-remove."""
+        if self.leaf_noise == "dynamic" and self.leaf_statistic == "moments":
+            count = self.noise_multiplier / math.sqrt(self.count_share)
+            gradient = self.noise_multiplier * self.clip / math.sqrt(1.0 - self.count_share)
+            return EllipticalGaussianMechanism(stddevs=(count, gradient))
+        width = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
+        return GaussianMechanism(stddev=self.noise_multiplier * width)
+
+    def leaf_query(self, structure: TreeStructure, ensemble: Ensemble) -> Query[BoxShifts | BallShifts]:
+        """The statistic of one tree's leaves; its sensitivity is the same for every tree."""
+        if self.leaf_noise == "static":
+            assert self.damping is not None  # checked on construction
+            return LeafRatios(
+                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping
+            )
+        if self.leaf_statistic == "curvature":
+            return LeafCurvatures(structure=structure, ensemble=ensemble, clip=self.clip)
+        return LeafMoments(structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip)
+
+    @property
+    def tree_event(self) -> Event:
+        """One tree: one draw, sampled afresh unless the plan is full batch."""
+        query = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))
+        event = self.leaf_mechanism.event(query.sensitivity(self.adjacency), self.adjacency)
+        return event if self.sampling_rate == 1.0 else PoissonSampled(event, sampling_rate=self.sampling_rate)
+
+    @property
+    def initial_events(self) -> tuple[Event, ...]:
+        """The initial score's draws, one a release, over all rows."""
+        mechanism = self.initial_mechanism
+        return tuple(
+            mechanism.event(query.sensitivity(self.adjacency), self.adjacency) for query in self.initial_queries
+        )
+
+    @property
+    def event(self) -> Event:
+        """The whole plan: what the ledger grants."""
+        return Composed((*self.initial_events, Repeated(self.tree_event, count=self.rounds)))
+
+    def calibrated(self, budget: Budget) -> "SGBDTPlan":
+        """This plan with the least noise that fits the budget.
+
+        Raises:
+            CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
+        """
+        start = self._with_initial_epsilon(budget) if self.initial_score in ("laplace", "public_count") else self
+        noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
+        return start.scaled(noise)
+
+    def scaled(self, noise_multiplier: float) -> "SGBDTPlan":
+        """This plan with another common noise scale; a Gaussian initial score keeps its share of mu**2."""
+        if self.initial_score != "moments":
+            return dataclasses.replace(self, noise_multiplier=noise_multiplier)
+        # A sampled tree costs about sampling_rate**2 of its mu**2; a share needs no more accuracy than that.
+        trees = max(1, round(self.rounds * self.sampling_rate**2))
+        relative = relative_multipliers(
+            {"initial_score": (self.initial_share, 1), "trees": (1.0 - self.initial_share, trees)}
+        )
+        return dataclasses.replace(
+            self,
+            noise_multiplier=noise_multiplier,
+            initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
+        )
+
+    def _with_initial_epsilon(self, budget: Budget) -> "SGBDTPlan":
+        shares = split(
+            budget, {"initial_score": self.initial_share, "trees": 1.0 - self.initial_share}, currency="epsilon"
+        )
+        multiplier = shares["initial_score"].laplace_multiplier(count=len(self.initial_queries))
+        return dataclasses.replace(self, initial_multiplier=multiplier)
+
+    def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values of one tree's leaves, learning rate included, from the released sums; shape (n_leaves,)."""
+        if self.leaf_noise == "static":
+            steps = -sums[:, 0]
+        else:
+            scale = MAX_CURVATURE_SCALE if self.leaf_statistic == "curvature" else 1.0
+            steps = newton_leaves(sums[:, 0] / scale, sums[:, 1], damping=self.leaf_damping, rule=self.damping_rule)
+        return self.learning_rate * np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
+
+    @property
+    def leaf_damping(self) -> float:
+        """lambda, in units of the leaf's weight: the given one, or by the known noise of the gradients."""
+        if self.damping is not None:
+            return self.damping
+        mechanism = self.leaf_mechanism
+        stddev = mechanism.stddev if isinstance(mechanism, GaussianMechanism) else mechanism.stddevs[1]
+        return self.shrinkage * stddev / self.clip
+
+
+def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
+    """A private first guess (Algorithm 6, made sound): the mean label, or its log-odds for the logistic loss."""
+    sums: list[float] = []
+    for event, query in zip(plan.initial_events, plan.initial_queries, strict=True):
+        purpose = f"initial score: {type(query).__name__}"
+        with aggregator.open(event, purpose=purpose) as round_:
+            sums.extend(real(round_.release(query, plan.initial_mechanism, purpose=purpose)).tolist())
+    if not sums:
+        return 0.0
+    count = float(plan.public_rows) if len(sums) == 1 and plan.public_rows else sums[0]
+    mean = min(max(sums[-1] / max(count, 1.0), -1.0), 1.0)
+    if plan.loss == "squared":
+        return mean
+    # Log-odds of a mean label in [-1, 1], kept where a few noisy labels cannot make a rare class impossible.
+    mean = min(max(mean, -0.98), 0.98)
+    return math.log1p(mean) - math.log1p(-mean)
+
+
+def train(
+    plan: SGBDTPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress | None = None
+) -> Ensemble:
+    """Algorithm 8: draw a tree, release its leaves, add it; `plan.rounds` times.
+
+    Args:
+        plan: calibrated.
+        aggregator: holds a grant of `plan.event`.
+        generator: public randomness of the structures.
+        progress: called with (trees done, trees in all).
+    """
+    cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
+    ensemble = Ensemble(initial_score=initial_score(plan, aggregator))
+    event, mechanism = plan.tree_event, plan.leaf_mechanism
+    for t in range(plan.rounds):
+        features = cyclic_features(t, n_features=len(cells), per_tree=plan.features_per_tree)
+        structure = random_tree(
+            cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
+        )
+        with aggregator.open(event, purpose=f"tree {t + 1}") as round_:
+            release = round_.release(plan.leaf_query(structure, ensemble), mechanism, purpose=f"leaves of tree {t + 1}")
+        ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(real(release))))
+        if progress is not None:
+            progress(t + 1, plan.rounds)
+    return ensemble

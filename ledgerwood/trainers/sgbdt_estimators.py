@@ -1,0 +1,301 @@
+"""S-GBDT as scikit-learn estimators: parameters, defaults and presets."""
+
+import dataclasses
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, sorted_classes
+from ledgerwood.curator.queries import Loss
+from ledgerwood.ensemble import Ensemble
+from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Progress
+from ledgerwood.trainers.leaves import DampingRule
+from ledgerwood.trainers.sgbdt import InitialScore, LeafNoise, LeafStatistic, SGBDTPlan, train
+
+Preset = Literal["default", "paper"]
+
+
+def default_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
+    """What serves best without tuning (docs/explanation/sgbdt.md#defaults); noise still to be calibrated."""
+    logistic = loss == "logistic"
+    return SGBDTPlan(
+        adjacency=adjacency,
+        loss=loss,
+        rounds=256 if logistic else 128,
+        depth=4,
+        bins=32,
+        features_per_tree=2,
+        numeric_weight=1.0,
+        sampling_rate=1.0,
+        noise_multiplier=1.0,
+        leaf_noise="dynamic",
+        leaf_statistic="curvature" if logistic else "moments",
+        clip=1.0 if logistic else 0.25,
+        count_share=0.05,
+        learning_rate=0.3,
+        damping=None,
+        shrinkage=4.0 if logistic else 8.0,
+        damping_rule="add",
+        leaf_clamp=2.0,
+        initial_score="zero" if logistic else "moments",
+        initial_multiplier=1.0,
+        initial_share=0.03,
+    )
+
+
+def paper_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
+    """The choices of the paper and of its published code, made sound; noise still to be calibrated.
+
+    150 trees of depth 2, gamma .1, eta .1, g* .1, r1 .2, max(15, n), a tenth of epsilon on a Laplace initial score.
+    """
+    clip, r1 = 0.1, 0.2
+    return SGBDTPlan(
+        adjacency=adjacency,
+        loss=loss,
+        rounds=150,
+        depth=2,
+        bins=32,
+        features_per_tree=None,
+        numeric_weight=1.0,
+        sampling_rate=0.1 if adjacency is not Adjacency.REPLACE_ONE else 1.0,
+        noise_multiplier=1.0,
+        leaf_noise="dynamic",
+        leaf_statistic="moments",
+        clip=clip,
+        count_share=r1 / (r1 + (1.0 - r1) * clip**2),
+        learning_rate=0.1,
+        damping=15.0,
+        shrinkage=1.0,
+        damping_rule="floor",
+        leaf_clamp=2.0,
+        initial_score="laplace",
+        initial_multiplier=1.0,
+        initial_share=0.1,
+    )
+
+
+class AbstractSGBDT(AbstractTreeEstimator):
+    """Parameters that the regressor and the classifier share. None means: as the preset says.
+
+    Args:
+        epsilon, delta: the budget of one fit, in nats and as a probability.
+        adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
+        schema: public ranges and categories of the columns, and of the target; required.
+        expected_rows: public guess of the number of rows, for tuning rules only.
+        preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
+        n_trees: T. max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
+        l2_lambda: lambda of the leaf's denominator, or "noise" for `shrinkage` stddevs of the known noise.
+        shrinkage: see `l2_lambda`.
+        damping_rule: "add" for n + lambda, "floor" for max(lambda, n).
+        clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
+        count_share: share of a leaf's mu**2 that is spent on the number of rows.
+        leaf_noise: "dynamic" or "static". leaf_statistic: "moments" or "curvature" (logistic loss).
+        leaf_clamp: largest absolute leaf value before the learning rate.
+        features_per_tree: k features a tree, in a cycle, or "all".
+        numeric_weight: r, weight of a numeric feature against 1 for a categorical one.
+        bins: even steps of a numeric feature's range, among which thresholds are drawn.
+        initial_score: "zero", "moments", "laplace" or "public_count". initial_share: its share of the budget.
+        random_state: None for secure noise; a whole number repeats a run, for tests, and voids the guarantee.
+        verbose: 1 shows a progress bar.
+    """
+
+    loss_: Loss
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        adjacency: Adjacency | AdjacencyName = "add-remove",
+        schema: Schema | None = None,
+        expected_rows: int | None = None,
+        preset: Preset = "default",
+        n_trees: int | None = None,
+        max_depth: int | None = None,
+        learning_rate: float | None = None,
+        sampling_rate: float | None = None,
+        l2_lambda: float | Literal["noise"] | None = None,
+        shrinkage: float | None = None,
+        damping_rule: DampingRule | None = None,
+        clip: float | None = None,
+        count_share: float | None = None,
+        leaf_noise: LeafNoise | None = None,
+        leaf_statistic: LeafStatistic | None = None,
+        leaf_clamp: float | None = None,
+        features_per_tree: int | Literal["all"] | None = None,
+        numeric_weight: float | None = None,
+        bins: int | None = None,
+        initial_score: InitialScore | None = None,
+        initial_share: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.schema = schema
+        self.expected_rows = expected_rows
+        self.preset = preset
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.sampling_rate = sampling_rate
+        self.l2_lambda = l2_lambda
+        self.shrinkage = shrinkage
+        self.damping_rule = damping_rule
+        self.clip = clip
+        self.count_share = count_share
+        self.leaf_noise = leaf_noise
+        self.leaf_statistic = leaf_statistic
+        self.leaf_clamp = leaf_clamp
+        self.features_per_tree = features_per_tree
+        self.numeric_weight = numeric_weight
+        self.bins = bins
+        self.initial_score = initial_score
+        self.initial_share = initial_share
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def make_plan(self, schema: Schema) -> SGBDTPlan:
+        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
+        budget = self.budget
+        match self.preset:
+            case "default":
+                plan = default_plan(self.loss_, budget.adjacency)
+            case "paper":
+                plan = paper_plan(self.loss_, budget.adjacency)
+            case _:
+                raise InvalidParameter(f"preset={self.preset!r} must be 'default' or 'paper'")
+        return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(budget)
+
+    def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
+        choices: dict[str, Any] = {
+            "rounds": self.n_trees,
+            "depth": self.max_depth,
+            "learning_rate": self.learning_rate,
+            "sampling_rate": self.sampling_rate,
+            "shrinkage": self.shrinkage,
+            "damping_rule": self.damping_rule,
+            "clip": self.clip,
+            "count_share": self.count_share,
+            "leaf_noise": self.leaf_noise,
+            "leaf_statistic": self.leaf_statistic,
+            "leaf_clamp": self.leaf_clamp,
+            "numeric_weight": self.numeric_weight,
+            "bins": self.bins,
+            "initial_score": self.initial_score,
+            "initial_share": self.initial_share,
+        }
+        named = {name: value for name, value in choices.items() if value is not None}
+        if self.expected_rows is not None:
+            named["public_rows"] = _validate.count("expected_rows", self.expected_rows, "rows")
+        if self.features_per_tree is not None:
+            named["features_per_tree"] = None if self.features_per_tree == "all" else self.features_per_tree
+        if self.l2_lambda is not None:
+            named["damping"] = None if self.l2_lambda == "noise" else self.l2_lambda
+        if named.get("leaf_noise", plan.leaf_noise) == "static" and self.leaf_statistic is None:
+            named["leaf_statistic"] = "moments"
+        for name, allowed in _CLOSED_SETS.items():
+            if named.get(name, allowed[0]) not in allowed:
+                raise InvalidParameter(f"{name}={named[name]!r} must be one of {', '.join(map(repr, allowed))}")
+        return named
+
+    def _train(
+        self, plan: SGBDTPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
+    ) -> Ensemble:
+        return train(plan, aggregator, generator, progress)
+
+    @classmethod
+    def _read_plan(cls, record: dict[str, Any]) -> SGBDTPlan:
+        return SGBDTPlan(**{**record, "adjacency": Adjacency(record["adjacency"])})
+
+
+_CLOSED_SETS: dict[str, tuple[str, ...]] = {
+    "damping_rule": ("add", "floor"),
+    "leaf_noise": ("dynamic", "static"),
+    "leaf_statistic": ("moments", "curvature"),
+    "initial_score": ("zero", "moments", "laplace", "public_count"),
+}
+
+
+@final
+class SGBDTRegressor(RegressorMixin, AbstractSGBDT):  # type: ignore[misc]
+    """S-GBDT for a numeric target, squared loss. Parameters: see `AbstractSGBDT`.
+
+    Attributes:
+        plan_: the calibrated `SGBDTPlan`.
+        privacy_: the `PrivacyStatement` of the fit.
+        ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
+        ensemble_: the released trees.
+    """
+
+    loss_ = "squared"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _check_target(self, schema: Schema) -> None:
+        _numeric_target(schema)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predicted labels in the label's unit, inside the declared range; float64 (n_rows,)."""
+        scores = np.clip(self._scores(X), -1.0, 1.0)
+        target = _numeric_target(self.schema_)
+        return target.low + (scores + 1.0) * ((target.high - target.low) / 2.0)
+
+
+@final
+class SGBDTClassifier(ClassifierMixin, AbstractSGBDT):  # type: ignore[misc]
+    """S-GBDT for two classes, logistic loss. Parameters: see `AbstractSGBDT`.
+
+    Attributes:
+        classes_: the two declared classes, sorted.
+        plan_, privacy_, ledger_, ensemble_: as in `SGBDTRegressor`.
+    """
+
+    loss_ = "logistic"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check_target(self, schema: Schema) -> None:
+        self.classes_ = sorted_classes(_categorical_target(schema))
+
+    def _restore(self) -> None:
+        self.classes_ = sorted_classes(_categorical_target(self.schema_))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Log-odds of the second class; float64 (n_rows,)."""
+        return self._scores(X)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the two classes; float64 (n_rows, 2)."""
+        half = 0.5 * np.tanh(0.5 * self._scores(X))
+        return np.column_stack([0.5 - half, 0.5 + half])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class; shape (n_rows,)."""
+        scores = self._scores(X)
+        return self.classes_[(scores > 0.0).astype(np.intp)]
+
+
+def _numeric_target(schema: Schema) -> Numeric:
+    if not isinstance(schema.target, Numeric):
+        raise SchemaError(f"a regressor needs a Numeric target in the schema; got target={schema.target!r}")
+    return schema.target
+
+
+def _categorical_target(schema: Schema) -> Categorical:
+    if not isinstance(schema.target, Categorical):
+        raise SchemaError(f"a classifier needs a Categorical target in the schema; got target={schema.target!r}")
+    return schema.target
