@@ -1,0 +1,288 @@
+"""Prices against exact curves, published figures, and the laws that every price obeys."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from ledgerwood.accounting import (
+    Adjacency,
+    Composed,
+    EllipticalGaussianEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    Parallel,
+    PoissonSampled,
+    PureEvent,
+    Repeated,
+    gdp,
+    price,
+)
+from ledgerwood.errors import InvalidParameter, UnsupportedEvent
+
+A = Adjacency.ADD_REMOVE
+
+
+def gaussian(multiplier):
+    return GaussianEvent(noise_multiplier=multiplier, adjacency=A)
+
+
+def laplace(multiplier):
+    return LaplaceEvent(noise_multiplier=multiplier, adjacency=A)
+
+
+def pure(epsilon):
+    return PureEvent(epsilon=epsilon, adjacency=A)
+
+
+def sampled(event, rate):
+    return PoissonSampled(event, sampling_rate=rate)
+
+
+leaves = st.one_of(
+    st.floats(0.4, 20.0).map(gaussian), st.floats(0.4, 20.0).map(laplace), st.floats(0.05, 3.0).map(pure)
+)
+single_draws = st.one_of(
+    leaves,
+    st.builds(sampled, leaves, st.floats(1e-3, 0.9)),
+    st.builds(lambda a, b, p: Parallel((a, b), probabilities=(p, 1.0 - p)), leaves, leaves, st.floats(0.1, 0.9)),
+    st.builds(lambda a, b: Parallel.worst((a, b)), leaves, leaves),
+)
+events = st.one_of(
+    single_draws,
+    st.builds(lambda e, n: Repeated(e, count=n), single_draws, st.integers(2, 300)),
+    st.builds(lambda a, b, n: Composed((a, Repeated(b, count=n))), single_draws, single_draws, st.integers(1, 30)),
+)
+deltas = st.floats(-14.0, -0.1).map(lambda x: 10.0**x)
+
+
+@settings(max_examples=40, deadline=None)
+@given(events, deltas, deltas)
+def test_epsilon_falls_with_delta_and_stays_between_zero_and_the_pure_sum(event, one, other):
+    small, large = sorted((one, other))
+    priced = price(event)
+    at_small, at_large = priced.epsilon(small), priced.epsilon(large)
+    assert 0.0 <= at_large <= at_small * (1 + 1e-10)
+    assert at_small <= event.pure_epsilon()
+    assert math.isfinite(at_small)
+
+
+@settings(max_examples=40, deadline=None)
+@given(events, deltas)
+def test_epsilon_and_delta_are_consistent(event, delta):
+    priced = price(event)
+    epsilon = priced.epsilon(delta)
+    # epsilon is the well-conditioned end: at order 1e6 one ulp of it moves delta by a millionth
+    assert priced.delta(epsilon * (1 + 1e-11) + 1e-13) <= delta * (1 + 1e-12)
+    again = priced.epsilon(max(priced.delta(epsilon), 1e-300))
+    if epsilon > 0.0 and priced.delta(epsilon) > 0.0:
+        assert again == pytest.approx(epsilon, rel=1e-6, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(events, deltas)
+def test_the_interval_holds_the_price_and_the_tightest_is_no_dearer_than_any_method(event, delta):
+    tightest = price(event)
+    lower, upper = tightest.epsilon_interval(delta)
+    assert 0.0 <= lower <= upper == tightest.epsilon(delta)
+    if tightest.method == "profile":
+        assert upper - lower <= 1e-8 * (1.0 + upper)
+    for method in ("renyi", "pure", "gdp"):
+        try:
+            other = price(event, method=method).epsilon(delta)
+        except UnsupportedEvent:
+            continue
+        assert upper <= other * (1 + 1e-9) + 1e-12
+
+
+@settings(max_examples=30, deadline=None)
+@given(single_draws, st.integers(1, 50), deltas)
+def test_repeating_is_composing(event, count, delta):
+    repeated = price(Repeated(event, count=count)).epsilon(delta)
+    assert price(Composed((event,) * count)).epsilon(delta) == pytest.approx(repeated, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.3, 20.0), st.floats(1.001, 3.0), st.floats(1e-4, 1.0), st.integers(1, 1000), deltas)
+def test_more_noise_costs_less_and_more_releases_or_rows_cost_more(multiplier, factor, rate, count, delta):
+    def cost(m, q, n):
+        return price(Repeated(sampled(gaussian(m), q), count=n)).epsilon(delta)
+
+    here = cost(multiplier, rate, count)
+    room = 1e-9 * here + 1e-12
+    if count > 1:
+        assert cost(multiplier * factor, rate, count) <= here + room
+        assert cost(multiplier, rate / factor, count) <= here + room
+        assert cost(multiplier, rate, count + 1) >= here - room
+
+
+def test_nesting_one_shared_draw_is_not_six_fresh_ones():
+    shared = price(sampled(Repeated(gaussian(3.0), count=6), 0.1))
+    fresh = price(Repeated(sampled(gaussian(3.0), 0.1), count=6))
+    assert shared.method == "profile"
+    assert shared.epsilon(1e-5) == pytest.approx(1.065, abs=5e-4)
+    assert fresh.method == "renyi"
+    assert fresh.epsilon(1e-5) == pytest.approx(0.410, abs=5e-4)
+
+
+def test_the_shared_draw_is_the_exact_inversion():
+    """H(t) = q H_sub(log(1 + (e^t - 1) / q)) with mu = sqrt(6) / 3, in mpmath."""
+    found = price(sampled(Repeated(gaussian(3.0), count=6), 0.1)).epsilon(1e-5)
+
+    def profile(epsilon):
+        mu, q = mp.sqrt(6) / 3, mpf("0.1")
+        t = mp.log1p(mp.expm1(epsilon) / q)
+        return q * (mp.ncdf(mu / 2 - t / mu) - mp.exp(t) * mp.ncdf(-mu / 2 - t / mu))
+
+    with mp.workdps(40):
+        assert profile(mpf(found)) <= mpf(1e-5)
+        assert profile(mpf(found) * (1 - mpf(10) ** -12)) > mpf(1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps", "multiplier", "printed"),
+    [
+        (0.01, 10_000, 1.0, 6.7127),
+        (0.01, 10_000, 4.0, 1.0355),
+        (0.004267, 14_040, 1.1, 2.5951),
+        (0.001, 10**6, 1.0, 6.4975),
+    ],
+)
+def test_long_sampled_plans_cost_a_little_less_than_the_best_whole_order(rate, steps, multiplier, printed):
+    """At whole orders the sampled moment is a binomial sum, here in mpmath."""
+    with mp.workdps(40):
+        q, s = mpf(rate), mpf(multiplier)
+        best = mp.inf
+        for a in range(2, 40):
+            terms = (
+                mp.binomial(a, i) * (1 - q) ** (a - i) * q**i * mp.exp((i * i - i) / (2 * s * s)) for i in range(a + 1)
+            )
+            rho = steps * mp.log(sum(terms)) / (a - 1)
+            best = min(best, rho + mp.log1p(-mpf(1) / a) - (mp.log(mpf(1e-5)) + mp.log(a)) / (a - 1))
+    found = price(Repeated(sampled(gaussian(multiplier), rate), count=steps)).epsilon(1e-5)
+    assert found <= best
+    assert found == pytest.approx(float(best), rel=1e-2)
+    assert found <= printed
+
+
+def test_a_gaussian_plan_is_exact_however_it_is_written():
+    joint = Composed(
+        (
+            gaussian(2.0),
+            Repeated(gaussian(4.0), count=4),
+            EllipticalGaussianEvent(sensitivities=(1.0,), stddevs=(2.0,), adjacency=A),
+        )
+    )
+    expected = gdp.epsilon(math.sqrt(0.75), 1e-5)
+    for method in ("tightest", "profile", "gdp"):
+        assert price(joint, method=method).epsilon(1e-5) == pytest.approx(expected, rel=1e-12)
+    assert price(joint, method="renyi").epsilon(1e-5) > expected
+
+
+@pytest.mark.parametrize("delta", [1e-20, 1e-100, 1e-300])
+def test_tiny_deltas_are_priced_in_logarithms(delta):
+    for event in (gaussian(1.0), sampled(gaussian(1.0), 0.01), Repeated(sampled(gaussian(2.0), 0.01), count=100)):
+        priced = price(event)
+        epsilon = priced.epsilon(delta)
+        assert math.isfinite(epsilon)
+        assert 0.0 < priced.delta(epsilon) <= delta * (1 + 1e-9)
+
+
+def test_a_large_delta_costs_nothing():
+    assert price(gaussian(100.0)).epsilon(0.5) == 0.0
+    assert price(Repeated(sampled(gaussian(10.0), 0.01), count=2)).epsilon(0.5) == 0.0
+    quote = price(Repeated(sampled(gaussian(10.0), 0.01), count=2)).quote(0.5)
+    assert (quote.method, quote.epsilon) == ("renyi", 0.0)
+
+
+def test_the_pure_sum_caps_the_price_and_the_quote_says_so():
+    event = Repeated(sampled(laplace(2.0), 0.1), count=10)
+    quote = price(event).quote(1e-30)
+    assert quote.method == "pure"
+    assert quote.order is None
+    assert quote.epsilon <= event.pure_epsilon()
+    exact = Repeated(laplace(1.0), count=1)  # peers report 1.00508 here
+    assert price(exact).epsilon(1e-6) <= 1.0
+
+
+def test_delta_zero():
+    assert price(pure(0.25)).epsilon(0.0) == 0.25
+    assert price(Repeated(pure(0.25), count=4)).epsilon(0.0) == pytest.approx(1.0, rel=1e-14)
+    assert price(pure(0.25)).epsilon_interval(0.0) == (0.25, 0.25)
+    with pytest.raises(InvalidParameter, match="no finite epsilon at delta 0"):
+        price(gaussian(1.0)).epsilon(0.0)
+
+
+def test_a_sample_of_a_mixed_composition_falls_back_to_its_pure_price():
+    event = sampled(Composed((laplace(2.0), laplace(3.0))), 0.1)
+    priced = price(event)
+    assert priced.method == "pure"
+    assert priced.epsilon(0.0) == pytest.approx(math.log1p(0.1 * math.expm1(0.5 + 1.0 / 3.0)), rel=1e-12)
+    with pytest.raises(UnsupportedEvent):
+        price(sampled(Composed((laplace(2.0), gaussian(3.0))), 0.1))
+
+
+def test_a_mixed_plan_has_a_lower_end_from_its_dearest_draw():
+    dear = gaussian(1.0)
+    plan = Composed((dear, laplace(10.0), sampled(gaussian(1.0), 0.01)))
+    lower, upper = price(plan).epsilon_interval(1e-5)
+    assert lower == pytest.approx(price(dear).epsilon(1e-5), rel=1e-9)
+    assert lower <= price(dear).epsilon(1e-5) < upper
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1.0, 2.0, math.nan, math.inf])
+def test_deltas_outside_their_bound_are_refused(delta):
+    with pytest.raises(InvalidParameter, match="delta"):
+        price(gaussian(1.0)).epsilon(delta)
+
+
+@pytest.mark.parametrize("epsilon", [-1e-9, math.nan, math.inf])
+def test_epsilons_outside_their_bound_are_refused(epsilon):
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        price(gaussian(1.0)).delta(epsilon)
+
+
+def test_unknown_methods_and_non_events_are_refused():
+    with pytest.raises(InvalidParameter, match="tightest, profile, renyi, gdp, pure"):
+        price(gaussian(1.0), method="pld")
+    with pytest.raises(InvalidParameter):
+        price(1.0)
+    with pytest.raises(UnsupportedEvent):
+        price(gaussian(1.0), method="pure")
+    with pytest.raises(UnsupportedEvent):
+        price(laplace(1.0), method="gdp")
+    with pytest.raises(UnsupportedEvent):
+        price(Repeated(sampled(gaussian(1.0), 0.1), count=2), method="profile")
+
+
+def test_explain_names_event_relation_method_and_certainty():
+    text = price(Repeated(sampled(gaussian(1.0), 0.1), count=2)).explain()
+    for part in ("PoissonSampled", "add-remove", "renyi", "Proposition 12", "proven upper bound"):
+        assert part in text
+
+
+def test_delta_reaches_zero_only_at_the_pure_epsilon():
+    priced = price(Repeated(laplace(1.0), count=3))
+    assert priced.delta(priced.event.pure_epsilon()) == 0.0
+    assert priced.delta(2.999) > 0.0
+    assert price(gaussian(1.0)).delta(1e9) > 0.0
+
+
+@pytest.mark.parametrize("method", ["renyi", "pure", "profile"])
+def test_every_method_covers_the_randomised_response_truth(method):
+    """Two fresh randomised responses have four outcomes: their exact delta is a sum."""
+    e = 0.7
+    plan = Repeated(pure(e), count=2) if method != "profile" else pure(e)
+    copies = 1 if method == "profile" else 2
+    up, down = math.exp(e) / (1 + math.exp(e)), 1 / (1 + math.exp(e))
+    priced = price(plan, method=method)
+    for epsilon in np.linspace(0.0, 1.3, 14):
+        truth = 0.0
+        for wins in range(copies + 1):
+            ways = math.comb(copies, wins)
+            p, q = up**wins * down ** (copies - wins), down**wins * up ** (copies - wins)
+            truth += ways * max(p - math.exp(epsilon) * q, 0.0)
+        assert priced.delta(epsilon) >= truth * (1 - 1e-12)
