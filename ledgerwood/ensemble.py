@@ -68,6 +68,10 @@ class TreeStructure:
         """2**depth: empty leaves are leaves like the others."""
         return len(self.feature) + 1
 
+    def tests_only(self, n_features: int) -> bool:
+        """Whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""
+        return self.depth == 0 or bool(0 <= self.feature.min() <= self.feature.max() < n_features)
+
     def route(self, cells: NDArray[np.unsignedinteger]) -> NDArray[np.int32]:
         """The leaf of each row, int32 (n_rows,), for cells of shape (n_features, n_rows)."""
         leaves = np.empty(cells.shape[1], dtype=np.int32)

@@ -1,5 +1,6 @@
 """Curator and round: pay, sample, read, noise, release. The only way from rows to numbers."""
 
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from types import TracebackType
@@ -117,7 +118,7 @@ class Curator:
 class CuratorRound:
     """A `Round` of the in-process curator. Made by `Curator.open`."""
 
-    __slots__ = ("_held", "_open", "_receipt", "_sampled", "_source", "_table")
+    __slots__ = ("_held", "_lock", "_open", "_receipt", "_sampled", "_source", "_table")
 
     def __init__(
         self, table: Table, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
@@ -128,6 +129,7 @@ class CuratorRound:
         self._receipt = receipt
         self._source = source
         self._open = True
+        self._lock = threading.Lock()
 
     def __enter__(self) -> "CuratorRound":
         return self
@@ -159,13 +161,15 @@ class CuratorRound:
             raise AdjacencyMismatch(
                 f"release {purpose!r} is priced under {event.adjacency.value}, its draw under {adjacency.value}"
             )
-        if self._held[event] < 1:
-            left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
-            raise RoundViolation(
-                f"release {purpose!r} is {event!r}, which this draw does not hold; it holds {left or 'nothing more'}"
-            )
-        # Taken out before the rows are read: an error below loses it.
-        self._held[event] -= 1
+        with self._lock:
+            if self._held[event] < 1:
+                left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
+                raise RoundViolation(
+                    f"release {purpose!r} is {event!r}, which this draw does not hold; "
+                    f"it holds {left or 'nothing more'}"
+                )
+            # Taken out before the rows are read: an error below loses it.
+            self._held[event] -= 1
         statistic = self._table.statistic(known, self._sampled)
         noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)

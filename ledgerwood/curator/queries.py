@@ -6,7 +6,8 @@ docs/explanation/queries.md. All contributions are whole steps of 2**-20 of a un
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar, final
+from fractions import Fraction
+from typing import Literal, Protocol, TypeVar, final, get_args
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
@@ -18,6 +19,11 @@ GRID_EXPONENT = -20
 STEP = 2.0**GRID_EXPONENT
 MAX_CURVATURE_SCALE = 3.33
 """Largest c, rounded down from phi**2.5 = 3.33019..., for which (g, c h) of the logistic loss has L2 norm at most 1."""
+
+MAX_CLIP = 2.0**8
+"""Largest clip, in units of the gradient. A leaf's sum then stays below 2**63 steps for fewer than 2**35 rows, which a
+ratio needs: a division, unlike a sum, does not survive a wrap-around."""
+MAX_DAMPING = 2.0**40
 
 Loss = Literal["squared", "logistic"]
 S_co = TypeVar("S_co", covariant=True)
@@ -157,6 +163,11 @@ class LeafCurvatures:
         # Ten roundings at most on the way to a square; 16 ulps cover them. Never above what the whole box allows.
         return math.nextafter(math.sqrt(max(squares) * (1.0 + 2.0**-48)), math.inf)
 
+    @property
+    def squared_radius_steps(self) -> int:
+        """The largest squared norm of a contribution, in squared steps: exact, so that no row is above `radius`."""
+        return math.floor((Fraction(self.radius) / Fraction(STEP)) ** 2)
+
     def sensitivity(self, adjacency: Adjacency) -> BallShifts:
         """A ball; a replaced row moves two contributions, in one leaf or in two: twice the radius bounds both."""
         return BallShifts(radius=self.radius * (2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0))
@@ -180,8 +191,8 @@ class LeafRatios:
 
     def __post_init__(self) -> None:
         _clip(self.clip)
-        if _validate.positive("damping", self.damping, "rows") < STEP:
-            raise _validate.fail("damping", self.damping, f">= {STEP}", "rows")
+        if not STEP <= _validate.positive("damping", self.damping, "rows") <= MAX_DAMPING:
+            raise _validate.fail("damping", self.damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
 
     @property
     def grid(self) -> Grid:
@@ -210,12 +221,12 @@ AnyQuery = LabelMoments | LabelCount | LabelSum | LeafQuery
 
 
 def known_query(query: object) -> AnyQuery:
-    """The query, if it is one of this module's: a foreign one could state any sensitivity.
+    """The query, if it is one of this module's: a foreign one, or a subclass, could state any sensitivity.
 
     Raises:
         RoundViolation: it is not.
     """
-    if isinstance(query, AnyQuery):
+    if isinstance(query, AnyQuery) and type(query) in get_args(AnyQuery):
         return query
     raise RoundViolation(f"{type(query).__name__} is not a query that this curator carries out")
 
@@ -237,5 +248,5 @@ def _one_leaf_or_two(within: tuple[float, ...], contribution: tuple[float, ...])
 
 
 def _clip(clip: float) -> None:
-    if _validate.positive("clip", clip, "units of the gradient") < STEP:
-        raise _validate.fail("clip", clip, f">= {STEP}", "units of the gradient")
+    if not STEP <= _validate.positive("clip", clip, "units of the gradient") <= MAX_CLIP:
+        raise _validate.fail("clip", clip, f"in [{STEP}, {MAX_CLIP}]", "units of the gradient")

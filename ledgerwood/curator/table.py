@@ -21,7 +21,7 @@ from ledgerwood.curator.queries import (
 )
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
 from ledgerwood.ensemble import Ensemble, TreeStructure, add_tree
-from ledgerwood.errors import LedgerError, SchemaError
+from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
 from ledgerwood.mechanisms import RandomSource
 
 PER_UNIT = 1.0 / STEP
@@ -122,22 +122,31 @@ class Table:
         tree = query.structure
         kernels.curvature_sums(
             len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
-            sampled, query.curvature_scale, query.clip, PER_UNIT, int((query.radius / STEP) ** 2), self._leaves,
+            sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps, self._leaves,
             partial,
         )  # fmt: skip
         return _total(partial)
 
     def _prepare(self, query: LeafQuery) -> NDArray[np.int64]:
         """Bring the scores up to the query's ensemble; room for the sums by block of rows."""
+        self._require_features(query.structure)
         self._advance(query.ensemble)
         self._routed = query.structure
         return np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
+
+    def _require_features(self, structure: TreeStructure) -> None:
+        # A feature outside the table would route a row by memory that is not its own.
+        if not structure.tests_only(len(self._cells)):
+            raise RoundViolation(f"a tree tests features outside 0..{len(self._cells) - 1}, the table's")
 
     def _advance(self, ensemble: Ensemble) -> None:
         if not ensemble.extends(self._prefix):
             self._prefix = Ensemble(initial_score=ensemble.initial_score)
             self._scores[:] = ensemble.initial_score
-        for tree in ensemble.trees[len(self._prefix.trees) :]:
+        trees = ensemble.trees[len(self._prefix.trees) :]
+        for tree in trees:
+            self._require_features(tree.structure)
+        for tree in trees:
             structure = tree.structure
             if structure is self._routed:
                 kernels.add_leaf_values(len(self._scores), self._leaves, tree.values, self._scores)

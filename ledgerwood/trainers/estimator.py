@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Aggregator, Curator, Schema, Table, column_count, encode_features
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, PrivacyError, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.splits import structure_generator
@@ -110,6 +111,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
         budget = self.budget
+        if ledger is not None and ledger.unit is not PrivacyUnit.ROW:
+            raise AdjacencyMismatch(
+                f"the ledger protects a {ledger.unit.value}, and this fit a row: a {ledger.unit.value} with several "
+                "rows would lose more than the ledger says (unit: privacy unit)"
+            )
         schema = self._declared_schema()
         n_features = column_count(X)
         # Takes the number and the names of the columns only; the values are the curator's.
@@ -208,14 +214,18 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             model.schema = model.schema_ = Schema.from_json(json.dumps(record["schema"]))
             with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
                 model.ensemble_ = Ensemble.from_arrays(dict(arrays))
+            model.n_features_in_ = record["n_features_in"]
+            if not all(tree.structure.tests_only(model.n_features_in_) for tree in model.ensemble_.trees):
+                raise InvalidParameter(f"{folder} has trees that test more features than its {model.n_features_in_}")
             model.plan_ = cls._read_plan(record["plan"])
             model.privacy_ = PrivacyStatement.from_record(record["privacy"])
             model.ledger_ = LedgerRecord.from_lines(
                 tuple((folder / "ledger.jsonl").read_text(encoding="utf-8").splitlines())
             )
-        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        except PrivacyError:
+            raise
+        except (OSError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise InvalidParameter(f"{folder} is not a saved {cls.__name__}: {error!r}") from error
-        model.n_features_in_ = record["n_features_in"]
         if record["feature_names_in"] is not None:
             model.feature_names_in_ = np.array(record["feature_names_in"], dtype=object)
         model._restore()
@@ -231,7 +241,12 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
 
 def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Adjacency) else value
+    match value:
+        case Adjacency():
+            return value.value
+        case np.generic():
+            return value.item()
+    return value
 
 
 def _statement(
