@@ -1,3 +1,4 @@
+import itertools
 import math
 from fractions import Fraction
 
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import LaplaceEvent
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, LaplaceMechanism, SecureRandom, TestRandom
@@ -59,3 +60,30 @@ def test_columns_must_fit():
         LaplaceMechanism(scales=(1.0,)).randomise(
             np.zeros((3, 2), dtype=np.int64), Grid(exponents=(0, 0)), TestRandom(0)
         )
+
+
+def _profile_of_two_coordinates(epsilon, a, b):
+    """E over the first coordinate's loss of the second one's profile, by quadrature on its two smooth pieces."""
+
+    def second(t):
+        return np.where(t >= b, 0.0, np.where(t <= -b, 1 - np.exp(t), 1 - np.exp((t - b) / 2)))
+
+    total = 0.5 * second(np.array(epsilon - a)) + 0.5 * math.exp(-a) * second(np.array(epsilon + a))
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    knots = sorted({-a, a, *(k for k in (epsilon - b, epsilon + b) if -a < k < a)})
+    for low, high in itertools.pairwise(knots):
+        loss = (low + high) / 2 + (high - low) / 2 * nodes
+        total += np.sum(weights * (high - low) / 2 * 0.25 * np.exp(-(a - loss) / 2) * second(epsilon - loss))
+    return float(total)
+
+
+@given(a=st.floats(0.01, 20), b=st.floats(0.01, 20), fraction=st.floats(0, 1))
+def test_one_coordinate_dominates_two_of_the_same_l1_norm(a, b, fraction):
+    event = LaplaceMechanism(scales=(1.0, 1.0)).event(BoxShifts(boxes=((a, b),)), Adjacency.ADD_REMOVE)
+    epsilon = fraction * (a + b)
+    charged = math.exp(event.log_profile(np.array([epsilon]), direction=Direction.REMOVE)[0])
+    assert _profile_of_two_coordinates(epsilon, a, b) <= charged + 1e-12
+    # The proof's closed form (docs/explanation/shift-sets.md#laplace-l1), for coordinates in either order.
+    s = (a + b - epsilon) / 2
+    closed = 1 - math.exp(-s) * (1 + min(s, a, b) / 2)
+    assert _profile_of_two_coordinates(epsilon, a, b) == pytest.approx(closed, abs=1e-12)
