@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import ledgerwood as lw
 from ledgerwood.cli import app
+from ledgerwood.report.printing import plain
 
 RUNNER = CliRunner()
 COMMANDS = ["sigma", "price", "plan", "train", "predict", "ledger", "demo"]
@@ -83,7 +84,27 @@ def test_adjacency_is_passed_on():
 def test_the_table_says_what_the_json_says():
     result = run("price", "--noise-multiplier", 2, "--epsilon", 0.7)
     assert result.exit_code == 0
-    assert f"{gaussian_delta(0.7, 0.5):.6g}" in result.stdout
+    assert plain(gaussian_delta(0.7, 0.5)) in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (1e-5, "1e-05"),
+        (0.1234561, "0.123457"),
+        (5.772718009861663, "5.77272"),
+        (0.9999999999965452, "1"),
+        (123456.7, "123457"),
+        (math.inf, "inf"),
+        (3, "3"),
+        (True, "yes"),
+        (None, "-"),
+        ("[bold]", "[bold]"),
+    ],
+)
+def test_numbers_are_shown_rounded_up(value, text):
+    assert plain(value) == text
 
 
 @pytest.mark.parametrize(

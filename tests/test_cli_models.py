@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,11 @@ SCHEMAS = {
     "regression": lw.Schema(features=FEATURES, target=lw.Numeric("price", 0, 100)),
     "classification": lw.Schema(features=FEATURES, target=lw.Categorical("sold", ("no", "yes"))),
 }
+
+
+@pytest.fixture(autouse=True)
+def _demo_files_stay_here(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def run(*arguments):

@@ -3,11 +3,13 @@
 import json
 import math
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context, Decimal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 Fact = str | int | float | bool | None
 
 
@@ -18,7 +20,7 @@ def show(title: str, facts: Mapping[str, Fact], *, as_json: bool) -> None:
         return
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in facts.items():
         table.add_row(name.replace("_", " "), escape(plain(value)))
     Console().print(table)
@@ -30,14 +32,14 @@ def print_json(value: object) -> None:
 
 
 def plain(value: Fact) -> str:
-    """A value as people read it: six digits of a number, yes and no."""
+    """A value as people read it: yes and no, and six digits of a number, rounded up as a privacy loss must be."""
     match value:
         case None:
             return "-"
         case bool():
             return "yes" if value else "no"
-        case float():
-            return f"{value:.6g}"
+        case float() if math.isfinite(value):
+            return f"{float(_SIX_DIGITS.create_decimal(Decimal(repr(float(value))))):.6g}"
         case _:
             return str(value)
 

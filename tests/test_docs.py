@@ -1,0 +1,56 @@
+"""The how-to pages: their Python runs as it stands, page by page."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ledgerwood as lw
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "how-to"
+
+
+def blocks(page):
+    return re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(), flags=re.DOTALL)
+
+
+def run(page, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    names = {}
+    for block in blocks(page):
+        exec(compile(block, f"{page}.md", "exec"), names)
+    return names
+
+
+def test_every_page_is_covered_here():
+    with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
+    assert with_code == {"noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger"}
+
+
+def test_noise_for_a_target(tmp_path, monkeypatch):
+    names = run("noise-for-a-target", tmp_path, monkeypatch)
+    assert lw.price(names["plan"](names["sigma"])).epsilon(1e-5) == pytest.approx(1.0, rel=1e-6)
+    assert lw.price(names["two_parts"](names["sigma"])).epsilon(1e-5) > 1.0
+
+
+def test_choose_a_schema(tmp_path, monkeypatch):
+    schema = run("choose-a-schema", tmp_path, monkeypatch)["schema"]
+    assert lw.Schema.from_json(schema.to_json()) == schema
+
+
+def test_train_on_data_frames(tmp_path, monkeypatch):
+    length = np.random.default_rng(0).uniform(0, 1, 200)
+    lines = [f"{value},{'MFI'[i % 3]},{1 + round(20 * value)}" for i, value in enumerate(length)]
+    (tmp_path / "abalone.csv").write_text("length,sex,rings\n" + "\n".join(lines) + "\n")
+    names = run("train-on-data-frames", tmp_path, monkeypatch)
+    assert names["model"].privacy_.epsilon <= 1.0
+    report = lw.verification.verify_ledger("study.ledger.jsonl", head=names["model"].privacy_.ledger_head)
+    assert report.grants == 1
+
+
+def test_verify_a_ledger(tmp_path, monkeypatch):
+    ledger = lw.Ledger(lw.Budget(epsilon=1.0, delta=0.0, adjacency=lw.Adjacency.ADD_REMOVE), unit=lw.PrivacyUnit.ROW)
+    ledger.spend(lw.PureEvent(epsilon=0.25, adjacency=lw.Adjacency.ADD_REMOVE), purpose="a count")
+    ledger.save(tmp_path / "run.ledger.jsonl")
+    assert run("verify-a-ledger", tmp_path, monkeypatch)["report"].epsilon_readded == 0.25
