@@ -153,9 +153,9 @@ class _Book:
     def _grant(self, record: dict[str, Any]) -> None:
         limit, charge, event = self.terms["budget"], record["charge"], record["event"]
         _label(record["purpose"])
+        node = _pairs.parse(event)
         _require(_pairs.adjacencies(event) == {limit["adjacency"]}, "the plan's adjacency is not the budget's")
         _require(isinstance(charge, dict), "no charge")
-        node = _pairs.parse(event)
         if self.terms["filter"] == "basic":
             _check_basic(node, charge)
             self.epsilon += Fraction(charge["epsilon"])

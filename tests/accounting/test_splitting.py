@@ -1,5 +1,6 @@
 """Shares sum exactly, and what is made of a share fits it."""
 
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -57,7 +58,7 @@ def test_levels_are_equal_and_geometric_parts_keep_their_ratio(depth, ratio):
     assert {share.amount for share in equal.values()} == {Fraction(0.7) / depth}
     falling = [share.amount for share in split(PURE, names, rule="geometric", ratio=ratio).values()]
     assert sum(falling) == Fraction(0.7)
-    assert all(after == before * Fraction(ratio) for before, after in zip(falling, falling[1:], strict=False))
+    assert all(after == before * Fraction(ratio) for before, after in itertools.pairwise(falling))
 
 
 @given(weights)

@@ -44,7 +44,10 @@ def pure(epsilon):
     return PureEvent(epsilon=epsilon, adjacency=A)
 
 
-def new(filter_=BasicFilter(), budget=BUDGET):
+BASIC = BasicFilter()
+
+
+def new(filter_=BASIC, budget=BUDGET):
     return Ledger(budget, unit=PrivacyUnit.ROW, filter=filter_)
 
 

@@ -283,7 +283,7 @@ def test_saving_is_whole_or_not_at_all(path, monkeypatch):
         ledger.save(path)
     monkeypatch.undo()
     assert path.read_bytes() == content
-    assert os.listdir(path.parent) == [path.name]
+    assert list(path.parent.iterdir()) == [path]
     ledger.save(path)
     assert verify_ledger(path, head=ledger.head).grants == 1
     with pytest.raises(LedgerWriteFailed):

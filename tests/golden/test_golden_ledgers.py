@@ -1,0 +1,47 @@
+"""Old ledgers verify for ever, byte for byte, and are read back by the library of today."""
+
+from pathlib import Path
+
+import pytest
+
+from ledgerwood.accounting import LedgerRecord
+from ledgerwood.accounting.ledger.jsonl import read_lines
+from ledgerwood.verification import verify_ledger
+
+FOLDER = Path(__file__).parent
+GOLDEN = {
+    # name: head, epsilon, delta, grants, draws, randomness
+    "full-batch": (
+        "19110ea8f4fa030e2a2bdc71f592eb50f6aaa5289b4889ad7eb0e7e010293402", 0.9999999999985498, 1e-5, 1, 6, "secure",
+    ),
+    "sampled-and-laplace": (
+        "33c447cd7b7eff447d945fd8fb956b43fce02ac3b5040ccc8916a9078c7d0cdf", 1.48085416840344, 6e-6, 5, 5, "secure",
+    ),
+    "gdp-filter": (
+        "4d951a1bf49d4e8da8e0d0c71425459acfbe8bfe74c250821eba1148ddc0cf76", 0.8872898743413806, 1e-5, 2, 4, "secure",
+    ),
+    "test-randomness": (
+        "f02bdbbdc7a48603b57cedb29efc124856cba83ea2e4ec10f880e84edd327b41", 0.730526139551465, 1e-6, 1, 2, "test",
+    ),
+}  # fmt: skip
+
+
+def test_every_golden_file_is_named_here():
+    assert {path.name.removesuffix(".ledger.jsonl") for path in FOLDER.glob("*.jsonl")} == set(GOLDEN)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_golden_ledger_verifies(name):
+    head, epsilon, delta, grants, draws, randomness = GOLDEN[name]
+    report = verify_ledger(FOLDER / f"{name}.ledger.jsonl", head=head)
+    assert report.epsilon_readded == pytest.approx(epsilon, rel=1e-9)
+    assert report.delta_readded == pytest.approx(delta, rel=1e-12)
+    assert (report.grants, report.draws, report.randomness, report.head) == (grants, draws, randomness, head)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_golden_ledger_is_read_and_written_to_the_same_bytes(name):
+    lines = read_lines(FOLDER / f"{name}.ledger.jsonl")
+    record = LedgerRecord.from_lines(tuple(lines))
+    assert list(record.lines) == lines
+    assert record.spent().epsilon == pytest.approx(GOLDEN[name][1], rel=1e-9)

@@ -1,0 +1,117 @@
+"""Write the golden ledgers that do not exist yet: `python tests/golden/write_ledgers.py`.
+
+A file that exists is never written again: each one must verify for ever, with the head that its test names.
+"""
+
+from pathlib import Path
+
+from ledgerwood.accounting import (
+    Adjacency,
+    BasicFilter,
+    Budget,
+    Composed,
+    EllipticalGaussianEvent,
+    Event,
+    Filter,
+    GaussianEvent,
+    GDPFilter,
+    LaplaceEvent,
+    Ledger,
+    Parallel,
+    PoissonSampled,
+    PrivacyUnit,
+    PureEvent,
+    Repeated,
+    calibrate,
+)
+
+FOLDER = Path(__file__).parent
+A = Adjacency.ADD_REMOVE
+BUDGET = Budget(epsilon=1.0, delta=1e-5, adjacency=A)
+
+
+def gaussian(multiplier: float) -> GaussianEvent:
+    """Normal noise under add-remove."""
+    return GaussianEvent(noise_multiplier=multiplier, adjacency=A)
+
+
+def laplace(multiplier: float) -> LaplaceEvent:
+    """Laplace noise under add-remove."""
+    return LaplaceEvent(noise_multiplier=multiplier, adjacency=A)
+
+
+def open_ledger(name: str, budget: Budget, filter_: Filter, unit: PrivacyUnit = PrivacyUnit.ROW) -> Ledger | None:
+    """A new golden file, or None where it exists."""
+    path = FOLDER / f"{name}.ledger.jsonl"
+    return None if path.exists() else Ledger.open(path, dataset="golden", budget=budget, unit=unit, filter=filter_)
+
+
+def draw_all(ledger: Ledger, plan: Event, purpose: str) -> None:
+    """Grant a plan and draw all of it."""
+    grant = ledger.grant(plan, purpose=purpose)
+    for event, count in grant.remaining.items():
+        for number in range(count):
+            grant.draw(event, purpose=f"{purpose}, {number + 1}")
+
+
+def full_batch() -> None:
+    """A full-batch Gaussian plan, calibrated to its whole budget."""
+    ledger = open_ledger("full-batch", BUDGET, BasicFilter())
+    if ledger is None:
+        return
+
+    def plan(scale: float) -> Event:
+        score = EllipticalGaussianEvent(sensitivities=(1.0, 0.5), stddevs=(4.0 * scale, 2.0 * scale), adjacency=A)
+        return Composed((score, Repeated(gaussian(scale), count=5)))
+
+    draw_all(ledger, plan(calibrate(plan, BUDGET)), "trees")
+
+
+def sampled_and_laplace() -> None:
+    """Sampled Gaussian, Laplace, pure and parallel parts on one ledger, some of them not drawn."""
+    ledger = open_ledger(
+        "sampled-and-laplace", Budget(epsilon=6.0, delta=1e-5, adjacency=A), BasicFilter(), PrivacyUnit.USER
+    )
+    if ledger is None:
+        return
+    ledger.grant(PureEvent(epsilon=0.125, adjacency=A), purpose="quantiles").draw(
+        PureEvent(epsilon=0.125, adjacency=A), purpose="median"
+    )
+    step = PoissonSampled(gaussian(1.5), sampling_rate=0.02)
+    plan = Composed((laplace(10.0), Repeated(step, count=50), PoissonSampled(laplace(2.0), sampling_rate=0.1)))
+    grant = ledger.grant(plan, purpose="train", delta=4e-6)
+    grant.draw(laplace(10.0), purpose="initial score")
+    for number in range(3):
+        grant.draw(step, purpose=f"step {number + 1}")
+    groups = Parallel((gaussian(4.0), laplace(3.0)), probabilities=(0.25, 0.5))
+    ledger.grant(PoissonSampled(groups, sampling_rate=0.2), purpose="groups", delta=1e-6)
+    ledger.grant(Parallel.worst((laplace(4.0), laplace(5.0))), purpose="worst group")
+    ledger.grant(Repeated(laplace(20.0), count=2), purpose="two means", delta=1e-6)
+
+
+def gdp_filter() -> None:
+    """Two adaptively chosen Gaussian plans under the Gaussian-DP filter."""
+    ledger = open_ledger("gdp-filter", BUDGET, GDPFilter())
+    if ledger is None:
+        return
+    draw_all(ledger, Repeated(gaussian(10.0), count=3), "first")
+    draw_all(ledger, Parallel.worst((gaussian(6.0), gaussian(7.0))), "second")
+
+
+def reproducible_randomness() -> None:
+    """A plan whose second draw used reproducible noise, under replace-one."""
+    budget = Budget(epsilon=2.0, delta=1e-6, adjacency=Adjacency.REPLACE_ONE)
+    ledger = open_ledger("test-randomness", budget, BasicFilter())
+    if ledger is None:
+        return
+    event = GaussianEvent(noise_multiplier=8.0, adjacency=Adjacency.REPLACE_ONE)
+    grant = ledger.grant(Repeated(event, count=2), purpose="train")
+    grant.draw(event, purpose="secure")
+    grant.draw(event, purpose="reproducible", randomness="test")
+
+
+if __name__ == "__main__":
+    full_batch()
+    sampled_and_laplace()
+    gdp_filter()
+    reproducible_randomness()

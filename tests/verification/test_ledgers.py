@@ -1,0 +1,268 @@
+"""What a stranger finds: every alteration, every price that is too small, every draw that was not granted."""
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerwood.accounting import (
+    Adjacency,
+    BasicFilter,
+    Budget,
+    Composed,
+    GaussianEvent,
+    GDPFilter,
+    LaplaceEvent,
+    Ledger,
+    PoissonSampled,
+    PrivacyUnit,
+    PureEvent,
+    Repeated,
+    calibrate,
+)
+from ledgerwood.errors import LedgerCorrupted, LedgerError
+from ledgerwood.verification import verify_ledger
+
+A = Adjacency.ADD_REMOVE
+BUDGET = Budget(epsilon=1.0, delta=1e-5, adjacency=A)
+STEP = PoissonSampled(GaussianEvent(noise_multiplier=5.0, adjacency=A), sampling_rate=0.01)
+LAPLACE = LaplaceEvent(noise_multiplier=8.0, adjacency=A)
+BASIC = BasicFilter()
+
+
+def ledger(filter_=BASIC, budget=BUDGET):
+    return Ledger(budget, unit=PrivacyUnit.ROW, filter=filter_)
+
+
+def example():
+    book = ledger()
+    grant = book.grant(Composed((Repeated(STEP, count=3), LAPLACE)), purpose="train", delta=5e-6)
+    grant.draw(STEP, purpose="step 1")
+    grant.draw(LAPLACE, purpose="score")
+    book.grant(GaussianEvent(noise_multiplier=10.0, adjacency=A), purpose="more")
+    return book
+
+
+LINES = list(example().record().lines)
+DATA = "".join(line + "\n" for line in LINES).encode()
+
+
+def write(folder, data):
+    path = Path(folder) / "edited.jsonl"
+    path.write_bytes(data if isinstance(data, bytes) else "".join(line + "\n" for line in data).encode())
+    return path
+
+
+def canonical(record):
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def rebuilt(lines, index, change):
+    """A forger's ledger: entry `index` changed, every hash from there on made right again."""
+    result, previous = list(lines[:index]), json.loads(lines[index - 1])["hash"] if index else "0" * 64
+    for place, line in enumerate(lines[index:], start=index):
+        body = json.loads(line) | {"previous": previous, "index": place}
+        if place == index:
+            body = change(body)
+        del body["hash"]
+        previous = hashlib.sha256(canonical(body).encode()).hexdigest()
+        result.append(canonical(body | {"hash": previous}))
+    return result
+
+
+def with_charge(**fields):
+    return lambda body: body | {"charge": body["charge"] | fields}
+
+
+def test_the_report_says_what_the_ledger_says():
+    book = example()
+    report = verify_ledger(book.record(), head=book.head)
+    assert report.epsilon_readded == book.spent().epsilon
+    assert report.delta_readded == book.spent().delta == 1e-5
+    assert (report.epsilon_budget, report.delta_budget, report.adjacency) == (1.0, 1e-5, "add-remove")
+    assert (report.grants, report.draws, report.randomness, report.head) == (2, 2, "secure", book.head)
+    assert (report.unit, report.filter, report.dataset) == ("row", "basic", None)
+
+
+def test_a_saved_file_and_the_record_give_the_same_report(tmp_path):
+    book = example()
+    book.save(tmp_path / "run.ledger.jsonl")
+    assert verify_ledger(tmp_path / "run.ledger.jsonl") == verify_ledger(str(tmp_path / "run.ledger.jsonl"))
+    assert verify_ledger(tmp_path / "run.ledger.jsonl") == verify_ledger(book.record())
+
+
+def test_a_long_training_run_verifies_with_one_integral():
+    def plan(s):
+        return Repeated(
+            PoissonSampled(GaussianEvent(noise_multiplier=s, adjacency=A), sampling_rate=0.01), count=10_000
+        )
+
+    book, multiplier = ledger(), calibrate(plan, BUDGET)
+    book.grant(plan(multiplier), purpose="train")
+    assert verify_ledger(book.record()).epsilon_readded == pytest.approx(1.0, rel=1e-11)
+
+
+def test_test_randomness_shows():
+    book = ledger()
+    book.spend(PureEvent(epsilon=0.1, adjacency=A), purpose="seeded", randomness="test")
+    assert verify_ledger(book.record()).randomness == "test"
+
+
+def test_a_gdp_ledger_is_re_added_in_mu():
+    book = ledger(GDPFilter())
+    for name in ("one", "two"):
+        book.grant(GaussianEvent(noise_multiplier=6.0, adjacency=A), purpose=name)
+    report = verify_ledger(book.record())
+    assert report.epsilon_readded == pytest.approx(book.spent().epsilon, rel=1e-12)
+    lines = list(book.record().lines)
+    with pytest.raises(LedgerCorrupted, match="entry 1: mu is below"):
+        verify_text(rebuilt(lines, 1, with_charge(mu=0.16)))
+    with pytest.raises(LedgerCorrupted, match="entry 1: the grants exceed"):
+        verify_text(rebuilt(lines, 1, with_charge(mu=0.3)))
+    event = {"type": "PureEvent", "epsilon": 0.01, "adjacency": "add-remove"}
+    with pytest.raises(LedgerCorrupted, match="entry 1: the plan is no Gaussian pair"):
+        verify_text(rebuilt(lines, 1, lambda body: body | {"event": event}))
+
+
+def verify_text(lines, head=None):
+    with tempfile.TemporaryDirectory() as folder:
+        return verify_ledger(write(folder, lines), head=head)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
+def test_any_byte_that_is_changed_is_found(place, change):
+    edited = bytearray(DATA)
+    edited[place] ^= change
+    with pytest.raises((LedgerCorrupted, LedgerError)):
+        verify_text(bytes(edited))
+
+
+@settings(max_examples=60)
+@given(st.integers(0, len(DATA) - 2))
+def test_any_byte_that_is_removed_or_doubled_is_found(place):
+    for edited in (DATA[:place] + DATA[place + 1 :], DATA[: place + 1] + DATA[place:]):
+        with pytest.raises(LedgerCorrupted):
+            verify_text(edited)
+
+
+@pytest.mark.parametrize("index", range(len(LINES)))
+def test_a_changed_entry_is_named(index):
+    edited = [line.replace('"version":1', '"version":1.0') if i == index else line for i, line in enumerate(LINES)]
+    with pytest.raises(LedgerCorrupted, match=f"entry {index}:"):
+        verify_text(edited)
+
+
+@pytest.mark.parametrize("first", range(len(LINES)))
+@pytest.mark.parametrize("second", range(len(LINES)))
+def test_swapped_entries_are_found_at_the_first(first, second):
+    if first >= second:
+        return
+    edited = list(LINES)
+    edited[first], edited[second] = edited[second], edited[first]
+    with pytest.raises(LedgerCorrupted, match=f"entry {first}:"):
+        verify_text(edited)
+
+
+@pytest.mark.parametrize("index", range(len(LINES) - 1))
+def test_an_entry_removed_from_the_middle_is_found_where_it_was(index):
+    with pytest.raises(LedgerCorrupted, match=f"entry {index}:"):
+        verify_text(LINES[:index] + LINES[index + 1 :])
+
+
+def test_a_cut_tail_is_found_against_the_head_only():
+    head = json.loads(LINES[-1])["hash"]
+    report = verify_text(LINES[:-1])
+    assert report.head != head
+    with pytest.raises(LedgerCorrupted, match="tail was cut off"):
+        verify_text(LINES[:-1], head)
+    with pytest.raises(LedgerCorrupted, match="chain was rebuilt"):
+        verify_text(rebuilt(LINES, 2, lambda body: body | {"purpose": "other"}), head)
+
+
+@pytest.mark.parametrize(
+    ("index", "change", "match"),
+    [
+        (1, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * (1 - 1e-7))(b), "price is too small"),
+        (1, with_charge(epsilon=0.0), "price is too small"),
+        (1, with_charge(delta=4e-6), "price is too small"),
+        (1, with_charge(method="guess"), "fields of the charge"),
+        (1, with_charge(order=1.0), "order"),
+        (1, with_charge(delta=0.0), "delta is 0"),
+        (1, with_charge(epsilon=1.5), "exceed the budget"),
+        (1, lambda b: b | {"charge": {"epsilon": 0.9, "delta": 0.0, "method": "pure"}}, "no finite pure epsilon"),
+        (1, lambda b: b | {"charge": {"epsilon": 0.9, "delta": 5e-6, "method": "profile"}}, "no exact profile"),
+        (1, lambda b: b | {"charge": {"mu": 0.1, "method": "gdp"}}, "fields of the charge"),
+        (1, lambda b: b | {"event": 3}, "not the record"),
+        (1, lambda b: b | {"purpose": ""}, "label"),
+        (2, lambda b: b | {"grant": 0}, "no grant 0"),
+        (2, lambda b: b | {"randomness": "none"}, "randomness"),
+        (2, lambda b: b | {"event": b["event"] | {"sampling_rate": 0.5}}, "was not granted"),
+        (3, lambda b: b | {"event": json.loads(LINES[2])["event"], "grant": 4}, "no grant 4"),
+        (4, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * (1 - 1e-7))(b), "above 5"),
+        (0, lambda b: b | {"filter": "zcdp"}, "filter"),
+        (0, lambda b: b | {"unit": "house"}, "unit"),
+        (0, lambda b: b | {"budget": b["budget"] | {"adjacency": "replace-one"}}, "adjacency is not"),
+        (0, lambda b: b | {"budget": b["budget"] | {"epsilon": 0.0}}, "not positive"),
+        (0, lambda b: b | {"budget": b["budget"] | {"delta": 1.0}}, "no probability"),
+        (0, lambda b: b | {"budget": b["budget"] | {"epsilon": 0.01}}, "exceed the budget"),
+        (0, lambda b: b | {"version": 2}, "version"),
+        (0, lambda b: b | {"kind": "grant"}, "fields"),
+    ],
+)
+def test_a_forger_who_rebuilds_the_chain_is_held_to_the_rules(index, change, match):
+    with pytest.raises(LedgerCorrupted, match=match):
+        verify_text(rebuilt(LINES, index, change))
+
+
+def test_one_draw_too_many_is_found():
+    book = ledger()
+    book.grant(LAPLACE, purpose="p").draw(LAPLACE, purpose="one")
+    lines = list(book.record().lines)
+    lines.append(lines[-1])
+    with pytest.raises(LedgerCorrupted, match="entry 3: the event was not granted, or was drawn more often"):
+        verify_text(rebuilt(lines, 3, lambda body: body))
+
+
+def test_a_second_opening_is_found():
+    with pytest.raises(LedgerCorrupted, match="entry 1: a second opening"):
+        verify_text(rebuilt([LINES[0], LINES[0].replace('"index":0', '"index":1')], 1, lambda body: body))
+
+
+def test_a_dearer_price_than_needed_is_accepted():
+    verify_text(rebuilt(LINES, 1, with_charge(epsilon=0.6)))
+
+
+def test_files_that_are_no_ledger(tmp_path):
+    with pytest.raises(LedgerError, match="cannot be read"):
+        verify_ledger(tmp_path / "missing.jsonl")
+    for data, match in (
+        (b"", "entry 0: the ledger is empty"),
+        (b"\n", "entry 0"),
+        (b"\xff\n", "entry 0: not UTF-8"),
+        (DATA[:-1], "entry 4: .*cut short"),
+        (b'{"a":NaN}\n', "entry 0: NaN"),
+        (b'{"a":1,"a":1}\n', "entry 0: a key twice"),
+        (b"[" * 100_000 + b"\n", "entry 0"),
+    ):
+        with pytest.raises(LedgerCorrupted, match=match):
+            verify_ledger(write(tmp_path, data))
+
+
+def test_the_verifier_shares_no_pricing_code():
+    """Its modules import from the accounting package only the type of a record."""
+    import ast
+
+    import ledgerwood.verification._pairs as pairs
+    import ledgerwood.verification.ledgers as ledgers
+
+    for module in (pairs, ledgers):
+        tree = ast.parse(Path(module.__file__).read_text())
+        imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+        imported |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+        ours = {name for name in imported if name and name.startswith("ledgerwood")}
+        assert ours <= {"ledgerwood.accounting.ledger", "ledgerwood.errors", "ledgerwood.verification"}

@@ -1,0 +1,136 @@
+"""The verifier's own mathematics against sums, closed forms and the library that it checks."""
+
+import pytest
+from mpmath import mp, mpf
+
+from ledgerwood.accounting import (
+    Adjacency,
+    Composed,
+    Direction,
+    EllipticalGaussianEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    Parallel,
+    PoissonSampled,
+    PureEvent,
+    Repeated,
+)
+from ledgerwood.accounting.events.serial import to_json
+from ledgerwood.verification import _pairs
+
+A = Adjacency.ADD_REMOVE
+GAUSSIAN = GaussianEvent(noise_multiplier=1.25, adjacency=A)
+LAPLACE = LaplaceEvent(noise_multiplier=0.75, adjacency=A)
+PURE = PureEvent(epsilon=0.5, adjacency=A)
+DRAWS = [
+    GAUSSIAN,
+    LAPLACE,
+    PURE,
+    EllipticalGaussianEvent(sensitivities=(1.0, 0.3), stddevs=(5.0, 1.0), adjacency=A),
+    PoissonSampled(GAUSSIAN, sampling_rate=0.01),
+    PoissonSampled(LAPLACE, sampling_rate=0.3),
+    PoissonSampled(PURE, sampling_rate=0.3),
+    PoissonSampled(PoissonSampled(GAUSSIAN, sampling_rate=0.5), sampling_rate=0.2),
+    PoissonSampled(Repeated(GAUSSIAN, count=3), sampling_rate=0.1),
+    Parallel((GAUSSIAN, LAPLACE), probabilities=(0.25, 0.5)),
+    PoissonSampled(Parallel((GAUSSIAN, PURE), probabilities=(0.5, 0.5)), sampling_rate=0.2),
+    PoissonSampled(Parallel.worst((GAUSSIAN, LAPLACE)), sampling_rate=0.2),
+]
+
+
+def node(event):
+    return _pairs.parse(to_json(event))
+
+
+@pytest.mark.parametrize("event", DRAWS, ids=repr)
+@pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
+def test_both_implementations_agree_on_renyi(event, order):
+    with mp.workdps(50):
+        own = _pairs.renyi(node(event), mpf(order))
+        found = mpf(float(event.renyi([order])[0]))
+        assert own <= found * (1 + mpf(10) ** -15)
+        assert found <= own * (1 + mpf(10) ** -9)
+
+
+@pytest.mark.parametrize("event", DRAWS, ids=repr)
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
+def test_both_implementations_agree_on_the_profile(event, epsilon):
+    with mp.workdps(60):
+        own = _pairs.hockey_stick(node(event), mpf(epsilon))
+        found = max(mp.exp(mpf(float(event.log_profile([epsilon], direction=d)[0]))) for d in Direction)
+        assert own <= found * (1 + mpf(10) ** -14)
+        assert found <= own * (1 + mpf(10) ** -11) + mpf(10) ** -40
+
+
+@pytest.mark.parametrize(
+    "event", [*DRAWS[1:3], *DRAWS[5:7], Repeated(LAPLACE, count=4), Composed((PURE, LAPLACE))], ids=repr
+)
+def test_both_implementations_agree_on_pure_epsilon(event):
+    with mp.workdps(50):
+        own = _pairs.pure_epsilon(node(event))
+        assert own <= event.pure_epsilon() <= own * (1 + mpf(10) ** -13)
+
+
+@pytest.mark.parametrize("order", [2, 5, 20])
+def test_sampled_moments_at_whole_orders_are_binomial_sums(order):
+    rate = mpf("0.1")
+    with mp.workdps(50):
+
+        def moments(leaf):
+            return sum(mp.binomial(order, i) * (1 - rate) ** (order - i) * rate**i * leaf(i) for i in range(order + 1))
+
+        def gaussian(i):
+            return mp.exp(mpf(i * i - i) / 2 / mpf(1.25) ** 2)
+
+        def laplace(i):
+            b = mpf(0.75)
+            return mpf(1) if i in (0, 1) else (i * mp.exp((i - 1) / b) + (i - 1) * mp.exp(-i / b)) / (2 * i - 1)
+
+        for leaf, event in ((gaussian, GAUSSIAN), (laplace, LAPLACE)):
+            own = _pairs._excess(_pairs.Sampled(node(event), rate), mpf(1), mpf(0), mpf(order))
+            assert abs(own - (moments(leaf) - 1)) <= mpf(10) ** -12 * own
+
+
+def test_a_gaussian_composition_is_one_pair_and_a_mixed_one_has_no_profile():
+    with mp.workdps(50):
+        joint = node(Composed((GAUSSIAN, Repeated(GAUSSIAN, count=2))))
+        assert isinstance(joint, _pairs.Gaussian)
+        assert abs(joint.mu_squared - 3 / mpf(1.25) ** 2) < mpf(10) ** -40
+    with pytest.raises(ValueError, match="not all Gaussian"):
+        _pairs.hockey_stick(node(Composed((GAUSSIAN, LAPLACE))), mpf(1))
+    with pytest.raises(ValueError, match="not all Gaussian"):
+        _pairs.renyi(node(PoissonSampled(Composed((LAPLACE, LAPLACE)), sampling_rate=0.5)), mpf(2))
+
+
+def test_draws_open_compositions_and_leave_samples_closed():
+    step = PoissonSampled(Composed((GAUSSIAN, LAPLACE)), sampling_rate=0.1)
+    plan = Composed((Repeated(Composed((step, PURE)), count=3), PURE))
+    found = _pairs.draws(to_json(plan))
+    assert found == [(to_json(step), 3), (to_json(PURE), 3), (to_json(PURE), 1)]
+    assert sorted((str(to_json(e)), n) for e, n in plan.draws()) == sorted((str(r), n) for r, n in found)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        [],
+        {},
+        {"type": "Unknown"},
+        {"type": "PureEvent", "epsilon": 0.1},
+        {"type": "PureEvent", "epsilon": 0.1, "adjacency": "add-remove", "more": 1},
+        {"type": "PureEvent", "epsilon": 0.0, "adjacency": "add-remove"},
+        {"type": "PureEvent", "epsilon": True, "adjacency": "add-remove"},
+        {"type": "GaussianEvent", "noise_multiplier": -1.0, "adjacency": "add-remove"},
+        {"type": "EllipticalGaussianEvent", "sensitivities": [1.0], "stddevs": [1.0, 2.0], "adjacency": "add-remove"},
+        {"type": "Composed", "events": []},
+        {"type": "Repeated", "event": to_json(PURE), "count": 0},
+        {"type": "Repeated", "event": to_json(PURE), "count": 1.5},
+        {"type": "PoissonSampled", "event": to_json(PURE), "sampling_rate": 1.5},
+        {"type": "Parallel", "events": [to_json(PURE)], "probabilities": [0.5, 0.5]},
+        {"type": "Parallel", "events": [to_json(PURE)], "probabilities": [1.5]},
+    ],
+)
+def test_records_that_say_something_else_are_refused(record):
+    with pytest.raises(ValueError):
+        _pairs.parse(record)
