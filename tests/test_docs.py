@@ -8,7 +8,8 @@ import pytest
 
 import ledgerwood as lw
 
-PAGES = Path(__file__).resolve().parents[1] / "docs" / "how-to"
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "how-to"
 
 
 def blocks(page):
@@ -54,3 +55,19 @@ def test_verify_a_ledger(tmp_path, monkeypatch):
     ledger.spend(lw.PureEvent(epsilon=0.25, adjacency=lw.Adjacency.ADD_REMOVE), purpose="a count")
     ledger.save(tmp_path / "run.ledger.jsonl")
     assert run("verify-a-ledger", tmp_path, monkeypatch)["report"].epsilon_readded == 0.25
+
+
+def cited_pages():
+    """Every page, with its anchor if any, that a docstring or comment of the package names."""
+    for path in sorted((ROOT / "ledgerwood").rglob("*.py")):
+        for page, anchor in re.findall(r"\b(docs/[\w/-]+\.md)(?:#([\w-]+))?", path.read_text()):
+            yield path.relative_to(ROOT).as_posix(), page, anchor
+
+
+def test_every_proof_that_the_code_names_is_there():
+    missing = [
+        (source, page, anchor)
+        for source, page, anchor in cited_pages()
+        if not (ROOT / page).is_file() or (anchor and f"({anchor})=\n" not in (ROOT / page).read_text())
+    ]
+    assert missing == []

@@ -22,3 +22,9 @@ def test_the_two_commands_stand_on_the_first_screen():
         "python3 -m venv .venv && .venv/bin/pip install -e '.[trainers]' && .venv/bin/ledgerwood demo" in first_screen
     )
     assert "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest" in first_screen
+
+
+def test_ci_finds_each_command_once():
+    text = README.read_text()
+    for tool in ("pytest", "ledgerwood demo"):
+        assert len(re.findall(rf"^python3 -m venv .*\.venv/bin/{tool}$", text, flags=re.MULTILINE)) == 1
