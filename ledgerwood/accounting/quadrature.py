@@ -29,6 +29,7 @@ _STRIP = 0.98 * math.pi
 _SMALL_MULTIPLIER = 0.03
 _LARGE_SHIFT = 150.0
 _MATRIX_ENTRIES = 1 << 20
+_LONGEST_LATTICE = 1 << 17
 _LINEAR_LIMIT = 600.0
 _SERIES_LIMIT = 0.7
 _SERIES = 1.0 / np.cumprod(np.arange(2.0, 20.0))  # 1/2!, 1/3!, ...
@@ -78,8 +79,7 @@ class Nodes:
         log_ratio: l = log r at each node.
         q: sampling rate in (0, 1).
 
-    `power_condition` and `base_condition` say how many units of 2^-53 the exponents (p-1) L or p L, and the rest, may
-    be off.
+    `relative_error` bounds the error of L = log s, relative, in units of 2^-53 (4 of them are charged).
     """
 
     def __init__(self, log_weight: FloatArray, log_ratio: FloatArray, q: float) -> None:
@@ -91,34 +91,43 @@ class Nodes:
         if far.any():
             self.log_s[far] = np.logaddexp(math.log1p(-q), math.log(q) + log_ratio[far])
         size = np.abs(log_ratio)
-        sampled = np.exp(np.minimum(math.log(q) + log_ratio - self.log_s, 0.0))  # q r / s
-        self.power_condition = np.abs(self.log_s) + sampled * (size - math.log(q))
-        self.base_condition = np.abs(log_weight) + 2.0 * size
+        sampled = np.exp(np.minimum(math.log(q) + log_ratio[far] - self.log_s[far], 0.0))  # q r / s
+        relative = 2.0 + size
+        relative[far] = 1.0 + sampled * (size[far] - math.log(q)) / np.abs(self.log_s[far])
+        self.relative_error = relative
 
-    def first_order(self, *, above: bool) -> float:
-        """E_Q[s L - (s-1)] (above: p > 1), E_Q[(s-1) - L] (p < 0): the term whose factor is the power."""
-        u, log_s = self.u, self.log_s
-        near = np.abs(u) <= 0.5
+    def conditions(self, *, above: bool) -> tuple[FloatArray, FloatArray]:
+        """Relative error of e^w f(kappa L), in units of 2^-53, as base + |kappa| power, shapes (n,): events.md#guard.
+
+        y f'(y) / f(y) is at most 2 where y < 0 and at most 2 + y where y > 0.
+        """
+        growing = (self.log_s > 0.0) == above
+        base = np.abs(self.log_weight) + np.abs(self.log_s) + 2.0 * self.relative_error
+        return base, np.where(growing, np.abs(self.log_s) * self.relative_error, 0.0)
+
+    def log_first_order(self, *, above: bool) -> float:
+        """log E_Q[s L - (s-1)] (above: p > 1) or log E_Q[(s-1) - L] (p < 0), raised: proportional to the power."""
+        near = np.abs(self.u) <= 0.5
         t, w = gauss_legendre(12)
         t, w = 0.5 * (1.0 + t), 0.5 * w
-        un = u[near]
+        u = self.u[near]
+        values = np.empty_like(self.u)
+        # u^2 int_0^1 (1 - t or t) / (1 + u t) dt, the Taylor remainder of (1+u) log(1+u) or of -log(1+u)
         kernel = (1.0 - t if above else t) * w
-        close = un * un * ((1.0 / (1.0 + un[:, None] * t)) @ kernel)
-        total = float(np.exp(self.log_weight[near]) @ close)
-        if not near.all():
-            ls, lw = log_s[~near], self.log_weight[~near]
-            weight = np.exp(lw)
-            tilted = np.exp(lw + ls)
-            value = tilted * ls - (tilted - weight) if above else tilted - weight - weight * ls
-            total += float(np.sum(value))
-        return total
+        values[near] = np.exp(self.log_weight[near]) * u * u * ((1.0 / (1.0 + u[:, None] * t)) @ kernel)
+        log_s, log_weight = self.log_s[~near], self.log_weight[~near]
+        weight, tilted = np.exp(log_weight), np.exp(log_weight + log_s)
+        values[~near] = tilted * log_s - (tilted - weight) if above else tilted - weight - weight * log_s
+        error = np.abs(self.log_weight) + np.abs(self.log_s) * (1.0 + self.relative_error) + 2.0 * self.relative_error
+        return float(_raised(values.sum(), np.zeros(()), values @ error))
 
 
 def _log_sum(nodes: Nodes, kappa: FloatArray, *, above: bool, keep: NDArray[np.bool_] | None = None) -> FloatArray:
     """log sum_j w_j [s_j if above] f(kappa_i L_j), raised by its rounding error, shape (orders,); `keep`: mask."""
     log_weight = nodes.log_weight + nodes.log_s if above else nodes.log_weight
     terms, shift = _terms(log_weight, kappa[:, None] * nodes.log_s, keep)
-    error = terms @ nodes.base_condition + np.abs(kappa) * (terms @ nodes.power_condition)
+    base, power = nodes.conditions(above=above)
+    error = terms @ base + np.abs(kappa) * (terms @ power)
     return _raised(terms.sum(axis=1), shift, error)
 
 
@@ -169,9 +178,27 @@ def gaussian_log_excess(powers: FloatArray, *, mu: float, sampling_rate: float) 
 
 
 def _buckets(powers: FloatArray) -> list[NDArray[np.intp]]:
-    """Indices of powers that may share a lattice: all p > 1 together, p < 0 by factors of 8."""
+    """Indices of powers that may share a lattice: p > 1 together, p < 0 by factors of 8; at most 512 a bucket."""
     key = np.where(powers > 1.0, -1, np.maximum(np.floor(np.log2(np.abs(powers)) / 3.0), 0.0)).astype(np.intp)
-    return [np.flatnonzero(key == value) for value in np.unique(key)]
+    buckets = []
+    for value in np.unique(key):
+        rows = np.flatnonzero(key == value)
+        buckets += [rows[start : start + 512] for start in range(0, rows.size, 512)]
+    return buckets
+
+
+def _gaussian_bound(powers: FloatArray, mu: float, q: float) -> FloatArray:
+    """An upper bound of log M_p where a lattice would be too long (a mu^2 above 1e8 or so): events.md#far-orders.
+
+    p > 1: Minkowski, (E s^p)^{1/p} <= 1 - q + q (E r^p)^{1/p}; p < 0: s >= 1 - q. Neither above the unsampled moment.
+    """
+    unsampled = renyi.log_expm1(powers * (powers - 1.0) * (0.5 * mu * mu))
+    exponent = np.where(
+        powers > 1.0,
+        powers * np.logaddexp(math.log1p(-q), math.log(q) + (powers - 1.0) * (0.5 * mu * mu)),
+        powers * math.log1p(-q),
+    )
+    return np.minimum(unsampled, renyi.log_expm1(np.maximum(exponent, 0.0))) + 32.0 * renyi.ULP
 
 
 def _separated(powers: FloatArray, q: float, divergence: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -188,7 +215,8 @@ def _separated(powers: FloatArray, q: float, divergence: Callable[[FloatArray], 
         moderate = np.log(q * np.expm1(np.minimum(gain, _LINEAR_LIMIT)) + loss)
         kept = np.where(gain > _LINEAR_LIMIT, math.log(q) + gain, moderate)
         lost = renyi.log_expm1(np.maximum(powers * math.log1p(-q), 0.0))
-    return np.where(above, kept, lost)
+        error = 8.0 + np.where(above, np.abs(d * math.log(q)) + np.abs(gain), 0.0)
+    return np.where(above, kept, lost) + 4.0 * renyi.ULP * error
 
 
 def _step(mu: float, cosine_power: float) -> float:
@@ -215,14 +243,16 @@ def _gaussian_nodes(z: FloatArray, h: float, mu: float, q: float) -> Nodes:
 def _gaussian_below(p: FloatArray, mu: float, q: float) -> FloatArray:
     """p < 0: phi s^p is log-concave with its peak at the root of z = p mu w(z), w = q r / s."""
     h = _step(mu, 2.0 - float(p.min()))
-    low = _peak_below(float(p.min()), mu, q) - _WINDOW
-    _, nodes = _lattice(low, max(mu, 0.0) + _WINDOW, h, mu, q)
-    first = nodes.first_order(above=False)
+    low, high = _peak_below(float(p.min()), mu, q) - _WINDOW, mu + _WINDOW
+    if high - low > _LONGEST_LATTICE * h:
+        return _gaussian_bound(p, mu, q)
+    _, nodes = _lattice(low, high, h, mu, q)
+    first = nodes.log_first_order(above=False)
     out = np.empty_like(p)
     rows = max(1, _MATRIX_ENTRIES // nodes.u.size)
     for start in range(0, p.size, rows):
         part = p[start : start + rows]
-        out[start : start + rows] = np.logaddexp(np.log(-part * first), _log_sum(nodes, part, above=False))
+        out[start : start + rows] = np.logaddexp(np.log(-part) + first, _log_sum(nodes, part, above=False))
     return out
 
 
@@ -258,15 +288,21 @@ def _gaussian_above(p: FloatArray, mu: float, q: float) -> FloatArray:
     top = np.where(split, flat, np.minimum(np.maximum(p, 2.0) * mu + _WINDOW, np.maximum(flat, peak) + wide))
     top = np.maximum(top, 2.0 * mu + _WINDOW)
     top = np.where(split, np.minimum(top, peak - wide), top)
+    if top.max() > _LONGEST_LATTICE * h:
+        fits = top <= _LONGEST_LATTICE * h
+        out = _gaussian_bound(p, mu, q)
+        if fits.any():
+            out[fits] = _gaussian_above(p[fits], mu, q)
+        return out
     z, nodes = _lattice(-_WINDOW, float(max(top.max(), 2.0 * mu + _WINDOW)), h, mu, q)
-    first = nodes.first_order(above=True)
+    first = nodes.log_first_order(above=True)
     kappa = p - 1.0
     out = np.empty_like(p)
     rows = max(1, _MATRIX_ENTRIES // z.size)
     for start in range(0, p.size, rows):
         s = slice(start, start + rows)
         keep = ~(split[s, None] & (z[None, :] > top[s, None])) if split[s].any() else None
-        out[s] = np.logaddexp(np.log(kappa[s] * first), _log_sum(nodes, kappa[s], above=True, keep=keep))
+        out[s] = np.logaddexp(np.log(kappa[s]) + first, _log_sum(nodes, kappa[s], above=True, keep=keep))
     if split.any():
         index = np.flatnonzero(split)
         half = math.ceil(wide / h)
@@ -274,7 +310,8 @@ def _gaussian_above(p: FloatArray, mu: float, q: float) -> FloatArray:
         far = _gaussian_nodes(grid.ravel(), h, mu, q)
         log_s, k = far.log_s.reshape(grid.shape), kappa[index, None]
         terms, shift = _terms(far.log_weight.reshape(grid.shape) + log_s, k * log_s, grid > top[index, None])
-        condition = far.base_condition.reshape(grid.shape) + k * far.power_condition.reshape(grid.shape)
+        base, power = (part.reshape(grid.shape) for part in far.conditions(above=True))
+        condition = base + k * power
         out[index] = np.logaddexp(out[index], _raised(terms.sum(axis=1), shift, (terms * condition).sum(axis=1)))
     return out
 
@@ -365,8 +402,8 @@ def _discrete(nodes: Nodes, powers: FloatArray) -> FloatArray:
     for above, chosen in ((True, powers > 1.0), (False, powers < 0.0)):
         if chosen.any():
             p = powers[chosen]
-            first = nodes.first_order(above=above)
+            first = nodes.log_first_order(above=above)
             kappa = p - 1.0 if above else p
             factor = kappa if above else -p
-            out[chosen] = np.logaddexp(np.log(factor * first), _log_sum(nodes, kappa, above=above))
+            out[chosen] = np.logaddexp(np.log(factor) + first, _log_sum(nodes, kappa, above=above))
     return out
