@@ -242,9 +242,7 @@ def test_demo_prints_a_table_and_says_why_few_rows_cost():
         assert phrase in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "measure"), [pytest.param("adult", "accuracy", marks=pytest.mark.slow), ("abalone", "RMSE")]
-)
+@pytest.mark.parametrize(("name", "measure"), [("adult", "accuracy"), ("abalone", "RMSE")])
 def test_demo_on_files(dataset, name, measure):
     dataset(name)
     found = answer("demo", "--dataset", name)

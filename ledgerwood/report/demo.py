@@ -143,7 +143,7 @@ def show_demo(result: DemoResult, *, as_json: bool) -> None:
     for column in ("on the test rows", "private", "not private (scikit-learn)", "trivial"):
         table.add_column(column, justify="left" if column == "on the test rows" else "right")
     for measure, values in result.scores.items():
-        table.add_row(measure, *(f"{value:.3f}" for value in values))
+        table.add_row(measure, *(f"{value:z.3f}" for value in values))
     console.print(table)
     show(
         "privacy",
@@ -187,14 +187,18 @@ def _three(
 def _booster(data: Dataset, test: NDArray[np.bool_]) -> NDArray[Any]:
     """scikit-learn's own booster, which has no privacy at all."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
 
     codes = _codes(data.X, data.schema)
     kind = (
         HistGradientBoostingClassifier if isinstance(data.schema.target, Categorical) else HistGradientBoostingRegressor
     )
     columns = [j for j, feature in enumerate(data.schema.features) if isinstance(feature, Categorical)]
-    model = kind(categorical_features=columns, random_state=0).fit(codes[~test], data.y[~test])
-    return np.asarray(model.predict(codes[test]))
+    with threadpool_limits(
+        1
+    ):  # its threads wait for each other busily, which takes minutes on a machine that is shared
+        model = kind(categorical_features=columns, random_state=0).fit(codes[~test], data.y[~test])
+        return np.asarray(model.predict(codes[test]))
 
 
 def _trivial(data: Dataset, test: NDArray[np.bool_]) -> NDArray[Any]:
