@@ -83,7 +83,7 @@ def log_total_variation(divergence: float) -> float:
 def pure_epsilon_at(pure: float, delta: float) -> float:
     """The epsilon at `delta` of any mechanism that is `pure`-differentially private. Rounded up.
 
-    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.4's region (the randomised-response pair dominates).
+    Source: Kairouz, Oh, Viswanath 2015 (the randomised-response pair dominates); #pure-conversion.
     """
     saved = delta * (1.0 + math.exp(-pure))
     if saved >= 1.0:

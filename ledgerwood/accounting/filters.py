@@ -69,7 +69,7 @@ class Remaining:
 class BasicFilter:
     """Sums of (epsilon_i, delta_i), exact; valid for adaptively chosen grants.
 
-    Source: Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6 (basic composition is a filter).
+    Source: Rogers, Roth, Ullman, Vadhan 2016 (basic composition is a filter); docs/explanation/ledger.md#filters.
     """
 
     @property
@@ -136,7 +136,7 @@ class BasicFilter:
 class GDPFilter:
     """The sum of mu_i squared, against the largest mu whose curve passes under the budget's point.
 
-    Source: Koskela, Tobaben, Honkela 2023, Theorem 3.3; Smith, Thakurta 2022 (fully adaptive Gaussian composition).
+    Source: Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023; proof in docs/explanation/ledger.md#filters.
     """
 
     @property
