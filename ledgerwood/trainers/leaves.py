@@ -8,6 +8,14 @@ from numpy.typing import NDArray
 DampingRule = Literal["add", "floor"]
 
 
+def pooled(weight: NDArray[np.float64], pooling: float) -> NDArray[np.float64]:
+    """Released weights drawn towards their mean over the tree's leaves by the share `pooling` in [0, 1].
+
+    The mean's noise is smaller by the root of the number of leaves, and a leaf of few rows is kept from a large step.
+    """
+    return np.asarray((1.0 - pooling) * weight + pooling * np.mean(weight))
+
+
 def newton_leaves(
     weight: NDArray[np.float64], gradient: NDArray[np.float64], *, damping: float, rule: DampingRule
 ) -> NDArray[np.float64]:

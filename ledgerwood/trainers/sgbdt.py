@@ -20,7 +20,6 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeated
 from ledgerwood.accounting.splitting import relative_multipliers, split
 from ledgerwood.curator import (
-    MAX_CURVATURE_SCALE,
     Aggregator,
     LabelCount,
     LabelMoments,
@@ -40,13 +39,15 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
 )
-from ledgerwood.trainers.leaves import DampingRule, newton_leaves
+from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
 Loss = Literal["squared", "logistic"]
 InitialScore = Literal["zero", "moments", "laplace", "public_count"]
 LeafNoise = Literal["dynamic", "static"]
 LeafStatistic = Literal["moments", "curvature"]
+INITIAL_COUNT_SHARE = 0.2
+"""Share of the initial score's mu**2 for the number of rows; the sum of labels is worth more."""
 EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
 Progress = Callable[[int, int], None]
 
@@ -71,16 +72,19 @@ class SGBDTPlan:
         clip: g*, largest absolute gradient that counts.
         count_share: share of a leaf's mu**2 that is spent on the number of rows ("moments"). The paper's noise weights
             give r1 / (r1 + r2 g***2).
+        curvature_scale: c of the released pair (c x hessian, gradient) ("curvature").
         learning_rate: eta.
-        damping: lambda > 0, in units of the leaf's weight; None for `shrinkage` times the known noise.
-        shrinkage: kappa > 0: without a damping, lambda = kappa x stddev of a leaf's gradient noise / clip.
+        damping: lambda > 0, in units of the leaf's weight; None for a multiple of the known noise, see `score_noise`.
         damping_rule: see `newton_leaves`.
+        pooling: see `pooled`.
+        score_noise: without a damping, the stddev that the noise of all trees together may add to a row's score, in
+            `gradient_unit`s; None for the rule of docs/explanation/sgbdt.md#defaults.
         leaf_clamp: largest absolute leaf value before the learning rate.
         initial_score: "zero"; "moments", an elliptical (count, sum) pair; "laplace", a noisy count and a noisy sum;
             "public_count", a Laplace sum over the declared number of rows (replace-one).
         initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
-        public_rows: declared number of rows ("public_count").
+        public_rows: declared number of rows: a public guess for the rule of `score_noise`, exact for "public_count".
     """
 
     adjacency: Adjacency
@@ -96,10 +100,12 @@ class SGBDTPlan:
     leaf_statistic: LeafStatistic
     clip: float
     count_share: float
+    curvature_scale: float
     learning_rate: float
     damping: float | None
-    shrinkage: float
     damping_rule: DampingRule
+    pooling: float
+    score_noise: float | None
     leaf_clamp: float
     initial_score: InitialScore
     initial_multiplier: float
@@ -123,7 +129,10 @@ class SGBDTPlan:
         _validate.positive("learning_rate", self.learning_rate, "factor on a leaf")
         if self.damping is not None:
             _validate.positive("damping", self.damping, "units of the leaf's weight")
-        _validate.positive("shrinkage", self.shrinkage, "stddevs of a leaf's noise")
+        if self.score_noise is not None:
+            _validate.positive("score_noise", self.score_noise, "gradient units")
+        if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
+            raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
         _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
         _validate.positive("initial_multiplier", self.initial_multiplier, "noise / sensitivity")
         if not 0.0 < _validate.real("initial_share", self.initial_share, "share of the budget") < 1.0:
@@ -148,11 +157,19 @@ class SGBDTPlan:
     def initial_mechanism(self) -> EllipticalGaussianMechanism | LaplaceMechanism:
         """Noise of the initial score's releases."""
         if self.initial_score == "moments":
-            # Count and sum take half of mu**2 each.
-            stddev = self.initial_multiplier * math.sqrt(2.0)
-            return EllipticalGaussianMechanism(stddevs=(stddev, stddev))
+            count = self.initial_multiplier / math.sqrt(INITIAL_COUNT_SHARE)
+            total = self.initial_multiplier / math.sqrt(1.0 - INITIAL_COUNT_SHARE)
+            return EllipticalGaussianMechanism(stddevs=(count, total))
         width = 2.0 if self.adjacency is Adjacency.REPLACE_ONE else 1.0
         return LaplaceMechanism(scales=(self.initial_multiplier * width,))
+
+    @property
+    def initial_count_noise(self) -> float:
+        """Standard deviation of the noise on the number of rows."""
+        mechanism = self.initial_mechanism
+        if isinstance(mechanism, LaplaceMechanism):
+            return math.sqrt(2.0) * mechanism.scales[0]
+        return mechanism.stddevs[0]
 
     @property
     def initial_queries(self) -> tuple[Query[BoxShifts | BallShifts], ...]:
@@ -185,7 +202,9 @@ class SGBDTPlan:
                 structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping
             )
         if self.leaf_statistic == "curvature":
-            return LeafCurvatures(structure=structure, ensemble=ensemble, clip=self.clip)
+            return LeafCurvatures(
+                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale
+            )
         return LeafMoments(structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip)
 
     @property
@@ -245,8 +264,9 @@ class SGBDTPlan:
         if self.leaf_noise == "static":
             steps = -sums[:, 0]
         else:
-            scale = MAX_CURVATURE_SCALE if self.leaf_statistic == "curvature" else 1.0
-            steps = newton_leaves(sums[:, 0] / scale, sums[:, 1], damping=self.leaf_damping, rule=self.damping_rule)
+            weight = sums[:, 0] / self.curvature_scale if self.leaf_statistic == "curvature" else sums[:, 0]
+            weight = pooled(weight, self.pooling)
+            steps = newton_leaves(weight, sums[:, 1], damping=self.leaf_damping, rule=self.damping_rule)
         return self.learning_rate * np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
 
     @property
@@ -254,9 +274,34 @@ class SGBDTPlan:
         """lambda, in units of the leaf's weight: the given one, or by the known noise of the gradients."""
         if self.damping is not None:
             return self.damping
+        # A tree adds noise of stddev at most eta s / lambda to a score, and the trees' noises are independent.
+        score_noise = self.score_noise_by_rule if self.score_noise is None else self.score_noise
+        return self.learning_rate * math.sqrt(self.rounds) * self._noise_in_gradient_units / score_noise
+
+    @property
+    def gradient_unit(self) -> float:
+        """The clip of the squared loss; 1 for the logistic loss."""
+        return self.clip if self.loss == "squared" else 1.0
+
+    @property
+    def score_noise_by_rule(self) -> float:
+        """More noise may reach the scores where an average leaf's weight stands out of its tree's noise.
+
+        A rule of public quantities, tuned on public data sets: docs/explanation/sgbdt.md#defaults.
+        """
+        factor, low, high, guess, weight = (
+            (1.0, 0.4, 1.6, 1.0, 0.25) if self.loss == "logistic" else (0.6, 0.3, 1.2, 0.5, 1.0)
+        )
+        if self.public_rows is None:
+            return guess
+        leaf_weight = self.public_rows * self.sampling_rate * weight / 2**self.depth
+        return min(max(factor * math.sqrt(leaf_weight / self._noise_in_gradient_units), low), high)
+
+    @property
+    def _noise_in_gradient_units(self) -> float:
         mechanism = self.leaf_mechanism
         stddev = mechanism.stddev if isinstance(mechanism, GaussianMechanism) else mechanism.stddevs[1]
-        return self.shrinkage * stddev / self.clip
+        return stddev / self.gradient_unit
 
 
 def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
@@ -268,8 +313,13 @@ def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
             sums.extend(real(round_.release(query, plan.initial_mechanism, purpose=purpose)).tolist())
     if not sums:
         return 0.0
-    count = float(plan.public_rows) if len(sums) == 1 and plan.public_rows else sums[0]
-    mean = min(max(sums[-1] / max(count, 1.0), -1.0), 1.0)
+    if len(sums) == 1:
+        assert plan.public_rows is not None  # checked by the plan
+        rows = float(plan.public_rows)
+    else:
+        # Too few rows for the noise leave the score at the middle of the range.
+        rows = max(sums[0], 0.0) + plan.initial_count_noise
+    mean = min(max(sums[-1] / rows, -1.0), 1.0)
     if plan.loss == "squared":
         return mean
     # Log-odds of a mean label in [-1, 1], kept where a few noisy labels cannot make a rare class impossible.

@@ -5,11 +5,13 @@ from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, sorted_classes
+from ledgerwood.accounting import gdp
+from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.curator import MAX_CURVATURE_SCALE, Aggregator, Categorical, Numeric, Schema, sorted_classes
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError
@@ -20,13 +22,17 @@ from ledgerwood.trainers.sgbdt import InitialScore, LeafNoise, LeafStatistic, SG
 Preset = Literal["default", "paper"]
 
 
-def default_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
+def default_plan(loss: Loss, budget: Budget, expected_rows: int | None) -> SGBDTPlan:
     """What serves best without tuning (docs/explanation/sgbdt.md#defaults); noise still to be calibrated."""
     logistic = loss == "logistic"
+    initial_share = 0.03
+    if expected_rows is not None and budget.delta > 0.0:
+        # The mean label should be known to about a tenth of a half range.
+        initial_share = min(max((10.0 / (gdp.mu(budget.epsilon, budget.delta) * expected_rows)) ** 2, 0.03), 0.3)
     return SGBDTPlan(
-        adjacency=adjacency,
+        adjacency=budget.adjacency,
         loss=loss,
-        rounds=256 if logistic else 128,
+        rounds=512 if logistic else 256,
         depth=4,
         bins=32,
         features_per_tree=2,
@@ -35,16 +41,18 @@ def default_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
         noise_multiplier=1.0,
         leaf_noise="dynamic",
         leaf_statistic="curvature" if logistic else "moments",
-        clip=1.0 if logistic else 0.25,
-        count_share=0.05,
+        clip=0.5 if logistic else 0.25,
+        count_share=0.02,
+        curvature_scale=0.3,
         learning_rate=0.3,
         damping=None,
-        shrinkage=4.0 if logistic else 8.0,
         damping_rule="add",
+        pooling=0.5 if logistic else 0.75,
+        score_noise=None,
         leaf_clamp=2.0,
         initial_score="zero" if logistic else "moments",
         initial_multiplier=1.0,
-        initial_share=0.03,
+        initial_share=initial_share,
     )
 
 
@@ -68,10 +76,12 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
         leaf_statistic="moments",
         clip=clip,
         count_share=r1 / (r1 + (1.0 - r1) * clip**2),
+        curvature_scale=MAX_CURVATURE_SCALE,
         learning_rate=0.1,
         damping=15.0,
-        shrinkage=1.0,
         damping_rule="floor",
+        pooling=0.0,
+        score_noise=None,
         leaf_clamp=2.0,
         initial_score="laplace",
         initial_multiplier=1.0,
@@ -89,10 +99,12 @@ class AbstractSGBDT(AbstractTreeEstimator):
         expected_rows: public guess of the number of rows, for tuning rules only.
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         n_trees: T. max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
-        l2_lambda: lambda of the leaf's denominator, or "noise" for `shrinkage` stddevs of the known noise.
-        shrinkage: see `l2_lambda`.
+        l2_lambda: lambda of the leaf's denominator, or "noise" for a multiple of the known noise, by `score_noise`.
+        score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.
         damping_rule: "add" for n + lambda, "floor" for max(lambda, n).
+        pooling: share of a leaf's weight that is taken from the mean over the tree's leaves.
         clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
+        curvature_scale: c of the pair (c x hessian, gradient), at most 3.33.
         count_share: share of a leaf's mu**2 that is spent on the number of rows.
         leaf_noise: "dynamic" or "static". leaf_statistic: "moments" or "curvature" (logistic loss).
         leaf_clamp: largest absolute leaf value before the learning rate.
@@ -105,6 +117,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
     """
 
     loss_: Loss
+    plan_: SGBDTPlan
 
     def __init__(
         self,
@@ -120,9 +133,11 @@ class AbstractSGBDT(AbstractTreeEstimator):
         learning_rate: float | None = None,
         sampling_rate: float | None = None,
         l2_lambda: float | Literal["noise"] | None = None,
-        shrinkage: float | None = None,
+        score_noise: float | None = None,
         damping_rule: DampingRule | None = None,
+        pooling: float | None = None,
         clip: float | None = None,
+        curvature_scale: float | None = None,
         count_share: float | None = None,
         leaf_noise: LeafNoise | None = None,
         leaf_statistic: LeafStatistic | None = None,
@@ -146,9 +161,11 @@ class AbstractSGBDT(AbstractTreeEstimator):
         self.learning_rate = learning_rate
         self.sampling_rate = sampling_rate
         self.l2_lambda = l2_lambda
-        self.shrinkage = shrinkage
+        self.score_noise = score_noise
         self.damping_rule = damping_rule
+        self.pooling = pooling
         self.clip = clip
+        self.curvature_scale = curvature_scale
         self.count_share = count_share
         self.leaf_noise = leaf_noise
         self.leaf_statistic = leaf_statistic
@@ -164,9 +181,11 @@ class AbstractSGBDT(AbstractTreeEstimator):
     def make_plan(self, schema: Schema) -> SGBDTPlan:
         """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
         budget = self.budget
+        if self.expected_rows is not None:
+            _validate.count("expected_rows", self.expected_rows, "rows")
         match self.preset:
             case "default":
-                plan = default_plan(self.loss_, budget.adjacency)
+                plan = default_plan(self.loss_, budget, self.expected_rows)
             case "paper":
                 plan = paper_plan(self.loss_, budget.adjacency)
             case _:
@@ -179,9 +198,11 @@ class AbstractSGBDT(AbstractTreeEstimator):
             "depth": self.max_depth,
             "learning_rate": self.learning_rate,
             "sampling_rate": self.sampling_rate,
-            "shrinkage": self.shrinkage,
+            "score_noise": self.score_noise,
             "damping_rule": self.damping_rule,
+            "pooling": self.pooling,
             "clip": self.clip,
+            "curvature_scale": self.curvature_scale,
             "count_share": self.count_share,
             "leaf_noise": self.leaf_noise,
             "leaf_statistic": self.leaf_statistic,
@@ -193,7 +214,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         }
         named = {name: value for name, value in choices.items() if value is not None}
         if self.expected_rows is not None:
-            named["public_rows"] = _validate.count("expected_rows", self.expected_rows, "rows")
+            named["public_rows"] = int(self.expected_rows)
         if self.features_per_tree is not None:
             named["features_per_tree"] = None if self.features_per_tree == "all" else self.features_per_tree
         if self.l2_lambda is not None:
@@ -275,13 +296,15 @@ class SGBDTClassifier(ClassifierMixin, AbstractSGBDT):  # type: ignore[misc]
         self.classes_ = sorted_classes(_categorical_target(self.schema_))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of the second class; float64 (n_rows,)."""
+        """The ensemble's raw score, which grows with the probability of the second class; float64 (n_rows,)."""
         return self._scores(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the two classes; float64 (n_rows, 2)."""
-        half = 0.5 * np.tanh(0.5 * self._scores(X))
-        return np.column_stack([0.5 - half, 0.5 + half])
+        scores = self._scores(X)
+        # Where a clipped fit comes to rest, docs/explanation/sgbdt.md#link: clipping moves scores, not their order.
+        pull = np.minimum(expit(np.column_stack([-scores, scores])), self.plan_.clip)
+        return np.asarray(pull / pull.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class; shape (n_rows,)."""

@@ -1,0 +1,116 @@
+"""Seconds and memory of S-GBDT, beside xgboost where it is installed."""
+
+import importlib.util
+import resource
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from ledgerwood import Numeric, Schema, datasets
+from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+
+ROWS, COLUMNS, DEPTH = 200_000, 50, 6
+
+
+def synthetic(rows: int = ROWS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Uniform features and a noisy additive label in [-1, 1]; seed 0."""
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, COLUMNS))
+    y = np.clip(np.sin(6 * X[:, 0]) * 0.5 + X[:, 1] * X[:, 2] - 0.5 + 0.1 * rng.standard_normal(rows), -1, 1)
+    return X, y
+
+
+def synthetic_model(trees: int) -> SGBDTRegressor:
+    """Full batch, all features open to every tree."""
+    schema = Schema.uniform(0.0, 1.0, n_features=COLUMNS, target=Numeric("y", -1, 1))
+    return SGBDTRegressor(
+        epsilon=1.0, delta=1e-6, schema=schema, n_trees=trees, max_depth=DEPTH, features_per_tree="all"
+    )
+
+
+def timed(call: Any) -> float:
+    """The least of three runs, in seconds."""
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def seconds_a_tree() -> float:
+    """On the synthetic rows after a warm-up, from the difference of two lengths, so that reading X is not counted."""
+    X, y = synthetic()
+    synthetic_model(2).fit(X, y)
+    short, long = (timed(lambda trees=trees: synthetic_model(trees).fit(X, y)) for trees in (10, 60))
+    return (long - short) / 50
+
+
+def xgboost_seconds_a_tree() -> float | None:
+    """xgboost's hist method on the same rows, on two threads; None where it is not installed."""
+    if importlib.util.find_spec("xgboost") is None:
+        return None
+    import xgboost
+
+    X, y = synthetic()
+    parameters = {"tree_method": "hist", "max_depth": DEPTH, "nthread": 2}
+    matrix = xgboost.QuantileDMatrix(X.astype(np.float32), y)
+    xgboost.train(parameters, matrix, 2)
+    short, long = (timed(lambda rounds=rounds: xgboost.train(parameters, matrix, rounds)) for rounds in (5, 30))
+    return (long - short) / 25
+
+
+def peak_memory() -> tuple[float, float]:
+    """(size of the input, peak above the warm process before it, input included once) in MiB, in a new process."""
+    script = (
+        "import resource\n"
+        "from benchmarks.sgbdt_speed import synthetic, synthetic_model\n"
+        "synthetic_model(2).fit(*(a[:160_000].copy() for a in synthetic(160_000)))\n"
+        "import gc; gc.collect()\n"
+        "open('/proc/self/clear_refs', 'w').write('5')\n"
+        "base = int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize()\n"
+        "X, y = synthetic()\n"
+        "open('/proc/self/clear_refs', 'w').write('5')\n"
+        "synthetic_model(20).fit(X, y)\n"
+        "peak = next(int(l.split()[1]) * 1024 for l in open('/proc/self/status') if l.startswith('VmHWM'))\n"
+        "print((X.nbytes + y.nbytes) / 2**20, (peak - base) / 2**20)\n"
+    )
+    output = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    size, above = map(float, output.split())
+    return size, above
+
+
+def speed_table(console: Console) -> None:
+    """Print seconds and memory."""
+    data = datasets.load("adult")
+    adult = SGBDTClassifier(epsilon=0.5, delta=5e-8, schema=data.schema, n_trees=200, max_depth=DEPTH)
+    adult.fit(data.X, data.y)
+    table = Table(title="speed and memory, after warm-up")
+    for column in ("what", "ledgerwood", "target", "others"):
+        table.add_column(column)
+    table.add_row(
+        "Adult, 200 trees of depth 6, full batch, in all",
+        f"{timed(lambda: adult.fit(data.X, data.y)):.2f} s",
+        "1.5 s",
+        "official code 1.9 s",
+    )
+    boosted = xgboost_seconds_a_tree()
+    beside = (
+        "xgboost hist: not installed (pip install xgboost-cpu)" if boosted is None else f"xgboost hist {boosted:.4f} s"
+    )
+    table.add_row(f"{ROWS:,} x {COLUMNS}, depth {DEPTH}, a tree", f"{seconds_a_tree():.4f} s", "", beside)
+    size, above = peak_memory()
+    table.add_row(
+        f"{ROWS:,} x {COLUMNS}: peak above the process before, input included once",
+        f"{above / size:.2f} x input",
+        "3 x input",
+        f"input {size:.0f} MiB, peak {above:.0f} MiB",
+    )
+    console.print(table)
+    console.print(f"peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n")
