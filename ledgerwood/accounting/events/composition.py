@@ -10,7 +10,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from ledgerwood import _validate
 from ledgerwood.accounting import renyi
@@ -226,7 +225,7 @@ class Parallel(Event):
             return np.asarray(np.max(logs, axis=0))
         weights = np.asarray(self.probabilities).reshape((-1,) + (1,) * (logs.ndim - 1))
         with np.errstate(divide="ignore"):
-            return np.asarray(logsumexp(logs, axis=0, b=weights))
+            return np.asarray(np.logaddexp.reduce(logs + np.log(weights), axis=0))
 
 
 def _members(events: object, where: str) -> tuple[Event, ...]:

@@ -1,0 +1,63 @@
+"""Hypothesis draws events: `st.from_type(Event)` is any event under any adjacency that it is not refused under."""
+
+from hypothesis import strategies as st
+
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import (
+    Composed,
+    EllipticalGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    Parallel,
+    PoissonSampled,
+    PureEvent,
+    Repeated,
+)
+
+multipliers = st.floats(0.4, 40.0)
+rates = st.one_of(st.floats(1e-3, 1.0), st.just(1.0))
+
+
+def gaussians(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    """Leaf events whose pair is Gaussian."""
+    return st.one_of(
+        st.builds(GaussianEvent, noise_multiplier=multipliers, adjacency=st.just(adjacency)),
+        st.builds(
+            lambda d, s: EllipticalGaussianEvent(sensitivities=(d, 1.0), stddevs=(s, 2.0), adjacency=adjacency),
+            st.floats(0.0, 2.0),
+            st.floats(1.0, 20.0),
+        ),
+    )
+
+
+def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    return st.one_of(
+        gaussians(adjacency),
+        st.builds(LaplaceEvent, noise_multiplier=multipliers, adjacency=st.just(adjacency)),
+        st.builds(PureEvent, epsilon=st.floats(0.01, 3.0), adjacency=st.just(adjacency)),
+    )
+
+
+def _combined(inner: st.SearchStrategy[Event], adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    pairs = st.tuples(inner, inner)
+    choices = [
+        st.builds(lambda e, n: Repeated(e, count=n), inner, st.integers(1, 4)),
+        st.builds(Composed, st.one_of(st.tuples(inner), pairs)),
+        st.builds(lambda e, p: Parallel(e, probabilities=(p, 1.0 - p)), pairs, st.floats(0.0, 1.0)),
+    ]
+    if adjacency is not Adjacency.REPLACE_ONE:
+        choices += [
+            st.builds(lambda e, q: PoissonSampled(e, sampling_rate=q), inner, rates),
+            st.builds(Parallel.worst, pairs),
+        ]
+    return st.one_of(choices)
+
+
+def events(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    """Events of one adjacency, nested up to three deep."""
+    return st.recursive(leaves(adjacency), lambda inner: _combined(inner, adjacency), max_leaves=3)
+
+
+st.register_type_strategy(Adjacency, st.sampled_from(list(Adjacency)))
+st.register_type_strategy(Event, st.sampled_from(list(Adjacency)).flatmap(events))
