@@ -119,20 +119,19 @@ def test_the_profile_keeps_its_contract(event: Event) -> None:
             assert event.log_profile(beyond[:1], direction=direction)[0] <= np.log(1e-12)
 
 
-def integral(function: Callable[[np.ndarray], np.ndarray], top: float) -> float:
-    """The integral over [0, top], by splitting every panel on which 6 nodes and 12 disagree (a kink, say)."""
+def integral(function: Callable[[np.ndarray], np.ndarray], ends: np.ndarray) -> float:
+    """The integral over [ends[0], ends[-1]], split at the ends and then wherever 6 nodes and 12 disagree."""
     x, w = np.polynomial.legendre.leggauss(6)
 
     def panels(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         half = 0.5 * (right - left)
         return half * (function(left[:, None] + half[:, None] * (1.0 + x)) @ w)
 
-    edges = np.linspace(0.0, top, 301)
-    left, right = edges[:-1], edges[1:]
+    left, right = ends[:-1], ends[1:]
     values, total = panels(left, right), 0.0
     scale = float(values.sum())
     for _ in range(60):
-        middle = left + 0.4 * (right - left)
+        middle = 0.5 * (left + right)
         first, second = panels(left, middle), panels(middle, right)
         done = np.abs(first + second - values) <= 1e-13 * scale
         total += float((first + second)[done].sum())
@@ -144,6 +143,18 @@ def integral(function: Callable[[np.ndarray], np.ndarray], top: float) -> float:
     raise AssertionError("the integral does not settle")
 
 
+def kinks(event: Event) -> list[float]:
+    """Where a profile made of pure parts has corners, in either direction (no node may miss one)."""
+    if isinstance(event, PoissonSampled):
+        q = event.sampling_rate
+        inner = kinks(event.event)
+        corners = [float(np.log1p(q * np.expm1(k))) for k in inner]
+        return [*corners, *(float(-np.log1p(q * np.expm1(-k))) for k in inner), float(-np.log1p(-q))]
+    if isinstance(event, (Parallel, Composed)):
+        return [k for member in event.events for k in kinks(member)]
+    return [event.pure_epsilon()] if np.isfinite(event.pure_epsilon()) else []
+
+
 def excess_from_profile(event: Event, order: float, direction: Direction) -> float:
     """a (a-1) [int e^{(a-1)t} H(t) dt + int e^{-a t} H'(t) dt], H' the other direction."""
     other = Direction.ADD if direction is Direction.REMOVE else Direction.REMOVE
@@ -153,8 +164,9 @@ def excess_from_profile(event: Event, order: float, direction: Direction) -> flo
         values = rate * grid + event.log_profile(grid, direction=which)
         inside = np.flatnonzero(values > values.max() - 45.0)
         top = float(grid[min(inside[-1] + 1, grid.size - 1)])
+        ends = np.sort([*np.linspace(0.0, top, 101), *(k for k in kinks(event) if k < top)])
         total += integral(
-            lambda t, rate=rate, which=which: np.exp(rate * t + event.log_profile(t, direction=which)), top
+            lambda t, rate=rate, which=which: np.exp(rate * t + event.log_profile(t, direction=which)), ends
         )
     return order * (order - 1.0) * total
 
