@@ -77,7 +77,7 @@ def encode_numeric_target(y: Any, target: Numeric) -> NDArray[np.float64]:
         )
     outside = (values < target.low) | (values > target.high)
     if outside.any():
-        worst = values[np.argmax(np.abs(values - (target.low + target.high) / 2))]
+        worst = float(values[np.argmax(np.abs(values - (target.low + target.high) / 2))])
         raise SchemaError(
             f"label {worst!r} of target {target.name!r} is outside the declared [{target.low!r}, {target.high!r}] "
             f"({outside.sum()} rows; unit: the label's): declare the public range that labels can take, or clip y to it"
@@ -92,14 +92,14 @@ def encode_binary_target(y: Any, target: Categorical) -> NDArray[np.float64]:
         SchemaError: a label that is missing or not one of the two declared classes.
     """
     labels = _one_column(y)
-    check_classification_targets(labels)
     cells = _categorical_cells(labels, target, "target")
+    check_classification_targets(labels)
     unknown = cells >= len(target.categories)
     if unknown.any():
         many = type_of_target(labels) == "multiclass"
         raise SchemaError(
             ("Only binary classification is supported. The type of the target is multiclass. " if many else "")
-            + f"label {labels[np.argmax(unknown)]!r} of target {target.name!r} is not one of the declared classes "
+            + f"label {labels[unknown].tolist()[0]!r} of target {target.name!r} is not one of the declared classes "
             f"{target.categories} ({unknown.sum()} rows)"
         )
     return np.where(cells == target.categories.index(sorted_classes(target)[1]), 1.0, -1.0)

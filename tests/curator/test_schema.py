@@ -1,0 +1,88 @@
+"""The declared description of a table: what is accepted, what is refused, and its JSON."""
+
+import math
+
+import pytest
+
+from ledgerwood import Categorical, Numeric, Schema
+from ledgerwood.errors import InvalidParameter, SchemaError
+
+FULL = Schema(
+    features=(
+        Numeric("length", 0, 1.5),
+        Numeric("weight", -1.0, 2.0, missing=True),
+        Categorical("sex", ("M", "F", "I")),
+        Categorical("code", (1, 2, 3), missing=True),
+        Categorical("flag", (True, False)),
+    ),
+    target=Numeric("rings", 1, 29),
+)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [FULL, Schema.uniform(-1.0, 1.0), Schema.uniform(0.0, 5.0, n_features=3, target=Categorical("y", ("no", "yes")))],
+)
+def test_a_schema_comes_back_from_its_json(schema):
+    assert Schema.from_json(schema.to_json()) == schema
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", '{"features": [{"numeric": "a"}]}', '{"features": [{"numeric": "a", "low": "0", "high": 1}]}',
+        '{"every": {"categorical": "a", "categories": ["x"]}}', '{"features": [{"categorical": "a", "categories": []}]}',
+        '{"features": [{"numeric": "a", "low": 0, "high": 1, "missing": "yes"}]}', '{"features": 3}',
+        '{"features": [{"numeric": "a", "low": 0, "high": 1e999}]}',
+    ],
+)  # fmt: skip
+def test_text_that_is_not_a_schema_is_refused(text):
+    with pytest.raises((SchemaError, InvalidParameter)):
+        Schema.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 0), (1, 0), (math.nan, 1), (0, math.inf), (-1.7e308, 1.7e308), ("0", 1), (True, 2)]
+)
+def test_a_range_must_be_finite_and_not_empty(low, high):
+    with pytest.raises(InvalidParameter, match="of 'a'"):
+        Numeric("a", low, high)
+
+
+@pytest.mark.parametrize("categories", [(), ("x", "x"), (1, 1.0), (math.nan,), (None,), tuple(range(60_001))])
+def test_categories_are_distinct_and_finitely_many(categories):
+    with pytest.raises(InvalidParameter, match="of 'a'"):
+        Categorical("a", categories)
+
+
+def test_names_are_distinct_and_not_empty():
+    with pytest.raises(SchemaError, match=r"\['a'\] occur more than once"):
+        Schema(features=(Numeric("a", 0, 1), Categorical("a", ("x",))))
+    for name in ("", 3):
+        with pytest.raises(InvalidParameter, match="column name"):
+            Numeric(name, 0, 1)
+
+
+def test_a_schema_needs_features_or_one_range_for_all():
+    with pytest.raises(SchemaError, match="0 features and every=None"):
+        Schema()
+    with pytest.raises(SchemaError, match="1 features and every=Numeric"):
+        Schema(features=(Numeric("a", 0, 1),), every=Numeric("x", 0, 1))
+
+
+def test_a_target_is_not_missing():
+    with pytest.raises(SchemaError, match="'y' cannot be declared missing"):
+        Schema.uniform(0, 1, target=Numeric("y", 0, 1, missing=True))
+
+
+def test_a_uniform_schema_takes_the_number_of_columns():
+    schema = Schema.uniform(0, 2)
+    assert schema.resolved(3).features == (Numeric("x0", 0, 2), Numeric("x1", 0, 2), Numeric("x2", 0, 2))
+    assert FULL.resolved(2) is FULL
+
+
+def test_cells_are_what_splits_may_test():
+    cells = FULL.cells(8)
+    assert [cell.ordered for cell in cells] == [8, 8, 0, 0, 0]
+    assert [cell.equality for cell in cells] == [(), (8,), (0, 1, 2), (0, 1, 2, 4), (0, 1)]
+    assert (FULL.features[3].other_cell, FULL.features[3].missing_cell) == (3, 4)
