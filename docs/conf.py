@@ -49,7 +49,10 @@ html_theme_options = {
 html_show_sourcelink = False
 
 
-def plain_docstrings(_app: Any, _what: str, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
+COLON = "\0"
+
+
+def plain_docstrings(_app: Any, what: str, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
     """Docstrings are plain text with `code` between backticks: keep |x|, 2**k and plan_ from being read as markup."""
     for number, line in enumerate(lines):
         # A bullet stays one, and the names before a first colon are escaped by the reader of the docstring itself.
@@ -58,7 +61,14 @@ def plain_docstrings(_app: Any, _what: str, _name: str, _obj: object, _options: 
         pieces[::2] = [re.sub(r"([|*]|(?<=\w)_(?!\w))", r"\\\1", text) for text in pieces[::2]]
         pieces[1::2] = [f"`{code}`" for code in pieces[1::2]]
         lines[number] = head + "".join(pieces)
+    if what in {"attribute", "data", "property"}:  # napoleon would take what stands before a colon for a type
+        lines[:1] = [line.replace(":", COLON) for line in lines[:1]]
+
+
+def colons_again(_app: Any, _what: str, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
+    lines[:] = [line.replace(COLON, ":") for line in lines]
 
 
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", plain_docstrings, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", colons_again, priority=600)  # after it
