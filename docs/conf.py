@@ -60,7 +60,8 @@ def plain_docstrings(_app: Any, what: str, _name: str, _obj: object, _options: o
         pieces = re.split(r"(`[^`]+`)", rest)
         pieces[::2] = [re.sub(r"([|*]|(?<=\w)_(?!\w))", r"\\\1", text) for text in pieces[::2]]
         pieces[1::2] = [f"`{code}`" for code in pieces[1::2]]
-        lines[number] = head + "".join(pieces)
+        joined = head + "".join(pieces)
+        lines[number] = re.sub(r"(``[^`]+``)(?=\w)", r"\1\\ ", joined)  # a plural: `name`s
     if what in {"attribute", "data", "property"}:  # napoleon would take what stands before a colon for a type
         lines[:1] = [line.replace(":", COLON) for line in lines[:1]]
 
