@@ -34,7 +34,7 @@ AGES = [None, 50.0, 0.0, 100.0]
 COLOURS = ["red", "blue", "green", "red"]
 GRADES = [3.0, None, 1.0, 9.0]
 FLAGS = [True, False, True, True]
-# Four bins: 2.5 opens the second; cell 4 is a missing number; for categories, "other" comes after the list, then missing.
+# Four bins: 2.5 opens the second; cell 4 is a missing number. After the categories come "other" and missing.
 EXPECTED = [[0, 1, 3, 3], [4, 2, 0, 3], [0, 1, 2, 0], [2, 4, 0, 3], [1, 0, 1, 1]]
 
 
@@ -230,7 +230,7 @@ def test_classes_are_signs_in_sorted_order_whatever_the_declared_one(categories,
     [
         (
             ["yes", "maybe"],
-            r"label 'maybe' of target 'y' is not one of the declared classes \('no', 'yes'\) \(1 rows\)",
+            r"'maybe' of target 'y' is not one of the declared classes \('no', 'yes'\) \(1 rows\)",
         ),
         (np.array(["yes", None], dtype=object), "y contains NaN: target 'y' in 1 rows"),
         ([0.5, 0.25], "Unknown label type"),

@@ -31,7 +31,8 @@ def test_a_schema_comes_back_from_its_json(schema):
     "text",
     [
         "", "[]", "{}", '{"features": [{"numeric": "a"}]}', '{"features": [{"numeric": "a", "low": "0", "high": 1}]}',
-        '{"every": {"categorical": "a", "categories": ["x"]}}', '{"features": [{"categorical": "a", "categories": []}]}',
+        '{"every": {"categorical": "a", "categories": ["x"]}}',
+        '{"features": [{"categorical": "a", "categories": []}]}',
         '{"features": [{"numeric": "a", "low": 0, "high": 1, "missing": "yes"}]}', '{"features": 3}',
         '{"features": [{"numeric": "a", "low": 0, "high": 1e999}]}',
     ],
