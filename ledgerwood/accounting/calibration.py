@@ -3,6 +3,7 @@
 docs/explanation/pricing.md#calibration.
 """
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -37,6 +38,7 @@ def calibrate(make_event: Callable[[float], Event], budget: Budget, *, method: M
     if not isinstance(budget, Budget):
         raise _validate.fail("budget", budget, "a Budget", "budget")
 
+    @functools.cache
     def excess(multiplier: float) -> float:
         return _excess(make_event(multiplier), budget, method)
 

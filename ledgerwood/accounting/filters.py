@@ -104,10 +104,11 @@ class BasicFilter:
         asked = (Fraction(new.epsilon or 0.0), Fraction(new.delta or 0.0))
         if asked[0] <= epsilon and asked[1] <= delta:
             return
+        hint = "; a pure plan is priced at delta 0 unless delta= is given" if new.delta == 0.0 < delta else ""
         raise BudgetExceeded(
             f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
             f"the ledger has epsilon={_down(epsilon)!r}, delta={_down(delta)!r} left of epsilon={budget.epsilon!r}, "
-            f"delta={budget.delta!r}",
+            f"delta={budget.delta!r}" + hint,
             requested={"epsilon": new.epsilon or 0.0, "delta": new.delta or 0.0},
             remaining={"epsilon": _down(epsilon), "delta": _down(delta)},
         )

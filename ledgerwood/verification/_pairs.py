@@ -297,14 +297,20 @@ def _over_normal(term: Callable[[Number], Number], mu: Number, slope: float, p: 
     """
     width, half = float(mu), float(mu) ** 2 / 2.0
 
-    def log_size(z: float) -> float:  # a bound on the log of the integrand, by Taylor's theorem around s = 1
+    def log_size(z: float) -> float:  # the log of the integrand to within a factor that does not matter
         x = width * z - half
         rise = slope * math.expm1(min(x, 600.0))
         log_s = math.log1p(rise) if x <= 600.0 else math.log(slope) + x
-        log_rise = math.log(abs(rise)) if abs(rise) > 0.0 and x <= 600.0 else (log_s if x > 600.0 else -1e300)
-        return -0.5 * z * z + 2.0 * log_rise + max(0.0, (p - 2.0) * log_s)
+        if abs(log_s) < 1.0:
+            bend = 2.0 * math.log(abs(rise)) if rise != 0.0 else -1e300
+            size = bend + max(0.0, (p - 2.0) * log_s)
+        elif p > 1.0:
+            size = max(p * log_s, 0.0)
+        else:
+            size = max(p * log_s, log_s)
+        return size - 0.5 * z * z
 
-    first, last = -24.0 + min(p, 0.0) * width, 24.0 + max(p, 0.0) * width
+    first, last = -24.0 + min(p, 0.0) * width, 24.0 + max(p, 1.0) * width
     h = 2.0 * math.pi * min(math.pi / width, 6.0) / 70.0
     peak = max(log_size(first + (last - first) * i / 4000.0) for i in range(4001))
 
