@@ -34,7 +34,7 @@ def curvatures(c, clip):
 
 
 def supremum(c, clip):
-    """sup over u in [0, 1] of |(min(u, clip), c u (1 - u))| at 50 digits: a grid, then golden section around its best."""
+    """sup over u in [0, 1] of |(min(u, clip), c u (1 - u))| to 50 digits: a grid, then golden section."""
     with mpmath.workdps(50):
         c, clip = mpmath.mpf(c), min(mpmath.mpf(clip), mpmath.mpf(1))
 

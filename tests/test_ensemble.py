@@ -1,0 +1,141 @@
+"""Trees as flat arrays: routing against a walk by hand, sums of trees, and arrays there and back."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ledgerwood.ensemble as ensemble_module
+from ledgerwood.ensemble import MAX_DEPTH, Ensemble, Tree, TreeStructure
+from ledgerwood.errors import InvalidParameter
+
+
+def structure_of(feature, split, equals):
+    return TreeStructure(
+        feature=np.array(feature, np.int32), split=np.array(split, np.uint16), equals=np.array(equals, np.bool_)
+    )
+
+
+@st.composite
+def structures(draw, n_features=3, cells=6):
+    inner = 2 ** draw(st.integers(0, 4)) - 1
+    return structure_of(
+        draw(st.lists(st.integers(0, n_features - 1), min_size=inner, max_size=inner)),
+        draw(st.lists(st.integers(0, cells), min_size=inner, max_size=inner)),
+        draw(st.lists(st.booleans(), min_size=inner, max_size=inner)),
+    )
+
+
+@st.composite
+def tables(draw, dtype=np.uint8):
+    n_rows = draw(st.integers(1, 6))
+    cells = draw(st.lists(st.integers(0, 6), min_size=3 * n_rows, max_size=3 * n_rows))
+    return np.array(cells, dtype).reshape(3, n_rows)
+
+
+def walk(structure, column):
+    """A path from the root as a string of turns; the leaf's number is the path read in binary."""
+    node, path = 0, ""
+    for _ in range(structure.depth):
+        cell, split = column[structure.feature[node]], structure.split[node]
+        left = cell == split if structure.equals[node] else cell < split
+        path += "0" if left else "1"
+        node = 2 * node + 1 + int(not left)
+    return int(path or "0", 2)
+
+
+@given(structures(), tables(), st.sampled_from([np.uint8, np.uint16]))
+def test_rows_go_to_the_leaf_that_a_walk_finds(structure, cells, dtype):
+    assert structure.route(cells.astype(dtype)).tolist() == [walk(structure, column) for column in cells.T]
+
+
+def test_cells_beyond_eight_bits_are_compared_whole():
+    structure = structure_of([0], [300], [True])
+    # 300 - 256 = 44 must not be taken for 300, nor 300 for 44.
+    assert structure.route(np.array([[44, 300, 299]], np.uint16)).tolist() == [1, 0, 1]
+    assert structure.route(np.array([[44]], np.uint8)).tolist() == [1]
+
+
+@settings(max_examples=40)
+@given(st.lists(structures(), max_size=3), tables(), st.floats(-5, 5), st.data())
+def test_a_score_is_the_initial_score_plus_each_trees_leaf(trees, cells, start, data):
+    ensemble = Ensemble(initial_score=start)
+    expected = [start] * cells.shape[1]
+    for structure in trees:
+        values = data.draw(st.lists(st.floats(-1e3, 1e3), min_size=structure.n_leaves, max_size=structure.n_leaves))
+        ensemble = ensemble.extended(Tree(structure=structure, values=np.array(values)))
+        expected = [score + values[walk(structure, column)] for score, column in zip(expected, cells.T, strict=True)]
+    assert ensemble.scores(cells).tolist() == expected
+
+
+@given(structures(), tables())
+def test_both_compilations_agree(structure, cells):
+    tree = Tree(structure=structure, values=np.arange(structure.n_leaves) / 7)
+    ensemble = Ensemble(initial_score=0.5, trees=(tree,))
+    alone = structure.route(cells), ensemble.scores(cells)
+    threshold, ensemble_module.THREADED_ROWS = ensemble_module.THREADED_ROWS, 0
+    try:
+        threaded = structure.route(cells), ensemble.scores(cells)
+    finally:
+        ensemble_module.THREADED_ROWS = threshold
+    np.testing.assert_array_equal(alone[0], threaded[0])
+    np.testing.assert_array_equal(alone[1], threaded[1])
+
+
+def stump(value=1.0):
+    return Tree(structure=structure_of([0], [1], [False]), values=np.array([value, -value]))
+
+
+def test_arrays_there_and_back():
+    ensemble = Ensemble(initial_score=0.1, trees=(stump(0.1), stump(1e-300), stump(-3.0)))
+    back = Ensemble.from_arrays(ensemble.to_arrays())
+    assert back.initial_score == ensemble.initial_score
+    for one, other in zip(ensemble.trees, back.trees, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.structure.feature, other.structure.feature)
+        np.testing.assert_array_equal(one.structure.split, other.structure.split)
+        np.testing.assert_array_equal(one.structure.equals, other.structure.equals)
+    empty = Ensemble(initial_score=-2.0)
+    assert set(empty.to_arrays()) == {"initial_score"}
+    assert Ensemble.from_arrays(empty.to_arrays()).trees == ()
+
+
+def test_an_ensemble_extends_its_own_prefixes_only():
+    first = Ensemble(initial_score=0.1, trees=(stump(),))
+    longer = first.extended(stump(2.0))
+    assert longer.extends(first)
+    assert longer.extends(longer)
+    assert not first.extends(longer)
+    assert not Ensemble(initial_score=0.2, trees=longer.trees).extends(first)
+    # A tree is known by identity: another of the same values is another tree.
+    assert not Ensemble(initial_score=0.1, trees=(stump(),)).extends(first)
+
+
+def test_shapes_that_are_no_complete_tree_are_refused():
+    for nodes in (2, 4, 6):
+        with pytest.raises(InvalidParameter, match=r"must be 2\*\*depth - 1"):
+            structure_of([0] * nodes, [0] * nodes, [False] * nodes)
+    with pytest.raises(InvalidParameter, match="the same for split and equals"):
+        structure_of([0], [0, 0], [False])
+    too_deep = 2 ** (MAX_DEPTH + 1) - 1
+    with pytest.raises(InvalidParameter, match="at most 20"):
+        structure_of(np.zeros(too_deep), np.zeros(too_deep), np.zeros(too_deep))
+    with pytest.raises(InvalidParameter, match=r"values\.shape=\(3,\) must be \(2,\)"):
+        Tree(structure=structure_of([0], [1], [False]), values=np.zeros(3))
+
+
+def test_structures_and_values_do_not_change_afterwards():
+    tree = stump()
+    for array in (tree.values, tree.structure.feature, tree.structure.split, tree.structure.equals):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    assert (tree.structure.depth, tree.structure.n_leaves) == (1, 2)
+    assert (structure_of([], [], []).depth, structure_of([], [], []).n_leaves) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("feature", "inside"), [([0, 2, 1], True), ([0, 3, 1], False), ([0, -1, 1], False), ([], True)]
+)
+def test_a_tree_knows_whether_it_fits_a_table(feature, inside):
+    n = len(feature)
+    assert structure_of(feature, [1] * n, [False] * n).tests_only(3) is inside
