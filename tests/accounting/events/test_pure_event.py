@@ -1,0 +1,77 @@
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from ledgerwood.accounting.adjacency import Adjacency, Direction
+from ledgerwood.accounting.events import Composed, LaplaceEvent, PoissonSampled, PureEvent, Repeated
+from ledgerwood.errors import InvalidParameter
+
+A = Adjacency.REPLACE_ONE
+EPSILONS = (1e-8, 0.1, 1.0, 5.0, 60.0)
+
+
+def pure(epsilon: float, adjacency: Adjacency = A) -> PureEvent:
+    return PureEvent(epsilon=epsilon, adjacency=adjacency)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_renyi_by_enumeration_of_the_two_outcomes(epsilon: float) -> None:
+    orders = [1 + 1e-7, 1.5, 2.0, 64.0, 1e4]
+    values = pure(epsilon).renyi(orders)
+    with mp.workdps(80):
+        t = mp.mpf(epsilon)
+        p = [mp.exp(t) / (1 + mp.exp(t)), 1 / (1 + mp.exp(t))]
+        for order, value in zip(orders, values, strict=True):
+            a = mp.mpf(order)
+            exact = mp.log(p[0] ** a * p[1] ** (1 - a) + p[1] ** a * p[0] ** (1 - a)) / (a - 1)
+            assert -1e-16 <= (mp.mpf(float(value)) - exact) / exact < 1e-13
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("rate", [1e-6, 0.3, 1 - 1e-9])
+def test_sampled_renyi_by_enumeration(epsilon: float, rate: float) -> None:
+    event = PoissonSampled(pure(epsilon, Adjacency.ADD_REMOVE), sampling_rate=rate)
+    orders = [1 + 1e-7, 1.5, 2.0, 64.0, 1e4]
+    with mp.workdps(120):
+        t, q = mp.mpf(epsilon), mp.mpf(rate)
+        without = [1 / (1 + mp.exp(t)), mp.exp(t) / (1 + mp.exp(t))]
+        sampled = [(1 - q) * u + q * v for u, v in zip(without, without[::-1], strict=True)]
+        for direction, (top, bottom) in ((Direction.REMOVE, (sampled, without)), (Direction.ADD, (without, sampled))):
+            for order, value in zip(orders, event.renyi(orders, direction=direction), strict=True):
+                a = mp.mpf(order)
+                exact = mp.log(mp.fsum(x**a * y ** (1 - a) for x, y in zip(top, bottom, strict=True))) / (a - 1)
+                assert 0 <= (mp.mpf(float(value)) - exact) / exact < 1e-12
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_profile_by_enumeration(epsilon: float) -> None:
+    grid = np.array([0.0, 0.3 * epsilon, 0.999 * epsilon, epsilon, 2.0 * epsilon])
+    values = pure(epsilon).log_profile(grid, direction=Direction.ADD)
+    p = math.exp(-math.log1p(math.exp(-epsilon)))
+    exact = np.maximum(p * -np.expm1(grid - epsilon), 0.0)
+    np.testing.assert_allclose(np.exp(values), exact, rtol=1e-13)
+    assert np.all(values[3:] == -np.inf)
+
+
+@pytest.mark.parametrize("count", [10, 100])
+def test_repeating_counts(count: int) -> None:
+    """A hundred randomised responses cost a hundred times one, at any order and in the pure sum."""
+    event = pure(1.0987)
+    assert Repeated(event, count=count).pure_epsilon() == pytest.approx(count * 1.0987, rel=1e-14)
+    orders = np.array([1.5, 2.0, 30.0])
+    np.testing.assert_allclose(Repeated(event, count=count).renyi(orders), count * event.renyi(orders), rtol=1e-14)
+    np.testing.assert_allclose(Composed((event,) * count).renyi(orders), count * event.renyi(orders), rtol=1e-13)
+
+
+def test_laplace_costs_no_more_than_any_pure_mechanism() -> None:
+    orders = np.geomspace(1.01, 1000.0, 20)
+    laplace = LaplaceEvent(noise_multiplier=2.0, adjacency=A)
+    assert np.all(laplace.renyi(orders) <= pure(0.5).renyi(orders))
+
+
+@pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf, 1e-200, None])
+def test_bad_epsilons_are_refused(value: object) -> None:
+    with pytest.raises(InvalidParameter, match="epsilon="):
+        pure(value)  # type: ignore[arg-type]

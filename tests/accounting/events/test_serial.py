@@ -1,0 +1,89 @@
+import json
+
+import pytest
+
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import (
+    Composed,
+    EllipticalGaussianEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    Parallel,
+    PoissonSampled,
+    PureEvent,
+    Repeated,
+    from_json,
+    to_json,
+)
+from ledgerwood.errors import LedgerError, PrivacyError
+
+A = Adjacency.ADD_REMOVE
+G = GaussianEvent(noise_multiplier=0.1, adjacency=A)
+EVENTS = [
+    G,
+    EllipticalGaussianEvent(sensitivities=(1.0, 1 / 3), stddevs=(5.0, 0.7), adjacency=Adjacency.REPLACE_ONE),
+    LaplaceEvent(noise_multiplier=1e-3, adjacency=Adjacency.ZERO_OUT),
+    PureEvent(epsilon=0.1, adjacency=A),
+    PoissonSampled(G, sampling_rate=1 / 3),
+    Repeated(PoissonSampled(G, sampling_rate=0.01), count=10**9),
+    Composed((G, PureEvent(epsilon=2.0, adjacency=A))),
+    Parallel((G, G), probabilities=(0.1, 0.2)),
+    Parallel.worst((G, Repeated(G, count=2))),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
+def test_an_event_survives_text(event: object) -> None:
+    assert from_json(json.loads(json.dumps(to_json(event), allow_nan=False))) == event  # type: ignore[arg-type]
+
+
+def test_the_form_is_for_ever() -> None:
+    assert to_json(Repeated(PoissonSampled(G, sampling_rate=0.5), count=3)) == {
+        "type": "Repeated",
+        "event": {
+            "type": "PoissonSampled",
+            "event": {"type": "GaussianEvent", "noise_multiplier": 0.1, "adjacency": "add-remove"},
+            "sampling_rate": 0.5,
+        },
+        "count": 3,
+    }
+
+
+RECORD = {"type": "GaussianEvent", "noise_multiplier": 1.0, "adjacency": "add-remove"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        [],
+        "GaussianEvent",
+        {},
+        {**RECORD, "type": "NoSuchEvent"},
+        {**RECORD, "type": ["GaussianEvent"]},
+        {**RECORD, "sensitivity": 1.0},
+        {"type": "GaussianEvent", "adjacency": "add-remove"},
+        {**RECORD, "adjacency": "add_remove"},
+        {**RECORD, "adjacency": ["add-remove"]},
+        {**RECORD, "noise_multiplier": float("nan")},
+        {**RECORD, "noise_multiplier": float("inf")},
+        {**RECORD, "noise_multiplier": "1.0"},
+        {**RECORD, "noise_multiplier": True},
+        {"type": "Repeated", "event": RECORD, "count": 2.0},
+        {"type": "Repeated", "event": "GaussianEvent", "count": 2},
+        {"type": "Composed", "events": RECORD},
+        {"type": "Composed", "events": []},
+        {"type": "Composed", "events": [RECORD, {**RECORD, "adjacency": "zero-out"}]},
+        {"type": "Parallel", "events": [RECORD], "probabilities": [2.0]},
+        {"type": "Parallel", "events": [RECORD]},
+        {"type": "PoissonSampled", "event": {**RECORD, "adjacency": "replace-one"}, "sampling_rate": 0.5},
+    ],
+)
+def test_a_record_that_is_not_one_is_refused(record: object) -> None:
+    with pytest.raises(PrivacyError):
+        from_json(record)
+
+
+def test_an_event_of_a_stranger_has_no_record() -> None:
+    with pytest.raises(LedgerError, match="no record"):
+        to_json(object())  # type: ignore[arg-type]
