@@ -17,7 +17,7 @@ from ledgerwood.errors import PrivacyError, UnsupportedEvent
 LEAST_ORDER, LARGEST_ORDER = 1.0 + 1e-6, 1.0 + 1e6
 _COARSE = np.linspace(math.log(1e-6), math.log(1e6), 64)
 _ULP = 2.0**-52
-_FLAT = 1e-14
+_FLAT, _APART = 1e-14, 1e-9  # relative rise of the neighbours at which to stop; least distance of two orders' logs
 
 Curve = Callable[[FloatArray], FloatArray]
 """Orders (k,) to Renyi divergences (k,), in nats."""
@@ -126,15 +126,17 @@ def least_over_orders(curve: Curve, objective: Callable[[FloatArray, FloatArray]
         raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
     for step in range(40):
         left, right = max(best - 1, 0), min(best + 1, len(logs) - 1)
-        if (
-            max(values[left], values[right]) - values[best] <= _FLAT * abs(values[best])
-            or logs[right] - logs[left] < _FLAT
-        ):
+        rise = max(values[left], values[right]) - values[best]
+        if rise <= _FLAT * abs(values[best]) or logs[right] - logs[left] < 4.0 * _APART:
             break
         inner = np.linspace(logs[left], logs[right], 17) if step == 0 else _around_vertex(logs, values, best)
         found = evaluate(inner)
         logs, index = np.unique(np.concatenate((logs, inner)), return_index=True)
         values = np.concatenate((values, found))[index]
+        # Neighbours closer than their rounding noise would bracket nothing.
+        apart = np.abs(logs - logs[np.argmin(values)]) > _APART
+        apart[np.argmin(values)] = True
+        logs, values = logs[apart], values[apart]
         best = int(np.argmin(values))
     return Best(float(values[best]), float(1.0 + np.exp(logs[best])))
 
