@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Literal, Protocol, TypeVar, final, get_args
 
 from ledgerwood import _validate
+from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, RoundViolation
@@ -209,11 +210,13 @@ class LeafRatios:
 
         Derivation: docs/explanation/queries.md#leaf-ratios.
         """
-        bound = math.nextafter(self.clip / (1.0 + self.damping_steps * STEP), math.inf)
+        step = Fraction(STEP)
+        bound = Fraction(self.clip) / (1 + self.damping_steps * step)
+        once = (float_up(bound + step),)
         if adjacency is Adjacency.REPLACE_ONE:
             # In one leaf the count stands and the ratio moves by at most 2 bounds; in two leaves by one bound in each.
-            return _one_leaf_or_two((2.0 * bound + STEP,), (bound + STEP,))
-        return BoxShifts(boxes=((bound + STEP,),))
+            return _one_leaf_or_two((float_up(2 * bound + step),), once)
+        return BoxShifts(boxes=(once,))
 
 
 LeafQuery = LeafMoments | LeafCurvatures | LeafRatios

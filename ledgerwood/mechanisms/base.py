@@ -21,6 +21,10 @@ class Mechanism(Protocol[S_contra, R_co]):
         """What a release costs, from the fields that the sampler reads; multipliers rounded down."""
         ...
 
+    def require_fit(self, grid: Grid) -> None:
+        """Refuse a grid on which `randomise` cannot add this noise, before a budget moves."""
+        ...
+
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> R_co:
         """The release: `statistic`, int64 (..., k) in steps of `grid`, with noise from `source`."""
         ...

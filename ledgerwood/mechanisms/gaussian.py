@@ -12,7 +12,7 @@ from ledgerwood.accounting.events import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.mechanisms.deviates import standard_normal
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.rounding import add_noise
+from ledgerwood.mechanisms.rounding import add_noise, require_fit
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
 
 
@@ -37,6 +37,10 @@ class GaussianMechanism:
         """GaussianEvent of multiplier stddev / (L2 norm of the shift set), rounded down."""
         norm = sensitivity.l2((1.0,) * (sensitivity.columns or 1))
         return GaussianEvent(noise_multiplier=quotient_down(self.stddev, norm), adjacency=adjacency)
+
+    def require_fit(self, grid: Grid) -> None:
+        """Refuse a grid on which `randomise` cannot add this noise; errors as there."""
+        require_fit((self.stddev,) * grid.columns, grid)
 
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k) plus an exact rounding of N(0, stddev**2) to `grid`, modulo 2**64.
@@ -78,6 +82,10 @@ class EllipticalGaussianMechanism:
             )
         multiplier = quotient_down(1.0, sensitivity.l2(self.stddevs))
         return GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
+
+    def require_fit(self, grid: Grid) -> None:
+        """Refuse a grid on which `randomise` cannot add this noise; errors as there."""
+        require_fit(self.stddevs, grid)
 
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k) plus an exact rounding of N(0, stddevs_i**2) to column i's grid, modulo 2**64.

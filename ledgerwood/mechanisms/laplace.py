@@ -12,7 +12,7 @@ from ledgerwood.accounting.events import LaplaceEvent
 from ledgerwood.mechanisms.deviates import standard_laplace
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.rounding import add_noise
+from ledgerwood.mechanisms.rounding import add_noise, require_fit
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
 
 
@@ -40,6 +40,10 @@ class LaplaceMechanism:
         """LaplaceEvent of multiplier 1 / l1(scales), rounded down."""
         multiplier = quotient_down(1.0, sensitivity.l1(self.scales))
         return LaplaceEvent(noise_multiplier=multiplier, adjacency=adjacency)
+
+    def require_fit(self, grid: Grid) -> None:
+        """Refuse a grid on which `randomise` cannot add this noise; errors as there."""
+        require_fit(self.scales, grid)
 
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k) plus an exact rounding of Laplace(scales_i) to column i's grid, modulo 2**64.

@@ -31,11 +31,7 @@ def add_noise(
         InvalidParameter: shapes that do not fit, or a scale above 2**55 grid steps. Never because of a value.
     """
     grid.require(statistic, "statistic")
-    if len(scales) != grid.columns:
-        raise _validate.fail("scales", tuple(scales), f"{grid.columns} numbers, one a column of the grid", "columns")
-    for scale, step in zip(scales, grid.steps, strict=True):
-        if scale / MAX_STEPS > step:
-            raise _validate.fail("scale", scale, f"<= 2**55 grid steps of {step!r}", "statistic")
+    require_fit(scales, grid)
     noise = np.empty(statistic.size, dtype=np.int64)
     rows = max(1, _CHUNK // grid.columns)
     columns = [math.frexp(scale) for scale in scales]
@@ -48,6 +44,19 @@ def add_noise(
         part = noise[start : start + chunk]
         _round(law.draw(part.size, source), exact, source, part)
     return statistic + noise.reshape(statistic.shape)
+
+
+def require_fit(scales: Sequence[float], grid: Grid) -> None:
+    """Refuse noise that cannot be drawn on a grid; ask before the budget moves.
+
+    Raises:
+        InvalidParameter: not one scale a column, or a scale above 2**55 grid steps.
+    """
+    if len(scales) != grid.columns:
+        raise _validate.fail("scales", tuple(scales), f"{grid.columns} numbers, one a column of the grid", "columns")
+    for scale, step in zip(scales, grid.steps, strict=True):
+        if scale / MAX_STEPS > step:
+            raise _validate.fail("scale", scale, f"<= 2**55 grid steps of {step!r}", "statistic")
 
 
 def _round(cells: Cells, scales: list[tuple[int, int]], source: RandomSource, out: NDArray[np.int64]) -> None:

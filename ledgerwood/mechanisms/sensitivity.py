@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Protocol, final
 
 from ledgerwood import _validate
-from ledgerwood.errors import InvalidParameter
+from ledgerwood._directed import float_down, float_up, log2, root_up
 
 Box = tuple[float, ...]
 
@@ -69,7 +69,7 @@ class BoxShifts:
         """
         boxes = _boxes("boxes", boxes)
         return cls(
-            boxes=tuple(tuple(_root_up(2 * Fraction(b) ** 2) for b in box) for box in boxes),
+            boxes=tuple(tuple(root_up(2 * Fraction(b) ** 2) for b in box) for box in boxes),
             l1_boxes=tuple(tuple(2.0 * b for b in box) for box in boxes),
         )
 
@@ -86,12 +86,12 @@ class BoxShifts:
     def l1(self, scales: Sequence[float]) -> float:
         """sup of sum |d_i| / scales_i, rounded up; scales k positive floats in the columns' units."""
         weights = _weights("scales", scales, self.columns)
-        return _float_up(max(_power_sum(box, weights, 1) for box in self.l1_boxes))
+        return float_up(max(_power_sum(box, weights, 1) for box in self.l1_boxes))
 
     def l2(self, stddevs: Sequence[float]) -> float:
         """sup of sqrt(sum d_i**2 / stddevs_i**2), rounded up; stddevs k positive floats in the columns' units."""
         weights = _weights("stddevs", stddevs, self.columns)
-        return _root_up(max(_power_sum(box, weights, 2) for box in self.boxes))
+        return root_up(max(_power_sum(box, weights, 2) for box in self.boxes))
 
 
 @final
@@ -122,27 +122,25 @@ class BallShifts:
     def l1(self, scales: Sequence[float]) -> float:
         """sup of sum |d_i| / scales_i = radius sqrt(sum 1 / scales_i**2) (Cauchy-Schwarz, attained), rounded up."""
         weights = _weights("scales", scales, None)
-        return _root_up(_power_sum((self.radius,) * len(weights), weights, 2))
+        return root_up(_power_sum((self.radius,) * len(weights), weights, 2))
 
     def l2(self, stddevs: Sequence[float]) -> float:
         """sup of sqrt(sum d_i**2 / stddevs_i**2) = radius / min(stddevs), rounded up."""
-        return _float_up(Fraction(self.radius) / min(_weights("stddevs", stddevs, None)))
+        return float_up(Fraction(self.radius) / min(_weights("stddevs", stddevs, None)))
 
 
 def quotient_down(numerator: float, denominator: float) -> float:
     """The largest float64 that is not above numerator / denominator, both positive: a multiplier is rounded down."""
-    ratio = Fraction(numerator) / Fraction(denominator)
-    number = _nearest(ratio)
-    number = number if Fraction(number) <= ratio else math.nextafter(number, 0.0)
+    number = float_down(Fraction(numerator) / Fraction(denominator))
     if number == 0.0:
-        raise _out_of_range(ratio)
+        raise _validate.fail("multiplier", f"{numerator!r} / {denominator!r}", "within float64", "ratio")
     return number
 
 
 def _power_sum(box: Box, weights: list[Fraction], power: int) -> Fraction:
     """sum of (b / w)**power, each term rounded up to 128 bits below the largest: exact sums would grow without end."""
     terms = [(Fraction(b) / w) ** power for b, w in zip(box, weights, strict=True)]
-    unit = Fraction(2) ** (_log2(max(terms)) - 128)
+    unit = Fraction(2) ** (log2(max(terms)) - 128)
     return sum(math.ceil(term / unit) for term in terms) * unit
 
 
@@ -165,36 +163,3 @@ def _weights(name: str, weights: Sequence[float], columns: int | None) -> list[F
         wanted = "at least one number" if columns is None else f"{columns} numbers, one a column"
         raise _validate.fail(name, tuple(weights), wanted, "columns")
     return checked
-
-
-def _out_of_range(value: Fraction) -> InvalidParameter:
-    return _validate.fail("norm or multiplier", f"about 2**{_log2(value)}", "within float64", "ratio or statistic")
-
-
-def _log2(value: Fraction) -> int:
-    return value.numerator.bit_length() - value.denominator.bit_length()
-
-
-def _nearest(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise _out_of_range(value) from None
-
-
-def _float_up(value: Fraction) -> float:
-    """The smallest float64 that is not below value >= 0."""
-    number = _nearest(value)
-    if Fraction(number) < value:
-        number = math.nextafter(number, math.inf)
-    if number == math.inf:
-        raise _out_of_range(value)
-    return number
-
-
-def _root_up(square: Fraction) -> float:
-    """The smallest float64 that is not below sqrt(square)."""
-    scale = max(0, 128 - _log2(square)) // 2
-    root = math.isqrt(math.floor(square * 4**scale))  # at least 63 bits
-    number = _float_up(Fraction(root, 2**scale))
-    return number if Fraction(number) ** 2 >= square else math.nextafter(number, math.inf)

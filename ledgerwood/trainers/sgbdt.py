@@ -232,10 +232,15 @@ class SGBDTPlan:
 
         Raises:
             CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
+            InvalidParameter: noise so large that it cannot be drawn on the statistics' grids.
         """
         start = self._with_initial_epsilon(budget) if self.initial_score in ("laplace", "public_count") else self
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
-        return start.scaled(noise)
+        plan = start.scaled(noise)
+        for query in plan.initial_queries:
+            plan.initial_mechanism.require_fit(query.grid)
+        plan.leaf_mechanism.require_fit(plan.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).grid)
+        return plan
 
     def scaled(self, noise_multiplier: float) -> "SGBDTPlan":
         """This plan with another common noise scale; a Gaussian initial score keeps its share of mu**2."""
@@ -290,7 +295,7 @@ class SGBDTPlan:
         A rule of public quantities, tuned on public data sets: docs/explanation/sgbdt.md#defaults.
         """
         factor, low, high, guess, weight = (
-            (1.0, 0.4, 1.6, 1.0, 0.25) if self.loss == "logistic" else (0.6, 0.3, 1.2, 0.5, 1.0)
+            (1.0, 0.4, 1.6, 1.0, 0.25) if self.loss == "logistic" else (0.5, 0.3, 0.8, 0.45, 1.0)
         )
         if self.public_rows is None:
             return guess

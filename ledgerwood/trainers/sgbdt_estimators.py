@@ -25,7 +25,7 @@ Preset = Literal["default", "paper"]
 def default_plan(loss: Loss, budget: Budget, expected_rows: int | None) -> SGBDTPlan:
     """What serves best without tuning (docs/explanation/sgbdt.md#defaults); noise still to be calibrated."""
     logistic = loss == "logistic"
-    initial_share = 0.03
+    initial_share = 0.05
     if expected_rows is not None and budget.delta > 0.0:
         # The mean label should be known to about a tenth of a half range.
         initial_share = min(max((10.0 / (gdp.mu(budget.epsilon, budget.delta) * expected_rows)) ** 2, 0.03), 0.3)

@@ -13,7 +13,15 @@ from hypothesis.extra import numpy as arrays
 from scipy.stats import chi2
 
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import Grid, SecureRandom, TestRandom, rounding
+from ledgerwood.mechanisms import (
+    EllipticalGaussianMechanism,
+    GaussianMechanism,
+    Grid,
+    LaplaceMechanism,
+    SecureRandom,
+    TestRandom,
+    rounding,
+)
 from ledgerwood.mechanisms.deviates import FRACTION_BITS, Cells, standard_laplace, standard_normal
 
 LAWS = {"normal": standard_normal, "laplace": standard_laplace}
@@ -274,3 +282,17 @@ def test_scales_beyond_the_contract_are_refused():
         rounding.add_noise(zeros, grid, (1.0,), law, source)
     with pytest.raises(InvalidParameter, match="int64"):
         rounding.add_noise(zeros.astype(np.float64), grid, (1.0, 1.0), law, source)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        GaussianMechanism(stddev=2.0**30),
+        EllipticalGaussianMechanism(stddevs=(1.0, 2.0**30)),
+        LaplaceMechanism(scales=(1.0, 2.0**30)),
+    ],
+)
+def test_noise_too_coarse_for_a_grid_is_refused_before_it_is_drawn(mechanism):
+    mechanism.require_fit(Grid(exponents=(-25, -25)))
+    with pytest.raises(InvalidParameter, match=r"scale=1073741824\.0 must be <= 2\*\*55 grid steps"):
+        mechanism.require_fit(Grid(exponents=(-26, -26)))
