@@ -149,7 +149,8 @@ def _around_vertex(logs: FloatArray, values: FloatArray, best: int) -> FloatArra
     low, high = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
     vertex, width = _vertex(logs, values, best), 0.01 * (high - low)
     halves = (0.5 * (low + logs[best]), 0.5 * (logs[best] + high))
-    return np.clip([vertex - width, vertex, vertex + width, *halves], low, high)
+    points: FloatArray = np.clip([vertex - width, vertex, vertex + width, *halves], low, high)
+    return points
 
 
 def _vertex(logs: FloatArray, values: FloatArray, best: int) -> float:

@@ -51,6 +51,19 @@ def test_the_best_order_is_the_best_of_a_fine_scan(mu, log_delta):
     )
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.floats(-3.0, 1.5).map(lambda x: 10.0**x), st.floats(-300.0, -1.0), st.floats(0.05, 3.0))
+def test_the_search_ends_at_the_bottom_of_the_valley(mu, log_delta, times):
+    for objective in (
+        lambda a, rho: conversion.renyi_epsilons(a, rho, log_delta),
+        lambda a, rho: conversion.renyi_log_deltas(a, rho, times * (mu + mu * mu)),
+    ):
+        best = conversion.least_over_orders(lambda a: 0.5 * mu * mu * a, objective)
+        around = 1.0 + (best.order - 1.0) * np.exp(np.linspace(-0.3, 0.3, 2001))
+        around = around[(around > conversion.LEAST_ORDER) & (around < conversion.LARGEST_ORDER)]
+        assert best.value <= objective(around, 0.5 * mu * mu * around).min() + 1e-12 * abs(best.value)
+
+
 def test_infinite_orders_are_passed_over_and_all_infinite_is_an_error():
     def curve(orders):
         return np.where(orders < 3.0, 0.1 * orders, np.inf)

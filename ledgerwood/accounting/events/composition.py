@@ -6,6 +6,7 @@ Directions are priced apart and the larger is taken at the end: docs/explanation
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -56,7 +57,7 @@ class Repeated(Event):
         return renyi.raise_by(self.count * self.event.renyi(orders, direction=direction), 1)
 
     def pure_epsilon(self) -> float:
-        return _up(self.count * self.event.pure_epsilon())
+        return _exact_sum_up([(self.event.pure_epsilon(), self.count)])
 
     def mu(self) -> float:
         if self.count == 1:
@@ -112,7 +113,7 @@ class Composed(Event):
         return renyi.raise_by(total, len(self.events))
 
     def pure_epsilon(self) -> float:
-        return _up(math.fsum(event.pure_epsilon() for event in self.events))
+        return _exact_sum_up((event.pure_epsilon(), count) for event, count in self._counted())
 
     def mu(self) -> float:
         if len(self.events) == 1:
@@ -252,6 +253,18 @@ def _joint_log_excess(event: Event, powers: ArrayLike, sampling_rate: float) -> 
     if sampling_rate == 1.0:
         return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
     return gaussian_log_excess(_joint_mu(event, "sampled price"), powers, sampling_rate)
+
+
+def _exact_sum_up(terms: Iterable[tuple[float, int]]) -> float:
+    """The sum of value * count, exact where it is a float and rounded up where it is not."""
+    listed = list(terms)
+    if any(math.isinf(value) for value, _ in listed):
+        return math.inf
+    exact = sum((Fraction(value) * count for value, count in listed), Fraction())
+    if exact > Fraction(math.nextafter(math.inf, 0.0)):
+        return math.inf
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _up(value: float) -> float:

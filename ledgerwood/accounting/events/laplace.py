@@ -7,6 +7,7 @@ docs/explanation/events.md#laplace.
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -50,7 +51,9 @@ class LaplaceEvent(Event):
         return np.minimum(renyi.guarded(excess, a), self.pure_epsilon())
 
     def pure_epsilon(self) -> float:
-        return math.nextafter(1.0 / self.noise_multiplier, math.inf)
+        shift = 1.0 / self.noise_multiplier
+        exact = Fraction(shift) * Fraction(self.noise_multiplier) >= 1  # rounded up unless it already is no less
+        return shift if exact else math.nextafter(shift, math.inf)
 
     def symmetric(self) -> bool:
         return True

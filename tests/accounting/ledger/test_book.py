@@ -231,6 +231,20 @@ def test_bad_terms_are_refused(arguments):
         Ledger(budget, **arguments)
 
 
+def test_a_plan_that_is_exactly_the_budget_fits():
+    for plan in (
+        LaplaceEvent(noise_multiplier=1.0, adjacency=A),
+        Repeated(LaplaceEvent(noise_multiplier=4.0, adjacency=A), count=4),
+        Repeated(pure(0.125), count=8),
+        Composed((pure(0.5), LaplaceEvent(noise_multiplier=2.0, adjacency=A))),
+    ):
+        book = new()
+        book.grant(plan, purpose="all of it")
+        assert book.remaining().epsilon == 0.0
+    with pytest.raises(BudgetExceeded):  # ten times the float .1 is more than 1
+        new().grant(Repeated(pure(0.1), count=10), purpose="a hair too much")
+
+
 def test_bad_randomness_is_refused():
     grant = new().grant(pure(0.1), purpose="p")
     with pytest.raises(InvalidParameter, match="randomness"):
