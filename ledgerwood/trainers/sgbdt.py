@@ -21,9 +21,6 @@ from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeat
 from ledgerwood.accounting.splitting import relative_multipliers, split
 from ledgerwood.curator import (
     Aggregator,
-    LabelCount,
-    LabelMoments,
-    LabelSum,
     LeafCurvatures,
     LeafMoments,
     LeafRatios,
@@ -31,23 +28,20 @@ from ledgerwood.curator import (
     real,
 )
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, Tree, TreeStructure
-from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
+from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import (
     BallShifts,
     BoxShifts,
     EllipticalGaussianMechanism,
     GaussianMechanism,
-    LaplaceMechanism,
 )
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, mean_label
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
 Loss = Literal["squared", "logistic"]
-InitialScore = Literal["zero", "moments", "laplace", "public_count"]
 LeafNoise = Literal["dynamic", "static"]
 LeafStatistic = Literal["moments", "curvature"]
-INITIAL_COUNT_SHARE = 0.2
-"""Share of the initial score's mu**2 for the number of rows; the sum of labels is worth more."""
 EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
 Progress = Callable[[int, int], None]
 
@@ -107,7 +101,7 @@ class SGBDTPlan:
     pooling: float
     score_noise: float | None
     leaf_clamp: float
-    initial_score: InitialScore
+    initial_score: InitialScoreKind
     initial_multiplier: float
     initial_share: float
     public_rows: int | None = None
@@ -134,7 +128,6 @@ class SGBDTPlan:
         if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
             raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
         _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
-        _validate.positive("initial_multiplier", self.initial_multiplier, "noise / sensitivity")
         if not 0.0 < _validate.real("initial_share", self.initial_share, "share of the budget") < 1.0:
             raise _validate.fail("initial_share", self.initial_share, "in (0, 1)", "share of the budget")
         if self.leaf_statistic == "curvature" and (self.loss != "logistic" or self.leaf_noise == "static"):
@@ -144,45 +137,17 @@ class SGBDTPlan:
             )
         if self.leaf_noise == "static" and self.damping is None:
             raise InvalidParameter("leaf_noise='static' divides before the noise is added: give damping as a number")
-        if self.initial_score == "public_count":
-            if self.adjacency is not Adjacency.REPLACE_ONE:
-                raise AdjacencyMismatch(
-                    "initial_score='public_count' needs adjacency replace-one: "
-                    f"the number of rows is private under {self.adjacency.value}"
-                )
-            if self.public_rows is None:
-                raise InvalidParameter("initial_score='public_count' needs the declared number of rows (expected_rows)")
+        self.initial  # noqa: B018  # checks what the initial score needs
 
     @property
-    def initial_mechanism(self) -> EllipticalGaussianMechanism | LaplaceMechanism:
-        """Noise of the initial score's releases."""
-        if self.initial_score == "moments":
-            count = self.initial_multiplier / math.sqrt(INITIAL_COUNT_SHARE)
-            total = self.initial_multiplier / math.sqrt(1.0 - INITIAL_COUNT_SHARE)
-            return EllipticalGaussianMechanism(stddevs=(count, total))
-        width = 2.0 if self.adjacency is Adjacency.REPLACE_ONE else 1.0
-        return LaplaceMechanism(scales=(self.initial_multiplier * width,))
-
-    @property
-    def initial_count_noise(self) -> float:
-        """Standard deviation of the noise on the number of rows."""
-        mechanism = self.initial_mechanism
-        if isinstance(mechanism, LaplaceMechanism):
-            return math.sqrt(2.0) * mechanism.scales[0]
-        return mechanism.stddevs[0]
-
-    @property
-    def initial_queries(self) -> tuple[Query[BoxShifts | BallShifts], ...]:
-        """What the initial score asks for."""
-        match self.initial_score:
-            case "zero":
-                return ()
-            case "moments":
-                return (LabelMoments(),)
-            case "laplace":
-                return (LabelCount(), LabelSum())
-            case "public_count":
-                return (LabelSum(),)
+    def initial(self) -> InitialScore:
+        """The first guess: its queries, noise and events."""
+        return InitialScore(
+            kind=self.initial_score,
+            adjacency=self.adjacency,
+            multiplier=self.initial_multiplier,
+            public_rows=self.public_rows,
+        )
 
     @property
     def leaf_mechanism(self) -> GaussianMechanism | EllipticalGaussianMechanism:
@@ -215,17 +180,9 @@ class SGBDTPlan:
         return event if self.sampling_rate == 1.0 else PoissonSampled(event, sampling_rate=self.sampling_rate)
 
     @property
-    def initial_events(self) -> tuple[Event, ...]:
-        """The initial score's draws, one a release, over all rows."""
-        mechanism = self.initial_mechanism
-        return tuple(
-            mechanism.event(query.sensitivity(self.adjacency), self.adjacency) for query in self.initial_queries
-        )
-
-    @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
-        return Composed((*self.initial_events, Repeated(self.tree_event, count=self.rounds)))
+        return Composed((*self.initial.events, Repeated(self.tree_event, count=self.rounds)))
 
     def calibrated(self, budget: Budget) -> "SGBDTPlan":
         """This plan with the least noise that fits the budget.
@@ -237,8 +194,8 @@ class SGBDTPlan:
         start = self._with_initial_epsilon(budget) if self.initial_score in ("laplace", "public_count") else self
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
         plan = start.scaled(noise)
-        for query in plan.initial_queries:
-            plan.initial_mechanism.require_fit(query.grid)
+        for query in plan.initial.queries:
+            plan.initial.mechanism.require_fit(query.grid)
         plan.leaf_mechanism.require_fit(plan.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).grid)
         return plan
 
@@ -261,7 +218,7 @@ class SGBDTPlan:
         shares = split(
             budget, {"initial_score": self.initial_share, "trees": 1.0 - self.initial_share}, currency="epsilon"
         )
-        multiplier = shares["initial_score"].laplace_multiplier(count=len(self.initial_queries))
+        multiplier = shares["initial_score"].laplace_multiplier(count=len(self.initial.queries))
         return dataclasses.replace(self, initial_multiplier=multiplier)
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -310,24 +267,11 @@ class SGBDTPlan:
 
 
 def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
-    """A private first guess (Algorithm 6, made sound): the mean label, or its log-odds for the logistic loss."""
-    sums: list[float] = []
-    for event, query in zip(plan.initial_events, plan.initial_queries, strict=True):
-        purpose = f"initial score: {type(query).__name__}"
-        with aggregator.open(event, purpose=purpose) as round_:
-            sums.extend(real(round_.release(query, plan.initial_mechanism, purpose=purpose)).tolist())
-    if not sums:
-        return 0.0
-    if len(sums) == 1:
-        assert plan.public_rows is not None  # checked by the plan
-        rows = float(plan.public_rows)
-    else:
-        # Too few rows for the noise leave the score at the middle of the range.
-        rows = max(sums[0], 0.0) + plan.initial_count_noise
-    mean = min(max(sums[-1] / rows, -1.0), 1.0)
+    """The mean label, or its log-odds for the logistic loss."""
+    mean = mean_label(plan.initial, aggregator)
     if plan.loss == "squared":
         return mean
-    # Log-odds of a mean label in [-1, 1], kept where a few noisy labels cannot make a rare class impossible.
+    # Kept where a few noisy labels cannot make a class impossible.
     mean = min(max(mean, -0.98), 0.98)
     return math.log1p(mean) - math.log1p(-mean)
 

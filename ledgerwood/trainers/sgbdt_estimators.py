@@ -16,8 +16,9 @@ from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Progress
+from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
-from ledgerwood.trainers.sgbdt import InitialScore, LeafNoise, LeafStatistic, SGBDTPlan, train
+from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
 
 Preset = Literal["default", "paper"]
 
@@ -145,7 +146,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         features_per_tree: int | Literal["all"] | None = None,
         numeric_weight: float | None = None,
         bins: int | None = None,
-        initial_score: InitialScore | None = None,
+        initial_score: InitialScoreKind | None = None,
         initial_share: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
