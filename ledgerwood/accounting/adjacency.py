@@ -62,9 +62,7 @@ class Budget:
 
 def require_adjacency(value: object) -> None:
     if not isinstance(value, Adjacency):
-        raise _validate.fail(
-            "adjacency", value, "an Adjacency (ADD_REMOVE, ZERO_OUT, REPLACE_ONE)", "relation"
-        )
+        raise _validate.fail("adjacency", value, "an Adjacency (ADD_REMOVE, ZERO_OUT, REPLACE_ONE)", "relation")
 
 
 def common_adjacency(adjacencies: list[Adjacency], where: str) -> Adjacency:

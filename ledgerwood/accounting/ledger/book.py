@@ -1,6 +1,7 @@
 """The ledger that people hold, and its grants: one-way purses."""
 
 import threading
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -95,6 +96,7 @@ class Ledger:
             raise
         ledger = cls.__new__(cls)
         ledger._lock, ledger._file, ledger._state = threading.RLock(), file, state
+        weakref.finalize(ledger, file.close)
         return ledger
 
     @property

@@ -1,6 +1,7 @@
 """Ledger files: durable before anybody reads a row, whole after any failure, held by one writer."""
 
 import errno
+import gc
 import os
 import subprocess
 import sys
@@ -118,6 +119,15 @@ def test_a_file_has_one_writer(path):
         )  # fmt: skip
         assert "open for writing elsewhere" in other.stderr
     Ledger.open(path).close()
+
+
+def test_a_forgotten_ledger_gives_its_file_back(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ledger = create(path)
+        del ledger
+        gc.collect()
+        create(path).close()
 
 
 def test_a_forked_child_may_not_write(path, monkeypatch):
