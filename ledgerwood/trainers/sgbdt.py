@@ -64,8 +64,8 @@ class SGBDTPlan:
         leaf_noise: "dynamic" releases a weight and a sum a leaf; "static" releases their ratio (the paper's ablation).
         leaf_statistic: the weight is the number of rows ("moments") or the hessian ("curvature", logistic loss).
         clip: g*, largest absolute gradient that counts.
-        count_share: share of a leaf's mu**2 that is spent on the number of rows ("moments"). The paper's noise weights
-            give r1 / (r1 + r2 g***2).
+        count_share: share of a leaf's mu**2 that is spent on the number of rows ("moments"): r1 of the published code,
+            and r1 / (r1 + r2 g***2) for the noise weights that Theorem 10 prints.
         curvature_scale: c of the released pair (c x hessian, gradient) ("curvature").
         learning_rate: eta.
         damping: lambda > 0, in units of the leaf's weight; None for a multiple of the known noise, see `score_noise`.
