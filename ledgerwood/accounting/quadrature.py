@@ -27,7 +27,7 @@ _LOG_TARGET = 40.0
 _STRIP = 0.98 * math.pi
 """Largest |Im log r| used; s has its zeros at pi."""
 _SMALL_MULTIPLIER = 0.03
-_LARGE_SHIFT = 150.0
+_LARGE_SHIFT = 100.0
 _MATRIX_ENTRIES = 1 << 20
 _LONGEST_LATTICE = 1 << 17
 _LINEAR_LIMIT = 600.0
@@ -243,7 +243,7 @@ def _gaussian_nodes(z: FloatArray, h: float, mu: float, q: float) -> Nodes:
 def _gaussian_below(p: FloatArray, mu: float, q: float) -> FloatArray:
     """p < 0: phi s^p is log-concave with its peak at the root of z = p mu w(z), w = q r / s."""
     h = _step(mu, 2.0 - float(p.min()))
-    low, high = _peak_below(float(p.min()), mu, q) - _WINDOW, mu + _WINDOW
+    low, high = _peak_below(float(p.min()), mu, q) - _WINDOW, 2.0 * mu + _WINDOW
     if high - low > _LONGEST_LATTICE * h:
         return _gaussian_bound(p, mu, q)
     _, nodes = _lattice(low, high, h, mu, q)
@@ -350,7 +350,7 @@ def laplace_log_excess(powers: FloatArray, *, shift: float, sampling_rate: float
         shift: 1 / b.
         sampling_rate: q in (0, 1).
     """
-    if shift > _LARGE_SHIFT:
+    if shift > _LARGE_SHIFT + abs(math.log(sampling_rate) - math.log1p(-sampling_rate)):
         return _separated(powers, sampling_rate, lambda a: _laplace_renyi_far(a, shift))
     result = np.empty_like(powers)
     sign = powers > 1.0

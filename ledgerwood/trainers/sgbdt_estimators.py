@@ -60,7 +60,8 @@ def default_plan(loss: Loss, budget: Budget, expected_rows: int | None) -> SGBDT
 def paper_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
     """The choices of the paper and of its published code, made sound; noise still to be calibrated.
 
-    150 trees of depth 2, gamma .1, eta .1, g* .1, r1 .2 in the code's units, max(15, n), a tenth of epsilon on a Laplace initial score.
+    150 trees of depth 2, gamma .1, eta .1, g* .1, r1 .2 in the code's units, max(15, n), and a tenth of epsilon on a
+    Laplace initial score.
     """
     return SGBDTPlan(
         adjacency=adjacency,

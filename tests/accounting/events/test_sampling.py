@@ -96,7 +96,7 @@ def test_extreme_parameters_give_ordinary_numbers(leaf: type, multiplier: float)
 
 
 @pytest.mark.parametrize("leaf", [GaussianEvent, LaplaceEvent])
-@pytest.mark.parametrize(("below", "above"), [(0.0299999, 0.0300001), (1 / 150.0001, 1 / 149.9999)])
+@pytest.mark.parametrize(("below", "above"), [(0.0299999, 0.0300001), (1 / 104.6, 1 / 104.59)])
 def test_the_form_for_little_noise_joins_the_quadrature(leaf: type, below: float, above: float) -> None:
     orders = np.array([1.0001, 1.5, 20.0])
     for direction in Direction:
@@ -104,7 +104,7 @@ def test_the_form_for_little_noise_joins_the_quadrature(leaf: type, below: float
             sampled(leaf(noise_multiplier=m, adjacency=A), 0.01).renyi(orders, direction=direction)
             for m in (below, above)
         )
-        np.testing.assert_allclose(low, high, rtol=3e-5)
+        np.testing.assert_allclose(low, high, rtol=3e-4)
         assert np.all(low >= high * (1 - 1e-11))
 
 
