@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Literal, final
 
 from ledgerwood import _validate
+from ledgerwood._directed import float_down, float_up, root_down, root_up
 from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
@@ -88,12 +89,12 @@ class BasicFilter:
             InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
         """
         if delta is None:
-            delta = 0.0 if math.isfinite(event.pure_epsilon()) else _down(self._left(spent, budget)[1])
+            delta = 0.0 if math.isfinite(event.pure_epsilon()) else float_down(self._left(spent, budget)[1])
             if delta == 0.0 and not math.isfinite(event.pure_epsilon()):
                 raise BudgetExceeded(
                     "no delta remains (delta remaining: 0, unit: probability) and the event is not pure",
                     requested={"epsilon": math.inf, "delta": 0.0},
-                    remaining={"epsilon": _down(self._left(spent, budget)[0]), "delta": 0.0},
+                    remaining={"epsilon": float_down(self._left(spent, budget)[0]), "delta": 0.0},
                 )
         quote = price(event).quote(delta)
         return Charge(epsilon=quote.epsilon, delta=quote.delta, method=quote.method, order=quote.order)
@@ -107,23 +108,23 @@ class BasicFilter:
         hint = "; a pure plan is priced at delta 0 unless delta= is given" if new.delta == 0.0 < delta else ""
         raise BudgetExceeded(
             f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
-            f"the ledger has epsilon={_down(epsilon)!r}, delta={_down(delta)!r} left of epsilon={budget.epsilon!r}, "
+            f"the ledger has epsilon={float_down(epsilon)!r}, delta={float_down(delta)!r} left of epsilon={budget.epsilon!r}, "
             f"delta={budget.delta!r}" + hint,
             requested={"epsilon": new.epsilon or 0.0, "delta": new.delta or 0.0},
-            remaining={"epsilon": _down(epsilon), "delta": _down(delta)},
+            remaining={"epsilon": float_down(epsilon), "delta": float_down(delta)},
         )
 
     def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
         """The sums, rounded up."""
         return Spent(
-            epsilon=_up(sum((Fraction(c.epsilon or 0.0) for c in charges), Fraction())),
-            delta=_up(sum((Fraction(c.delta or 0.0) for c in charges), Fraction())),
+            epsilon=float_up(sum((Fraction(c.epsilon or 0.0) for c in charges), Fraction())),
+            delta=float_up(sum((Fraction(c.delta or 0.0) for c in charges), Fraction())),
         )
 
     def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
         """The budget less the sums, rounded down."""
         epsilon, delta = self._left(charges, budget)
-        return Remaining(epsilon=_down(epsilon), delta=_down(delta))
+        return Remaining(epsilon=float_down(epsilon), delta=float_down(delta))
 
     def _left(self, charges: Sequence[Charge], budget: Budget) -> tuple[Fraction, Fraction]:
         return (
@@ -183,13 +184,13 @@ class GDPFilter:
 
     def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
         """The root of the sum of squares, and its epsilon at the budget's delta; rounded up."""
-        mu = _root_up(self._squares(charges))
+        mu = root_up(self._squares(charges))
         return Spent(epsilon=gdp.epsilon(mu, budget.delta), delta=budget.delta if charges else 0.0, mu=mu)
 
     def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
         """The mu that one more grant may have, rounded down."""
         left = Fraction(gdp.mu(budget.epsilon, budget.delta)) ** 2 - self._squares(charges)
-        return Remaining(mu=_root_down(max(left, Fraction())))
+        return Remaining(mu=root_down(max(left, Fraction())))
 
     def _squares(self, charges: Sequence[Charge]) -> Fraction:
         return sum((Fraction(c.mu or 0.0) ** 2 for c in charges), Fraction())
@@ -205,27 +206,3 @@ def filter_named(name: str) -> Filter:
         if candidate.name == name:
             return candidate
     raise InvalidParameter(f"filter={name!r} must be one of 'basic', 'gdp' (unit: name)")
-
-
-def _up(value: Fraction) -> float:
-    number = float(value)
-    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
-
-
-def _down(value: Fraction) -> float:
-    number = float(value)
-    return number if Fraction(number) <= value else math.nextafter(number, -math.inf)
-
-
-def _root_up(value: Fraction) -> float:
-    number = math.sqrt(_up(value))
-    while Fraction(number) ** 2 < value:
-        number = math.nextafter(number, math.inf)
-    return number
-
-
-def _root_down(value: Fraction) -> float:
-    number = math.sqrt(_down(value))
-    while number > 0.0 and Fraction(number) ** 2 > value:
-        number = math.nextafter(number, 0.0)
-    return number

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, final, get_args
 
-from ledgerwood import _validate
+from ledgerwood import _directed, _validate
 from ledgerwood.accounting import _search, conversion, gdp
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
@@ -47,8 +47,7 @@ class Share:
             raise InvalidParameter(
                 f"currency={self.currency!r} of share {self.name!r} must be 'epsilon' (unit: currency)"
             )
-        number = float(self.amount)
-        return number if Fraction(number) <= self.amount else math.nextafter(number, 0.0)
+        return _directed.float_down(self.amount)
 
     def gaussian_multiplier(self, count: int = 1) -> float:
         """The least noise multiplier of `count` Gaussian releases that together take this share; rounded up.
@@ -60,7 +59,7 @@ class Share:
         if self.currency == "epsilon":
             raise UnsupportedEvent(f"share {self.name!r} is in pure epsilon, which no Gaussian release fits")
         per_release = self.amount if self.currency == "mu_squared" else 2 * self.amount
-        return _root_up(count / per_release)
+        return _GUARD * _directed.root_up(count / per_release)
 
     def laplace_multiplier(self, count: int = 1) -> float:
         """The least noise multiplier of `count` Laplace releases that together take this share; rounded up.
@@ -74,8 +73,8 @@ class Share:
         if self.currency == "mu_squared":
             raise UnsupportedEvent(f"share {self.name!r} is in Gaussian mu squared; Laplace noise is no Gaussian pair")
         if self.currency == "rho":
-            return _root_up(count / (2 * self.amount))
-        return _float_up(count / self.amount) * _GUARD
+            return _GUARD * _directed.root_up(count / (2 * self.amount))
+        return _GUARD * _directed.float_up(count / self.amount)
 
 
 def split(
@@ -135,7 +134,8 @@ def relative_multipliers(parts: Mapping[str, tuple[float, int]]) -> dict[str, fl
     }
     total = sum(weights.values(), Fraction())
     return {
-        name: _root_up(_validate.count(f"count of {name!r}", count, "releases") * total / weights[name])
+        name: _GUARD
+        * _directed.root_up(_validate.count(f"count of {name!r}", count, "releases") * total / weights[name])
         for name, (_, count) in parts.items()
     }
 
@@ -204,12 +204,3 @@ def _weights(shares: Mapping[str, float] | Sequence[str], rule: Rule, ratio: flo
         raise _validate.fail("shares", shares, "names that differ", "shares")
     step = Fraction(1 if ratio is None else _validate.positive("ratio", ratio, "1"))
     return {name: step**place for place, name in enumerate(names)}
-
-
-def _float_up(value: Fraction) -> float:
-    number = float(value)
-    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
-
-
-def _root_up(value: Fraction) -> float:
-    return math.sqrt(_float_up(value)) * _GUARD

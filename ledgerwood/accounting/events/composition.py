@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ledgerwood import _validate
+from ledgerwood import _directed, _validate
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction, common_adjacency
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
@@ -263,8 +263,7 @@ def _exact_sum_up(terms: Iterable[tuple[float, int]]) -> float:
     exact = sum((Fraction(value) * count for value, count in listed), Fraction())
     if exact > Fraction(math.nextafter(math.inf, 0.0)):
         return math.inf
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    return _directed.float_up(exact)
 
 
 def _up(value: float) -> float:
