@@ -108,8 +108,8 @@ class BasicFilter:
         hint = "; a pure plan is priced at delta 0 unless delta= is given" if new.delta == 0.0 < delta else ""
         raise BudgetExceeded(
             f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
-            f"the ledger has epsilon={float_down(epsilon)!r}, delta={float_down(delta)!r} left of epsilon={budget.epsilon!r}, "
-            f"delta={budget.delta!r}" + hint,
+            f"the ledger has epsilon={float_down(epsilon)!r}, delta={float_down(delta)!r} left "
+            f"of epsilon={budget.epsilon!r}, delta={budget.delta!r}{hint}",
             requested={"epsilon": new.epsilon or 0.0, "delta": new.delta or 0.0},
             remaining={"epsilon": float_down(epsilon), "delta": float_down(delta)},
         )

@@ -86,6 +86,13 @@ def test_a_refusal_names_what_was_asked_and_what_is_left():
     assert refusal.value.remaining == {"epsilon": 0.5, "delta": 1e-5}
 
 
+def test_a_refused_pure_plan_says_that_delta_may_be_given():
+    plan = Repeated(LaplaceEvent(noise_multiplier=50.0, adjacency=A), count=100)
+    with pytest.raises(BudgetExceeded, match="delta 0 unless delta= is given"):
+        BasicFilter().admit([], BasicFilter().charge(plan, [], BUDGET, None), BUDGET)
+    BasicFilter().admit([], BasicFilter().charge(plan, [], BUDGET, 1e-5), BUDGET)
+
+
 def test_exactly_the_budget_fits_and_one_ulp_more_does_not():
     BasicFilter().admit([basic(0.75)], basic(0.25, 1e-5), BUDGET)
     with pytest.raises(BudgetExceeded):

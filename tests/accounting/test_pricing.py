@@ -271,18 +271,25 @@ def test_delta_reaches_zero_only_at_the_pure_epsilon():
     assert price(gaussian(1.0)).delta(1e9) > 0.0
 
 
+def two_sided_truth(e, copies, epsilon):
+    """The exact delta of fresh randomised responses: a sum over the number of truthful ones."""
+    up, down = math.exp(e) / (1 + math.exp(e)), 1 / (1 + math.exp(e))
+    outcomes = (
+        (math.comb(copies, k), up**k * down ** (copies - k), down**k * up ** (copies - k)) for k in range(copies + 1)
+    )
+    return sum(ways * max(p - math.exp(epsilon) * q, 0.0) for ways, p, q in outcomes)
+
+
 @pytest.mark.parametrize("method", ["renyi", "pure", "profile"])
 def test_every_method_covers_the_randomised_response_truth(method):
     """Two fresh randomised responses have four outcomes: their exact delta is a sum."""
     e = 0.7
     plan = Repeated(pure(e), count=2) if method != "profile" else pure(e)
     copies = 1 if method == "profile" else 2
-    up, down = math.exp(e) / (1 + math.exp(e)), 1 / (1 + math.exp(e))
     priced = price(plan, method=method)
+    for delta in (0.3, 0.1, 1e-3):
+        lower, upper = priced.epsilon_interval(delta)
+        assert two_sided_truth(e, copies, upper) <= delta * (1 + 1e-12)
+        assert lower == 0.0 or two_sided_truth(e, copies, lower) >= delta
     for epsilon in np.linspace(0.0, 1.3, 14):
-        truth = 0.0
-        for wins in range(copies + 1):
-            ways = math.comb(copies, wins)
-            p, q = up**wins * down ** (copies - wins), down**wins * up ** (copies - wins)
-            truth += ways * max(p - math.exp(epsilon) * q, 0.0)
-        assert priced.delta(epsilon) >= truth * (1 - 1e-12)
+        assert priced.delta(epsilon) >= two_sided_truth(e, copies, epsilon) * (1 - 1e-12)

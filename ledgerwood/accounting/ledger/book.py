@@ -77,7 +77,8 @@ class Ledger:
         if "://" in str(path_or_url):
             raise InvalidParameter(f"path_or_url={path_or_url!r} must be the path of a JSON lines file (unit: path)")
         path = Path(path_or_url)
-        if not path.exists() and (budget is None or unit is None):
+        new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset)
+        if new is None and not path.exists():
             raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
         file = jsonl.JsonLinesFile(path)
         try:
@@ -85,12 +86,11 @@ class Ledger:
             if lines:
                 state = replay(lines)
                 _require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter)
+            elif new is None:
+                raise InvalidParameter(f"the ledger {path} is empty: it needs budget= and unit= (unit: terms)")
             else:
-                if budget is None or unit is None:
-                    raise InvalidParameter(f"the ledger {path} is empty: it needs budget= and unit= (unit: terms)")
-                terms = opened(budget, unit, _BASIC if filter is None else filter, dataset)
-                file.append(encode(terms), index=0, durable=True)
-                state = State(terms)
+                file.append(encode(new), index=0, durable=True)
+                state = State(new)
         except BaseException:
             file.close()
             raise

@@ -99,6 +99,9 @@ def test_a_new_file_needs_terms_and_a_url_is_refused(path):
     with pytest.raises(InvalidParameter, match="budget="):
         Ledger.open(path)
     assert not path.exists()
+    with pytest.raises(InvalidParameter, match="delta"):
+        Ledger.open(path, budget=Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW, filter=GDPFilter())
+    assert not path.exists()
     with pytest.raises(InvalidParameter, match="sqlite"):
         Ledger.open("sqlite:///ledger.db", budget=BUDGET, unit=PrivacyUnit.ROW)
     path.touch()
