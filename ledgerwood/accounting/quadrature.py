@@ -84,7 +84,7 @@ class Nodes:
 
     def __init__(self, log_weight: FloatArray, log_ratio: FloatArray, q: float) -> None:
         self.log_weight = log_weight
-        clipped = np.minimum(log_ratio, 30.0)
+        clipped = np.minimum(log_ratio, 700.0)  # u decides only where it is small; q >= 1e-100
         self.u = q * np.expm1(clipped)
         far = np.abs(self.u) > 0.5
         self.log_s = np.log1p(np.where(far, 0.0, self.u))

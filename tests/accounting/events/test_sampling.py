@@ -198,3 +198,19 @@ def test_bad_rates_are_refused(rate: object) -> None:
 def test_only_events_are_sampled() -> None:
     with pytest.raises(InvalidParameter, match="not an event"):
         PoissonSampled(1.0, sampling_rate=0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e-14, 1e-30, 1e-80])
+@pytest.mark.parametrize("multiplier", [0.1, 0.2, 1.0, 30.0])
+def test_order_two_at_tiny_rates_is_chi_squared(rate: float, multiplier: float) -> None:
+    """E[s^2] - 1 = q^2 E[(r - 1)^2], whose mass lies where r itself is huge."""
+    for leaf in (
+        GaussianEvent(noise_multiplier=multiplier, adjacency=A),
+        LaplaceEvent(noise_multiplier=multiplier, adjacency=A),
+    ):
+        with mp.workdps(300):
+            b, q = mp.mpf(multiplier), mp.mpf(rate)
+            second = mp.exp(1 / b**2) if isinstance(leaf, GaussianEvent) else (2 * mp.exp(1 / b) + mp.exp(-2 / b)) / 3
+            exact = mp.log(1 + q * q * (second - 1))
+            value = mp.mpf(float(sampled(leaf, rate).renyi([2.0])[0]))
+            assert 0 <= (value - exact) / exact < 1e-12
