@@ -1,0 +1,221 @@
+"""Only the curator reads training rows: tables that raise when any other module of the library looks at a value."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import ledgerwood as lw
+from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
+from ledgerwood.curator import Table
+from ledgerwood.errors import BudgetExceeded
+from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+
+ALLOWED = "ledgerwood.curator"
+
+
+class RowsRead(AssertionError):
+    """A module that is not the curator's has read rows."""
+
+
+def innermost_module():
+    """The ledgerwood module that asked, however many libraries lie between; None where a test asked."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name == "ledgerwood" or name.startswith("ledgerwood."):
+            return name
+        frame = frame.f_back
+    return None
+
+
+def check_reader(log):
+    module = innermost_module()
+    if module is not None:
+        log.append(module)
+        if module != ALLOWED and not module.startswith(ALLOWED + "."):
+            raise RowsRead(f"{module} has read rows")
+
+
+class TripwireArray(np.ndarray):
+    """An array whose values only the curator may touch; its shape and dtype are free."""
+
+    log: list[str] = []  # noqa: RUF012 - shared on purpose: views of the array report to one list
+
+    def __array_finalize__(self, parent):
+        if parent is not None:
+            check_reader(TripwireArray.log)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+        check_reader(TripwireArray.log)
+        plain = [np.asarray(x.view(np.ndarray)) if isinstance(x, TripwireArray) else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def __array_function__(self, function, kinds, args, kwargs):
+        if function not in (np.shape, np.ndim, np.size):
+            check_reader(TripwireArray.log)
+        plain = [x.view(np.ndarray) if isinstance(x, TripwireArray) else x for x in args]
+        return function(*plain, **kwargs)
+
+    def __getitem__(self, index):
+        check_reader(TripwireArray.log)
+        return self.view(np.ndarray)[index]
+
+    def __iter__(self):
+        check_reader(TripwireArray.log)
+        return iter(self.view(np.ndarray))
+
+    def __array__(self, *args, **kwargs):
+        check_reader(TripwireArray.log)
+        return self.view(np.ndarray)
+
+    def view(self, *kind):
+        # Stripping the guard is reading.
+        check_reader(TripwireArray.log)
+        return super().view(*kind)
+
+
+class TripwireTable:
+    """No array at all, but something that becomes one: `np.asarray` cannot pass it by, as it does for a subclass."""
+
+    def __init__(self, values, log):
+        self._values, self._log = values, log
+
+    @property
+    def shape(self):
+        return self._values.shape
+
+    @property
+    def dtype(self):
+        return self._values.dtype
+
+    @property
+    def ndim(self):
+        return self._values.ndim
+
+    def __len__(self):
+        return len(self._values)
+
+    def __array__(self, dtype=None, copy=None):
+        check_reader(self._log)
+        return np.array(self._values, dtype=dtype)
+
+    def __getitem__(self, index):
+        check_reader(self._log)
+        return self._values[index]
+
+    def __iter__(self):
+        check_reader(self._log)
+        return iter(self._values)
+
+
+SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
+CLASSES = lw.Schema.uniform(0, 1, n_features=2, target=lw.Categorical("y", (0, 1)))
+
+
+def guarded(kind, values, log):
+    if kind == "table":
+        return TripwireTable(values, log)
+    TripwireArray.log = log
+    return values.view(TripwireArray)
+
+
+def data(kind, log, *, classes=False):
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(0, 1, (40, 2)), generator.uniform(0, 1, 40)
+    y = (y > 0.5).astype(int) if classes else y
+    return guarded(kind, X, log), guarded(kind, y, log)
+
+
+KINDS = [
+    (SGBDTRegressor, SCHEMA, {}),
+    (SGBDTRegressor, SCHEMA, {"sampling_rate": 0.5, "initial_score": "laplace"}),
+    (SGBDTClassifier, CLASSES, {}),
+    (SGBDTClassifier, CLASSES, {"preset": "paper"}),
+]
+
+
+@pytest.mark.parametrize("guard", ["table", "array"])
+@pytest.mark.parametrize(("kind", "schema", "options"), KINDS)
+def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
+    log = []
+    X, y = data(guard, log, classes=kind is SGBDTClassifier)
+    model = kind(schema=schema, n_trees=2, max_depth=2, **options).fit(X, y)
+    assert {module.split(".")[1] for module in log} <= {"curator"}
+    # numpy turns a subclass into a plain array without a word; what is no array at all has to be asked.
+    if guard == "table":
+        assert log
+        log.clear()
+        model.predict(X)
+        assert {module.split(".")[1] for module in log} == {"curator"}
+
+
+LEAKS = {
+    "a mean": "X.mean() if hasattr(X, 'mean') else sum(row[0] for row in X)",
+    "a ufunc": "np.add(X, 1)",
+    "a function": "np.median(X)",
+    "one cell": "X[0]",
+    "a loop": "[row for row in X]",
+    "a conversion": "np.array(X)",
+    "a label": "np.unique(y)",
+    "a view": "np.min(y)",
+}
+
+
+@pytest.mark.parametrize(
+    ("guard", "leak"),
+    [("table", leak) for leak in LEAKS] + [("array", leak) for leak in LEAKS if leak != "a conversion"],
+)
+def test_a_trainer_that_peeks_is_caught(guard, leak):
+    """The tripwire can fail: the same guard, and a trainer of the library's own package that reads one value."""
+    module = types.ModuleType("ledgerwood.trainers.leaky")
+    module.np = np
+    code = f"def fit(model, X, y):\n    {LEAKS[leak]}\n    return model.fit(X, y)\n"
+    exec(compile(code, "leaky.py", "exec"), module.__dict__)
+    X, y = data(guard, [])
+    with pytest.raises(RowsRead, match="trainers.leaky has read rows"):
+        module.fit(SGBDTRegressor(schema=SCHEMA, n_trees=1), X, y)
+
+
+@pytest.mark.parametrize("guard", ["table", "array"])
+def test_a_refused_grant_reads_nothing_after_the_owners_check(guard, monkeypatch):
+    """The check of X and y is the owner's, comes first, and is all that a refused fit has done."""
+    log, after_check = [], []
+    X, y = data(guard, log)
+    checked = Table.from_data.__func__
+
+    def check_then_watch(*args, **kwargs):
+        table = checked(Table, *args, **kwargs)
+        log.clear()
+        # The encoded rows, too: whatever is asked of the table from here on is written down.
+        for name in ("sample", "statistic"):
+            monkeypatch.setattr(Table, name, lambda *_, name=name: after_check.append(name))
+        return table
+
+    monkeypatch.setattr(Table, "from_data", check_then_watch)
+    ledger = Ledger(Budget(epsilon=0.1, delta=1e-6, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
+    before = ledger.entries
+    with pytest.raises(BudgetExceeded):
+        SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA, n_trees=2).fit(X, y, ledger=ledger)
+    assert log == after_check == []
+    assert ledger.entries == before
+
+
+def test_the_draw_is_on_the_ledger_before_its_rows_are_read(monkeypatch):
+    """Budget before data: at each read, the last entry of the ledger is the draw that pays for it."""
+    ledger = Ledger(Budget(epsilon=1.0, delta=1e-6, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
+    seen = []
+    for name in ("sample", "statistic"):
+        original = getattr(Table, name)
+
+        def watched(*args, name=name, original=original):
+            seen.append((name, ledger.entries[-1].purpose))
+            return original(*args)
+
+        monkeypatch.setattr(Table, name, watched)
+    X, y = np.full((9, 2), 0.5), np.full(9, 0.5)
+    model = SGBDTRegressor(schema=SCHEMA, n_trees=2, initial_score="moments").fit(X, y, ledger=ledger)
+    assert [name for name, _ in seen] == ["sample", "statistic"] * 3
+    purposes = [entry.purpose for entry in model.ledger_.entries[2:]]
+    assert [purpose for _, purpose in seen] == [purpose for purpose in purposes for _ in range(2)]
