@@ -18,6 +18,7 @@ from ledgerwood.accounting.events.pure import PureEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
 from ledgerwood.errors import LedgerError
 
+_LEVELS = 32
 _CLASSES: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
@@ -37,21 +38,31 @@ def to_json(event: Event) -> dict[str, Any]:
     """The record of an event: plain dicts, lists, strings and numbers; floats are written by their shortest repr.
 
     Raises:
-        LedgerError: an event of a class that has no record.
+        LedgerError: an event of a class that has no record, nesting deeper than 32.
     """
+    return _record(event, _LEVELS)
+
+
+def _record(event: Event, levels: int) -> dict[str, Any]:
+    _check_depth(levels)
     name = type(event).__name__
     if _CLASSES.get(name) is not type(event):
         raise LedgerError(f"{name} has no record; known are {', '.join(_CLASSES)}")
-    return {"type": name, **{key: _plain(getattr(event, key)) for key in _fields(type(event))}}
+    return {"type": name, **{key: _plain(getattr(event, key), levels - 1) for key in _fields(type(event))}}
 
 
 def from_json(record: object) -> Event:
     """The event of a record.
 
     Raises:
-        LedgerError: not a record, an unknown class, an unknown or missing field.
+        LedgerError: not a record, an unknown class, an unknown or missing field, nesting deeper than 32.
         InvalidParameter: a value outside its bound (each event checks its own).
     """
+    return _event(record, _LEVELS)
+
+
+def _event(record: object, levels: int) -> Event:
+    _check_depth(levels)
     if not isinstance(record, Mapping) or not isinstance(record.get("type"), str):
         raise LedgerError(f"not the record of an event: {record!r}")
     cls = _CLASSES.get(record["type"])
@@ -64,35 +75,40 @@ def from_json(record: object) -> Event:
             f"{cls.__name__}: unknown fields {sorted(map(str, given - set(fields)))}, "
             f"missing fields {sorted(set(fields) - given)}"
         )
-    return cls(**{key: _value(key, record[key]) for key in fields})
+    return cls(**{key: _value(key, record[key], levels - 1) for key in fields})
+
+
+def _check_depth(levels: int) -> None:
+    if levels == 0:
+        raise LedgerError(f"an event nested deeper than {_LEVELS} levels has no record")
 
 
 def _fields(cls: type[Event]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, levels: int) -> Any:
     if isinstance(value, Event):
-        return to_json(value)
+        return _record(value, levels)
     if isinstance(value, Adjacency):
         return value.value
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, levels) for item in value]
     return value
 
 
-def _value(key: str, value: Any) -> Any:
+def _value(key: str, value: Any, levels: int) -> Any:
     if key == "adjacency":
         try:
             return Adjacency(value)
         except ValueError as error:
             raise LedgerError(f"unknown adjacency {value!r}") from error
     if key == "event":
-        return from_json(value)
+        return _event(value, levels)
     if key == "events":
         if not isinstance(value, list):
             raise LedgerError(f"events must be a list of records, not {value!r}")
-        return tuple(from_json(item) for item in value)
+        return tuple(_event(item, levels) for item in value)
     if isinstance(value, list):
         return tuple(value)
     return value

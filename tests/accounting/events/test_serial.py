@@ -6,6 +6,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
     Composed,
     EllipticalGaussianEvent,
+    Event,
     GaussianEvent,
     LaplaceEvent,
     Parallel,
@@ -84,6 +85,23 @@ def test_a_record_that_is_not_one_is_refused(record: object) -> None:
         from_json(record)
 
 
+def test_what_could_not_be_read_back_is_not_written() -> None:
+    event: Event = G
+    for _ in range(31):
+        event = Repeated(event, count=1)
+    assert from_json(to_json(event)) == event
+    with pytest.raises(LedgerError, match="deeper than 32"):
+        to_json(Repeated(event, count=1))
+
+
 def test_an_event_of_a_stranger_has_no_record() -> None:
     with pytest.raises(LedgerError, match="no record"):
         to_json(object())  # type: ignore[arg-type]
+
+
+def test_a_record_nested_without_end_is_refused() -> None:
+    record: dict[str, object] = dict(RECORD)
+    for _ in range(3000):
+        record = {"type": "Repeated", "event": record, "count": 1}
+    with pytest.raises(LedgerError, match="deeper than 32"):
+        from_json(record)
