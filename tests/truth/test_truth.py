@@ -35,7 +35,7 @@ def relative_error(value: float, truth: str) -> float:
 
 @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.value)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_point_is_right_to_1e9_and_never_below(family: str, direction: Direction) -> None:
+def test_every_point_is_right_to_1e12_and_never_below(family: str, direction: Direction) -> None:
     rows = read(family)
     assert len(rows) == 728
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
@@ -48,11 +48,9 @@ def test_every_point_is_right_to_1e9_and_never_below(family: str, direction: Dir
         assert np.all(np.isfinite(values) & (values > 0.0))
         errors += [relative_error(float(v), row[direction.value]) for v, row in zip(values, group, strict=True)]
     assert len(errors) == 728
-    assert max(errors) <= 1e-9
-    assert min(errors) >= -1e-12
-    # The bounds end here; what the guard promises is sharper: no value is below the truth at all.
+    # What was asked for is 1e-9 above and 1e-12 below; the guard keeps every value at or above the truth.
+    assert max(errors) <= 1e-12
     assert min(errors) >= 0.0
-    assert float(np.quantile(errors, 0.95)) <= 1e-12
 
 
 @pytest.mark.parametrize("family", FAMILIES)

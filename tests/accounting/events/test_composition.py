@@ -146,7 +146,7 @@ def test_members_must_be_events(events: object) -> None:
     [(0.5,), (0.7, 0.4), (-0.1, 0.5), (math.nan, 0.5), (0.0, 0.0), (0.5, 0.5, 0.0), 0.5, "ab", (1, "a")],
 )
 def test_bad_probabilities_are_refused(probabilities: object) -> None:
-    with pytest.raises(InvalidParameter, match="probabilit"):
+    with pytest.raises(InvalidParameter, match="probabilities"):
         Parallel((G, L), probabilities=probabilities)  # type: ignore[arg-type]
 
 
