@@ -84,6 +84,30 @@ def test_one_thread_and_many_give_the_same_bits(world, monkeypatch):
     assert any(array.any() for array in alone)
 
 
+@pytest.mark.parametrize("threaded_rows", [0, 10**9])
+def test_a_rows_contribution_does_not_hang_on_its_place_or_on_other_rows(world, monkeypatch, threaded_rows):
+    """The same machine arithmetic for each row: else one row more could move the last step of all the others."""
+    monkeypatch.setattr(ensemble_module, "THREADED_ROWS", threaded_rows)
+    few = 300
+    small = {key: value[..., :few] for key, value in world.items() if key != "tree"} | {"tree": world["tree"]}
+
+    def sums(chosen, n_rows):
+        leaves, moments, curvatures = (
+            np.empty(n_rows, np.int32),
+            np.zeros((1, 4, 2), np.int64),
+            np.zeros((1, 4, 2), int),
+        )
+        rows = small["cells"][:, chosen].copy(), *small["tree"], small["scores"][chosen], small["labels"][chosen]
+        kernels.moment_sums(n_rows, *rows, EVERYONE, True, 0.5, UNIT, int(UNIT / 2), leaves, moments)
+        kernels.curvature_sums(n_rows, *rows, EVERYONE, 3.33, 1.0, UNIT, 2**40, leaves, curvatures)
+        return np.concatenate([moments[0], curvatures[0]])
+
+    one_by_one = sum(sums(slice(i, i + 1), 1) for i in range(few))
+    for start in (0, 1, 2, 3, 5, 7):
+        together = sums(slice(start, few), few - start) + sum(sums(slice(i, i + 1), 1) for i in range(start))
+        np.testing.assert_array_equal(together, one_by_one)
+
+
 def test_chunks_cover_every_row_once(world):
     _, partial = moment_sums(world, EVERYONE, False)
     counts = partial[:, :, 0].sum(axis=1) // 2**20
