@@ -1,11 +1,15 @@
 """What every test shares: deterministic hypothesis, and the real data sets."""
 
+import importlib
 import os
+import pkgutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import ledgerwood
 
 if TYPE_CHECKING:
     from ledgerwood.datasets import Dataset
@@ -19,6 +23,11 @@ settings.register_profile(
 )
 settings.register_profile("search", parent=settings.get_profile("deterministic"), derandomize=False, max_examples=2_000)
 settings.load_profile(os.environ.get("LEDGERWOOD_HYPOTHESIS", "deterministic"))
+
+
+# hypothesis tries the constants of every module that is loaded: load them all first, so that each run tries the same.
+for _module in pkgutil.walk_packages(ledgerwood.__path__, "ledgerwood."):
+    importlib.import_module(_module.name)
 
 
 @pytest.fixture(scope="session")
