@@ -10,7 +10,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
-from ledgerwood.curator import Curator, Table
+from ledgerwood.curator import Curator, Table, real
 from ledgerwood.curator.encoding import encode_features
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
@@ -25,6 +25,7 @@ FEATURES = (
 )
 REGRESSION = lw.Schema(features=FEATURES, target=lw.Numeric("y", 0.0, 10.0))
 CLASSIFICATION = lw.Schema(features=FEATURES, target=lw.Categorical("y", ("no", "yes")))
+ALMOST_NO_NOISE = 1e12
 KINDS = {"squared": (SGBDTRegressor, REGRESSION), "logistic": (SGBDTClassifier, CLASSIFICATION)}
 
 
@@ -106,19 +107,27 @@ def test_a_stranger_adds_the_same_total_up(loss, options):
     assert (report.grants, report.draws, report.randomness) == (1, 2 + len(model.plan_.initial.events), "secure")
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_the_papers_preset_is_the_papers(loss):
+PUBLISHED = {
+    # rounds, depth, sampling rate, learning rate, clip, damping and its rule, leaf statistic, initial score
+    "squared": (150, 2, 0.1, 0.1, 0.1, 15.0, "floor", "moments", "laplace"),
+    "logistic": (200, 6, 1.0, 0.1, 0.5, 10.0, "add", "curvature", "zero"),
+}
+
+
+@pytest.mark.parametrize("loss", PUBLISHED)
+def test_the_papers_preset_is_the_published_one(loss):
     kind, schema = KINDS[loss]
     plan = kind(epsilon=0.5, delta=1e-6, schema=schema, preset="paper").make_plan(schema)
-    choices = (plan.rounds, plan.depth, plan.sampling_rate, plan.learning_rate, plan.clip, plan.damping)
-    assert choices == (150, 2, 0.1, 0.1, 0.1, 15.0)
-    assert (plan.damping_rule, plan.leaf_noise, plan.leaf_statistic, plan.initial_score) == (
-        "floor", "dynamic", "moments", "laplace",
+    assert PUBLISHED[loss] == (
+        plan.rounds, plan.depth, plan.sampling_rate, plan.learning_rate, plan.clip, plan.damping, plan.damping_rule,
+        plan.leaf_statistic, plan.initial_score,
     )  # fmt: skip
+    assert plan.leaf_noise == "dynamic"
     assert lw.price(plan.event).epsilon(1e-6) <= 0.5
-    # Theorem 10 in the code's units: count sigma / sqrt(2 r1), gradient g* sigma / sqrt(2 r2), at one sigma.
-    count, gradient = plan.leaf_mechanism.stddevs
-    assert count * math.sqrt(2 * 0.2) == pytest.approx(gradient / 0.1 * math.sqrt(2 * 0.8), rel=1e-12)
+    if loss == "squared":
+        # Theorem 10 in the code's units: count sigma / sqrt(2 r1), gradient g* sigma / sqrt(2 r2), at one sigma.
+        count, gradient = plan.leaf_mechanism.stddevs
+        assert count * math.sqrt(2 * 0.2) == pytest.approx(gradient / 0.1 * math.sqrt(2 * 0.8), rel=1e-12)
     model = kind(epsilon=0.5, delta=1e-6, schema=schema, preset="paper", n_trees=2)
     X, y = rows(30)
     assert len(model.fit(X, labels(loss, y)).ensemble_.trees) == 2
@@ -161,9 +170,6 @@ def boosted_by_hand(plan, structures, cells, targets):
         scores = scores + value[leaf]
         values.append(value)
     return start, values
-
-
-ALMOST_NO_NOISE = 1e12
 
 
 @pytest.mark.parametrize(
@@ -220,8 +226,11 @@ def test_predictions_are_the_sum_of_the_exported_arrays(loss):
         np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "yes", "no"))
 
 
-def test_a_classifiers_probabilities_are_probabilities():
-    model, X, _ = fitted("logistic", epsilon=0.01, n_trees=8, learning_rate=1.0, l2_lambda=0.01, random_state=1)
+@pytest.mark.parametrize("clip", [0.2, 0.5, 0.7, 1.0])
+def test_a_classifiers_probabilities_are_probabilities(clip):
+    model, X, _ = fitted(
+        "logistic", clip=clip, epsilon=0.01, n_trees=8, learning_rate=1.0, l2_lambda=0.01, random_state=1
+    )
     proba = model.predict_proba(X)
     assert proba.shape == (60, 2)
     assert ((proba >= 0) & (proba <= 1)).all()
@@ -232,6 +241,19 @@ def test_a_classifiers_probabilities_are_probabilities():
     # The likelier class by probability is the class by score.
     favoured = np.where(proba[:, 1] > proba[:, 0], "yes", "no")
     np.testing.assert_array_equal(model.predict(X), favoured)
+
+
+@pytest.mark.parametrize(("clip", "share"), [(0.5, 0.7), (0.5, 0.1), (0.8, 0.3), (1.0, 0.9), (1.0, 0.6)])
+def test_probabilities_undo_the_clip(clip, share):
+    """Rows that cannot be told apart, without noise: the fit comes to rest where predict_proba says the true share."""
+    n = 1_000
+    X = np.array([[0.5, "red", 50.0]] * n, dtype=object)
+    y = np.where(np.arange(n) < share * n, "yes", "no")
+    model = SGBDTClassifier(
+        epsilon=ALMOST_NO_NOISE, delta=1e-6, schema=CLASSIFICATION, n_trees=300, max_depth=0, learning_rate=1.0,
+        l2_lambda=1.0, leaf_statistic="moments", clip=clip, initial_score="zero", leaf_clamp=10.0,
+    )  # fmt: skip
+    assert model.fit(X, y).predict_proba(X[:1])[0, 1] == pytest.approx(share, abs=0.002)
 
 
 def test_a_regressor_stays_in_the_declared_range():
@@ -321,3 +343,56 @@ def test_less_noise_than_the_plan_says_is_refused(initial, rate):
         table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.bins)
         with pytest.raises(DrawRefused):
             train(cheaper, Curator(table, grant, TestRandom(0)), np.random.default_rng(0))
+
+
+class Recorder:
+    """An aggregator that writes down what is released, with its event."""
+
+    def __init__(self, curator):
+        self.curator, self.schema, self.released = curator, curator.schema, []
+
+    def open(self, event, *, purpose):
+        self.round, self.event = self.curator.open(event, purpose=purpose), event
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.round.__exit__(*what)
+
+    def release(self, query, mechanism, *, purpose):
+        release = self.round.release(query, mechanism, purpose=purpose)
+        self.released.append((self.event, real(release)))
+        return release
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "one_row"),
+    [
+        # What one row moves in (weight, gradient), under the adjacency; the norm of that over the noise seen is mu.
+        ("squared", {"leaf_statistic": "moments"}, [(1.0, 0.25)]),
+        ("squared", {"leaf_noise": "static", "l2_lambda": 4.0}, [(0.25 / 5.0,)]),
+        ("squared", {"sampling_rate": 0.4}, [(1.0, 0.25)]),
+        ("squared", {"adjacency": "replace-one"}, [(0.0, 0.5), (math.sqrt(2), math.sqrt(2) * 0.25)]),
+        ("logistic", {"curvature_scale": 3.33, "clip": 1.0}, [(0.0, 1.0), (3.33 * 0.2361, 0.618)]),
+        ("logistic", {"curvature_scale": 0.5, "clip": 0.5}, [(0.125, 0.5)]),
+        ("logistic", {"adjacency": "replace-one", "curvature_scale": 0.5, "clip": 0.5}, [(0.25, 1.0)]),
+    ],
+)
+def test_the_noise_that_is_seen_is_the_noise_that_is_priced(loss, options, one_row):
+    """From released numbers alone: their spread, and what a row can move, give the multiplier on the ledger."""
+    kind, schema = KINDS[loss]
+    chosen = {"n_trees": 40, "max_depth": 6, "clip": 0.25, "initial_score": "zero", "epsilon": 0.5} | options
+    plan = kind(delta=1e-6, schema=schema, **chosen).make_plan(schema)
+    X, y = rows(1)
+    table = Table.from_data(X, labels(loss, y), schema, loss=loss, bins=plan.bins)
+    ledger = Ledger(Budget(epsilon=0.5, delta=1e-6, adjacency=plan.adjacency), unit=PrivacyUnit.ROW)
+    recorder = Recorder(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(9)))
+    train(plan, recorder, np.random.default_rng(0))
+    # 40 trees of 64 leaves; the one row is lost in their noise. Relative standard error of a spread: 1.4 %.
+    seen = np.concatenate([values for _, values in recorder.released]).std(axis=0)
+    mu = max(math.sqrt(sum((move / s) ** 2 for move, s in zip(moves, seen, strict=True))) for moves in one_row)
+    event = recorder.released[0][0]
+    event = event.event if isinstance(event, lw.PoissonSampled) else event
+    assert mu == pytest.approx(1.0 / event.noise_multiplier, rel=0.06)
