@@ -131,8 +131,10 @@ class Table:
         """Bring the scores up to the query's ensemble; room for the sums by block of rows."""
         self._require_features(query.structure)
         self._advance(query.ensemble)
+        partial = np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
+        # From here on the kernel alone is between the name of the routed tree and its leaves.
         self._routed = query.structure
-        return np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
+        return partial
 
     def _require_features(self, structure: TreeStructure) -> None:
         # A feature outside the table would route a row by memory that is not its own.
