@@ -15,8 +15,10 @@ from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
-Route = Literal["profile", "renyi", "gdp", "pure"]
+Route = Literal["profile", "renyi", "gdp", "pure", "unsampled"]
 """How a number was got. Stored in ledgers: a name is never removed and never changes its meaning."""
+Curve = Literal["profile", "renyi", "gdp", "pure"]
+"""How a whole curve is got; single points of it may be cut off by another route."""
 Method = Literal["tightest", "profile", "renyi", "gdp", "pure"]
 """What one may ask for."""
 
@@ -25,6 +27,7 @@ _SOURCES: dict[Route, str] = {
     "profile": "exact inversion of the event's own privacy profile in both directions, the larger one at the end",
     "renyi": "exact Renyi divergences, the best real order, Canonne-Kamath-Steinke 2020, Proposition 12",
     "gdp": "the profile of the Gaussian pair of the event's mu, Dong-Roth-Su 2019, Corollary 2.13",
+    "unsampled": "the exact profile of the same plan with every unit in every sample, which dominates it",
     "pure": "the sum of pure epsilons; at delta > 0 the randomised-response pair, Kairouz-Oh-Viswanath 2015",
 }
 
@@ -37,7 +40,8 @@ class Quote:
     Args:
         epsilon: in nats, rounded up, >= 0.
         delta: the probability that it was asked at.
-        method: what produced this number (a price by Renyi may be cut off by the pure sum, and then says "pure").
+        method: what produced this number: a price by Renyi is cut off by the pure sum and by the unsampled plan, and
+            then says so.
         order: the Renyi order, > 1, where the method has one.
         certified: whether the number is a proven upper bound.
     """
@@ -55,7 +59,7 @@ class Price:
     """The (epsilon, delta) curve of `event` by `method`; made by `price`."""
 
     event: Event
-    method: Route
+    method: Curve
     certified: bool
 
     def epsilon(self, delta: float) -> float:
@@ -137,9 +141,13 @@ class Price:
         best = conversion.least_over_orders(
             self.event.renyi, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
         )
-        if math.isfinite(pure) and (cap := conversion.pure_epsilon_at(pure, delta)) <= best.value:
-            return self._quoted(cap, delta, "pure", None)
-        return self._quoted(max(best.value, 0.0), delta, "renyi", best.order)
+        routes: list[tuple[float, Route, float | None]] = [(max(best.value, 0.0), "renyi", best.order)]
+        if math.isfinite(pure):
+            routes.append((conversion.pure_epsilon_at(pure, delta), "pure", None))
+        if (whole := _unsampled(self.event)) is not None:
+            routes.append((whole._invert(target, pure)[1], "unsampled", None))
+        epsilon, method, order = min(routes, key=lambda route: route[0])
+        return self._quoted(epsilon, delta, method, order)
 
     def _invert(self, target: float, pure: float) -> tuple[float, float]:
         """The neighbours of the epsilon at which the log profile falls to `target`."""
@@ -191,6 +199,8 @@ def log_delta(priced: Price, epsilon: float) -> float:
                 event.renyi, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
             )
             cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
+            if (whole := _unsampled(event)) is not None:
+                cap = min(cap, log_delta(whole, epsilon))
             return min(best.value, conversion.log_total_variation(least), cap, 0.0)
         case "profile" | "gdp":
             return min(float(_log_profile(priced, np.array([epsilon]))[0]), 0.0)
@@ -211,7 +221,7 @@ def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
     return values
 
 
-def _tightest(event: Event) -> Route:
+def _tightest(event: Event) -> Curve:
     if _has_profile(event):
         return "profile"
     try:
@@ -221,6 +231,12 @@ def _tightest(event: Event) -> Route:
             return "pure"
         raise
     return "renyi"
+
+
+def _unsampled(event: Event) -> Price | None:
+    """The exact price of the plan with every unit in every sample, where there is one."""
+    whole = event.unsampled()
+    return Price(event=whole, method="profile", certified=True) if whole != event and _has_profile(whole) else None
 
 
 def _has_profile(event: Event) -> bool:

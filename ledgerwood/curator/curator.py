@@ -9,13 +9,14 @@ from typing import Generic, Literal, Protocol, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.curator.queries import Query, known_query
 from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.table import Table
-from ledgerwood.errors import AdjacencyMismatch, RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import Grid, Mechanism, RandomSource
+from ledgerwood.errors import RoundViolation, UnsupportedEvent
+from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource
 
 S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
@@ -137,9 +138,8 @@ class CuratorRound:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open = False
-        # The sample is secret and used once.
-        self._sampled = np.empty(0, dtype=np.bool_)
+        with self._lock:
+            self._open = False
 
     def release(
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
@@ -150,26 +150,31 @@ class CuratorRound:
         one that the draw still holds: the noise that is added and the noise that was priced cannot differ.
 
         Raises:
-            RoundViolation: the round is closed, or its draw does not hold this release.
+            RoundViolation: the round is closed, its draw does not hold this release, or query or mechanism are foreign.
         """
+        known = known_query(query)
+        if type(mechanism) not in MECHANISMS:
+            raise RoundViolation(
+                f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
+            )
+        # One release at a time: a second thread finds the round as this one left it.
+        with self._lock:
+            self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
+            # Taken out before the rows are read: an error below loses it.
+            statistic = self._table.statistic(known, self._sampled)
+            noisy = mechanism.randomise(statistic, query.grid, self._source)
+        return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+
+    def _take(self, event: Event, purpose: str) -> None:
         if not self._open:
             raise RoundViolation(f"release {purpose!r}: the round is closed; open another, with a draw of its own")
-        known = known_query(query)
-        adjacency = self._receipt.adjacency
-        event = mechanism.event(query.sensitivity(adjacency), adjacency)
-        if event.adjacency is not adjacency:
-            raise AdjacencyMismatch(
-                f"release {purpose!r} is priced under {event.adjacency.value}, its draw under {adjacency.value}"
+        if self._held[event] < 1:
+            left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
+            raise RoundViolation(
+                f"release {purpose!r} is {event!r}, which this draw does not hold; it holds {left or 'nothing more'}"
             )
-        with self._lock:
-            if self._held[event] < 1:
-                left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
-                raise RoundViolation(
-                    f"release {purpose!r} is {event!r}, which this draw does not hold; "
-                    f"it holds {left or 'nothing more'}"
-                )
-            # Taken out before the rows are read: an error below loses it.
-            self._held[event] -= 1
-        statistic = self._table.statistic(known, self._sampled)
-        noisy = mechanism.randomise(statistic, query.grid, self._source)
-        return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+        self._held[event] -= 1
+
+    @property
+    def _adjacency(self) -> Adjacency:
+        return self._receipt.adjacency

@@ -10,3 +10,6 @@ from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
+
+MECHANISMS: tuple[type, ...] = (GaussianMechanism, EllipticalGaussianMechanism, LaplaceMechanism)
+"""The closed set of mechanisms: a foreign one could state one event and add the noise of another."""

@@ -130,6 +130,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         with _progress_bar(type(self).__name__, self.verbose) as progress:
             self.ensemble_ = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         self.schema_ = schema
+        self._restore()
         self.plan_ = plan
         self.ledger_: LedgerRecord = ledger.record()
         self.privacy_ = _statement(plan, budget, source, self.ledger_, own=own)
@@ -237,7 +238,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """The plan from the record that `save` made of its fields."""
 
     def _restore(self) -> None:
-        """Set what a fit would have set from the schema alone (the classes, say)."""
+        """Set what follows from the schema alone (the classes, say), after a fit or a load."""
 
 
 def _plain(value: Any) -> Any:

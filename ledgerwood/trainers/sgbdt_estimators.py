@@ -294,7 +294,7 @@ class SGBDTClassifier(ClassifierMixin, AbstractSGBDT):  # type: ignore[misc]
         return tags
 
     def _check_target(self, schema: Schema) -> None:
-        self.classes_ = sorted_classes(_categorical_target(schema))
+        sorted_classes(_categorical_target(schema))
 
     def _restore(self) -> None:
         self.classes_ = sorted_classes(_categorical_target(self.schema_))

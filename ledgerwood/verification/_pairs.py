@@ -188,6 +188,19 @@ def pure_epsilon(node: Node) -> Number:
             return sum((count * pure_epsilon(part) for part, count in node.parts), mpf(0))
 
 
+def unsampled(node: Node) -> Node:
+    """The node with every unit in every sample: it dominates the node."""
+    match node:
+        case Sampled():
+            return unsampled(node.inner)
+        case Groups():
+            return Groups(tuple(unsampled(member) for member in node.members), node.probabilities)
+        case Several():
+            return join([(unsampled(part), count) for part, count in node.parts])
+        case _:
+            return node
+
+
 def hockey_stick(node: Node, epsilon: Number) -> Number:
     """The larger direction of the profile at `epsilon` >= 0.
 

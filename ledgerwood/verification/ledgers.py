@@ -240,9 +240,9 @@ def _check_basic(node: _pairs.Node, charge: dict[str, Any]) -> None:
             case "pure":
                 own = _pure_epsilon_at(_pairs.pure_epsilon(node), mpf(delta))
                 _require(room >= own, _too_small(epsilon, own))
-            case "profile" | "gdp":
+            case "profile" | "gdp" | "unsampled":
                 _require(delta > 0, "delta is 0, where only a pure price holds")
-                found = _pairs.hockey_stick(node, room)
+                found = _pairs.hockey_stick(_pairs.unsampled(node) if method == "unsampled" else node, room)
                 _require(found <= slack, f"delta at epsilon {epsilon!r} is {mp.nstr(found, 17)}, above {delta!r}")
             case "renyi":
                 order = charge["order"]

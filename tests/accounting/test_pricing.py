@@ -10,18 +10,22 @@ from mpmath import mp, mpf
 
 from ledgerwood.accounting import (
     Adjacency,
+    Budget,
     Composed,
     EllipticalGaussianEvent,
     GaussianEvent,
     LaplaceEvent,
+    Ledger,
     Parallel,
     PoissonSampled,
+    PrivacyUnit,
     PureEvent,
     Repeated,
     gdp,
     price,
 )
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
+from ledgerwood.verification import verify_ledger
 
 A = Adjacency.ADD_REMOVE
 
@@ -117,6 +121,25 @@ def test_more_noise_costs_less_and_more_releases_or_rows_cost_more(multiplier, f
         assert cost(multiplier * factor, rate, count) <= here + room
         assert cost(multiplier, rate / factor, count) <= here + room
         assert cost(multiplier, rate, count + 1) >= here - room
+
+
+def test_a_plan_never_costs_more_than_the_same_plan_without_sampling():
+    """Near rate 1 the exact price of all rows beats the Renyi price of the sample; the quote says so."""
+    for rate in (0.8, 0.99, 0.999999):
+        plan = Repeated(sampled(gaussian(1.0), rate), count=2)
+        whole = price(Repeated(gaussian(1.0), count=2)).epsilon(0.1)
+        quote = price(plan).quote(0.1)
+        assert (quote.epsilon, quote.method, quote.order) == (whole, "unsampled", None)
+        assert price(plan).delta(whole) == price(Repeated(gaussian(1.0), count=2)).delta(whole)
+    far = price(Repeated(sampled(gaussian(1.0), 0.01), count=2)).quote(0.1)
+    assert far.method == "renyi"
+
+
+def test_an_unsampled_price_is_verified():
+    ledger = Ledger(Budget(epsilon=3.0, delta=0.1, adjacency=A), unit=PrivacyUnit.ROW)
+    grant = ledger.grant(Repeated(sampled(gaussian(1.0), 0.9), count=2), purpose="nearly all rows")
+    assert grant.charge.method == "unsampled"
+    assert verify_ledger(ledger.record()).epsilon_readded == grant.charge.epsilon
 
 
 def test_nesting_one_shared_draw_is_not_six_fresh_ones():

@@ -10,7 +10,7 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Composed, GaussianEvent, Ledger, Numeric, PoissonSampled, PrivacyUnit, Schema
 from ledgerwood.curator import Curator, LabelCount, LabelMoments, LabelSum, LeafMoments, Table, real
 from ledgerwood.ensemble import Ensemble, TreeStructure
-from ledgerwood.errors import AdjacencyMismatch, DrawRefused, RoundViolation, UnsupportedEvent
+from ledgerwood.errors import DrawRefused, RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
     GaussianMechanism,
@@ -220,36 +220,42 @@ def test_the_kind_of_randomness_is_on_release_receipt_and_ledger(source, kind):
     assert ledger.record().randomness == kind
 
 
-def test_a_mechanism_that_prices_under_another_adjacency_is_refused():
-    class Confused:
+def test_a_foreign_mechanism_is_refused_before_anything_is_taken():
+    class Quiet:
+        """States the priced event and adds no noise."""
+
         def event(self, sensitivity, adjacency):
-            return PAIR.event(sensitivity, Adjacency.ZERO_OUT)
-
-    curator, _ = opened(PAIR_EVENT)
-    with (
-        curator.open(PAIR_EVENT, purpose="pair") as round_,
-        pytest.raises(AdjacencyMismatch, match="priced under zero-out, its draw under add-remove"),
-    ):
-        round_.release(LabelMoments(), Confused(), purpose="pair")
-
-
-def test_an_error_after_the_draw_loses_it():
-    wrong_shape = GaussianMechanism(stddev=1.0)
-
-    class Failing:
-        def event(self, sensitivity, adjacency):
-            return wrong_shape.event(sensitivity, adjacency)
+            return PAIR.event(sensitivity, adjacency)
 
         def randomise(self, statistic, grid, source):
-            raise RuntimeError("out of memory, say")
+            return statistic
 
-    event = wrong_shape.event(LabelCount().sensitivity(A), A)
+    class Quieter(Quiet):
+        pass
+
+    curator, _ = opened(PAIR_EVENT)
+    with curator.open(PAIR_EVENT, purpose="pair") as round_:
+        for foreign in (Quiet(), Quieter()):
+            with pytest.raises(RoundViolation, match="Quiet.* is not a mechanism of this library"):
+                round_.release(LabelMoments(), foreign, purpose="pair")
+        round_.release(LabelMoments(), PAIR, purpose="pair")
+
+
+def test_an_error_after_the_draw_loses_it(monkeypatch):
+    mechanism = GaussianMechanism(stddev=1.0)
+
+    def failing(self, statistic, grid, source):
+        raise RuntimeError("out of memory, say")
+
+    event = mechanism.event(LabelCount().sensitivity(A), A)
     curator, _ = opened(event)
     with curator.open(event, purpose="count") as round_:
-        with pytest.raises(RuntimeError, match="out of memory"):
-            round_.release(LabelCount(), Failing(), purpose="count")
+        with monkeypatch.context() as patch:
+            patch.setattr(GaussianMechanism, "randomise", failing)
+            with pytest.raises(RuntimeError, match="out of memory"):
+                round_.release(LabelCount(), mechanism, purpose="count")
         with pytest.raises(RoundViolation, match="nothing more"):
-            round_.release(LabelCount(), wrong_shape, purpose="again")
+            round_.release(LabelCount(), mechanism, purpose="again")
 
 
 def test_the_curator_shows_the_schema_only():

@@ -81,6 +81,10 @@ class Event(abc.ABC):
         """
         return False
 
+    def unsampled(self) -> "Event":
+        """This event with all units in every sample; its pair dominates this one's (events.md#unsampled)."""
+        return self
+
     def draws(self) -> Iterator[tuple["Event", int]]:
         """The events that a grant of this event holds, each with its count: compositions opened, samples not."""
         yield self, 1

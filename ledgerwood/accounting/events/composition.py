@@ -72,6 +72,9 @@ class Repeated(Event):
             return self.event.log_excess_moments(powers, sampling_rate=sampling_rate)
         return _joint_log_excess(self, powers, sampling_rate)
 
+    def unsampled(self) -> Event:
+        return Repeated(self.event.unsampled(), count=self.count)
+
     def draws(self) -> Iterator[tuple[Event, int]]:
         for event, count in self.event.draws():
             yield event, count * self.count
@@ -127,6 +130,9 @@ class Composed(Event):
         if len(self.events) == 1:
             return self.events[0].log_excess_moments(powers, sampling_rate=sampling_rate)
         return _joint_log_excess(self, powers, sampling_rate)
+
+    def unsampled(self) -> Event:
+        return Composed(tuple(event.unsampled() for event in self.events))
 
     def draws(self) -> Iterator[tuple[Event, int]]:
         for event in self.events:
@@ -219,6 +225,9 @@ class Parallel(Event):
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         return self._mixed(np.stack([e.log_excess_moments(powers, sampling_rate=sampling_rate) for e in self.events]))
+
+    def unsampled(self) -> Event:
+        return Parallel(tuple(event.unsampled() for event in self.events), probabilities=self.probabilities)
 
     def _mixed(self, logs: FloatArray) -> FloatArray:
         """log sum p_k e^{logs_k}, or the pointwise maximum: both functionals are linear in the mixture."""

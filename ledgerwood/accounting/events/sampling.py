@@ -94,6 +94,9 @@ class PoissonSampled(Event):
     def symmetric(self) -> bool:
         return self.sampling_rate == 1.0 and self.event.symmetric()
 
+    def unsampled(self) -> Event:
+        return self.event.unsampled()
+
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         return self.event.log_excess_moments(powers, sampling_rate=self.sampling_rate * sampling_rate)
 
