@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, column_or_1d
 
-from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.curator.schema import Categorical, Category, Feature, Numeric, Schema
 from ledgerwood.errors import SchemaError, SchemaTypeError
 
 Cells = NDArray[np.uint8 | np.uint16]
@@ -123,6 +123,9 @@ def _columns(X: Any, schema: Schema) -> tuple[list[NDArray[Any]], tuple[Feature,
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _frame_columns(frame, schema)
+    if isinstance(X, list | tuple):
+        # As an array of its own making, numpy would choose one type for all rows by a look at each of them.
+        X = np.asarray(X, dtype=object)
     array = check_array(X, dtype=None, ensure_all_finite=False, estimator="ledgerwood")
     features = schema.resolved(array.shape[1]).features
     if len(features) != array.shape[1]:
@@ -145,12 +148,16 @@ def _frame_columns(frame: nw.DataFrame[Any], schema: Schema) -> tuple[list[NDArr
 
 
 def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
-    """The values as an array whose missing values are NaN or None, whatever the data frame calls them."""
-    if series.dtype.is_numeric() and series.null_count():
-        return series.cast(nw.Float64).to_numpy()
-    if series.dtype in (nw.Categorical, nw.Enum, nw.String):
-        return np.array(series.cast(nw.String).to_list(), dtype=object)
-    return series.to_numpy()
+    """The values as an array whose missing values are NaN or None, whatever the data frame calls them.
+
+    A value comes out the same whatever the other rows hold: a null or a string among numbers changes its own row only.
+    """
+    if series.dtype.is_numeric():
+        whole = series.dtype.is_integer() and not series.null_count()
+        return series.to_numpy() if whole else series.cast(nw.Float64).to_numpy()
+    values = np.fromiter(series.to_list(), dtype=object, count=len(series))
+    values[series.is_null().to_numpy()] = None
+    return values
 
 
 def _one_column(y: Any) -> NDArray[Any]:
@@ -200,9 +207,12 @@ def _categorical_cells(column: NDArray[Any], feature: Categorical, role: str) ->
     return cells
 
 
-def _equal(column: NDArray[Any], category: object) -> NDArray[np.bool_]:
+def _equal(column: NDArray[Any], category: Category) -> NDArray[np.bool_]:
     if isinstance(category, str) != (column.dtype.kind in "UT") and column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
+    if column.dtype.kind in "iuf":
+        # In float64, whatever holds the numbers: one missing value turns whole numbers into floats.
+        return np.asarray(column.astype(np.float64) == float(category), dtype=np.bool_)
     return np.asarray(column == category, dtype=np.bool_)
 
 

@@ -11,6 +11,8 @@ from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import SchemaError
 
 MAX_CATEGORIES = 60_000
+MAX_CATEGORY = 2**53
+"""Numbers below it, and no others, are told apart by every type of column that may hold them, whole or float."""
 Category = str | int | float | bool
 
 
@@ -52,8 +54,8 @@ class Categorical:
 
     Args:
         name: the column's name.
-        categories: distinct strings, numbers or booleans. A feature value outside the list counts as "other"; a label
-            outside is refused.
+        categories: distinct strings, booleans, or numbers of size below 2**53. A feature value outside the list counts
+            as "other"; a label outside is refused.
         missing: whether the value may be missing (NaN or null).
     """
 
@@ -72,6 +74,9 @@ class Categorical:
             # The types are the caller's word; NaN would never be found in a column.
             if not isinstance(category, str | int | float) or category != category:  # type: ignore[redundant-expr]
                 raise _validate.fail(f"category of {self.name!r}", category, "a string, number or boolean", "category")
+            if not isinstance(category, str) and abs(category) >= MAX_CATEGORY:
+                bound = "of size below 2**53, or a string in a column of strings"
+                raise _validate.fail(f"category of {self.name!r}", category, bound, "category")
         if len(set(self.categories)) != len(self.categories):
             raise _validate.fail(f"categories of {self.name!r}", self.categories, "distinct", "categories")
 

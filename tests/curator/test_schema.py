@@ -87,3 +87,9 @@ def test_cells_are_what_splits_may_test():
     assert [cell.ordered for cell in cells] == [8, 8, 0, 0, 0]
     assert [cell.equality for cell in cells] == [(), (8,), (0, 1, 2), (0, 1, 2, 4), (0, 1)]
     assert (FULL.features[3].other_cell, FULL.features[3].missing_cell) == (3, 4)
+
+
+@pytest.mark.parametrize("category", [2**53, -(2**60) - 1, 2.0**53, math.inf])
+def test_a_number_that_a_float_cannot_tell_from_its_neighbours_is_no_category(category):
+    with pytest.raises(InvalidParameter, match=r"of size below 2\*\*53, or a string"):
+        Categorical("id", (1, category))
