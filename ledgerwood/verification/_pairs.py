@@ -16,7 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mpmath import mp, mpf
+from mpmath import MPContext
+
+mp = MPContext()
+"""A context of its own: nobody else's working precision reaches in here, and none is left behind."""
+mpf = mp.mpf
 
 Number = Any
 """An mpmath real; mpmath ships no types."""
@@ -102,6 +106,7 @@ def parse(record: Any) -> Node:
             case "PureEvent":
                 return Pure(_positive(record["epsilon"]))
             case "PoissonSampled":
+                _refuse_replace_one(record)
                 rate = _positive(record["sampling_rate"])
                 if rate > 1:
                     raise ValueError(f"sampling rate {record['sampling_rate']!r} above 1")
@@ -217,15 +222,8 @@ def renyi(node: Node, order: Number) -> Number:
     Raises:
         ValueError: a sample of a composition that is not all Gaussian, or a quadrature that does not settle.
     """
-    parts = node.parts if isinstance(node, Several) else ((node, 1),)
-    unique: dict[Node, int] = {}
-    for part, count in parts:
-        unique[part] = unique.get(part, 0) + count
-    totals = [
-        sum((count * mp.log1p(_excess(part, mpf(1), mpf(0), p)) for part, count in unique.items()), mpf(0))
-        for p in (order, 1 - order)
-    ]
-    return max(totals) / (order - 1)
+    excess = max(_excess(node, mpf(1), mpf(0), p) for p in (order, 1 - order))
+    return mp.log1p(excess) / (order - 1)
 
 
 def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
@@ -286,7 +284,13 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
                 return max(values)
             return sum((weight * value for weight, value in zip(node.probabilities, values, strict=True)), mpf(0))
         case Several():
-            raise ValueError("a sample of a composition that is not all Gaussian has no Renyi divergence here")
+            if constant != 0:
+                raise ValueError("a sample of a composition that is not all Gaussian has no Renyi divergence here")
+            unique: dict[Node, int] = {}  # each integral once
+            for part, count in node.parts:
+                unique[part] = unique.get(part, 0) + count
+            logs = (count * mp.log1p(_excess(part, slope, constant, p)) for part, count in unique.items())
+            return mp.expm1(sum(logs, mpf(0)))
         case Pure():
             up = mp.exp(node.epsilon)
             return (term(node.epsilon) + up * term(-node.epsilon)) / (1 + up)
@@ -366,11 +370,18 @@ def _over_unit(function: Callable[[Number], Number]) -> Number:
 def _groups(record: dict[str, Any]) -> Node:
     members = tuple(parse(item) for item in _members(record["events"]))
     if record["probabilities"] is None:
+        _refuse_replace_one(record)
         return Groups(members, None)
     weights = tuple(_number(p) for p in record["probabilities"])
     if len(weights) != len(members) or not 0 < sum(weights) <= 1 + mpf(10) ** -8:
         raise ValueError("probabilities of parallel groups do not fit")
     return Groups(members, weights)
+
+
+def _refuse_replace_one(record: dict[str, Any]) -> None:
+    """A replaced row that may be absent, or that may change its group, is not the pair that a leaf states."""
+    if "replace-one" in adjacencies(record):
+        raise ValueError(f"{record['type']} has no price under replace-one")
 
 
 def _kind(record: Any) -> str:

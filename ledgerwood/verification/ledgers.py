@@ -6,16 +6,16 @@ docs/explanation/ledger.md#verification. Nothing here shares code with the ledge
 import hashlib
 import json
 import math
+import threading
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NoReturn, final
 
-from mpmath import mp, mpf
-
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import LedgerCorrupted, LedgerError
 from ledgerwood.verification import _pairs
+from ledgerwood.verification._pairs import mp, mpf
 
 SLACK = 1e-9
 """Relative room for a recorded number below the verifier's own lower bound."""
@@ -27,6 +27,7 @@ _KEYS = {
     "draw": {"grant", "event", "purpose", "randomness"},
 }
 _COMMON = {"version", "index", "previous", "hash", "kind"}
+_PRECISION = threading.Lock()  # an mpmath context has one working precision for all threads
 
 
 @final
@@ -77,7 +78,11 @@ def verify_ledger(path_or_record: str | Path | LedgerRecord, *, head: str | None
         LedgerCorrupted: names the first entry that fails.
         LedgerError: the file cannot be read.
     """
-    lines = _lines(path_or_record)
+    with _PRECISION:
+        return _verified(_lines(path_or_record), head)
+
+
+def _verified(lines: list[str], head: str | None) -> LedgerReport:
     book: _Book | None = None
     for index, line in enumerate(lines):
         try:
@@ -258,11 +263,11 @@ def _check_gdp(node: _pairs.Node, charge: dict[str, Any]) -> None:
     """The recorded mu is at least the plan's own."""
     _require(set(charge) == {"mu", "method"} and charge["method"] == "gdp", "fields of the charge")
     _require(_is_number(charge["mu"]) and charge["mu"] >= 0, f"mu {charge['mu']!r}")
-    own = _pairs.mu_squared(node)
-    _require(own is not None, "the plan is no Gaussian pair")
-    _require(
-        mpf(charge["mu"]) * (1 + mpf(SLACK)) >= mp.sqrt(own), f"mu is below the recomputed {mp.nstr(mp.sqrt(own), 17)}"
-    )
+    with mp.workdps(50):
+        square = _pairs.mu_squared(node)
+        _require(square is not None, "the plan is no Gaussian pair")
+        own = mp.sqrt(square)
+        _require(mpf(charge["mu"]) * (1 + mpf(SLACK)) >= own, f"mu is below the recomputed {mp.nstr(own, 17)}")
 
 
 def _renyi_epsilon(divergence: Any, order: Any, delta: Any) -> Any:

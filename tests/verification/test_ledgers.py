@@ -5,6 +5,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from ledgerwood.accounting import (
     GDPFilter,
     LaplaceEvent,
     Ledger,
+    Parallel,
     PoissonSampled,
     PrivacyUnit,
     PureEvent,
@@ -219,6 +221,34 @@ def test_a_forger_who_rebuilds_the_chain_is_held_to_the_rules(index, change, mat
         verify_text(rebuilt(LINES, index, change))
 
 
+def test_a_sampled_plan_is_not_renamed_to_replace_one():
+    lines = [line.replace("add-remove", "replace-one") for line in LINES]
+    with pytest.raises(LedgerCorrupted, match="entry 1: PoissonSampled has no price under replace-one"):
+        verify_text(rebuilt(lines, 0, lambda body: body))
+
+
+def test_groups_of_mixed_compositions_verify():
+    mixed = Composed((LAPLACE, GaussianEvent(noise_multiplier=9.0, adjacency=A)))
+    book = ledger(budget=Budget(epsilon=2.0, delta=1e-5, adjacency=A))
+    book.grant(Parallel((mixed, LAPLACE), probabilities=(0.5, 0.25)), purpose="groups", delta=1e-6)
+    book.grant(Parallel.worst((mixed, Repeated(LAPLACE, count=2))), purpose="worst", delta=1e-6)
+    lines = book.record().lines
+    assert [json.loads(line)["charge"]["method"] for line in lines[1:]] == ["renyi", "renyi"]
+    assert verify_text(lines).grants == 2
+
+
+def test_the_working_precision_of_others_does_not_matter():
+    budget = Budget(epsilon=2.0, delta=1e-5, adjacency=A)
+    book = ledger(GDPFilter(), budget)
+    mu = book.grant(GaussianEvent(noise_multiplier=3.0, adjacency=A), purpose="p").charge.mu
+    lines = book.record().lines
+    with mpmath.mp.workdps(2):
+        assert verify_text(lines).grants == 1
+        with pytest.raises(LedgerCorrupted, match="mu is below"):
+            verify_text(rebuilt(lines, 1, with_charge(mu=mu * (1 - 1e-4))))
+        assert mpmath.mp.dps == 2
+
+
 def test_one_draw_too_many_is_found():
     book = ledger()
     book.grant(LAPLACE, purpose="p").draw(LAPLACE, purpose="one")
@@ -265,4 +295,9 @@ def test_the_verifier_shares_no_pricing_code():
         imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
         imported |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
         ours = {name for name in imported if name and name.startswith("ledgerwood")}
-        assert ours <= {"ledgerwood.accounting.ledger", "ledgerwood.errors", "ledgerwood.verification"}
+        assert ours <= {
+            "ledgerwood.accounting.ledger",
+            "ledgerwood.errors",
+            "ledgerwood.verification",
+            "ledgerwood.verification._pairs",
+        }

@@ -1,7 +1,8 @@
 """The verifier's own mathematics against sums, closed forms and the library that it checks."""
 
+import json
+
 import pytest
-from mpmath import mp, mpf
 
 from ledgerwood.accounting import (
     Adjacency,
@@ -17,6 +18,7 @@ from ledgerwood.accounting import (
 )
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.verification import _pairs
+from ledgerwood.verification._pairs import mp, mpf
 
 A = Adjacency.ADD_REMOVE
 GAUSSIAN = GaussianEvent(noise_multiplier=1.25, adjacency=A)
@@ -36,13 +38,23 @@ DRAWS = [
     PoissonSampled(Parallel((GAUSSIAN, PURE), probabilities=(0.5, 0.5)), sampling_rate=0.2),
     PoissonSampled(Parallel.worst((GAUSSIAN, LAPLACE)), sampling_rate=0.2),
 ]
+MIXED = Repeated(LAPLACE, count=2)
+COMPOSITIONS = [
+    MIXED,
+    Composed((LAPLACE, PURE, LAPLACE)),
+    Parallel((MIXED, GAUSSIAN), probabilities=(0.25, 0.5)),
+    Parallel((MIXED, GAUSSIAN), probabilities=(0.0, 0.5)),
+    Parallel.worst((Composed((GAUSSIAN, LAPLACE)), GAUSSIAN)),
+    Parallel.worst((Repeated(PoissonSampled(GAUSSIAN, sampling_rate=0.1), count=4), GAUSSIAN)),
+    Repeated(Parallel((Composed((GAUSSIAN, LAPLACE)), PURE), probabilities=(0.5, 0.5)), count=3),
+]
 
 
 def node(event):
     return _pairs.parse(to_json(event))
 
 
-@pytest.mark.parametrize("event", DRAWS, ids=repr)
+@pytest.mark.parametrize("event", [*DRAWS, *COMPOSITIONS], ids=repr)
 @pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
 def test_both_implementations_agree_on_renyi(event, order):
     with mp.workdps(50):
@@ -134,3 +146,18 @@ def test_draws_open_compositions_and_leave_samples_closed():
 def test_records_that_say_something_else_are_refused(record):
     with pytest.raises(ValueError):
         _pairs.parse(record)
+
+
+@pytest.mark.parametrize("inner", [GAUSSIAN, Repeated(LAPLACE, count=2), Composed((PURE, GAUSSIAN))], ids=repr)
+def test_samples_and_worst_groups_under_replace_one_are_refused(inner):
+    record = json.loads(json.dumps(to_json(inner)).replace("add-remove", "replace-one"))
+    _pairs.parse(record)
+    _pairs.parse({"type": "Parallel", "events": [record], "probabilities": [0.5]})
+    for combined in (
+        {"type": "PoissonSampled", "event": record, "sampling_rate": 0.5},
+        {"type": "PoissonSampled", "event": record, "sampling_rate": 1.0},
+        {"type": "Parallel", "events": [record, record], "probabilities": None},
+    ):
+        for nested in (combined, {"type": "Repeated", "event": combined, "count": 2}):
+            with pytest.raises(ValueError, match="no price under replace-one"):
+                _pairs.parse(nested)
