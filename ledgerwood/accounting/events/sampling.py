@@ -98,22 +98,20 @@ class PoissonSampled(Event):
         return self.event.unsampled()
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        return self.event.log_excess_moments(powers, sampling_rate=self.sampling_rate * sampling_rate)
+        # A moment grows with the rate, so the least rate that the integrals are made for bounds a lesser one.
+        rate = max(self.sampling_rate * sampling_rate, _LEAST_RATE)
+        return self.event.log_excess_moments(powers, sampling_rate=rate)
 
 
 def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
     """log(1 + q (e^eps - 1)), rounded up, in nats (Balle, Barthe and Gaboardi 2018, Theorem 8)."""
     if sampling_rate == 1.0 or math.isinf(epsilon):
         return epsilon
-    if epsilon < 1.0:
+    if epsilon < 700.0:
         amplified = math.log1p(sampling_rate * math.expm1(epsilon))
-    else:
+    else:  # e^eps would overflow; the logarithm is at least -231, so the two terms do not cancel
         amplified = epsilon + math.log(sampling_rate + (1.0 - sampling_rate) * math.exp(-epsilon))
-        if amplified < 0.5:  # the two terms cancelled: q e^eps is small, so e^eps does not overflow
-            amplified = math.log1p(sampling_rate * math.expm1(epsilon))
-    return min(
-        math.nextafter(amplified * (1.0 + 8 * renyi.ULP) + 8 * renyi.ULP * epsilon * sampling_rate, math.inf), epsilon
-    )
+    return min(math.nextafter(amplified * (1.0 + 8 * renyi.ULP), math.inf), epsilon)
 
 
 def _remove_epsilon(t: FloatArray, q: float) -> FloatArray:

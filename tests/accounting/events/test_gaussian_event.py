@@ -33,6 +33,18 @@ def test_profile_is_exact_to_the_last_bits_and_never_below(multiplier: float) ->
             assert 0.0 <= error < 1e-14 or float(value) == 0.0 == pytest.approx(float(truth), abs=1e-15)
 
 
+@pytest.mark.parametrize("multiplier", [1e-2, 2.1861387371337424e-4, 1.7839717104886807e-7, 1.3292154095043566e-8])
+@pytest.mark.parametrize("place", [-4.0, -1.0, 0.5, 3.0, 7.0])
+def test_profile_of_little_noise_is_never_below(multiplier: float, place: float) -> None:
+    """eps near mu^2 / 2, where eps/mu - mu/2 cancels."""
+    mu = 1.0 / multiplier
+    epsilon = mu * (0.5 * mu + place)
+    value = float(gaussian(multiplier).log_profile([epsilon], direction=Direction.REMOVE)[0])
+    with mp.workdps(80):
+        error = mp.mpf(value) - exact_log_profile(multiplier, epsilon)
+        assert 0.0 <= error < 4e-15 * (10.0 + mu * (1.0 + abs(place)))
+
+
 def test_profile_far_out_is_a_number() -> None:
     values = gaussian(1e8).log_profile([1.0, 1e10, np.inf], direction=Direction.ADD)
     assert values[0] == pytest.approx(-0.5e16, rel=1e-7)

@@ -189,6 +189,40 @@ def test_pure_epsilon_of_a_sample(epsilon: float, rate: float) -> None:
         assert 0 <= (mp.mpf(value) - exact) / exact < 1e-12
 
 
+@pytest.mark.parametrize("rate", [1e-100, 3.8234860569985063e-100, 1e-68, 1e-30, 0.3])
+@pytest.mark.parametrize("excess", [-2.0, -0.3, 0.0, 0.3, 2.0, 500.0])
+def test_pure_epsilon_of_a_sample_is_never_below(rate: float, excess: float) -> None:
+    """Where q e^eps is about 1, eps + log(q + ...) would cancel."""
+    epsilon = excess - math.log(rate)
+    if epsilon > 0.0:
+        value = sampled(PureEvent(epsilon=epsilon, adjacency=A), rate).pure_epsilon()
+        with mp.workdps(150):
+            exact = mp.log1p(mp.mpf(rate) * mp.expm1(mp.mpf(epsilon)))
+            assert 0 <= (mp.mpf(value) - exact) / exact < 4e-15
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        GAUSSIAN,
+        GaussianEvent(noise_multiplier=0.0323, adjacency=A),
+        GaussianEvent(noise_multiplier=0.029, adjacency=A),
+        LaplaceEvent(noise_multiplier=1e-3, adjacency=A),
+    ],
+    ids=repr,
+)
+def test_samples_of_samples_without_end_cost_no_less_than_they_do(leaf: Event) -> None:
+    """Four samples of rates whose product no float holds: the least rate bounds them."""
+    least = sampled(leaf, 1e-100)
+    orders = [2.0, 3.0, 40.0]
+    for last in (1e-10, 1e-100):
+        nested = sampled(sampled(sampled(least, 1e-100), 1e-100), last)
+        for direction in Direction:
+            np.testing.assert_array_equal(
+                nested.renyi(orders, direction=direction), least.renyi(orders, direction=direction)
+            )
+
+
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.0000001, math.nan, 1e-200, True, "0.1"])
 def test_bad_rates_are_refused(rate: object) -> None:
     with pytest.raises(InvalidParameter, match="sampling_rate="):
