@@ -114,10 +114,16 @@ class Ensemble:
         )
 
     def scores(self, cells: NDArray[np.unsignedinteger]) -> NDArray[np.float64]:
-        """The score of each row, float64 (n_rows,), for cells of shape (n_features, n_rows)."""
+        """The score of each row, float64 (n_rows,), for cells of shape (n_features, n_rows).
+
+        Raises:
+            InvalidParameter: fewer features than the trees test.
+        """
         scores = np.full(cells.shape[1], self.initial_score)
         for tree in self.trees:
             structure = tree.structure
+            if not structure.tests_only(len(cells)):
+                raise _validate.fail("len(cells)", len(cells), "as many as the trees were grown on", "features")
             add_tree(len(scores), cells, structure.feature, structure.split, structure.equals, tree.values, scores)
         return scores
 

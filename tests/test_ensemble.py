@@ -139,3 +139,11 @@ def test_structures_and_values_do_not_change_afterwards():
 def test_a_tree_knows_whether_it_fits_a_table(feature, inside):
     n = len(feature)
     assert structure_of(feature, [1] * n, [False] * n).tests_only(3) is inside
+
+
+def test_an_ensemble_reads_no_feature_that_is_not_there():
+    tree = Tree(structure=structure_of([2], [1], [False]), values=np.array([1.0, 2.0]))
+    ensemble = Ensemble(initial_score=0.0, trees=(tree,))
+    assert ensemble.scores(np.zeros((3, 2), np.uint8)).tolist() == [1.0, 1.0]
+    with pytest.raises(InvalidParameter, match=r"len\(cells\)=2 must be as many as the trees were grown on"):
+        ensemble.scores(np.zeros((2, 2), np.uint8))

@@ -407,6 +407,15 @@ def test_prediction_checks_its_rows():
     assert model.predict(with_value(1e30))[3] == model.predict(with_value(1.0))[3]
 
 
+def test_a_refused_refit_with_fewer_columns_leaves_a_model_that_reads_its_own_rows_only():
+    schema = lw.Schema.uniform(0, 1, target=lw.Numeric("y", 0, 10))
+    model = regressor(schema=schema, n_trees=20).fit(np.column_stack([X, X]), Y)
+    with pytest.raises(SchemaError):
+        model.fit(X, Y + 100)
+    with pytest.raises(InvalidParameter, match=r"len\(cells\)=2"):
+        model.predict(X)
+
+
 def test_a_progress_bar_is_shown_on_request(capsys):
     regressor(verbose=1).fit(X, Y)
     assert "SGBDTRegressor" in capsys.readouterr().out
