@@ -13,9 +13,15 @@ def fail(name: str, value: object, bound: str, unit: str) -> InvalidParameter:
 
 def real(name: str, value: object, unit: str) -> float:
     """A finite real number as a Python float."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise fail(name, value, "a finite real number", unit)
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InvalidParameter(f"{name} must be within float64 (unit: {unit})") from None
+    if not math.isfinite(number):
+        raise fail(name, value, "a finite real number", unit)
+    return number + 0.0  # -0.0 becomes 0.0: equal values have one record
 
 
 def positive(name: str, value: object, unit: str) -> float:

@@ -20,6 +20,7 @@ from ledgerwood.accounting.events.gaussian import gaussian_log_excess, gaussian_
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 _SUM_TOLERANCE = 1e-9
+_MOST = 2**53
 
 
 @final
@@ -29,10 +30,10 @@ class Repeated(Event):
 
     Args:
         event: what is repeated.
-        count: >= 1.
+        count: from 1 to 2**53, so that it is a float too.
 
     Raises:
-        InvalidParameter: a count that is not a whole number >= 1.
+        InvalidParameter: a count that is not such a whole number.
     """
 
     event: Event
@@ -41,7 +42,10 @@ class Repeated(Event):
 
     def __post_init__(self) -> None:
         require_event(self.event)
-        object.__setattr__(self, "count", _validate.count("count", self.count, "releases"))
+        count = _validate.count("count", self.count, "releases")
+        if count > _MOST:
+            raise _validate.fail("count", count, "at most 2**53", "releases")
+        object.__setattr__(self, "count", count)
 
     @property
     def adjacency(self) -> Adjacency:

@@ -209,7 +209,7 @@ def replay(lines: Iterable[str]) -> State:
                 raise LedgerCorrupted("a second opening")
             else:
                 state.commit(entry)
-        except (PrivacyError, ValueError, KeyError, TypeError) as error:
+        except (PrivacyError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise LedgerCorrupted(f"entry {index}: {error}") from error
     if state is None:
         raise LedgerCorrupted("entry 0: the ledger is empty")

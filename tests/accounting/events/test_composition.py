@@ -155,10 +155,16 @@ def test_probabilities_may_miss_one_by_rounding() -> None:
     np.testing.assert_allclose(thirds.renyi(ORDERS), G.renyi(ORDERS), rtol=1e-8)
 
 
-@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2", None])
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2", None, 2**53 + 1, 10**400])
 def test_bad_counts_are_refused(count: object) -> None:
     with pytest.raises(InvalidParameter, match="count="):
         Repeated(G, count=count)  # type: ignore[arg-type]
+
+
+def test_the_largest_count_has_a_price() -> None:
+    for event in (G, L, PoissonSampled(G, sampling_rate=0.1)):
+        many = Repeated(event, count=2**53)
+        np.testing.assert_allclose(many.renyi(ORDERS), 2.0**53 * event.renyi(ORDERS), rtol=1e-15)
 
 
 def test_a_numpy_count_is_a_count() -> None:

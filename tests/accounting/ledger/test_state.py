@@ -83,6 +83,7 @@ def test_replay_names_the_first_bad_entry(index):
         lambda text: text[:-1],
         lambda text: "[]",
         lambda text: "NaN",
+        lambda text: "[" * 100_000,
         lambda text: "{}",
     ):
         bad = lines()

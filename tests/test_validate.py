@@ -1,0 +1,28 @@
+"""Values that are no float64, and zeros that have a sign."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ledgerwood import _validate
+from ledgerwood.errors import InvalidParameter
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), Fraction(10**400), math.inf, math.nan, True, np.True_, "1", 1j])
+def test_what_is_no_finite_float_is_refused(value):
+    with pytest.raises(InvalidParameter, match="x.* must be .*unit: nats"):
+        _validate.real("x", value, "nats")
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), Fraction(1, 2), 0.5])
+def test_any_real_number_becomes_a_float(value):
+    assert type(_validate.real("x", value, "nats")) is float
+    assert _validate.real("x", value, "nats") == 0.5
+
+
+@pytest.mark.parametrize("value", [-0.0, np.float64(-0.0)])
+def test_zero_has_no_sign(value):
+    """Equal events share one record, and a record is what is hashed."""
+    assert math.copysign(1.0, _validate.non_negative("x", value, "nats")) == 1.0
