@@ -1,5 +1,6 @@
 """The ledger that people hold, and its grants: one-way purses."""
 
+import os
 import threading
 import weakref
 from collections.abc import Mapping
@@ -32,7 +33,8 @@ _BASIC = BasicFilter()
 class Ledger:
     """A budget, what was granted from it, and what was drawn; in memory, or in a file by `Ledger.open`.
 
-    It may be used from several threads. It cannot be copied or pickled: a copy would spend the same budget twice.
+    It may be used from several threads. It cannot be copied or pickled, nor used in a forked process: a copy would
+    spend the same budget twice.
 
     Args:
         budget: the limit.
@@ -40,12 +42,10 @@ class Ledger:
         filter: what adds up, and in which currency.
     """
 
-    __slots__ = ("__weakref__", "_file", "_lock", "_state")
+    __slots__ = ("__weakref__", "_file", "_lock", "_owner", "_state")
 
     def __init__(self, budget: Budget, *, unit: PrivacyUnit, filter: Filter = _BASIC) -> None:  # noqa: A002
-        self._lock = threading.RLock()
-        self._file: jsonl.JsonLinesFile | None = None
-        self._state = State(opened(budget, unit, filter, None))
+        self._hold(State(opened(budget, unit, filter, None)), None)
 
     @classmethod
     def open(
@@ -95,7 +95,7 @@ class Ledger:
             file.close()
             raise
         ledger = cls.__new__(cls)
-        ledger._lock, ledger._file, ledger._state = threading.RLock(), file, state
+        ledger._hold(state, file)
         weakref.finalize(ledger, file.close)
         return ledger
 
@@ -211,6 +211,10 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger(budget={self.budget!r}, unit={self.unit!r}, filter={self.filter!r}, spent={self.spent()!r})"
 
+    def _hold(self, state: State, file: jsonl.JsonLinesFile | None) -> None:
+        self._lock, self._owner = threading.RLock(), os.getpid()
+        self._state, self._file = state, file
+
     def _draw(self, grant: int, event: Event, purpose: str, randomness: Randomness) -> DrawEntry:
         with self._lock:
             entry = self._state.propose_draw(grant, event, purpose, randomness)
@@ -222,6 +226,8 @@ class Ledger:
             return {event: count for event, count in self._state.left(grant).items() if count > 0}
 
     def _append(self, entry: GrantEntry | DrawEntry, *, durable: bool) -> None:
+        if self._owner != os.getpid():
+            raise LedgerError("this ledger belongs to another process: a fork would spend the same budget twice")
         if self._file is not None:
             self._file.append(encode(entry), index=entry.index, durable=durable)
         self._state.commit(entry)

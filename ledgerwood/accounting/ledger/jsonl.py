@@ -19,12 +19,11 @@ class JsonLinesFile:
         LedgerError: another holder has the file open for writing, or the platform has no such lock.
     """
 
-    __slots__ = ("_broken", "_count", "_file", "_length", "_owner", "path")
+    __slots__ = ("_broken", "_count", "_file", "_length", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._broken = False
-        self._owner = os.getpid()
         try:
             self._file: BinaryIO = path.open("a+b", buffering=0)
         except OSError as error:
@@ -119,8 +118,6 @@ class JsonLinesFile:
             )
         if self._file.closed:
             raise LedgerError(f"the ledger file {self.path} was closed")
-        if self._owner != os.getpid():
-            raise LedgerError(f"the ledger file {self.path} belongs to another process: a fork may not write to it")
         if index != self._count:
             raise LedgerError(f"the ledger file {self.path} holds an entry whose writing was interrupted; reopen it")
 

@@ -1,6 +1,7 @@
 """Ledger and grants: what is granted, drawn, refused, and that nothing of it can be had twice."""
 
 import copy
+import os
 import pickle
 import threading
 
@@ -170,6 +171,20 @@ def test_ledgers_and_grants_cannot_be_copied():
         for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(LedgerError, match="cannot be copied"):
                 duplicate(thing)
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["memory", "file"])
+def test_a_forked_child_may_not_spend(tmp_path, monkeypatch, in_file):
+    ledger = Ledger.open(tmp_path / "a.jsonl", budget=BUDGET, unit=PrivacyUnit.ROW) if in_file else new()
+    with ledger:
+        grant = ledger.grant(pure(0.1), purpose="p")
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        for attempt in (lambda: ledger.grant(pure(0.1), purpose="p"), lambda: grant.draw(pure(0.1), purpose="p")):
+            with pytest.raises(LedgerError, match="another process"):
+                attempt()
+        monkeypatch.undo()
+        grant.draw(pure(0.1), purpose="p")
+        assert len(ledger.entries) == 3
 
 
 def test_the_record_is_frozen_picklable_and_grants_nothing(tmp_path):

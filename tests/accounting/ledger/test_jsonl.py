@@ -133,15 +133,6 @@ def test_a_forgotten_ledger_gives_its_file_back(path):
         create(path).close()
 
 
-def test_a_forked_child_may_not_write(path, monkeypatch):
-    with create(path) as ledger:
-        monkeypatch.setattr(os, "getpid", lambda: -1)
-        with pytest.raises(LedgerError, match="another process"):
-            ledger.grant(pure(0.1), purpose="p")
-        monkeypatch.undo()
-        ledger.grant(pure(0.1), purpose="p")
-
-
 def no_space(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
 
