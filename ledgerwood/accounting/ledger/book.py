@@ -180,12 +180,9 @@ class Ledger:
 
         Raises:
             LedgerWriteFailed: nothing was written.
-            LedgerError: `path` is this ledger's own file.
+            LedgerError: `path` is the file of an open ledger; this ledger's own is always up to date.
         """
-        with self._lock:
-            if self._file is not None and Path(path).exists() and self._file.path.samefile(path):
-                raise LedgerError(f"{path} is this ledger's own file, which is always up to date")
-            self.record().save(path)
+        self.record().save(path)
 
     def close(self) -> None:
         """Release the ledger's file; grants of a closed file ledger cannot be drawn from."""

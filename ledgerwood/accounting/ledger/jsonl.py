@@ -127,8 +127,12 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
 
     Raises:
         LedgerWriteFailed: `path` is as it was before.
+        LedgerError: `path` is the file of an open ledger, whose entries would be lost.
     """
     try:
+        if path.exists() and sys.platform != "win32":
+            with path.open("rb") as present:
+                _lock(present, path)
         handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
     except OSError as error:
         raise LedgerWriteFailed(error.errno or 0, f"{path} cannot be written: {error.strerror}") from error

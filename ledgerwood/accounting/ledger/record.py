@@ -84,6 +84,7 @@ class LedgerRecord:
 
         Raises:
             LedgerWriteFailed: nothing was written.
+            LedgerError: `path` is the file of an open ledger.
         """
         jsonl.write_atomically(Path(path), self.lines)
 

@@ -294,10 +294,15 @@ def test_saving_is_whole_or_not_at_all(path, monkeypatch):
         ledger.save(path.parent / "nowhere" / "x.jsonl")
 
 
-def test_a_file_ledger_does_not_overwrite_itself(path):
+def test_no_save_overwrites_the_file_of_an_open_ledger(path):
+    stranger = Ledger(BUDGET, unit=PrivacyUnit.ROW)
     with create(path) as ledger:
-        with pytest.raises(LedgerError, match="own file"):
-            ledger.save(path)
+        grant = ledger.grant(pure(0.1), purpose="p")
+        for saved in (ledger, ledger.record(), stranger, stranger.record()):
+            with pytest.raises(LedgerError, match="open for writing elsewhere"):
+                saved.save(path)
+        grant.draw(pure(0.1), purpose="p")
+        assert path.read_text().splitlines() == list(ledger.record().lines)
         ledger.save(path.with_name("copy.jsonl"))
         assert path.with_name("copy.jsonl").read_bytes() == path.read_bytes()
 
