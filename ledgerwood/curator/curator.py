@@ -1,5 +1,6 @@
 """Curator and round: pay, sample, read, noise, release. The only way from rows to numbers."""
 
+import os
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ class Curator:
 class CuratorRound:
     """A `Round` of the in-process curator. Made by `Curator.open`."""
 
-    __slots__ = ("_held", "_lock", "_open", "_receipt", "_sampled", "_source", "_table")
+    __slots__ = ("_held", "_lock", "_open", "_owner", "_receipt", "_sampled", "_source", "_table")
 
     def __init__(
         self, table: Table, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
@@ -130,6 +131,7 @@ class CuratorRound:
         self._receipt = receipt
         self._source = source
         self._open = True
+        self._owner = os.getpid()
         self._lock = threading.Lock()
 
     def __enter__(self) -> "CuratorRound":
@@ -150,7 +152,8 @@ class CuratorRound:
         one that the draw still holds: the noise that is added and the noise that was priced cannot differ.
 
         Raises:
-            RoundViolation: the round is closed, its draw does not hold this release, or query or mechanism are foreign.
+            RoundViolation: the round is closed or another process's, its draw does not hold this release, or query or
+                mechanism are foreign.
         """
         known = known_query(query)
         if type(mechanism) not in MECHANISMS:
@@ -168,6 +171,11 @@ class CuratorRound:
     def _take(self, event: Event, purpose: str) -> None:
         if not self._open:
             raise RoundViolation(f"release {purpose!r}: the round is closed; open another, with a draw of its own")
+        if self._owner != os.getpid():
+            raise RoundViolation(
+                f"release {purpose!r}: the round belongs to another process; parent and child would each release "
+                "what was drawn once"
+            )
         if self._held[event] < 1:
             left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
             raise RoundViolation(

@@ -1,6 +1,7 @@
 """Curator and round: what was not granted is not read, what was not drawn is not released, and randomness shows."""
 
 import math
+import os
 import threading
 
 import numpy as np
@@ -264,3 +265,13 @@ def test_the_curator_shows_the_schema_only():
     assert [name for name in dir(curator) if not name.startswith("_")] == ["open", "schema"]
     with curator.open(PAIR_EVENT, purpose="pair") as round_:
         assert [name for name in dir(round_) if not name.startswith("_")] == ["release"]
+
+
+def test_a_forked_child_may_not_release_what_its_parent_drew(monkeypatch):
+    curator, _ = opened(PAIR_EVENT)
+    round_ = curator.open(PAIR_EVENT, purpose="pair")
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RoundViolation, match="belongs to another process"):
+        round_.release(LabelMoments(), PAIR, purpose="pair")
+    monkeypatch.undo()
+    round_.release(LabelMoments(), PAIR, purpose="pair")
