@@ -22,7 +22,7 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Aggregator, Curator, Schema, Table, column_count, encode_features
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, PrivacyError, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, LedgerCorrupted, PrivacyError, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.splits import structure_generator
@@ -202,6 +202,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
         Raises:
             InvalidParameter: not such a folder, another estimator's, or of another format version.
+            LedgerCorrupted: the ledger is not the one that the privacy statement closed with.
         """
         folder = Path(path)
         try:
@@ -223,6 +224,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             model.ledger_ = LedgerRecord.from_lines(
                 tuple((folder / "ledger.jsonl").read_text(encoding="utf-8").splitlines())
             )
+            if model.ledger_.head != model.privacy_.ledger_head:
+                raise LedgerCorrupted(
+                    f"{folder}: the ledger ends in {model.ledger_.head}, but the model's statement names "
+                    f"{model.privacy_.ledger_head} (unit: hash): entries were cut off, or it is another model's"
+                )
         except PrivacyError:
             raise
         except (OSError, KeyError, TypeError, ValueError, BadZipFile) as error:

@@ -320,7 +320,11 @@ def test_a_model_of_the_other_kind_or_an_altered_ledger_is_refused(tmp_path):
     with pytest.raises(InvalidParameter, match="holds a SGBDTRegressor of format 1; expected SGBDTClassifier"):
         SGBDTClassifier.load(folder)
     path = folder / "ledger.jsonl"
-    path.write_text(path.read_text().replace('"purpose":"tree 1"', '"purpose":"tree 9"'))
+    text = path.read_text()
+    path.write_text("".join(text.splitlines(keepends=True)[:-1]))
+    with pytest.raises(lw.errors.LedgerCorrupted, match="entries were cut off"):
+        SGBDTRegressor.load(folder)
+    path.write_text(text.replace('"purpose":"tree 1"', '"purpose":"tree 9"'))
     with pytest.raises(lw.errors.LedgerCorrupted, match="entry"):
         SGBDTRegressor.load(folder)
     with pytest.raises(InvalidParameter, match="not a saved"):
