@@ -99,6 +99,11 @@ class BasicFilter:
         quote = price(event).quote(delta)
         return Charge(epsilon=quote.epsilon, delta=quote.delta, method=quote.method, order=quote.order)
 
+    def require_currency(self, charge: Charge) -> None:
+        """Refuse a charge in mu."""
+        if charge.epsilon is None or charge.delta is None or charge.mu is not None:
+            raise InvalidParameter(f"{charge!r} must be in epsilon and delta (unit: currency)")
+
     def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sums, the new charge included, are within the budget."""
         epsilon, delta = self._left(spent, budget)
@@ -168,6 +173,11 @@ class GDPFilter:
             return Charge(mu=event.mu(), method="gdp")
         except UnsupportedEvent as error:
             raise UnsupportedEvent(f"GDPFilter takes events that are Gaussian pairs only: {error}") from error
+
+    def require_currency(self, charge: Charge) -> None:
+        """Refuse a charge in epsilon and delta."""
+        if charge.mu is None or charge.epsilon is not None or charge.delta is not None:
+            raise InvalidParameter(f"{charge!r} must be in mu (unit: currency)")
 
     def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sum of squares, the new charge included, is within the budget."""

@@ -116,12 +116,8 @@ class State:
         """
         require_event(event)
         purpose = require_label("purpose", purpose)
-        terms = self.terms
-        if event.adjacency is not terms.budget.adjacency:
-            raise AdjacencyMismatch(
-                f"the event is stated under {event.adjacency.value}, the ledger under {terms.budget.adjacency.value}"
-            )
-        spent = self.charges
+        self._require_adjacency(event)
+        terms, spent = self.terms, self.charges
         charge = terms.filter.charge(event, spent, terms.budget, delta)
         terms.filter.admit(spent, charge, terms.budget)
         return sealed(
@@ -152,6 +148,8 @@ class State:
             raise LedgerCorrupted(f"entry {entry.index} does not follow entry {len(self.entries) - 1}")
         match entry:
             case GrantEntry():
+                self._require_adjacency(entry.event)
+                self.terms.filter.require_currency(entry.charge)
                 held: Counter[Event] = Counter()
                 for part, count in entry.event.draws():
                     held[part] += count
@@ -161,6 +159,11 @@ class State:
                 self._require_left(entry.grant, entry.event)
                 self._left[entry.grant][entry.event] -= 1
         self.entries.append(entry)
+
+    def _require_adjacency(self, event: Event) -> None:
+        ours = self.terms.budget.adjacency
+        if event.adjacency is not ours:
+            raise AdjacencyMismatch(f"the event is stated under {event.adjacency.value}, the ledger under {ours.value}")
 
     def _require_left(self, grant: int, event: Event) -> None:
         held = self._left.get(grant)
@@ -194,7 +197,8 @@ def replay(lines: Iterable[str]) -> State:
     """The state that lines of a ledger file lead to.
 
     Raises:
-        LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands.
+        LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands;
+            prices are taken as written.
     """
     state: State | None = None
     known: dict[str, Event] = {}
