@@ -110,7 +110,7 @@ class LeafMoments:
     clip: float
 
     def __post_init__(self) -> None:
-        _clip(self.clip)
+        object.__setattr__(self, "clip", _clip(self.clip))
 
     @property
     def grid(self) -> Grid:
@@ -138,12 +138,13 @@ class LeafCurvatures:
     curvature_scale: float = MAX_CURVATURE_SCALE
 
     def __post_init__(self) -> None:
-        _clip(self.clip)
+        object.__setattr__(self, "clip", _clip(self.clip))
         scale = _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if scale > MAX_CURVATURE_SCALE:
             raise _validate.fail(
                 "curvature_scale", scale, f"at most {MAX_CURVATURE_SCALE}", "gradient units a unit of hessian"
             )
+        object.__setattr__(self, "curvature_scale", scale)
 
     @property
     def grid(self) -> Grid:
@@ -191,9 +192,11 @@ class LeafRatios:
     damping: float
 
     def __post_init__(self) -> None:
-        _clip(self.clip)
-        if not STEP <= _validate.positive("damping", self.damping, "rows") <= MAX_DAMPING:
-            raise _validate.fail("damping", self.damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
+        object.__setattr__(self, "clip", _clip(self.clip))
+        damping = _validate.positive("damping", self.damping, "rows")
+        if not STEP <= damping <= MAX_DAMPING:
+            raise _validate.fail("damping", damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
+        object.__setattr__(self, "damping", damping)
 
     @property
     def grid(self) -> Grid:
@@ -250,6 +253,8 @@ def _one_leaf_or_two(within: tuple[float, ...], contribution: tuple[float, ...])
     return BoxShifts(boxes=(within, *moved.boxes), l1_boxes=(within, *moved.l1_boxes))
 
 
-def _clip(clip: float) -> None:
-    if not STEP <= _validate.positive("clip", clip, "units of the gradient") <= MAX_CLIP:
+def _clip(value: float) -> float:
+    clip = _validate.positive("clip", value, "units of the gradient")
+    if not STEP <= clip <= MAX_CLIP:
         raise _validate.fail("clip", clip, f"in [{STEP}, {MAX_CLIP}]", "units of the gradient")
+    return clip

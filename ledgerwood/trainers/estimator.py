@@ -111,6 +111,10 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
         budget = self.budget
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidParameter(
+                f"ledger must be a ledgerwood.Ledger, not {type(ledger).__name__}; sample weights are not supported"
+            )
         if ledger is not None and ledger.unit is not PrivacyUnit.ROW:
             raise AdjacencyMismatch(
                 f"the ledger protects a {ledger.unit.value}, and this fit a row: a {ledger.unit.value} with several "

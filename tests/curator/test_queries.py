@@ -167,3 +167,14 @@ def test_only_this_modules_own_queries_are_carried_out():
     for foreign in (Cheaper(), object(), None):
         with pytest.raises(RoundViolation, match="not a query that this curator carries out"):
             known_query(foreign)
+
+
+def test_a_number_of_any_type_is_kept_as_a_float():
+    # The loops over rows are compiled for floats, and are reached only after the budget has moved.
+    third = Fraction(1, 3)
+    moments = LeafMoments(loss="squared", clip=third, **PLACE)
+    curvature = LeafCurvatures(clip=np.float32(0.5), curvature_scale=1, **PLACE)
+    ratios = LeafRatios(loss="squared", clip=1, damping=third, **PLACE)
+    kept = (moments.clip, curvature.clip, curvature.curvature_scale, ratios.clip, ratios.damping)
+    assert kept == (1 / 3, 0.5, 1.0, 1.0, 1 / 3)
+    assert all(type(number) is float for number in kept)

@@ -159,6 +159,11 @@ def test_a_ledger_that_does_not_fit_refuses_and_is_unchanged(ledger, error, word
     assert "ensemble_" not in vars(model)
 
 
+def test_weights_in_the_ledgers_place_are_refused():
+    with pytest.raises(InvalidParameter, match="not ndarray; sample weights are not supported"):
+        regressor().fit(X, Y, np.ones(N_ROWS))
+
+
 def test_fits_on_one_ledger_add_up_until_one_is_refused():
     ledger = ledger_of(epsilon=2.5, delta=1e-5)
     first, second = regressor().fit(X, Y, ledger=ledger), classifier(epsilon=1.5).fit(X, LABELS, ledger=ledger)
