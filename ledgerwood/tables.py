@@ -6,6 +6,7 @@ Reading is the owner's side: a message may name a line of the file, and its outc
 import csv
 import gzip
 import math
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,17 @@ from ledgerwood.errors import SchemaError
 
 
 def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    """The header and the lines of a CSV file, packed by gzip where its name ends in .gz.
+    """The header and the lines of a CSV file in UTF-8, packed by gzip where its name ends in .gz.
 
     Raises:
-        SchemaError: an empty file, or a line of another length than the header's.
+        SchemaError: not such a file, an empty one, or a line of another length than the header's.
     """
-    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
-        lines = [line for line in csv.reader(file) if line]
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
+        raise SchemaError(f"{path} is not a CSV file in UTF-8: {error}") from error
     if not lines:
         raise SchemaError(f"{path} is empty: it needs a header line and rows")
     header, *rows = lines

@@ -189,6 +189,25 @@ def test_bad_rows_are_refused_before_anything_is_spent(place, tmp_path, header, 
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
+def test_a_model_without_a_place_is_refused_before_anything_is_spent(place, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = try_training(
+        place / "rows.csv", place / "regression.json", tmp_path / "file" / "model", "--ledger", tmp_path / "l.jsonl"
+    )
+    assert result.exit_code == 1
+    assert result.stderr.startswith("NotADirectoryError: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("command", ["plan", "train"])
+def test_a_schema_that_is_no_text_is_refused(place, tmp_path, command):
+    (tmp_path / "schema.json").write_bytes(b"\xff{}")
+    rows = [place / "rows.csv", "--out", tmp_path / "model"] if command == "train" else []
+    result = run(command, *rows, "--schema", tmp_path / "schema.json", *BUDGET)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("SchemaError: ")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

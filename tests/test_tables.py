@@ -72,6 +72,26 @@ def test_says_what_is_wrong(tmp_path, text, message):
         read_csv(write(tmp_path, text), SCHEMA, with_target=False)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("rows.csv", b"age,sex\n\xff,F\n"),
+        ("rows.csv", b"age,sex\n30," + b"F" * 200_000 + b"\n"),
+        ("rows.csv.gz", gzip.compress(b"age,sex\n30,F\n" * 99)[:-20]),
+    ],
+    ids=["not UTF-8", "a cell without end", "cut short"],
+)
+def test_a_file_that_is_no_table_is_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SchemaError, match=f"{name} is not a CSV file in UTF-8"):
+        read_csv(tmp_path / name, SCHEMA, with_target=False)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
+    (tmp_path / "rows.csv").write_bytes(b"\xef\xbb\xbfage,sex\n30,F\n")
+    assert read_csv(tmp_path / "rows.csv", SCHEMA, with_target=False)[0].tolist() == [[30.0, "F"]]
+
+
 def test_training_needs_a_target(tmp_path):
     schema = Schema(features=SCHEMA.features)
     with pytest.raises(SchemaError, match="names no target"):

@@ -1,5 +1,6 @@
 """Plans and models between files: a schema file and a table in, a model folder, a ledger file and predictions out."""
 
+import contextlib
 import csv
 import json
 import sys
@@ -69,7 +70,11 @@ def read_schema(path: Path) -> Schema:
     Raises:
         SchemaError: not a schema.
     """
-    return Schema.from_json(path.read_text(encoding="utf-8"))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"{path} is not a schema: {error}") from error
+    return Schema.from_json(text)
 
 
 def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
@@ -104,19 +109,27 @@ def train_model(
     Raises:
         SchemaError: file and schema do not fit; nothing was spent.
         BudgetExceeded, AdjacencyMismatch, LedgerError: the ledger refuses; nothing was spent.
+        OSError: no folder can be made at `out`; nothing was spent.
     """
     estimator = settings.estimator(schema, verbose=verbose)
     X, y = read_csv(rows, schema, with_target=True)
-    new = not ledger_file.exists()
+    new, fresh = not ledger_file.exists(), not out.exists()
     terms, unit = (estimator.budget, PrivacyUnit.ROW) if new else (None, None)
-    with Ledger.open(ledger_file, dataset=dataset, budget=terms, unit=unit) as ledger:
-        try:
-            model = estimator.fit(X, y, ledger=ledger)
-        except PrivacyError:
-            if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger behind
-                ledger_file.unlink()
-            raise
-        spent = ledger.spent()
+    out.mkdir(parents=True, exist_ok=True)  # a model that has no place is found out before it is paid for
+    try:
+        with Ledger.open(ledger_file, dataset=dataset, budget=terms, unit=unit) as ledger:
+            try:
+                model = estimator.fit(X, y, ledger=ledger)
+            except PrivacyError:
+                if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger
+                    ledger_file.unlink()
+                raise
+            spent = ledger.spent()
+    except PrivacyError:
+        if fresh:
+            with contextlib.suppress(OSError):  # the ledger may lie in it
+                out.rmdir()
+        raise
     model.save(out)
     return {
         "model": str(out),
