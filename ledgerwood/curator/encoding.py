@@ -109,8 +109,10 @@ def sorted_classes(target: Categorical) -> NDArray[Any]:
     """The two declared classes in sorted order, shape (2,).
 
     Raises:
-        SchemaError: not exactly two classes.
+        SchemaError: not exactly two classes, or strings among numbers, which have no order.
     """
+    if len({isinstance(category, str) for category in target.categories}) > 1:
+        raise SchemaError(f"target {target.name!r} declares strings among numbers: {target.categories}")
     classes = np.unique(np.asarray(target.categories))
     if len(classes) != 2:
         raise SchemaError(

@@ -115,6 +115,7 @@ class Table:
             len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
             sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP), self._leaves, partial,
         )  # fmt: skip
+        self._routed = tree
         return _total(partial)
 
     def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -125,16 +126,16 @@ class Table:
             sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps, self._leaves,
             partial,
         )  # fmt: skip
+        self._routed = tree
         return _total(partial)
 
     def _prepare(self, query: LeafQuery) -> NDArray[np.int64]:
         """Bring the scores up to the query's ensemble; room for the sums by block of rows."""
         self._require_features(query.structure)
         self._advance(query.ensemble)
-        partial = np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
-        # From here on the kernel alone is between the name of the routed tree and its leaves.
-        self._routed = query.structure
-        return partial
+        # The leaves are no tree's until the kernel has come to its end: it may be interrupted.
+        self._routed = None
+        return np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
 
     def _require_features(self, structure: TreeStructure) -> None:
         # A feature outside the table would route a row by memory that is not its own.

@@ -27,6 +27,7 @@ from ledgerwood.curator import (
     Query,
     real,
 )
+from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import (
@@ -39,7 +40,6 @@ from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, m
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
-Loss = Literal["squared", "logistic"]
 LeafNoise = Literal["dynamic", "static"]
 LeafStatistic = Literal["moments", "curvature"]
 EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))

@@ -276,3 +276,8 @@ def test_labels_outside_the_declared_classes_are_refused(y, words):
 def test_three_classes_are_refused():
     with pytest.raises(SchemaError, match=r"declares 3 classes .* 2 are supported"):
         sorted_classes(Categorical("y", (0, 1, 2)))
+
+
+def test_classes_of_two_kinds_are_refused():
+    with pytest.raises(SchemaError, match="strings among numbers"):
+        sorted_classes(Categorical("y", (10, "1")))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
+from ledgerwood.curator import kernels
 from ledgerwood.curator.queries import (
     STEP,
     LabelCount,
@@ -260,6 +261,24 @@ def test_cached_scores_are_those_of_the_named_ensemble(rows, query, data):
     for each in asked:
         question = LeafMoments(structure=query.structure, ensemble=each, loss="squared", clip=256.0)
         np.testing.assert_array_equal(table.statistic(question, ALL_ROWS), statistic(rows, question))
+
+
+def test_a_walk_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
+    rows = [((0, 0, 0), 1.0), ((4, 0, 0), -1.0)]
+    structure, start = structure_of([0], [2], [False]), Ensemble(initial_score=0.0)
+    first = LeafMoments(structure=structure, ensemble=start, loss="squared", clip=4.0)
+    grown = start.extended(Tree(structure=structure, values=np.array([0.5, 0.25])))
+    second = LeafMoments(structure=structure, ensemble=grown, loss="squared", clip=4.0)
+    table = make_table(rows)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kernels, "moment_sums", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            table.statistic(first, ALL_ROWS)
+    np.testing.assert_array_equal(table.statistic(second, ALL_ROWS), statistic(rows, second))
 
 
 def test_label_statistics_are_exact_sums():
