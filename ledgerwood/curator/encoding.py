@@ -234,5 +234,5 @@ def _floats(column: NDArray[Any], name: str) -> NDArray[np.float64]:
         return np.asarray(column).astype(np.float64)
     except TypeError as error:
         raise SchemaTypeError(f"{message}: {error}") from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise SchemaError(f"{message}: {error}") from error

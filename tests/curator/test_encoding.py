@@ -193,6 +193,7 @@ def test_values_that_do_not_fit_a_numeric_column_are_named():
     nested = object_array()
     nested[0, 0] = {"no": "number"}
     assert "column 'size' is declared numeric" in refusal(nested, error=SchemaTypeError)
+    assert "column 'x0' is declared numeric" in refusal([[10**400]], Schema.uniform(0, 1))
     assert "Complex data not supported" in refusal(np.zeros((2, 1), complex), Schema.uniform(0, 1), error=ValueError)
 
 
