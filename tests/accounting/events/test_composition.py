@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -35,6 +36,17 @@ def test_gaussians_compose_to_a_gaussian() -> None:
         np.testing.assert_allclose(
             event.log_profile(GRID, direction=direction), one.log_profile(GRID, direction=direction), rtol=1e-12
         )
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 1000, 2**53 - 1])
+def test_mu_is_never_below_the_exact_root(count: int) -> None:
+    multipliers = np.geomspace(0.3, 50.0, 200)
+    for one, other in zip(multipliers, multipliers[::-1], strict=True):
+        leaves = [GaussianEvent(noise_multiplier=float(m), adjacency=A) for m in (one, other)]
+        squares = [1 / Fraction(float(m)) ** 2 for m in (one, other)]
+        assert Fraction(Repeated(leaves[0], count=count).mu()) ** 2 >= count * squares[0]
+        mixed = Composed((Repeated(leaves[0], count=count), *leaves))
+        assert Fraction(mixed.mu()) ** 2 >= (count + 1) * squares[0] + squares[1]
 
 
 def test_divergences_add_up_per_direction() -> None:
