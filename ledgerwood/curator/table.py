@@ -1,5 +1,6 @@
 """The rows, and the state of each row. Nothing with a row axis leaves the curator."""
 
+import threading
 from typing import Any, final
 
 import numpy as np
@@ -31,12 +32,13 @@ PER_UNIT = 1.0 / STEP
 class Table:
     """Checked and encoded rows, for one curator. Build it with `from_data`, before a budget moves."""
 
-    __slots__ = ("_cells", "_leaves", "_prefix", "_routed", "_scores", "_targets", "schema")
+    __slots__ = ("_cells", "_leaves", "_lock", "_prefix", "_routed", "_scores", "_targets", "schema")
 
     def __init__(self, *, schema: Schema, cells: NDArray[Any], targets: NDArray[np.float64]) -> None:
         self.schema = schema
         self._cells = cells
         self._targets = targets
+        self._lock = threading.Lock()
         # Row state: the score of the ensemble `_prefix`, and the leaf in the tree `_routed`.
         self._scores = np.zeros(len(targets))
         self._prefix = Ensemble(initial_score=0.0)
@@ -89,6 +91,11 @@ class Table:
 
     def statistic(self, query: AnyQuery, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone."""
+        # Two rounds of one curator share the row state.
+        with self._lock:
+            return self._statistic(query, sampled)
+
+    def _statistic(self, query: AnyQuery, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         match query:
             case LabelMoments():
                 return self._target_sums(sampled)

@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -279,6 +281,36 @@ def test_a_walk_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             table.statistic(first, ALL_ROWS)
     np.testing.assert_array_equal(table.statistic(second, ALL_ROWS), statistic(rows, second))
+
+
+def test_two_threads_find_the_row_state_whole():
+    """Trees of two depths, a thread for each: the leaves of one are never looked up in the other."""
+    rows = [((cell, 0, 0), cell / 8 - 0.5) for cell in range(5)]
+
+    def chain(depth):
+        ensemble, queries = Ensemble(initial_score=0.0), []
+        for i in range(60):
+            inner = 2**depth - 1
+            structure = structure_of([0] * inner, [1 + (i + j) % 4 for j in range(inner)], [False] * inner)
+            queries.append(LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=256.0))
+            values = np.arange(inner + 1) * (i + 1.0) / 64
+            ensemble = ensemble.extended(Tree(structure=structure, values=values))
+        return queries
+
+    def ask(table, queries):
+        return [table.statistic(query, ALL_ROWS) for query in queries]
+
+    chains = [chain(5), chain(1)]
+    expected = [ask(make_table(rows), queries) * 10 for queries in chains]
+    table, interval = make_table(rows), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda queries: ask(table, queries * 10), chains))
+    finally:
+        sys.setswitchinterval(interval)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_label_statistics_are_exact_sums():
