@@ -221,6 +221,31 @@ def test_a_forger_who_rebuilds_the_chain_is_held_to_the_rules(index, change, mat
         verify_text(rebuilt(LINES, index, change))
 
 
+NEAR_ONE = PoissonSampled(GaussianEvent(noise_multiplier=8.0, adjacency=A), sampling_rate=0.999)
+
+
+@pytest.mark.parametrize(
+    ("event", "delta", "method"),
+    [
+        (PureEvent(epsilon=0.25, adjacency=A), 0.0, "pure"),
+        (Repeated(LAPLACE, count=3), 0.0, "pure"),
+        (PoissonSampled(LAPLACE, sampling_rate=0.5), 0.0, "pure"),
+        (PoissonSampled(LAPLACE, sampling_rate=0.5), 1e-6, "profile"),
+        (PoissonSampled(NEAR_ONE, sampling_rate=0.1), 1e-6, "profile"),
+        (Repeated(NEAR_ONE, count=2), 1e-6, "unsampled"),
+        (Repeated(STEP, count=3), 1e-6, "renyi"),
+    ],
+)
+def test_every_method_is_held_to_its_own_number(event, delta, method):
+    book = ledger()
+    charge = book.grant(event, purpose="p", delta=delta).charge
+    assert charge.method == method
+    lines = book.record().lines
+    assert verify_text(lines).grants == 1
+    with pytest.raises(LedgerCorrupted, match="entry 1: .*(price is too small|, above)"):
+        verify_text(rebuilt(lines, 1, with_charge(epsilon=charge.epsilon * (1 - 1e-7))))
+
+
 def test_a_sampled_plan_is_not_renamed_to_replace_one():
     lines = [line.replace("add-remove", "replace-one") for line in LINES]
     with pytest.raises(LedgerCorrupted, match="entry 1: PoissonSampled has no price under replace-one"):
