@@ -156,7 +156,7 @@ class Table:
         trees = ensemble.trees[len(self._prefix.trees) :]
         for tree in trees:
             self._require_features(tree.structure)
-        for tree in trees:
+        for number, tree in enumerate(trees, start=len(ensemble.trees) - len(trees) + 1):
             structure = tree.structure
             if structure is self._routed:
                 kernels.add_leaf_values(len(self._scores), self._leaves, tree.values, self._scores)
@@ -170,7 +170,8 @@ class Table:
                     tree.values,
                     self._scores,
                 )
-        self._prefix = ensemble
+            # Tree by tree, so that an interrupt between two leaves scores and prefix in step.
+            self._prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
 
 
 def _total(partial: NDArray[np.int64]) -> NDArray[np.int64]:

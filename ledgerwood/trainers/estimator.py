@@ -3,17 +3,15 @@
 import abc
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.filters import GDPFilter
@@ -22,14 +20,14 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Aggregator, Curator, Schema, Table, column_count, encode_features
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, LedgerCorrupted, PrivacyError, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
+from ledgerwood.trainers.progress import Progress, progress_bar
 from ledgerwood.trainers.splits import structure_generator
 
-FORMAT_VERSION = 1
 AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
-Progress = Callable[[int, int], None]
 ASSUMPTIONS = (
     "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows",
     "each row is one privacy unit",
@@ -131,7 +129,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
         delta = None if own or isinstance(ledger.filter, GDPFilter) else budget.delta
         grant = ledger.grant(plan.event, purpose=f"{type(self).__name__}.fit", delta=delta)
-        with _progress_bar(type(self).__name__, self.verbose) as progress:
+        with progress_bar(type(self).__name__, self.verbose) as progress:
             self.ensemble_ = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         self.schema_ = schema
         self._restore()
@@ -178,11 +176,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         Everything in it is public: parameters, schema, released values, ledger. A test's seed is left out.
         """
         check_is_fitted(self, "ensemble_")
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
         plan = self.plan_
         record = {
-            "format": FORMAT_VERSION,
             "estimator": type(self).__name__,
             "parameters": self._parameter_record(),
             "n_features_in": self.n_features_in_,
@@ -191,9 +186,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             "plan": {field.name: _plain(getattr(plan, field.name)) for field in dataclasses.fields(plan)},
             "privacy": self.privacy_.to_record(),
         }
-        np.savez(folder / "arrays.npz", allow_pickle=False, **self.ensemble_.to_arrays())
-        self.ledger_.save(folder / "ledger.jsonl")
-        (folder / "model.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_model(Path(path), record, self.ensemble_, self.ledger_)
 
     def _parameter_record(self) -> dict[str, object]:
         parameters = {name: _plain(value) for name, value in self.get_params(deep=False).items() if name != "schema"}
@@ -206,39 +199,24 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
         Raises:
             InvalidParameter: not such a folder, another estimator's, or of another format version.
-            LedgerCorrupted: the ledger is not the one that the privacy statement closed with.
+            LedgerCorrupted: the ledger is not the one that the privacy statement closed with, or does not back it.
         """
-        folder = Path(path)
+        record, ensemble, ledger = read_model(Path(path), cls.__name__)
         try:
-            record = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-            found = (record["estimator"], record["format"])
-            if found != (cls.__name__, FORMAT_VERSION):
-                raise InvalidParameter(
-                    f"{folder} holds a {found[0]} of format {found[1]!r}; expected {cls.__name__} of {FORMAT_VERSION}"
-                )
             model = cls(**record["parameters"])
             model.schema = model.schema_ = Schema.from_json(json.dumps(record["schema"]))
-            with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
-                model.ensemble_ = Ensemble.from_arrays(dict(arrays))
-            model.n_features_in_ = record["n_features_in"]
-            if not all(tree.structure.tests_only(model.n_features_in_) for tree in model.ensemble_.trees):
-                raise InvalidParameter(f"{folder} has trees that test more features than its {model.n_features_in_}")
+            model.n_features_in_ = _validate.count("n_features_in", record["n_features_in"], "columns")
             model.plan_ = cls._read_plan(record["plan"])
             model.privacy_ = PrivacyStatement.from_record(record["privacy"])
-            model.ledger_ = LedgerRecord.from_lines(
-                tuple((folder / "ledger.jsonl").read_text(encoding="utf-8").splitlines())
-            )
-            if model.ledger_.head != model.privacy_.ledger_head:
-                raise LedgerCorrupted(
-                    f"{folder}: the ledger ends in {model.ledger_.head}, but the model's statement names "
-                    f"{model.privacy_.ledger_head} (unit: hash): entries were cut off, or it is another model's"
-                )
-        except PrivacyError:
-            raise
-        except (OSError, KeyError, TypeError, ValueError, BadZipFile) as error:
-            raise InvalidParameter(f"{folder} is not a saved {cls.__name__}: {error!r}") from error
-        if record["feature_names_in"] is not None:
-            model.feature_names_in_ = np.array(record["feature_names_in"], dtype=object)
+            names = record["feature_names_in"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidParameter(f"{path} is not a saved {cls.__name__}: {error!r}") from error
+        if not all(tree.structure.tests_only(model.n_features_in_) for tree in ensemble.trees):
+            raise InvalidParameter(f"{path} has trees that test more features than its {model.n_features_in_}")
+        model.privacy_.require_backing(model.plan_.event, ledger)
+        model.ensemble_, model.ledger_ = ensemble, ledger
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
         model._restore()
         return model
 
@@ -276,16 +254,3 @@ def _statement(
         assumptions=(*ASSUMPTIONS, f"epsilon covers {scope}"),
         ledger_head=record.head,
     )
-
-
-@contextmanager
-def _progress_bar(title: str, verbose: int) -> Iterator[Progress]:
-    if not verbose:
-        yield lambda _done, _total: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -4,7 +4,12 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, final
 
+from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, PrivacyUnit
+from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
+from ledgerwood.accounting.pricing import price
+from ledgerwood.errors import LedgerCorrupted
 
 
 @final
@@ -33,6 +38,37 @@ class PrivacyStatement:
     randomness: Literal["secure", "test"]
     assumptions: tuple[str, ...]
     ledger_head: str
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0.0:
+            raise _validate.fail("epsilon", self.epsilon, ">= 0", "nats")
+        if not 0.0 <= self.delta < 1.0:
+            raise _validate.fail("delta", self.delta, "in [0, 1)", "probability")
+        if self.randomness not in ("secure", "test"):
+            raise _validate.fail("randomness", self.randomness, "'secure' or 'test'", "name")
+        if self.randomness == "test" and math.isfinite(self.epsilon):
+            raise _validate.fail("epsilon", self.epsilon, "inf where the randomness is 'test'", "nats")
+
+    def require_backing(self, event: Event, ledger: LedgerRecord) -> None:
+        """Refuse a statement that says less than the plan costs, or that the ledger does not bear out.
+
+        Args:
+            event: the plan.
+            ledger: the ledger that paid.
+
+        Raises:
+            LedgerCorrupted: what does not agree.
+        """
+        if event.adjacency is not self.adjacency or self.epsilon < price(event).quote(self.delta).epsilon:
+            raise LedgerCorrupted(f"the statement (epsilon {self.epsilon!r} nats) is not what the model's plan costs")
+        grants = [entry.index for entry in ledger.entries if isinstance(entry, GrantEntry) and entry.event == event]
+        if not grants:
+            raise LedgerCorrupted("the ledger holds no grant of the model's plan")
+        # The fit's own grant is the last of its kind: the record ends with the fit.
+        own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant == grants[-1]]
+        kinds = {entry.randomness for entry in own}
+        if "test" in kinds and self.randomness == "secure":
+            raise LedgerCorrupted("the statement says 'secure', and the ledger has draws of randomness 'test'")
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON values; an infinite epsilon becomes null."""

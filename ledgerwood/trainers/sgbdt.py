@@ -7,7 +7,7 @@ its code is wrong, the sound version is here, and docs/errata.md says so.
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -38,12 +38,12 @@ from ledgerwood.mechanisms import (
 )
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, mean_label
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
+from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
 LeafNoise = Literal["dynamic", "static"]
 LeafStatistic = Literal["moments", "curvature"]
 EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
-Progress = Callable[[int, int], None]
 
 
 @final

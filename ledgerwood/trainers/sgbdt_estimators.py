@@ -15,9 +15,10 @@ from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, sorted_
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError
-from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Progress
+from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
+from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
 
 Preset = Literal["default", "paper"]

@@ -1,5 +1,7 @@
 """What surrounds a fit: refusals that cost nothing, ledgers that add up, statements, and models on disk."""
 
+import hashlib
+import io
 import json
 import math
 import pickle
@@ -19,6 +21,7 @@ from ledgerwood.errors import (
     BudgetExceeded,
     CalibrationFailed,
     InvalidParameter,
+    PrivacyError,
     SchemaError,
     UnsupportedEvent,
 )
@@ -288,6 +291,18 @@ def test_a_data_frames_columns_are_remembered(tmp_path):
     np.testing.assert_array_equal(loaded.predict(frame[["a", "b"]]), model.predict(frame))
 
 
+def archive(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def vouched(folder, arrays):
+    """Other arrays, and a model.json that vouches for them."""
+    (folder / "arrays.npz").write_bytes(arrays)
+    rewritten(folder, lambda r: r.update(arrays_sha256=hashlib.sha256(arrays).hexdigest()))
+
+
 def rewritten(folder, change):
     record = json.loads((folder / "model.json").read_text())
     change(record)
@@ -303,12 +318,9 @@ def rewritten(folder, change):
         (lambda f: rewritten(f, lambda r: r["parameters"].update(surprise=1)), "surprise"),
         (lambda f: rewritten(f, lambda r: r.update(n_features_in=1)), "test more features than its 1"),
         (lambda f: (f / "arrays.npz").unlink(), "not a saved SGBDTRegressor"),
-        (lambda f: (f / "arrays.npz").write_bytes(b"no zip file"), "not a saved SGBDTRegressor"),
-        (lambda f: (f / "arrays.npz").write_bytes(pickle.dumps({"initial_score": 0.0})), "not a saved SGBDTRegressor"),
-        (
-            lambda f: np.savez(f / "arrays.npz", initial_score=np.array([{"a": "pickled object"}], dtype=object)),
-            "allow_pickle=False",
-        ),
+        (lambda f: vouched(f, b"no zip file"), "not a saved SGBDTRegressor"),
+        (lambda f: vouched(f, pickle.dumps({"initial_score": 0.0})), "not a saved SGBDTRegressor"),
+        (lambda f: vouched(f, archive(initial_score=np.array([{"a": "object"}], dtype=object))), "allow_pickle=False"),
         (lambda f: (f / "model.json").write_text("{"), "not a saved SGBDTRegressor"),
         (lambda f: (f / "model.json").write_bytes(b"\xff\xfe"), "not a saved SGBDTRegressor"),
     ],
@@ -430,3 +442,51 @@ def test_a_progress_bar_is_shown_on_request(capsys):
     assert "SGBDTRegressor" in capsys.readouterr().out
     regressor().fit(X, Y)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda r: r["privacy"].update(epsilon=1e-9), "is not what the model's plan costs"),
+        (lambda r: r["privacy"].update(epsilon=-1.0), "epsilon=-1.0 must be >= 0"),
+        (lambda r: r["privacy"].update(adjacency="replace-one"), "is not what the model's plan costs"),
+        (lambda r: r["privacy"].update(randomness="nonsense"), "must be 'secure' or 'test'"),
+        (lambda r: r["plan"].update(rounds=1), "is not what the model's plan costs|no grant of the model's plan"),
+        (lambda r: r["plan"].update(noise_multiplier=1e6), "no grant of the model's plan"),
+        (lambda r: r.update(arrays_sha256="0" * 64), "arrays.npz is not the file that model.json was written with"),
+    ],
+)
+def test_a_model_whose_statement_is_not_borne_out_is_refused(change, words, tmp_path):
+    folder = saved(regressor().fit(X, Y), tmp_path / "model")
+    rewritten(folder, change)
+    with pytest.raises(PrivacyError, match=words):
+        SGBDTRegressor.load(folder)
+
+
+def test_a_test_models_statement_cannot_be_made_secure(tmp_path):
+    model = regressor(random_state=3).fit(X, Y)
+    folder = saved(model, tmp_path / "model")
+    rewritten(folder, lambda r: r["privacy"].update(randomness="secure", epsilon=1.0))
+    with pytest.raises(PrivacyError, match="draws of randomness 'test'"):
+        SGBDTRegressor.load(folder)
+
+
+def test_a_model_may_follow_a_test_on_its_ledger(tmp_path):
+    ledger = ledger_of()
+    regressor(random_state=3).fit(X, Y, ledger=ledger)
+    model = regressor().fit(X, Y, ledger=ledger)
+    assert SGBDTRegressor.load(saved(model, tmp_path / "model")).privacy_ == model.privacy_
+
+
+def test_arrays_of_another_model_are_refused(tmp_path):
+    first, second = (saved(regressor().fit(X, Y), tmp_path / name) for name in ("first", "second"))
+    (first / "arrays.npz").write_bytes((second / "arrays.npz").read_bytes())
+    with pytest.raises(InvalidParameter, match=r"arrays\.npz is not the file"):
+        SGBDTRegressor.load(first)
+
+
+def test_a_model_is_replaced_by_a_later_save(tmp_path):
+    saved(regressor().fit(X, Y), tmp_path / "model")
+    later = regressor().fit(X, Y)
+    loaded = SGBDTRegressor.load(saved(later, tmp_path / "model"))
+    np.testing.assert_array_equal(loaded.predict(X), later.predict(X))
