@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import (
     Composed,
+    EllipticalGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
@@ -283,3 +284,53 @@ def test_a_sample_of_a_sample_is_a_sample(event: Event, one: float, two: float) 
         )
         deep, plain = (np.exp(e.log_profile(EPSILONS, direction=direction)) for e in (nested, flat))
         np.testing.assert_allclose(deep, plain, rtol=1e-8, atol=1e-14)
+
+
+@given(
+    sensitivities=st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 5.0)),
+    stddevs=st.tuples(st.floats(0.5, 50.0), st.floats(0.5, 50.0)),
+    column=st.integers(0, 1),
+    factor=st.floats(1.0, 3.0),
+    rate=st.floats(1e-6, 1.0),
+    direction=DIRECTIONS,
+)
+def test_an_elliptical_pair_costs_more_with_less_noise_or_more_sensitivity(
+    sensitivities: tuple[float, float],
+    stddevs: tuple[float, float],
+    column: int,
+    factor: float,
+    rate: float,
+    direction: Direction,
+) -> None:
+    def scaled(pair: tuple[float, float], by: float) -> tuple[float, ...]:
+        return tuple(value * by if i == column else value for i, value in enumerate(pair))
+
+    def curve(shifts: tuple[float, ...], noise: tuple[float, ...]) -> np.ndarray:
+        event = EllipticalGaussianEvent(sensitivities=shifts, stddevs=noise, adjacency=ADD_REMOVE)
+        return PoissonSampled(event, sampling_rate=rate).renyi(ORDERS, direction=direction)
+
+    here = curve(sensitivities, stddevs)
+    assert np.all(curve(sensitivities, scaled(stddevs, factor)) <= here * (1 + 1e-11))
+    assert np.all(curve(scaled(sensitivities, factor), stddevs) >= here * (1 - 1e-11))
+
+
+@given(
+    first=st.floats(0.3, 20.0),
+    second=st.floats(0.3, 20.0),
+    share=st.floats(0.01, 0.25),
+    more=st.floats(1.0, 2.0),
+    direction=DIRECTIONS,
+)
+def test_a_unit_that_is_in_a_group_more_often_costs_more(
+    first: float, second: float, share: float, more: float, direction: Direction
+) -> None:
+    groups = (
+        GaussianEvent(noise_multiplier=first, adjacency=ADD_REMOVE),
+        LaplaceEvent(noise_multiplier=second, adjacency=ADD_REMOVE),
+    )
+    epsilons = np.linspace(0.0, 3.0, 7)
+    here, often = (Parallel(groups, probabilities=(p, 0.5)) for p in (share, share * more))
+    assert np.all(often.renyi(ORDERS, direction=direction) >= here.renyi(ORDERS, direction=direction) * (1 - 1e-11))
+    assert np.all(
+        often.log_profile(epsilons, direction=direction) >= here.log_profile(epsilons, direction=direction) - 1e-11
+    )

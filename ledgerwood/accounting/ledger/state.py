@@ -17,7 +17,7 @@ from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.events.serial import from_json, to_json
 from ledgerwood.accounting.filters import Charge, Filter, filter_named
 from ledgerwood.accounting.pricing import Route
-from ledgerwood.errors import AdjacencyMismatch, DrawRefused, LedgerCorrupted, PrivacyError
+from ledgerwood.errors import AdjacencyMismatch, BudgetExceeded, DrawRefused, LedgerCorrupted, PrivacyError
 
 VERSION = 1
 GENESIS = "0" * 64
@@ -183,7 +183,7 @@ def opened(budget: Budget, unit: PrivacyUnit, filter_: Filter, dataset: str | No
         raise _validate.fail("budget", budget, "a Budget", "budget")
     if not isinstance(unit, PrivacyUnit):
         raise _validate.fail("unit", unit, "a PrivacyUnit (ROW, USER)", "privacy unit")
-    if not isinstance(filter_, Filter):
+    if type(filter_) not in get_args(Filter):
         raise _validate.fail("filter", filter_, "BasicFilter() or GDPFilter()", "filter")
     filter_.check(budget)
     if dataset is not None:
@@ -217,6 +217,11 @@ def replay(lines: Iterable[str]) -> State:
             raise LedgerCorrupted(f"entry {index}: {error}") from error
     if state is None:
         raise LedgerCorrupted("entry 0: the ledger is empty")
+    if state.charges:
+        try:
+            state.terms.filter.admit(state.charges[:-1], state.charges[-1], state.terms.budget)
+        except BudgetExceeded as error:
+            raise LedgerCorrupted(f"the grants exceed the budget: {error}") from error
     return state
 
 

@@ -148,3 +148,19 @@ def test_commit_takes_only_what_follows():
 def test_labels_are_short_printable_lines(label):
     with pytest.raises(InvalidParameter, match="purpose"):
         state.require_label("purpose", label)
+
+
+def test_a_chain_rebuilt_beyond_its_budget_is_refused():
+    opening, grant = lines()[:2]
+    beyond = json.loads(grant)
+    beyond["charge"]["epsilon"] = 2.5
+    with pytest.raises(LedgerCorrupted, match=r"the grants exceed the budget: .*epsilon=2\.5"):
+        state.replay([opening, resealed(beyond)])
+
+
+def test_a_filter_of_another_class_is_refused():
+    class Generous(BasicFilter):
+        pass
+
+    with pytest.raises(InvalidParameter, match="filter="):
+        Ledger(Budget(epsilon=2.0, delta=1e-5, adjacency=A), unit=PrivacyUnit.ROW, filter=Generous())
