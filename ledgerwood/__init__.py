@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ledgerwood.accounting import Adjacency as Adjacency
 from ledgerwood.accounting import BasicFilter as BasicFilter
+from ledgerwood.accounting import BoundedRangeEvent as BoundedRangeEvent
 from ledgerwood.accounting import Budget as Budget
 from ledgerwood.accounting import Composed as Composed
 from ledgerwood.accounting import Direction as Direction
@@ -53,10 +54,11 @@ _LATE = {
 _LATE_MODULES = ("datasets", "trainers", "verification")
 
 __all__ = [
-    "Adjacency", "BasicFilter", "Budget", "BudgetExceeded", "Categorical", "Composed", "Direction",
-    "EllipticalGaussianEvent", "Event", "GDPFilter", "GaussianEvent", "Grant", "LaplaceEvent", "Ledger", "Numeric",
-    "Parallel", "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit", "PureEvent", "Receipt", "Repeated", "Schema",
-    "SecureRandom", "TestRandom", "__version__", "calibrate", "datasets", "price", "split", "trainers", "verification",
+    "Adjacency", "BasicFilter", "BoundedRangeEvent", "Budget", "BudgetExceeded", "Categorical", "Composed",
+    "Direction", "EllipticalGaussianEvent", "Event", "GDPFilter", "GaussianEvent", "Grant", "LaplaceEvent",
+    "Ledger", "Numeric", "Parallel", "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit", "PureEvent",
+    "Receipt", "Repeated", "Schema", "SecureRandom", "TestRandom", "__version__", "calibrate", "datasets", "price",
+    "split", "trainers", "verification",
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from ledgerwood.accounting.adjacency import Budget as Budget
 from ledgerwood.accounting.adjacency import Direction as Direction
 from ledgerwood.accounting.adjacency import PrivacyUnit as PrivacyUnit
 from ledgerwood.accounting.calibration import calibrate as calibrate
+from ledgerwood.accounting.events import BoundedRangeEvent as BoundedRangeEvent
 from ledgerwood.accounting.events import Composed as Composed
 from ledgerwood.accounting.events import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting.events import Event as Event

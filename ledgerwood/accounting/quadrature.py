@@ -77,7 +77,7 @@ class Nodes:
     Args:
         log_weight: log of the Q-mass of each node.
         log_ratio: l = log r at each node.
-        q: sampling rate in (0, 1).
+        q: sampling rate in (0, 1]; 1 for a pair that is not sampled.
 
     `relative_error` bounds the error of L = log s, relative, in units of 2^-53 (4 of them are charged).
     """
@@ -89,7 +89,8 @@ class Nodes:
         far = np.abs(self.u) > 0.5
         self.log_s = np.log1p(np.where(far, 0.0, self.u))
         if far.any():
-            self.log_s[far] = np.logaddexp(math.log1p(-q), math.log(q) + log_ratio[far])
+            left_out = math.log1p(-q) if q < 1.0 else -math.inf
+            self.log_s[far] = np.logaddexp(left_out, math.log(q) + log_ratio[far])
         size = np.abs(log_ratio)
         sampled = np.exp(np.minimum(math.log(q) + log_ratio[far] - self.log_s[far], 0.0))  # q r / s
         relative = 2.0 + size
@@ -107,6 +108,11 @@ class Nodes:
 
     def log_first_order(self, *, above: bool) -> float:
         """log E_Q[s L - (s-1)] (above: p > 1) or log E_Q[(s-1) - L] (p < 0), raised: proportional to the power."""
+        values, error = self.first_order_terms(above=above)
+        return float(_raised(values.sum(), np.zeros(()), values @ error))
+
+    def first_order_terms(self, *, above: bool) -> tuple[FloatArray, FloatArray]:
+        """The terms of `log_first_order` and their condition numbers, shapes (n,)."""
         near = np.abs(self.u) <= 0.5
         t, w = gauss_legendre(12)
         t, w = 0.5 * (1.0 + t), 0.5 * w
@@ -119,7 +125,7 @@ class Nodes:
         weight, tilted = np.exp(log_weight), np.exp(log_weight + log_s)
         values[~near] = tilted * log_s - (tilted - weight) if above else tilted - weight - weight * log_s
         error = np.abs(self.log_weight) + np.abs(self.log_s) * (1.0 + self.relative_error) + 2.0 * self.relative_error
-        return float(_raised(values.sum(), np.zeros(()), values @ error))
+        return values, error
 
 
 def _log_sum(nodes: Nodes, kappa: FloatArray, *, above: bool, keep: NDArray[np.bool_] | None = None) -> FloatArray:
@@ -333,6 +339,52 @@ def _peak_above(p: FloatArray, flat: FloatArray, mu: float, q: float) -> FloatAr
 
 
 # ----------------------------------------------------------------------------------------- two points, Laplace
+
+
+def discrete_log_excess(
+    powers: FloatArray, *, log_weight: FloatArray, log_ratio: FloatArray, sampling_rate: float
+) -> FloatArray:
+    """log M_p of a sampled pair of discrete laws, shape (k,).
+
+    Args:
+        powers: p > 1 or p < 0, shape (k,).
+        log_weight: log of the Q-mass of each atom, shape (n,).
+        log_ratio: log dP/dQ at each atom, finite, shape (n,).
+        sampling_rate: q in (0, 1].
+    """
+    out = np.empty_like(powers)
+    nodes = Nodes(log_weight, log_ratio, sampling_rate)
+    rows = max(1, _MATRIX_ENTRIES // log_ratio.size)
+    for start in range(0, powers.size, rows):
+        out[start : start + rows] = _discrete(nodes, powers[start : start + rows])
+    return out
+
+
+def row_log_excess(
+    powers: FloatArray, *, log_weight: FloatArray, log_ratio: FloatArray, sampling_rate: float
+) -> FloatArray:
+    """log M_p where each power has atoms of its own: as `discrete_log_excess`, with weights and ratios (k, n)."""
+    nodes = Nodes(log_weight.ravel(), log_ratio.ravel(), sampling_rate)
+    out = np.empty_like(powers)
+    for above, chosen in ((True, powers > 1.0), (False, powers < 0.0)):
+        if not chosen.any():
+            continue
+
+        def rows(values: FloatArray, chosen: NDArray[np.bool_] = chosen) -> FloatArray:
+            return values.reshape(log_ratio.shape)[chosen]
+
+        kappa = powers[chosen] - 1.0 if above else powers[chosen]
+        values, error = (rows(part) for part in nodes.first_order_terms(above=above))
+        first = _raised(values.sum(axis=1), np.zeros(()), (values * error).sum(axis=1))
+        weight, log_s = rows(nodes.log_weight), rows(nodes.log_s)
+        terms, shift = _terms(weight + log_s if above else weight, kappa[:, None] * log_s, None)
+        base, power = (rows(part) for part in nodes.conditions(above=above))
+        condition = base + np.abs(kappa)[:, None] * power
+        with np.errstate(over="ignore"):  # an exponent above 1e40 is as uncertain as can be
+            error = (terms * condition).sum(axis=1)
+        second = _raised(terms.sum(axis=1), shift, error)
+        out[chosen] = np.logaddexp(np.log(np.abs(kappa)) + first, second)
+    return out
 
 
 def two_point_log_excess(powers: FloatArray, *, epsilon: float, sampling_rate: float) -> FloatArray:

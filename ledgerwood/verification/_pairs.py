@@ -51,6 +51,13 @@ class Pure:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """The worst of all pairs of two outcomes whose log likelihood ratios are t and t - epsilon."""
+
+    epsilon: Number
+
+
+@dataclass(frozen=True, slots=True)
 class Sampled:
     """One Poisson sample of a node."""
 
@@ -73,13 +80,14 @@ class Several:
     parts: tuple[tuple["Node", int], ...]
 
 
-Node = Gaussian | Laplace | Pure | Sampled | Groups | Several
+Node = Gaussian | Laplace | Pure | Range | Sampled | Groups | Several
 
 _FIELDS = {
     "GaussianEvent": {"noise_multiplier", "adjacency"},
     "EllipticalGaussianEvent": {"sensitivities", "stddevs", "adjacency"},
     "LaplaceEvent": {"noise_multiplier", "adjacency"},
     "PureEvent": {"epsilon", "adjacency"},
+    "BoundedRangeEvent": {"epsilon", "adjacency"},
     "PoissonSampled": {"event", "sampling_rate"},
     "Repeated": {"event", "count"},
     "Composed": {"events"},
@@ -105,6 +113,8 @@ def parse(record: Any) -> Node:
                 return Laplace(_positive(record["noise_multiplier"]))
             case "PureEvent":
                 return Pure(_positive(record["epsilon"]))
+            case "BoundedRangeEvent":
+                return Range(_positive(record["epsilon"]))
             case "PoissonSampled":
                 _refuse_replace_one(record)
                 rate = _positive(record["sampling_rate"])
@@ -181,7 +191,7 @@ def pure_epsilon(node: Node) -> Number:
             return mp.inf
         case Laplace():
             return 1 / node.scale
-        case Pure():
+        case Pure() | Range():
             return node.epsilon
         case Sampled():
             inner = pure_epsilon(node.inner)
@@ -244,6 +254,13 @@ def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
             up = mp.exp(node.epsilon)
             heavy, light = up / (1 + up), 1 / (1 + up)
             return light * max(slope * up + constant, 0) + heavy * max(slope / up + constant, 0)
+        case Range():
+            return _worst_shift(
+                node.epsilon,
+                lambda up, down, heavy, light: (
+                    light * max(slope * up + constant, 0) + heavy * max(slope * down + constant, 0)
+                ),
+            )
         case Gaussian() | Laplace():
             if slope < 0:  # (x)+ = x + (-x)+, and E_Q[r] = 1
                 return slope + constant + _positive_part(node, -slope, -constant)
@@ -251,6 +268,39 @@ def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
                 return max(slope + constant, 0)
             with_unit, without = _above(node, mp.log(-constant / slope))
             return slope * with_unit + constant * without
+
+
+def _worst_shift(epsilon: Number, value: Callable[[Number, Number, Number, Number], Number]) -> Number:
+    """The largest value(e^t, e^{t - epsilon}, Q of the latter, Q of the former) over 0 < t < epsilon.
+
+    A scan, finer towards both ends, then golden sections around its best point: any t gives a lower bound, and the
+    scan is there so that nothing rests on the function having one maximum.
+    """
+
+    def at(t: Number) -> Number:
+        up, down = mp.exp(t), mp.exp(t - epsilon)
+        light = (1 - down) / (up - down)
+        return value(up, down, 1 - light, light)
+
+    ends = [mpf(2) ** -k / 16 for k in range(24, 0, -1)]
+    scan = [*ends, *(mpf(i) / 16 for i in range(1, 16)), *(1 - x for x in reversed(ends))]
+    values = [at(epsilon * x) for x in scan]
+    best = max(range(len(scan)), key=values.__getitem__)
+    low = epsilon * (scan[best - 1] if best else 0)
+    high = epsilon * (scan[best + 1] if best + 1 < len(scan) else 1)
+    golden = (mp.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = at(left), at(right)
+    for _ in range(48):  # the maximum is flat: 1e-10 of the bracket is 1e-20 of the value
+        if at_left > at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = at(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = at(right)
+    return max(values[best], at_left, at_right)
 
 
 def _above(node: Gaussian | Laplace, loss: Number) -> tuple[Number, Number]:
@@ -294,6 +344,11 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
         case Pure():
             up = mp.exp(node.epsilon)
             return (term(node.epsilon) + up * term(-node.epsilon)) / (1 + up)
+        case Range():
+            return _worst_shift(
+                node.epsilon,
+                lambda up, down, heavy, light: light * term(mp.log(up)) + heavy * term(mp.log(down)),
+            )
         case Gaussian():
             if constant == 0:
                 return mp.expm1(p * (p - 1) * node.mu_squared / 2)

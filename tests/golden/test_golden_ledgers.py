@@ -23,6 +23,9 @@ GOLDEN = {
     "test-randomness": (
         "f02bdbbdc7a48603b57cedb29efc124856cba83ea2e4ec10f880e84edd327b41", 0.730526139551465, 1e-6, 1, 2, "test",
     ),
+    "bounded-range": (
+        "6a74af21530573e55a815da03e5b60ec2230bbdc937f55a2cab5033226970d9c", 9.932793686286805, 6e-06, 4, 2, "secure",
+    ),
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from ledgerwood.accounting import (
     Adjacency,
     BasicFilter,
+    BoundedRangeEvent,
     Budget,
     Composed,
     EllipticalGaussianEvent,
@@ -110,8 +111,22 @@ def reproducible_randomness() -> None:
     grant.draw(event, purpose="reproducible", randomness="test")
 
 
+def bounded_range() -> None:
+    """Selections with an exponential mechanism: alone, many, and on samples."""
+    ledger = open_ledger("bounded-range", Budget(epsilon=15.0, delta=1e-5, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    selection = BoundedRangeEvent(epsilon=0.1, adjacency=A)
+    ledger.grant(selection, purpose="one split").draw(selection, purpose="split")
+    ledger.grant(Repeated(selection, count=1000), purpose="splits", delta=1e-6).draw(selection, purpose="split 1")
+    sampled = PoissonSampled(BoundedRangeEvent(epsilon=1.0, adjacency=A), sampling_rate=0.05)
+    ledger.grant(sampled, purpose="one sampled split", delta=1e-6)
+    ledger.grant(Composed((Repeated(sampled, count=40), gaussian(8.0))), purpose="sampled splits", delta=4e-6)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
     gdp_filter()
     reproducible_randomness()
+    bounded_range()

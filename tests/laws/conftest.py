@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
+    BoundedRangeEvent,
     Composed,
     EllipticalGaussianEvent,
     Event,
@@ -36,6 +37,7 @@ def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
         gaussians(adjacency),
         st.builds(LaplaceEvent, noise_multiplier=multipliers, adjacency=st.just(adjacency)),
         st.builds(PureEvent, epsilon=st.floats(0.01, 3.0), adjacency=st.just(adjacency)),
+        st.builds(BoundedRangeEvent, epsilon=st.floats(0.01, 5.0), adjacency=st.just(adjacency)),
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import (
+    BoundedRangeEvent,
     Composed,
     EllipticalGaussianEvent,
     Event,
@@ -180,6 +181,7 @@ ADD_REMOVE = Adjacency.ADD_REMOVE
 GAUSSIAN = GaussianEvent(noise_multiplier=1.3, adjacency=ADD_REMOVE)
 LAPLACE = LaplaceEvent(noise_multiplier=0.7, adjacency=ADD_REMOVE)
 PURE = PureEvent(epsilon=0.8, adjacency=ADD_REMOVE)
+RANGE = BoundedRangeEvent(epsilon=0.8, adjacency=ADD_REMOVE)
 GROUPS = Parallel((GAUSSIAN, LAPLACE), probabilities=(0.3, 0.5))
 
 
@@ -212,6 +214,9 @@ def test_renyi_is_the_integral_of_the_profile(event: Event, direction: Direction
 
 
 def has_worst(event: Event) -> bool:
+    """Whether the profile is a supremum that no single pair attains."""
+    if isinstance(event, BoundedRangeEvent):
+        return True
     if isinstance(event, Parallel):
         return event.probabilities is None or any(map(has_worst, event.events))
     if isinstance(event, Composed):
@@ -264,17 +269,19 @@ def test_less_noise_more_rows_more_releases_cost_more(
     assert np.all(cheap.renyi(ORDERS) < more.renyi(ORDERS))
 
 
+@pytest.mark.parametrize("leaf", [PureEvent, BoundedRangeEvent])
 @given(epsilon=st.floats(1e-3, 20.0), factor=st.floats(1.0, 3.0), rate=st.floats(1e-6, 1.0), direction=DIRECTIONS)
-def test_a_larger_pure_epsilon_costs_more(epsilon: float, factor: float, rate: float, direction: Direction) -> None:
+def test_a_larger_pure_epsilon_costs_more(
+    leaf: type, epsilon: float, factor: float, rate: float, direction: Direction
+) -> None:
     cheap, dear = (
-        PoissonSampled(PureEvent(epsilon=e, adjacency=ADD_REMOVE), sampling_rate=rate)
-        for e in (epsilon, epsilon * factor)
+        PoissonSampled(leaf(epsilon=e, adjacency=ADD_REMOVE), sampling_rate=rate) for e in (epsilon, epsilon * factor)
     )
     a, b = (e.renyi(ORDERS, direction=direction) for e in (cheap, dear))
     assert np.all(a <= b * (1.0 + 1e-11))
 
 
-@given(event=st.sampled_from([GAUSSIAN, LAPLACE, PURE, GROUPS]), one=st.floats(1e-3, 1), two=st.floats(1e-3, 1))
+@given(event=st.sampled_from([GAUSSIAN, LAPLACE, PURE, RANGE, GROUPS]), one=st.floats(1e-3, 1), two=st.floats(1e-3, 1))
 def test_a_sample_of_a_sample_is_a_sample(event: Event, one: float, two: float) -> None:
     nested = PoissonSampled(PoissonSampled(event, sampling_rate=one), sampling_rate=two)
     flat = PoissonSampled(event, sampling_rate=one * two)

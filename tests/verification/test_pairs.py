@@ -6,6 +6,7 @@ import pytest
 
 from ledgerwood.accounting import (
     Adjacency,
+    BoundedRangeEvent,
     Composed,
     Direction,
     EllipticalGaussianEvent,
@@ -24,6 +25,7 @@ A = Adjacency.ADD_REMOVE
 GAUSSIAN = GaussianEvent(noise_multiplier=1.25, adjacency=A)
 LAPLACE = LaplaceEvent(noise_multiplier=0.75, adjacency=A)
 PURE = PureEvent(epsilon=0.5, adjacency=A)
+RANGE = BoundedRangeEvent(epsilon=0.75, adjacency=A)
 DRAWS = [
     GAUSSIAN,
     LAPLACE,
@@ -37,6 +39,9 @@ DRAWS = [
     Parallel((GAUSSIAN, LAPLACE), probabilities=(0.25, 0.5)),
     PoissonSampled(Parallel((GAUSSIAN, PURE), probabilities=(0.5, 0.5)), sampling_rate=0.2),
     PoissonSampled(Parallel.worst((GAUSSIAN, LAPLACE)), sampling_rate=0.2),
+    RANGE,
+    PoissonSampled(RANGE, sampling_rate=0.1),
+    PoissonSampled(Parallel((RANGE, PURE), probabilities=(0.5, 0.25)), sampling_rate=0.3),
 ]
 MIXED = Repeated(LAPLACE, count=2)
 COMPOSITIONS = [

@@ -1,6 +1,7 @@
 """Events: what was released, under which adjacency, and what it costs."""
 
 from ledgerwood.accounting.events.base import Event as Event
+from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent as BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed as Composed
 from ledgerwood.accounting.events.composition import Parallel as Parallel
 from ledgerwood.accounting.events.composition import Repeated as Repeated

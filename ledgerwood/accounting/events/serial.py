@@ -11,6 +11,7 @@ from typing import Any
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
@@ -26,6 +27,7 @@ _CLASSES: dict[str, type[Event]] = {
         EllipticalGaussianEvent,
         LaplaceEvent,
         PureEvent,
+        BoundedRangeEvent,
         PoissonSampled,
         Repeated,
         Composed,

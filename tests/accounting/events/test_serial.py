@@ -4,6 +4,7 @@ import pytest
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
+    BoundedRangeEvent,
     Composed,
     EllipticalGaussianEvent,
     Event,
@@ -25,6 +26,7 @@ EVENTS = [
     EllipticalGaussianEvent(sensitivities=(1.0, 1 / 3), stddevs=(5.0, 0.7), adjacency=Adjacency.REPLACE_ONE),
     LaplaceEvent(noise_multiplier=1e-3, adjacency=Adjacency.ZERO_OUT),
     PureEvent(epsilon=0.1, adjacency=A),
+    BoundedRangeEvent(epsilon=0.1, adjacency=A),
     PoissonSampled(G, sampling_rate=1 / 3),
     Repeated(PoissonSampled(G, sampling_rate=0.01), count=10**9),
     Composed((G, PureEvent(epsilon=2.0, adjacency=A))),
