@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ledgerwood.accounting import Adjacency as Adjacency
+from ledgerwood.accounting import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting import BasicFilter as BasicFilter
 from ledgerwood.accounting import BoundedRangeEvent as BoundedRangeEvent
 from ledgerwood.accounting import Budget as Budget
@@ -15,6 +16,7 @@ from ledgerwood.accounting import Direction as Direction
 from ledgerwood.accounting import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting import Event as Event
 from ledgerwood.accounting import GaussianEvent as GaussianEvent
+from ledgerwood.accounting import GDPEvent as GDPEvent
 from ledgerwood.accounting import GDPFilter as GDPFilter
 from ledgerwood.accounting import Grant as Grant
 from ledgerwood.accounting import LaplaceEvent as LaplaceEvent
@@ -23,9 +25,13 @@ from ledgerwood.accounting import Parallel as Parallel
 from ledgerwood.accounting import PoissonSampled as PoissonSampled
 from ledgerwood.accounting import Price as Price
 from ledgerwood.accounting import PrivacyUnit as PrivacyUnit
+from ledgerwood.accounting import ProfileEvent as ProfileEvent
 from ledgerwood.accounting import PureEvent as PureEvent
+from ledgerwood.accounting import RandomizedResponseEvent as RandomizedResponseEvent
 from ledgerwood.accounting import Receipt as Receipt
+from ledgerwood.accounting import RenyiEvent as RenyiEvent
 from ledgerwood.accounting import Repeated as Repeated
+from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
 from ledgerwood.accounting import price as price
 from ledgerwood.accounting import split as split
@@ -54,11 +60,12 @@ _LATE = {
 _LATE_MODULES = ("datasets", "trainers", "verification")
 
 __all__ = [
-    "Adjacency", "BasicFilter", "BoundedRangeEvent", "Budget", "BudgetExceeded", "Categorical", "Composed",
-    "Direction", "EllipticalGaussianEvent", "Event", "GDPFilter", "GaussianEvent", "Grant", "LaplaceEvent",
-    "Ledger", "Numeric", "Parallel", "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit", "PureEvent",
-    "Receipt", "Repeated", "Schema", "SecureRandom", "TestRandom", "__version__", "calibrate", "datasets", "price",
-    "split", "trainers", "verification",
+    "Adjacency", "ApproximateEvent", "BasicFilter", "BoundedRangeEvent", "Budget", "BudgetExceeded", "Categorical",
+    "Composed", "Direction", "EllipticalGaussianEvent", "Event", "GDPEvent", "GDPFilter", "GaussianEvent", "Grant",
+    "LaplaceEvent", "Ledger", "Numeric", "Parallel", "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit",
+    "ProfileEvent", "PureEvent", "RandomizedResponseEvent", "Receipt", "RenyiEvent", "Repeated", "Schema",
+    "SecureRandom", "TestRandom", "ZeroConcentratedEvent", "__version__", "calibrate", "datasets", "price", "split",
+    "trainers", "verification",
 ]  # fmt: skip
 
 

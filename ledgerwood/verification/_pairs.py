@@ -11,6 +11,7 @@ parallel groups of nodes, or a composition. With P the law with the unit, Q with
 docs/explanation/ledger.md#verification.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,9 +46,10 @@ class Laplace:
 
 @dataclass(frozen=True, slots=True)
 class Pure:
-    """The randomised-response pair."""
+    """The randomised-response pair among this many categories; the two that move decide."""
 
     epsilon: Number
+    categories: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,29 @@ class Range:
     """The worst of all pairs of two outcomes whose log likelihood ratios are t and t - epsilon."""
 
     epsilon: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate:
+    """All is revealed with probability delta, else a randomised response."""
+
+    epsilon: Number
+    delta: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Points (epsilon, delta) of a profile, as given."""
+
+    points: tuple[tuple[Number, Number], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Renyi divergences alone: rho times the order, or points (order, divergence) as given."""
+
+    rho: Number | None
+    points: tuple[tuple[Number, Number], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +105,20 @@ class Several:
     parts: tuple[tuple["Node", int], ...]
 
 
-Node = Gaussian | Laplace | Pure | Range | Sampled | Groups | Several
+Node = Gaussian | Laplace | Pure | Range | Approximate | Table | Curve | Sampled | Groups | Several
 
 _FIELDS = {
     "GaussianEvent": {"noise_multiplier", "adjacency"},
     "EllipticalGaussianEvent": {"sensitivities", "stddevs", "adjacency"},
     "LaplaceEvent": {"noise_multiplier", "adjacency"},
     "PureEvent": {"epsilon", "adjacency"},
+    "RandomizedResponseEvent": {"epsilon", "categories", "adjacency"},
     "BoundedRangeEvent": {"epsilon", "adjacency"},
+    "GDPEvent": {"mu", "adjacency"},
+    "ZeroConcentratedEvent": {"rho", "adjacency"},
+    "RenyiEvent": {"orders", "divergences", "adjacency"},
+    "ApproximateEvent": {"epsilon", "delta", "adjacency"},
+    "ProfileEvent": {"epsilons", "deltas", "adjacency"},
     "PoissonSampled": {"event", "sampling_rate"},
     "Repeated": {"event", "count"},
     "Composed": {"events"},
@@ -113,6 +144,26 @@ def parse(record: Any) -> Node:
                 return Laplace(_positive(record["noise_multiplier"]))
             case "PureEvent":
                 return Pure(_positive(record["epsilon"]))
+            case "RandomizedResponseEvent":
+                if _count(record["categories"]) < 2 or record["adjacency"] != "replace-one":
+                    raise ValueError(f"not a randomised response that has a price: {record!r}")
+                return Pure(_positive(record["epsilon"]), record["categories"])
+            case "GDPEvent":
+                return Gaussian(_positive(record["mu"]) ** 2)
+            case "ZeroConcentratedEvent":
+                return Curve(_positive(record["rho"]), ())
+            case "RenyiEvent":
+                return Curve(None, _points(record["orders"], record["divergences"], above=1))
+            case "ApproximateEvent":
+                delta = _positive(record["delta"])
+                if delta >= 1:
+                    raise ValueError(f"delta {record['delta']!r} is not below 1")
+                return Approximate(_positive(record["epsilon"]), delta)
+            case "ProfileEvent":
+                points = _points(record["epsilons"], record["deltas"], above=-1)
+                if not min(delta for _, delta in points) < 1 or max(delta for _, delta in points) > 1:
+                    raise ValueError(f"not the deltas of a profile: {record['deltas']!r}")
+                return Table(points)
             case "BoundedRangeEvent":
                 return Range(_positive(record["epsilon"]))
             case "PoissonSampled":
@@ -187,8 +238,10 @@ def mu_squared(node: Node) -> Number | None:
 def pure_epsilon(node: Node) -> Number:
     """The least epsilon of pure differential privacy, in nats; infinite for Gaussian noise."""
     match node:
-        case Gaussian():
+        case Gaussian() | Approximate() | Curve():
             return mp.inf
+        case Table():
+            return min((epsilon for epsilon, delta in node.points if delta == 0), default=mp.inf)
         case Laplace():
             return 1 / node.scale
         case Pure() | Range():
@@ -253,7 +306,23 @@ def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
         case Pure():
             up = mp.exp(node.epsilon)
             heavy, light = up / (1 + up), 1 / (1 + up)
-            return light * max(slope * up + constant, 0) + heavy * max(slope / up + constant, 0)
+            other = (up + 1) / (up + node.categories - 1)  # of the mass, on the two categories that move
+            moved = light * max(slope * up + constant, 0) + heavy * max(slope / up + constant, 0)
+            return other * moved + (1 - other) * max(slope + constant, 0)
+        case Approximate():
+            kept = _positive_part(Pure(node.epsilon), slope, constant)
+            return node.delta * (max(slope, 0) + max(constant, 0)) + (1 - node.delta) * kept
+        case Table():
+            lost = min(delta for _, delta in node.points)  # at an infinite ratio; as much of Q where P has nothing
+            both = [(end, mass) for end, mass in _atoms(node) if end > 0]
+            rest = 1 - lost - sum((mass * (1 + mp.exp(end)) for end, mass in both), mpf(0))
+            value = lost * (max(slope, 0) + max(constant, 0)) + rest * max(slope + constant, 0)
+            for end, mass in both:
+                up = mp.exp(end)
+                value += mass * (max(slope * up + constant, 0) + up * max(slope / up + constant, 0))
+            return value
+        case Curve():
+            raise ValueError("a mechanism that is known by its Renyi divergences has no profile here")
         case Range():
             return _worst_shift(
                 node.epsilon,
@@ -303,6 +372,51 @@ def _worst_shift(epsilon: Number, value: Callable[[Number, Number, Number, Numbe
     return max(values[best], at_left, at_right)
 
 
+def _atoms(node: Table) -> list[tuple[Number, Number]]:
+    """(epsilon, Q of that log ratio) of the pair with the greatest convex profile through no more than the points.
+
+    The profile lies on the lines x -> delta_i + slope (x - e^eps_i); at each x the greatest convex function below the
+    points is the least chord over pairs of points, (-1, 1) being one of them (a line through it mirrors itself).
+    """
+    least, points = mpf(1), [(mpf(-1), mpf(1))]
+    for epsilon, delta in node.points:
+        if delta < least:
+            least = delta
+            points.append((mp.exp(epsilon), delta))
+    corners, index, slopes = [], 0, []
+    while index < len(points) - 1:  # from each corner along the steepest way down
+        x, y = points[index]
+        found = [((points[j][1] - y) / (points[j][0] - x), j) for j in range(index + 1, len(points))]
+        slope, index = min(found, key=lambda pair: (pair[0], -pair[1]))
+        slopes.append(slope)
+        corners.append(points[index][0])
+    slopes.append(mpf(0))
+    return [(mp.log(x), after - before) for x, before, after in zip(corners, slopes, slopes[1:], strict=False)]
+
+
+def _divergence(node: Curve, order: Number) -> Number:
+    """The least Renyi divergence at `order` that the node's statement allows: (a - 1) D_a is convex, and 0 at 1."""
+    if node.rho is not None:
+        return node.rho * order
+    points = [(mpf(1), mpf(0)), *((a, (a - 1) * divergence) for a, divergence in node.points)]
+    chords = [
+        y if a == order else y + (v - y) * (order - a) / (b - a)
+        for i, (a, y) in enumerate(points)
+        for b, v in points[i:]
+        if a <= order <= b and (a < b or a == order)
+    ]
+    return min(chords, default=mp.inf) / (order - 1)
+
+
+def _points(first: Any, second: Any, *, above: int) -> tuple[tuple[Number, Number], ...]:
+    if not isinstance(first, list) or not isinstance(second, list) or not first or len(first) != len(second):
+        raise ValueError("the points of a statement do not fit")
+    points = tuple((_number(x), _number(y)) for x, y in zip(first, second, strict=True))
+    if any(not x < y for (x, _), (y, _) in itertools.pairwise(points)) or points[0][0] <= above:
+        raise ValueError(f"points that do not increase from {above}: {first!r}")
+    return points
+
+
 def _above(node: Gaussian | Laplace, loss: Number) -> tuple[Number, Number]:
     """P and Q of the outputs whose log likelihood ratio is above `loss`."""
     if isinstance(node, Gaussian):
@@ -343,7 +457,18 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
             return mp.expm1(sum(logs, mpf(0)))
         case Pure():
             up = mp.exp(node.epsilon)
-            return (term(node.epsilon) + up * term(-node.epsilon)) / (1 + up)
+            return (term(node.epsilon) + up * term(-node.epsilon)) / (up + node.categories - 1)
+        case Approximate():
+            return mp.inf
+        case Table():
+            if mp.isinf(pure_epsilon(node)):
+                return mp.inf
+            return sum((mass * (term(end) + mp.exp(end) * term(-end)) for end, mass in _atoms(node)), mpf(0))
+        case Curve():
+            if constant != 0:
+                raise ValueError("a sample of a mechanism that is known by its Renyi divergences has none here")
+            order = p if p > 1 else 1 - p
+            return mp.expm1((order - 1) * _divergence(node, order))
         case Range():
             return _worst_shift(
                 node.epsilon,

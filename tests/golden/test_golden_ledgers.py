@@ -26,6 +26,12 @@ GOLDEN = {
     "bounded-range": (
         "6a74af21530573e55a815da03e5b60ec2230bbdc937f55a2cab5033226970d9c", 9.932793686286805, 6e-06, 4, 2, "secure",
     ),
+    "stated": (
+        "6d4fa6db430925ac5a691dc8061657767d148cc2635e66462c6f15a356fb6397", 9.910506029499063, 9e-06, 9, 1, "secure",
+    ),
+    "randomised-response": (
+        "76db45709ef73780ad95b0f4c6391fc2445a33e7f5e8549c1b558b562d125c3f", 6.107930335392116, 3e-06, 3, 1, "secure",
+    ),
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ledgerwood.accounting import (
     Adjacency,
+    ApproximateEvent,
     BasicFilter,
     BoundedRangeEvent,
     Budget,
@@ -15,14 +16,19 @@ from ledgerwood.accounting import (
     Event,
     Filter,
     GaussianEvent,
+    GDPEvent,
     GDPFilter,
     LaplaceEvent,
     Ledger,
     Parallel,
     PoissonSampled,
     PrivacyUnit,
+    ProfileEvent,
     PureEvent,
+    RandomizedResponseEvent,
+    RenyiEvent,
     Repeated,
+    ZeroConcentratedEvent,
     calibrate,
 )
 
@@ -124,9 +130,46 @@ def bounded_range() -> None:
     ledger.grant(Composed((Repeated(sampled, count=40), gaussian(8.0))), purpose="sampled splits", delta=4e-6)
 
 
+def stated() -> None:
+    """Guarantees that somebody else has proven: each alone, composed, sampled and in groups, as far as it goes."""
+    ledger = open_ledger("stated", Budget(epsilon=30.0, delta=1e-4, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    table = ProfileEvent(epsilons=(0.0, 0.25, 0.5, 1.0), deltas=(0.25, 0.125, 0.0625, 0.0), adjacency=A)
+    rough = ApproximateEvent(epsilon=0.5, delta=1e-7, adjacency=A)
+    curve = RenyiEvent(orders=(1.5, 2.0, 8.0, 32.0), divergences=(0.01, 0.02, 0.0625, 0.25), adjacency=A)
+    concentrated = ZeroConcentratedEvent(rho=0.01, adjacency=A)
+    known = GDPEvent(mu=0.25, adjacency=A)
+    ledger.grant(rough, purpose="a stated point", delta=1e-6).draw(rough, purpose="release")
+    ledger.grant(PoissonSampled(rough, sampling_rate=0.1), purpose="its sample", delta=1e-6)
+    ledger.grant(Repeated(concentrated, count=5), purpose="concentrated", delta=1e-6)
+    ledger.grant(Composed((curve, concentrated, Repeated(known, count=3))), purpose="a mixed plan", delta=1e-6)
+    ledger.grant(Repeated(known, count=4), purpose="Gaussian pairs", delta=1e-6)
+    ledger.grant(PoissonSampled(known, sampling_rate=0.25), purpose="a sampled Gaussian pair", delta=1e-6)
+    ledger.grant(table, purpose="a table", delta=1e-6)
+    ledger.grant(Repeated(PoissonSampled(table, sampling_rate=0.125), count=6), purpose="sampled tables", delta=1e-6)
+    groups = Parallel((rough, known, table), probabilities=(0.25, 0.25, 0.5))
+    ledger.grant(groups, purpose="groups", delta=1e-6)
+
+
+def randomised_response() -> None:
+    """Answers of rows under replace-one, and one plan of many."""
+    R = Adjacency.REPLACE_ONE
+    ledger = open_ledger("randomised-response", Budget(epsilon=8.0, delta=1e-5, adjacency=R), BasicFilter())
+    if ledger is None:
+        return
+    colour = RandomizedResponseEvent(epsilon=0.5, categories=7, adjacency=R)
+    yes = RandomizedResponseEvent(epsilon=0.125, categories=2, adjacency=R)
+    ledger.grant(colour, purpose="colour").draw(colour, purpose="answers")
+    ledger.grant(colour, purpose="colour again", delta=1e-6)
+    ledger.grant(Composed((colour, Repeated(yes, count=64))), purpose="a questionnaire", delta=2e-6)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
     gdp_filter()
     reproducible_randomness()
     bounded_range()
+    stated()
+    randomised_response()

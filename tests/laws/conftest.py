@@ -4,16 +4,22 @@ from hypothesis import strategies as st
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     Composed,
     EllipticalGaussianEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     LaplaceEvent,
     Parallel,
     PoissonSampled,
+    ProfileEvent,
     PureEvent,
+    RandomizedResponseEvent,
+    RenyiEvent,
     Repeated,
+    ZeroConcentratedEvent,
 )
 
 multipliers = st.floats(0.4, 40.0)
@@ -32,9 +38,44 @@ def gaussians(adjacency: Adjacency) -> st.SearchStrategy[Event]:
     )
 
 
-def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+def stated(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    """Guarantees that somebody else has proven."""
+    epsilons = st.lists(st.floats(0.01, 5.0), min_size=1, max_size=4, unique=True).map(sorted)
+    orders = st.lists(st.floats(1.01, 900.0), max_size=3, unique=True).map(lambda a: [*sorted(a), 1000.0])
     return st.one_of(
+        st.builds(GDPEvent, mu=st.floats(0.03, 3.0), adjacency=st.just(adjacency)),
+        st.builds(ZeroConcentratedEvent, rho=st.floats(1e-4, 2.0), adjacency=st.just(adjacency)),
+        st.builds(
+            lambda a, d: RenyiEvent(orders=tuple(a), divergences=tuple(d[: len(a)]), adjacency=adjacency),
+            orders,
+            st.lists(st.floats(1e-3, 5.0), min_size=4, max_size=4),
+        ),
+        st.builds(
+            ApproximateEvent, epsilon=st.floats(0.01, 3.0), delta=st.floats(1e-9, 0.5), adjacency=st.just(adjacency)
+        ),
+        st.builds(
+            lambda e, d, last: ProfileEvent(epsilons=tuple(e), deltas=(*d[: len(e) - 1], last), adjacency=adjacency),
+            epsilons,
+            st.lists(st.floats(1e-6, 0.9), min_size=4, max_size=4),
+            st.sampled_from([0.0, 0.0, 1e-6]),
+        ),
+    )
+
+
+def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    own = []
+    if adjacency is Adjacency.REPLACE_ONE:
+        response = st.builds(
+            RandomizedResponseEvent,
+            epsilon=st.floats(0.01, 3.0),
+            categories=st.integers(2, 50),
+            adjacency=st.just(adjacency),
+        )
+        own.append(response)
+    return st.one_of(
+        *own,
         gaussians(adjacency),
+        stated(adjacency),
         st.builds(LaplaceEvent, noise_multiplier=multipliers, adjacency=st.just(adjacency)),
         st.builds(PureEvent, epsilon=st.floats(0.01, 3.0), adjacency=st.just(adjacency)),
         st.builds(BoundedRangeEvent, epsilon=st.floats(0.01, 5.0), adjacency=st.just(adjacency)),

@@ -6,16 +6,22 @@ import pytest
 
 from ledgerwood.accounting import (
     Adjacency,
+    ApproximateEvent,
     BoundedRangeEvent,
     Composed,
     Direction,
     EllipticalGaussianEvent,
     GaussianEvent,
+    GDPEvent,
     LaplaceEvent,
     Parallel,
     PoissonSampled,
+    ProfileEvent,
     PureEvent,
+    RandomizedResponseEvent,
+    RenyiEvent,
     Repeated,
+    ZeroConcentratedEvent,
 )
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.verification import _pairs
@@ -26,6 +32,14 @@ GAUSSIAN = GaussianEvent(noise_multiplier=1.25, adjacency=A)
 LAPLACE = LaplaceEvent(noise_multiplier=0.75, adjacency=A)
 PURE = PureEvent(epsilon=0.5, adjacency=A)
 RANGE = BoundedRangeEvent(epsilon=0.75, adjacency=A)
+R = Adjacency.REPLACE_ONE
+APPROXIMATE = ApproximateEvent(epsilon=0.5, delta=1e-3, adjacency=A)
+TABLE = ProfileEvent(epsilons=(0.0, 0.2, 0.5, 0.9, 1.5), deltas=(0.5, 0.25, 0.2, 0.01, 0.0), adjacency=A)
+OPEN_TABLE = ProfileEvent(epsilons=(0.4, 0.9), deltas=(0.1, 1e-3), adjacency=A)
+CURVES = [
+    ZeroConcentratedEvent(rho=0.3, adjacency=A),
+    RenyiEvent(orders=(1.5, 2.0, 4.0, 9.0), divergences=(0.2, 0.5, 0.3, 1.5), adjacency=A),
+]
 DRAWS = [
     GAUSSIAN,
     LAPLACE,
@@ -41,6 +55,11 @@ DRAWS = [
     PoissonSampled(Parallel.worst((GAUSSIAN, LAPLACE)), sampling_rate=0.2),
     RANGE,
     PoissonSampled(RANGE, sampling_rate=0.1),
+    RandomizedResponseEvent(epsilon=0.5, categories=5, adjacency=R),
+    GDPEvent(mu=0.7, adjacency=A),
+    PoissonSampled(GDPEvent(mu=0.7, adjacency=A), sampling_rate=0.1),
+    TABLE,
+    PoissonSampled(TABLE, sampling_rate=0.1),
     PoissonSampled(Parallel((RANGE, PURE), probabilities=(0.5, 0.25)), sampling_rate=0.3),
 ]
 MIXED = Repeated(LAPLACE, count=2)
@@ -59,7 +78,16 @@ def node(event):
     return _pairs.parse(to_json(event))
 
 
-@pytest.mark.parametrize("event", [*DRAWS, *COMPOSITIONS], ids=repr)
+REVEALING = [
+    APPROXIMATE,
+    OPEN_TABLE,
+    PoissonSampled(APPROXIMATE, sampling_rate=0.1),
+    PoissonSampled(OPEN_TABLE, sampling_rate=0.1),
+    Parallel((APPROXIMATE, GAUSSIAN), probabilities=(0.5, 0.25)),
+]
+
+
+@pytest.mark.parametrize("event", [*DRAWS, *CURVES, *COMPOSITIONS], ids=repr)
 @pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
 def test_both_implementations_agree_on_renyi(event, order):
     with mp.workdps(50):
@@ -69,7 +97,22 @@ def test_both_implementations_agree_on_renyi(event, order):
         assert found <= own * (1 + mpf(10) ** -9)
 
 
-@pytest.mark.parametrize("event", DRAWS, ids=repr)
+@pytest.mark.parametrize("event", REVEALING, ids=repr)
+def test_both_implementations_know_an_infinite_divergence(event):
+    with mp.workdps(50):
+        assert mp.isinf(_pairs.renyi(node(event), mpf(2)))
+    assert event.renyi([2.0])[0] == float("inf")
+
+
+@pytest.mark.parametrize("event", CURVES, ids=repr)
+def test_a_divergence_alone_is_no_profile_and_no_sample(event):
+    with pytest.raises(ValueError, match="no profile"):
+        _pairs.hockey_stick(node(event), mpf(1))
+    with pytest.raises(ValueError, match="sample"):
+        _pairs.renyi(node(PoissonSampled(event, sampling_rate=0.5)), mpf(2))
+
+
+@pytest.mark.parametrize("event", [*DRAWS, *REVEALING], ids=repr)
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
 def test_both_implementations_agree_on_the_profile(event, epsilon):
     with mp.workdps(60):

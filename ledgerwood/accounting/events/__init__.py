@@ -9,6 +9,12 @@ from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent as Ell
 from ledgerwood.accounting.events.gaussian import GaussianEvent as GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent as LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent as PureEvent
+from ledgerwood.accounting.events.pure import RandomizedResponseEvent as RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled as PoissonSampled
 from ledgerwood.accounting.events.serial import from_json as from_json
 from ledgerwood.accounting.events.serial import to_json as to_json
+from ledgerwood.accounting.events.stated import ApproximateEvent as ApproximateEvent
+from ledgerwood.accounting.events.stated import GDPEvent as GDPEvent
+from ledgerwood.accounting.events.stated import RenyiEvent as RenyiEvent
+from ledgerwood.accounting.events.stated import ZeroConcentratedEvent as ZeroConcentratedEvent
+from ledgerwood.accounting.events.tabulated import ProfileEvent as ProfileEvent

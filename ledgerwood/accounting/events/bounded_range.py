@@ -15,10 +15,10 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ledgerwood import _validate
 from ledgerwood.accounting import quadrature, renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction, require_adjacency
 from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.pure import epsilon_in_range
 
 _SERIES_END = 2.0
 _NODES = 16
@@ -46,10 +46,7 @@ class BoundedRangeEvent(Event):
     adjacency: Adjacency = field()
 
     def __post_init__(self) -> None:
-        epsilon = _validate.positive("epsilon", self.epsilon, "nats")
-        if not 1e-100 <= epsilon <= 1e100:
-            raise _validate.fail("epsilon", self.epsilon, "in [1e-100, 1e100]", "nats")
-        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "epsilon", epsilon_in_range(self.epsilon))
         require_adjacency(self.adjacency)
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:

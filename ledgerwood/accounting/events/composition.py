@@ -238,8 +238,8 @@ class Parallel(Event):
         if self.probabilities is None:
             return np.asarray(np.max(logs, axis=0))
         weights = np.asarray(self.probabilities).reshape((-1,) + (1,) * (logs.ndim - 1))
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.logaddexp.reduce(logs + np.log(weights), axis=0))
+        taken = np.asarray(self.probabilities) > 0.0  # a group that nobody enters may have an infinite moment
+        return np.asarray(np.logaddexp.reduce(logs[taken] + np.log(weights[taken]), axis=0))
 
 
 def _members(events: object, where: str) -> tuple[Event, ...]:

@@ -1,7 +1,7 @@
 """Pure differential privacy: the randomised-response pair, which dominates every mechanism of the same epsilon.
 
-P = (e^eps, 1) / (1 + e^eps), Q = (1, e^eps) / (1 + e^eps) (Kairouz, Oh and Viswanath 2015, Theorem 2).
-docs/explanation/events.md#pure.
+P = (e^eps, 1) / (1 + e^eps), Q = (1, e^eps) / (1 + e^eps) (Kairouz, Oh and Viswanath 2015, Theorem 2); and randomised
+response itself, among k categories. docs/explanation/events.md#pure and #randomised-response.
 """
 
 import math
@@ -15,6 +15,15 @@ from ledgerwood import _validate
 from ledgerwood.accounting import quadrature, renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction, require_adjacency
 from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.errors import UnsupportedEvent
+
+
+def epsilon_in_range(value: object) -> float:
+    """An epsilon in [1e-100, 1e100], in nats."""
+    epsilon = _validate.positive("epsilon", value, "nats")
+    if not 1e-100 <= epsilon <= 1e100:
+        raise _validate.fail("epsilon", value, "in [1e-100, 1e100]", "nats")
+    return epsilon
 
 
 @final
@@ -34,10 +43,7 @@ class PureEvent(Event):
     adjacency: Adjacency = field()
 
     def __post_init__(self) -> None:
-        epsilon = _validate.positive("epsilon", self.epsilon, "nats")
-        if not 1e-100 <= epsilon <= 1e100:
-            raise _validate.fail("epsilon", self.epsilon, "in [1e-100, 1e100]", "nats")
-        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "epsilon", epsilon_in_range(self.epsilon))
         require_adjacency(self.adjacency)
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
@@ -66,3 +72,73 @@ class PureEvent(Event):
             grown, shrunk = renyi.log_expm1(d * eps), renyi.log1mexp(-(1.0 + d) * eps)
             return np.asarray(grown + shrunk - math.log1p(math.exp(-eps)))
         return quadrature.two_point_log_excess(p, epsilon=self.epsilon, sampling_rate=sampling_rate)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomizedResponseEvent(Event):
+    """One answer per row, among k categories: the true one with odds e^epsilon to 1 against each other one.
+
+    Replacing a row moves e^epsilon of the odds from one category to another, and the k - 2 others do not move: less is
+    learned than from the worst mechanism of the same epsilon. Source: Warner 1965; Kairouz, Bonawitz and Ramage 2016,
+    section 3. docs/explanation/events.md#randomised-response.
+
+    Args:
+        epsilon: in [1e-100, 1e100], in nats.
+        categories: k, in [2, 2^53]; public.
+        adjacency: replace-one.
+
+    Raises:
+        InvalidParameter: a value outside its bound.
+        UnsupportedEvent: add-remove or zero-out.
+    """
+
+    epsilon: float
+    categories: int
+    adjacency: Adjacency = field()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", epsilon_in_range(self.epsilon))
+        k = _validate.count("categories", self.categories, "categories", minimum=2)
+        if k > 2**53:
+            raise _validate.fail("categories", self.categories, "at most 2^53", "categories")
+        object.__setattr__(self, "categories", k)
+        require_adjacency(self.adjacency)
+        if self.adjacency is not Adjacency.REPLACE_ONE:
+            raise UnsupportedEvent(
+                f"randomised response under {self.adjacency.value} has no price: each row gives an answer, so the "
+                "number of answers is the number of rows, and a null has no category of its own to answer with; use "
+                "replace-one, or PureEvent where a missing row's answer is drawn by a law that keeps epsilon"
+            )
+
+    def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
+        """H(t) = (e^eps - e^t)+ / (e^eps + k - 1), both directions."""
+        gap = np.minimum(renyi.check_epsilons(epsilons) - self.epsilon, 0.0)
+        return renyi.raise_log(renyi.log1mexp(gap) - self._log_total(), 8)
+
+    def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
+        a = renyi.check_orders(orders)
+        excess = self.log_excess_moments(a, sampling_rate=1.0)
+        return np.minimum(renyi.guarded(excess, a), self.epsilon)
+
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def symmetric(self) -> bool:
+        return True
+
+    def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
+        """As of `PureEvent`, divided by e^eps + k - 1 in place of e^eps + 1: where nothing moves there is no excess."""
+        p = renyi.check_powers(powers)
+        total, eps = self._log_total(), self.epsilon
+        if sampling_rate == 1.0:
+            d = np.where(p > 1.0, p - 1.0, -p)
+            return np.asarray(renyi.log_expm1(d * eps) + renyi.log1mexp(-(1.0 + d) * eps) - total)
+        moved = np.array([-total, -eps - total])
+        return quadrature.discrete_log_excess(
+            p, log_weight=moved, log_ratio=np.array([-eps, eps]), sampling_rate=sampling_rate
+        )
+
+    def _log_total(self) -> float:
+        """log(1 + (k - 1) e^{-eps})."""
+        return math.log1p((self.categories - 1) * math.exp(-self.epsilon))

@@ -15,8 +15,10 @@ from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
-from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.stated import ApproximateEvent, GDPEvent, RenyiEvent, ZeroConcentratedEvent
+from ledgerwood.accounting.events.tabulated import ProfileEvent
 from ledgerwood.errors import LedgerError
 
 _LEVELS = 32
@@ -27,6 +29,12 @@ _CLASSES: dict[str, type[Event]] = {
         EllipticalGaussianEvent,
         LaplaceEvent,
         PureEvent,
+        ProfileEvent,
+        ApproximateEvent,
+        RenyiEvent,
+        ZeroConcentratedEvent,
+        GDPEvent,
+        RandomizedResponseEvent,
         BoundedRangeEvent,
         PoissonSampled,
         Repeated,
@@ -50,7 +58,8 @@ def _record(event: Event, levels: int) -> dict[str, Any]:
     name = type(event).__name__
     if _CLASSES.get(name) is not type(event):
         raise LedgerError(f"{name} has no record; known are {', '.join(_CLASSES)}")
-    return {"type": name, **{key: _plain(getattr(event, key), levels - 1) for key in _fields(type(event))}}
+    fields = _fields(type(event)).items()
+    return {"type": name, **{key: _plain(getattr(event, attribute), levels - 1) for key, attribute in fields}}
 
 
 def from_json(record: object) -> Event:
@@ -85,8 +94,10 @@ def _check_depth(levels: int) -> None:
         raise LedgerError(f"an event nested deeper than {_LEVELS} levels has no record")
 
 
-def _fields(cls: type[Event]) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+def _fields(cls: type[Event]) -> dict[str, str]:
+    """The keys of a class's record, which are its constructor's arguments, each with its attribute."""
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    return {field.metadata.get("record", field.name): field.name for field in fields}
 
 
 def _plain(value: Any, levels: int) -> Any:

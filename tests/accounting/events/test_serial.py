@@ -4,16 +4,22 @@ import pytest
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     Composed,
     EllipticalGaussianEvent,
     Event,
     GaussianEvent,
+    GDPEvent,
     LaplaceEvent,
     Parallel,
     PoissonSampled,
+    ProfileEvent,
     PureEvent,
+    RandomizedResponseEvent,
+    RenyiEvent,
     Repeated,
+    ZeroConcentratedEvent,
     from_json,
     to_json,
 )
@@ -27,6 +33,12 @@ EVENTS = [
     LaplaceEvent(noise_multiplier=1e-3, adjacency=Adjacency.ZERO_OUT),
     PureEvent(epsilon=0.1, adjacency=A),
     BoundedRangeEvent(epsilon=0.1, adjacency=A),
+    RandomizedResponseEvent(epsilon=0.1, categories=7, adjacency=Adjacency.REPLACE_ONE),
+    GDPEvent(mu=0.3, adjacency=A),
+    ZeroConcentratedEvent(rho=0.1, adjacency=A),
+    RenyiEvent(orders=(1.5, 2.0), divergences=(0.1, 0.3), adjacency=A),
+    ApproximateEvent(epsilon=0.5, delta=1e-300, adjacency=A),
+    ProfileEvent(epsilons=(0.0, 1.0), deltas=(0.5, 0.0), adjacency=A),
     PoissonSampled(G, sampling_rate=1 / 3),
     Repeated(PoissonSampled(G, sampling_rate=0.01), count=10**9),
     Composed((G, PureEvent(epsilon=2.0, adjacency=A))),
@@ -50,6 +62,10 @@ def test_the_form_is_for_ever() -> None:
         },
         "count": 3,
     }
+
+
+def test_a_record_names_the_arguments_of_its_constructor() -> None:
+    assert to_json(GDPEvent(mu=0.5, adjacency=A)) == {"type": "GDPEvent", "mu": 0.5, "adjacency": "add-remove"}
 
 
 RECORD = {"type": "GaussianEvent", "noise_multiplier": 1.0, "adjacency": "add-remove"}
@@ -79,6 +95,13 @@ RECORD = {"type": "GaussianEvent", "noise_multiplier": 1.0, "adjacency": "add-re
         {"type": "Composed", "events": [RECORD, {**RECORD, "adjacency": "zero-out"}]},
         {"type": "Parallel", "events": [RECORD], "probabilities": [2.0]},
         {"type": "Parallel", "events": [RECORD]},
+        {"type": "GDPEvent", "limit": 0.5, "adjacency": "add-remove"},
+        {"type": "RenyiEvent", "orders": 2.0, "divergences": [1.0], "adjacency": "add-remove"},
+        {"type": "RenyiEvent", "orders": [2.0], "divergences": [[1.0]], "adjacency": "add-remove"},
+        {"type": "RenyiEvent", "orders": ["2"], "divergences": [1.0], "adjacency": "add-remove"},
+        {"type": "ProfileEvent", "epsilons": [1.0], "deltas": [float("nan")], "adjacency": "add-remove"},
+        {"type": "RandomizedResponseEvent", "epsilon": 1.0, "categories": 2.0, "adjacency": "replace-one"},
+        {"type": "RandomizedResponseEvent", "epsilon": 1.0, "categories": 2, "adjacency": "zero-out"},
         {"type": "PoissonSampled", "event": {**RECORD, "adjacency": "replace-one"}, "sampling_rate": 0.5},
     ],
 )
