@@ -13,6 +13,8 @@ from ledgerwood.accounting import BoundedRangeEvent as BoundedRangeEvent
 from ledgerwood.accounting import Budget as Budget
 from ledgerwood.accounting import Composed as Composed
 from ledgerwood.accounting import Direction as Direction
+from ledgerwood.accounting import DiscreteGaussianEvent as DiscreteGaussianEvent
+from ledgerwood.accounting import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting import Event as Event
 from ledgerwood.accounting import GaussianEvent as GaussianEvent
@@ -61,11 +63,11 @@ _LATE_MODULES = ("datasets", "trainers", "verification")
 
 __all__ = [
     "Adjacency", "ApproximateEvent", "BasicFilter", "BoundedRangeEvent", "Budget", "BudgetExceeded", "Categorical",
-    "Composed", "Direction", "EllipticalGaussianEvent", "Event", "GDPEvent", "GDPFilter", "GaussianEvent", "Grant",
-    "LaplaceEvent", "Ledger", "Numeric", "Parallel", "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit",
-    "ProfileEvent", "PureEvent", "RandomizedResponseEvent", "Receipt", "RenyiEvent", "Repeated", "Schema",
-    "SecureRandom", "TestRandom", "ZeroConcentratedEvent", "__version__", "calibrate", "datasets", "price", "split",
-    "trainers", "verification",
+    "Composed", "Direction", "DiscreteGaussianEvent", "DiscreteLaplaceEvent", "EllipticalGaussianEvent", "Event",
+    "GDPEvent", "GDPFilter", "GaussianEvent", "Grant", "LaplaceEvent", "Ledger", "Numeric", "Parallel",
+    "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit", "ProfileEvent", "PureEvent",
+    "RandomizedResponseEvent", "Receipt", "RenyiEvent", "Repeated", "Schema", "SecureRandom", "TestRandom",
+    "ZeroConcentratedEvent", "__version__", "calibrate", "datasets", "price", "split", "trainers", "verification",
 ]  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from ledgerwood.accounting.calibration import calibrate as calibrate
 from ledgerwood.accounting.events import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting.events import BoundedRangeEvent as BoundedRangeEvent
 from ledgerwood.accounting.events import Composed as Composed
+from ledgerwood.accounting.events import DiscreteGaussianEvent as DiscreteGaussianEvent
+from ledgerwood.accounting.events import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting.events import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting.events import Event as Event
 from ledgerwood.accounting.events import GaussianEvent as GaussianEvent

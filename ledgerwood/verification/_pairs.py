@@ -27,6 +27,7 @@ Number = Any
 """An mpmath real; mpmath ships no types."""
 
 _DIGITS = 50
+_MOST_INTEGERS = 1 << 18
 _AGREEMENT = 1e-12  # relative, between a quadrature and its refinement
 
 
@@ -57,6 +58,15 @@ class Range:
     """The worst of all pairs of two outcomes whose log likelihood ratios are t and t - epsilon."""
 
     epsilon: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """Integer noise of probability e^{-|z| / scale} or e^{-z^2 / (2 scale^2)}, and a shift by `sensitivity`."""
+
+    kind: str
+    scale: Number
+    sensitivity: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +115,7 @@ class Several:
     parts: tuple[tuple["Node", int], ...]
 
 
-Node = Gaussian | Laplace | Pure | Range | Approximate | Table | Curve | Sampled | Groups | Several
+Node = Gaussian | Laplace | Pure | Range | Integer | Approximate | Table | Curve | Sampled | Groups | Several
 
 _FIELDS = {
     "GaussianEvent": {"noise_multiplier", "adjacency"},
@@ -114,6 +124,8 @@ _FIELDS = {
     "PureEvent": {"epsilon", "adjacency"},
     "RandomizedResponseEvent": {"epsilon", "categories", "adjacency"},
     "BoundedRangeEvent": {"epsilon", "adjacency"},
+    "DiscreteLaplaceEvent": {"scale", "sensitivity", "adjacency"},
+    "DiscreteGaussianEvent": {"scale", "sensitivity", "adjacency"},
     "GDPEvent": {"mu", "adjacency"},
     "ZeroConcentratedEvent": {"rho", "adjacency"},
     "RenyiEvent": {"orders", "divergences", "adjacency"},
@@ -164,6 +176,8 @@ def parse(record: Any) -> Node:
                 if not min(delta for _, delta in points) < 1 or max(delta for _, delta in points) > 1:
                     raise ValueError(f"not the deltas of a profile: {record['deltas']!r}")
                 return Table(points)
+            case "DiscreteLaplaceEvent" | "DiscreteGaussianEvent":
+                return Integer(kind, _positive(record["scale"]), _count(record["sensitivity"]))
             case "BoundedRangeEvent":
                 return Range(_positive(record["epsilon"]))
             case "PoissonSampled":
@@ -240,6 +254,8 @@ def pure_epsilon(node: Node) -> Number:
     match node:
         case Gaussian() | Approximate() | Curve():
             return mp.inf
+        case Integer():
+            return node.sensitivity / node.scale if node.kind == "DiscreteLaplaceEvent" else mp.inf
         case Table():
             return min((epsilon for epsilon, delta in node.points if delta == 0), default=mp.inf)
         case Laplace():
@@ -312,6 +328,9 @@ def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
         case Approximate():
             kept = _positive_part(Pure(node.epsilon), slope, constant)
             return node.delta * (max(slope, 0) + max(constant, 0)) + (1 - node.delta) * kept
+        case Integer():
+            atoms = _integers(node, mpf(2))
+            return sum((weight * max(slope * mp.exp(level) + constant, 0) for level, weight in atoms), mpf(0))
         case Table():
             lost = min(delta for _, delta in node.points)  # at an infinite ratio; as much of Q where P has nothing
             both = [(end, mass) for end, mass in _atoms(node) if end > 0]
@@ -370,6 +389,24 @@ def _worst_shift(epsilon: Number, value: Callable[[Number, Number, Number, Numbe
             right = low + golden * (high - low)
             at_right = at(right)
     return max(values[best], at_left, at_right)
+
+
+def _integers(node: Integer, power: Number) -> list[tuple[Number, Number]]:
+    """(log likelihood ratio, Q) of each integer that matters to a moment of `power`, mass beyond e^{-800} left out."""
+    scale, shift = node.scale, node.sensitivity
+    if node.kind == "DiscreteLaplaceEvent":
+        decay = mp.exp(-1 / scale)
+        inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
+        return [(-shift / scale, 1 / (1 + decay)), *inner, (shift / scale, decay**shift / (1 + decay))]
+    reach = int(mp.ceil(40 * scale)) + 1
+    total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
+    left, right = -reach - int(power) * shift, reach + (int(power) + 1) * shift
+    if right - left > _MOST_INTEGERS:
+        raise ValueError(f"a discrete Gaussian over {right - left} integers is too wide to be enumerated")
+    return [
+        (shift * (z - mpf(shift) / 2) / scale**2, mp.exp(-(mpf(z) ** 2) / (2 * scale**2)) / total)
+        for z in range(left, right + 1)
+    ]
 
 
 def _atoms(node: Table) -> list[tuple[Number, Number]]:
@@ -446,7 +483,10 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
             values = [_excess(member, slope, constant, p) for member in node.members]
             if node.probabilities is None:
                 return max(values)
-            return sum((weight * value for weight, value in zip(node.probabilities, values, strict=True)), mpf(0))
+            weighed = zip(
+                node.probabilities, values, strict=True
+            )  # a group that nobody enters may have an infinite one
+            return sum((weight * value for weight, value in weighed if weight > 0), mpf(0))
         case Several():
             if constant != 0:
                 raise ValueError("a sample of a composition that is not all Gaussian has no Renyi divergence here")
@@ -460,6 +500,8 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
             return (term(node.epsilon) + up * term(-node.epsilon)) / (up + node.categories - 1)
         case Approximate():
             return mp.inf
+        case Integer():
+            return sum((weight * term(level) for level, weight in _integers(node, max(abs(p), 2))), mpf(0))
         case Table():
             if mp.isinf(pure_epsilon(node)):
                 return mp.inf

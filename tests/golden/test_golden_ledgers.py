@@ -32,6 +32,9 @@ GOLDEN = {
     "randomised-response": (
         "76db45709ef73780ad95b0f4c6391fc2445a33e7f5e8549c1b558b562d125c3f", 6.107930335392116, 3e-06, 3, 1, "secure",
     ),
+    "integers": (
+        "8e06932a74540d071c9bb4c2c02c689a3342236904507da5a67249bc964e045b", 11.685641617441526, 4e-06, 5, 2, "secure",
+    ),
 }  # fmt: skip
 
 

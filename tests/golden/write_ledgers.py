@@ -12,6 +12,8 @@ from ledgerwood.accounting import (
     BoundedRangeEvent,
     Budget,
     Composed,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     Event,
     Filter,
@@ -165,6 +167,21 @@ def randomised_response() -> None:
     ledger.grant(Composed((colour, Repeated(yes, count=64))), purpose="a questionnaire", delta=2e-6)
 
 
+def integers() -> None:
+    """Integer noise on whole numbers: alone, many, and on samples."""
+    ledger = open_ledger("integers", Budget(epsilon=20.0, delta=1e-5, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    laplace_ = DiscreteLaplaceEvent(scale=8.0, sensitivity=3, adjacency=A)
+    normal = DiscreteGaussianEvent(scale=1.5, sensitivity=1, adjacency=A)
+    ledger.grant(laplace_, purpose="a count").draw(laplace_, purpose="count")
+    ledger.grant(normal, purpose="another count", delta=1e-6).draw(normal, purpose="count")
+    ledger.grant(Composed((Repeated(normal, count=3), Repeated(laplace_, count=2))), purpose="counts", delta=1e-6)
+    ledger.grant(PoissonSampled(laplace_, sampling_rate=0.125), purpose="a sampled count", delta=1e-6)
+    steps = Repeated(PoissonSampled(normal, sampling_rate=0.0625), count=20)
+    ledger.grant(steps, purpose="sampled counts", delta=1e-6)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
@@ -173,3 +190,4 @@ if __name__ == "__main__":
     bounded_range()
     stated()
     randomised_response()
+    integers()

@@ -7,6 +7,8 @@ from ledgerwood.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
     Composed,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     Event,
     GaussianEvent,
@@ -75,6 +77,18 @@ def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
     return st.one_of(
         *own,
         gaussians(adjacency),
+        st.builds(
+            DiscreteLaplaceEvent,
+            scale=st.floats(0.4, 20.0),
+            sensitivity=st.integers(1, 8),
+            adjacency=st.just(adjacency),
+        ),
+        st.builds(
+            DiscreteGaussianEvent,
+            scale=st.floats(0.6, 20.0),
+            sensitivity=st.integers(1, 4),
+            adjacency=st.just(adjacency),
+        ),
         stated(adjacency),
         st.builds(LaplaceEvent, noise_multiplier=multipliers, adjacency=st.just(adjacency)),
         st.builds(PureEvent, epsilon=st.floats(0.01, 3.0), adjacency=st.just(adjacency)),

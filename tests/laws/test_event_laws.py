@@ -13,6 +13,8 @@ from ledgerwood.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
     Composed,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     Event,
     GaussianEvent,
@@ -180,6 +182,13 @@ def kinks(event: Event) -> list[float]:
         return kinks(event.event)
     if isinstance(event, ProfileEvent):
         return list(event.epsilons)
+    if isinstance(event, DiscreteLaplaceEvent):
+        levels = (2.0 * np.arange(event.sensitivity + 1.0) - event.sensitivity) / event.scale
+        return levels[levels > 0.0].tolist()
+    if isinstance(event, DiscreteGaussianEvent):
+        z = np.arange(event.sensitivity // 2, 45.0 * event.scale + 8.0 * event.sensitivity)
+        levels = event.sensitivity * (z - 0.5 * event.sensitivity) / event.scale**2
+        return levels[levels > 0.0].tolist()
     return [event.pure_epsilon()] if np.isfinite(event.pure_epsilon()) else []
 
 

@@ -5,6 +5,8 @@ from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent as Boun
 from ledgerwood.accounting.events.composition import Composed as Composed
 from ledgerwood.accounting.events.composition import Parallel as Parallel
 from ledgerwood.accounting.events.composition import Repeated as Repeated
+from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent as DiscreteGaussianEvent
+from ledgerwood.accounting.events.discrete import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting.events.gaussian import GaussianEvent as GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent as LaplaceEvent

@@ -13,6 +13,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
@@ -29,6 +30,8 @@ _CLASSES: dict[str, type[Event]] = {
         EllipticalGaussianEvent,
         LaplaceEvent,
         PureEvent,
+        DiscreteGaussianEvent,
+        DiscreteLaplaceEvent,
         ProfileEvent,
         ApproximateEvent,
         RenyiEvent,
