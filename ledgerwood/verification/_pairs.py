@@ -17,17 +17,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mpmath import MPContext
-
-mp = MPContext()
-"""A context of its own: nobody else's working precision reaches in here, and none is left behind."""
-mpf = mp.mpf
-
-Number = Any
-"""An mpmath real; mpmath ships no types."""
+from ledgerwood.verification._atoms import (
+    Number,
+    curve_divergence,
+    integer_atoms,
+    integer_gaussian_excess,
+    mp,
+    mpf,
+    table_atoms,
+    worst_shift,
+)
 
 _DIGITS = 50
-_MOST_INTEGERS = 1 << 18
 _AGREEMENT = 1e-12  # relative, between a quadrature and its refinement
 
 
@@ -329,11 +330,11 @@ def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
             kept = _positive_part(Pure(node.epsilon), slope, constant)
             return node.delta * (max(slope, 0) + max(constant, 0)) + (1 - node.delta) * kept
         case Integer():
-            atoms = _integers(node, mpf(2))
+            atoms = integer_atoms(node.kind, node.scale, node.sensitivity, mpf(2))
             return sum((weight * max(slope * mp.exp(level) + constant, 0) for level, weight in atoms), mpf(0))
         case Table():
             lost = min(delta for _, delta in node.points)  # at an infinite ratio; as much of Q where P has nothing
-            both = [(end, mass) for end, mass in _atoms(node) if end > 0]
+            both = [(end, mass) for end, mass in table_atoms(node.points) if end > 0]
             rest = 1 - lost - sum((mass * (1 + mp.exp(end)) for end, mass in both), mpf(0))
             value = lost * (max(slope, 0) + max(constant, 0)) + rest * max(slope + constant, 0)
             for end, mass in both:
@@ -343,7 +344,7 @@ def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
         case Curve():
             raise ValueError("a mechanism that is known by its Renyi divergences has no profile here")
         case Range():
-            return _worst_shift(
+            return worst_shift(
                 node.epsilon,
                 lambda up, down, heavy, light: (
                     light * max(slope * up + constant, 0) + heavy * max(slope * down + constant, 0)
@@ -356,93 +357,6 @@ def _positive_part(node: Node, slope: Number, constant: Number) -> Number:
                 return max(slope + constant, 0)
             with_unit, without = _above(node, mp.log(-constant / slope))
             return slope * with_unit + constant * without
-
-
-def _worst_shift(epsilon: Number, value: Callable[[Number, Number, Number, Number], Number]) -> Number:
-    """The largest value(e^t, e^{t - epsilon}, Q of the latter, Q of the former) over 0 < t < epsilon.
-
-    A scan, finer towards both ends, then golden sections around its best point: any t gives a lower bound, and the
-    scan is there so that nothing rests on the function having one maximum.
-    """
-
-    def at(t: Number) -> Number:
-        up, down = mp.exp(t), mp.exp(t - epsilon)
-        light = (1 - down) / (up - down)
-        return value(up, down, 1 - light, light)
-
-    ends = [mpf(2) ** -k / 16 for k in range(24, 0, -1)]
-    scan = [*ends, *(mpf(i) / 16 for i in range(1, 16)), *(1 - x for x in reversed(ends))]
-    values = [at(epsilon * x) for x in scan]
-    best = max(range(len(scan)), key=values.__getitem__)
-    low = epsilon * (scan[best - 1] if best else 0)
-    high = epsilon * (scan[best + 1] if best + 1 < len(scan) else 1)
-    golden = (mp.sqrt(5) - 1) / 2
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = at(left), at(right)
-    for _ in range(48):  # the maximum is flat: 1e-10 of the bracket is 1e-20 of the value
-        if at_left > at_right:
-            high, right, at_right = right, left, at_left
-            left = high - golden * (high - low)
-            at_left = at(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + golden * (high - low)
-            at_right = at(right)
-    return max(values[best], at_left, at_right)
-
-
-def _integers(node: Integer, power: Number) -> list[tuple[Number, Number]]:
-    """(log likelihood ratio, Q) of each integer that matters to a moment of `power`, mass beyond e^{-800} left out."""
-    scale, shift = node.scale, node.sensitivity
-    if node.kind == "DiscreteLaplaceEvent":
-        decay = mp.exp(-1 / scale)
-        inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
-        return [(-shift / scale, 1 / (1 + decay)), *inner, (shift / scale, decay**shift / (1 + decay))]
-    reach = int(mp.ceil(40 * scale)) + 1
-    total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
-    left, right = -reach - int(power) * shift, reach + (int(power) + 1) * shift
-    if right - left > _MOST_INTEGERS:
-        raise ValueError(f"a discrete Gaussian over {right - left} integers is too wide to be enumerated")
-    return [
-        (shift * (z - mpf(shift) / 2) / scale**2, mp.exp(-(mpf(z) ** 2) / (2 * scale**2)) / total)
-        for z in range(left, right + 1)
-    ]
-
-
-def _atoms(node: Table) -> list[tuple[Number, Number]]:
-    """(epsilon, Q of that log ratio) of the pair with the greatest convex profile through no more than the points.
-
-    The profile lies on the lines x -> delta_i + slope (x - e^eps_i); at each x the greatest convex function below the
-    points is the least chord over pairs of points, (-1, 1) being one of them (a line through it mirrors itself).
-    """
-    least, points = mpf(1), [(mpf(-1), mpf(1))]
-    for epsilon, delta in node.points:
-        if delta < least:
-            least = delta
-            points.append((mp.exp(epsilon), delta))
-    corners, index, slopes = [], 0, []
-    while index < len(points) - 1:  # from each corner along the steepest way down
-        x, y = points[index]
-        found = [((points[j][1] - y) / (points[j][0] - x), j) for j in range(index + 1, len(points))]
-        slope, index = min(found, key=lambda pair: (pair[0], -pair[1]))
-        slopes.append(slope)
-        corners.append(points[index][0])
-    slopes.append(mpf(0))
-    return [(mp.log(x), after - before) for x, before, after in zip(corners, slopes, slopes[1:], strict=False)]
-
-
-def _divergence(node: Curve, order: Number) -> Number:
-    """The least Renyi divergence at `order` that the node's statement allows: (a - 1) D_a is convex, and 0 at 1."""
-    if node.rho is not None:
-        return node.rho * order
-    points = [(mpf(1), mpf(0)), *((a, (a - 1) * divergence) for a, divergence in node.points)]
-    chords = [
-        y if a == order else y + (v - y) * (order - a) / (b - a)
-        for i, (a, y) in enumerate(points)
-        for b, v in points[i:]
-        if a <= order <= b and (a < b or a == order)
-    ]
-    return min(chords, default=mp.inf) / (order - 1)
 
 
 def _points(first: Any, second: Any, *, above: int) -> tuple[tuple[Number, Number], ...]:
@@ -474,7 +388,8 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
 
     def term(log_ratio: Number) -> Number:
         rise = slope * mp.expm1(log_ratio)
-        return mp.expm1(p * mp.log1p(rise)) - p * rise
+        log_s = log_ratio if constant == 0 else mp.log1p(rise)  # 1 + rise may be less than the digits hold
+        return mp.expm1(p * log_s) - p * rise
 
     match node:
         case Sampled():
@@ -501,18 +416,22 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
         case Approximate():
             return mp.inf
         case Integer():
-            return sum((weight * term(level) for level, weight in _integers(node, max(abs(p), 2))), mpf(0))
+            if constant == 0 and node.kind == "DiscreteGaussianEvent":
+                return integer_gaussian_excess(node.scale, node.sensitivity, p)
+            atoms = integer_atoms(node.kind, node.scale, node.sensitivity, max(abs(p), 2))
+            return sum((weight * term(level) for level, weight in atoms), mpf(0))
         case Table():
             if mp.isinf(pure_epsilon(node)):
                 return mp.inf
-            return sum((mass * (term(end) + mp.exp(end) * term(-end)) for end, mass in _atoms(node)), mpf(0))
+            atoms = table_atoms(node.points)
+            return sum((mass * (term(end) + mp.exp(end) * term(-end)) for end, mass in atoms), mpf(0))
         case Curve():
             if constant != 0:
                 raise ValueError("a sample of a mechanism that is known by its Renyi divergences has none here")
             order = p if p > 1 else 1 - p
-            return mp.expm1((order - 1) * _divergence(node, order))
+            return mp.expm1((order - 1) * curve_divergence(node.rho, node.points, order))
         case Range():
-            return _worst_shift(
+            return worst_shift(
                 node.epsilon,
                 lambda up, down, heavy, light: light * term(mp.log(up)) + heavy * term(mp.log(down)),
             )

@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn, final
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import LedgerCorrupted, LedgerError
 from ledgerwood.verification import _pairs
-from ledgerwood.verification._pairs import mp, mpf
+from ledgerwood.verification._atoms import mp, mpf
 
 SLACK = 1e-9
 """Relative room for a recorded number below the verifier's own lower bound."""

@@ -27,7 +27,7 @@ from ledgerwood.accounting import (
 )
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.verification import _pairs
-from ledgerwood.verification._pairs import mp, mpf
+from ledgerwood.verification._atoms import mp, mpf
 
 A = Adjacency.ADD_REMOVE
 GAUSSIAN = GaussianEvent(noise_multiplier=1.25, adjacency=A)
@@ -63,6 +63,8 @@ DRAWS = [
     DiscreteLaplaceEvent(scale=1.5, sensitivity=4, adjacency=A),
     PoissonSampled(DiscreteLaplaceEvent(scale=1.5, sensitivity=4, adjacency=A), sampling_rate=0.1),
     DiscreteGaussianEvent(scale=0.8, sensitivity=1, adjacency=A),
+    DiscreteGaussianEvent(scale=0.2, sensitivity=3, adjacency=A),
+    DiscreteGaussianEvent(scale=50.0, sensitivity=20, adjacency=A),
     PoissonSampled(DiscreteGaussianEvent(scale=3.5, sensitivity=2, adjacency=A), sampling_rate=0.1),
     TABLE,
     PoissonSampled(TABLE, sampling_rate=0.1),

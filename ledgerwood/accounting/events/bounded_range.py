@@ -76,7 +76,7 @@ class BoundedRangeEvent(Event):
             p, log_weight=log_weight, log_ratio=np.stack((t, -gap), axis=1), sampling_rate=sampling_rate
         )
         # the maximum is flat: a t that is off by 2^-40 of eps costs less than 2^-52, relative
-        raised = moments + renyi.ULP * (8.0 + 2.0 * np.clip(-moments, 0.0, 1e3))
+        raised = moments + renyi.ULP * (8.0 + 8.0 * np.abs(whole) + 2.0 * np.clip(-moments, 0.0, 1e3))
         return np.minimum(raised, unsampled)
 
 

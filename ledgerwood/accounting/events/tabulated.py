@@ -77,7 +77,7 @@ class ProfileEvent(Event):
             first = np.log1p(np.exp(-ends[right]))
             share_left = np.where(right > 0, below - whole, below - first)
             share_right = np.where(
-                right > 0, s - ends[right] + grown - whole, np.logaddexp(s, 0.0) - ends[right] - first
+                right > 0, s - ends[right] + grown - whole, s - ends[right] + np.log1p(np.exp(-s)) - first
             )
             logs = np.log(deltas)
             chord = np.logaddexp(share_left + np.where(right > 0, logs[right - 1], 0.0), share_right + logs[right])

@@ -38,6 +38,7 @@ LAWS = [
     laplace(2.0),
     laplace(5.0, 7),
     gaussian(0.1),
+    gaussian(0.2, 3),
     gaussian(0.5),
     gaussian(1.0),
     gaussian(0.7, 3),
