@@ -144,32 +144,32 @@ class DiscreteGaussianEvent(Event):
         out = np.empty_like(p)
         if fine.any():
             out[fine] = gaussian_log_excess(mu, p[fine], sampling_rate) + 4 * renyi.ULP
-        for i in np.flatnonzero(~fine):  # each power has a window of its own
-            out[i] = self._sampled(float(p[i]), sampling_rate)
+        octave = np.where(p > 1.0, 1.0, -1.0) * (1.0 + np.ceil(np.log2(np.maximum(np.abs(p), 2.0))))
+        for value in np.unique(octave[~fine]):
+            rows = ~fine & (octave == value)
+            out[rows] = self._summed(p[rows], sampling_rate)
         return np.minimum(out, unsampled)
 
-    def _sampled(self, power: float, q: float) -> float:
-        one = np.array([power])
-        reach = math.ceil(_REACH * self.scale)
-        left, right = (
-            reach + math.ceil(max(-power, 0.0) * self.sensitivity),
-            reach + math.ceil(max(power, 2.0) * self.sensitivity),
-        )
-        if left + right > _MOST_ATOMS:
-            least = power * math.log1p(-q) if power < 0.0 else math.inf  # s >= 1 - q
-            return float(renyi.log_expm1(np.array([least]))[0])
+    def _summed(self, powers: FloatArray, q: float) -> FloatArray:
+        """Moments of powers of one sign, summed over the integers of one window."""
+        reach, largest = math.ceil(_REACH * self.scale), max(float(np.abs(powers).max()), 2.0)
+        side = math.ceil(largest * self.sensitivity)
+        left, right = (reach, reach + side) if powers[0] > 1.0 else (reach + side, reach + 2 * self.sensitivity)
+        if left + right > _MOST_ATOMS:  # s >= 1 - q
+            return np.where(powers < 0.0, renyi.log_expm1(np.maximum(powers * math.log1p(-q), 0.0)), np.inf)
         z = np.arange(-left, right + 1.0)
         log_weight = -0.5 * (z / self.scale) ** 2 - _log_theta(self.scale)
         log_ratio = self.sensitivity * (z - 0.5 * self.sensitivity) / self.scale**2
-        moments = quadrature.discrete_log_excess(one, log_weight=log_weight, log_ratio=log_ratio, sampling_rate=q)
-        return float(moments[0]) + 4 * renyi.ULP
+        moments = quadrature.discrete_log_excess(powers, log_weight=log_weight, log_ratio=log_ratio, sampling_rate=q)
+        return moments + 4 * renyi.ULP
 
     def _log_tail(self, t: FloatArray) -> FloatArray:
         """log of a bound on P from the first integer of log ratio above t, beyond the window: a geometric series."""
         with np.errstate(over="ignore", invalid="ignore"):
             first = np.floor(t * self.scale**2 / self.sensitivity - 0.5 * self.sensitivity)  # from the centre of P
             log_mass = -0.5 * (first / self.scale) ** 2 - _log_theta(self.scale)
-            return np.minimum(log_mass - renyi.log1mexp(-(first + 0.5) / self.scale**2), 0.0) + 1e-12
+            series = renyi.log1mexp(-(first + 0.5) / self.scale**2)
+            return renyi.raise_log(np.minimum(log_mass - series, 0.0), 64)
 
 
 class _Corners(NamedTuple):
