@@ -12,7 +12,7 @@ from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.pricing import Method, log_delta, price
-from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter
 
 _LOWEST, _HIGHEST = 1e-9, 1e12
 _TOLERANCE = 1e-12
@@ -33,10 +33,14 @@ def calibrate(make_event: Callable[[float], Event], budget: Budget, *, method: M
 
     Raises:
         AdjacencyMismatch: the event's adjacency is not the budget's.
+        InvalidParameter: method "pld", which is not certified yet.
         CalibrationFailed: nothing in 1e-9..1e12 fits, or everything does; the message has the reason.
     """
     if not isinstance(budget, Budget):
         raise _validate.fail("budget", budget, "a Budget", "budget")
+
+    if method == "pld":
+        raise InvalidParameter("method='pld' is not certified yet, and a calibration returns what is proven to fit")
 
     @functools.cache
     def excess(multiplier: float) -> float:

@@ -127,3 +127,12 @@ def test_budgets_outside_their_bounds_are_refused(epsilon, delta):
 def test_what_is_no_budget_is_refused():
     with pytest.raises(InvalidParameter, match="budget"):
         calibrate(gaussian, 1.0)
+
+
+def test_what_is_not_certified_calibrates_nothing():
+    with pytest.raises(InvalidParameter, match="not certified yet"):
+        calibrate(
+            lambda s: GaussianEvent(noise_multiplier=s, adjacency=A),
+            Budget(epsilon=1.0, delta=1e-5, adjacency=A),
+            method="pld",
+        )

@@ -1,0 +1,343 @@
+"""A plan's curve by its losses: certified points from above and from below, each direction composed apart.
+
+docs/explanation/pld.md#plan.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.losses import lattice, saddle, spectrum
+from ledgerwood.accounting.losses.lattice import Dots, Indices, Law
+from ledgerwood.errors import UnsupportedEvent
+
+Side = Literal["above", "below"]
+
+FINENESS = 64.0  # lattice steps per standard deviation of one draw's loss
+_MOST_DISTINCT = 64
+_MOST_POINTS = 1 << 17  # beyond which blocks are composed first
+_MOST_POINTS_EVER = 1 << 20
+_LARGEST_INDEX = float(1 << 40)
+_MOST_NARROW = 4096.0
+_LOG_OUTSIDE = math.log(1e-13)
+_LOWER_SLACK = 1e-13  # relative to 1 + |log H|: by how much a profile's upward rounding may exceed the truth
+_NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
+_NARROW = 5e-5
+_LEAST_LOG_DELTA = math.log(1e-280)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One direction of a composed plan near `point`: bounds on log delta, and on epsilon."""
+
+    law: Law
+    above: bool
+
+    def log_delta(self, epsilon: float) -> float:
+        """The bound at `epsilon` >= 0."""
+        law = self.law
+        start = int(np.searchsorted(law.index * law.step, epsilon, side="right"))
+        y = law.index[start:] * law.step - epsilon
+        total = float(
+            (law.mass[start:] * np.exp(-law.tilt * y) * -np.expm1(-y)).sum()
+        )  # not BLAS, whose threads cost more
+        return self._bound(total, epsilon)
+
+    def _bound(self, total: float, epsilon: float) -> float:
+        law = self.law
+        # The largest weight e^{-tilt y} (1 - e^{-y}) that any misplaced mass can have.
+        weight = math.exp(-math.log1p(law.tilt) + law.tilt * (math.log(law.tilt) - math.log1p(law.tilt)))
+        rounding = 1e-12 + 8.0 * lattice.ULP * law.tilt * (epsilon + 1.0)
+        if not self.above:
+            left = total * (1.0 - rounding) - weight * law.error
+            return (
+                math.log(left) + law.log_scale - law.tilt * epsilon - law.growth - rounding if left > 0.0 else -math.inf
+            )
+        value = math.log(total * (1.0 + rounding) + weight * law.error) + law.log_scale - law.tilt * epsilon
+        if law.infinite > 0.0:
+            value = float(np.logaddexp(value, math.log(law.infinite)))
+        return value + law.growth + rounding
+
+    def epsilon(self, log_delta: float, near: float) -> float:
+        """The epsilon at which the bound meets `log_delta`: it does (above), or it does not yet (below)."""
+        rate = self.law.tilt + 1.0
+        low, high = 0.0, near
+        f_high = self.log_delta(high) - log_delta
+        width = max(1e-3 * near, 1e-2 / rate)
+        while f_high > 0.0:
+            low, high, width = high, high + width, 2.0 * width
+            f_high = self.log_delta(high) - log_delta
+            if high > 1e9:
+                return math.inf if self.above else low
+        if low == 0.0:
+            trial, width = max(near - width, 0.0), 2.0 * width
+            while True:
+                value = self.log_delta(trial) - log_delta
+                if value > 0.0:
+                    low = trial
+                    break
+                high = trial
+                if trial == 0.0:
+                    return 0.0
+                trial, width = max(trial - width, 0.0), 2.0 * width
+        f_low, f_high = self.log_delta(low) - log_delta, self.log_delta(high) - log_delta
+        for _ in range(100):
+            if high - low <= 1e-9 * high:
+                break
+            if math.isfinite(f_low) and math.isfinite(f_high):
+                middle = low + (high - low) * f_low / (f_low - f_high)
+                room = 2e-10 * high
+                middle = min(max(middle + room, low + 0.2 * room), high - 0.2 * room)
+            else:
+                middle = 0.5 * (low + high)
+            value = self.log_delta(middle) - log_delta
+            if value > 0.0:
+                if (high - middle) > 0.5 * (high - low):
+                    f_high *= 0.5
+                low, f_low = middle, value
+            else:
+                if (middle - low) > 0.5 * (high - low):
+                    f_low *= 0.5
+                high, f_high = middle, value
+        return high if self.above else low
+
+
+@functools.lru_cache(maxsize=64)
+def _sides(event: Event) -> saddle.Sides:
+    return saddle.sides(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The distinct draws of an event, with their profiles seen from afar."""
+
+    parts: tuple[tuple[Event, int], ...]
+    symmetric: bool
+
+    def directions(self) -> tuple[Direction, ...]:
+        return (Direction.REMOVE,) if self.symmetric else (Direction.REMOVE, Direction.ADD)
+
+    def models(self, direction: Direction, log_delta: float) -> list[tuple[saddle.Model, int]]:
+        """The coarse models of the draws, for questions about deltas near exp(log_delta)."""
+        log_lost = self.log_lost(log_delta)
+        return [(_model(event, direction, log_lost), count) for event, count in self.parts]
+
+    def log_lost(self, log_delta: float) -> float:
+        """Where one draw's profile is small enough for its rest to go to infinity."""
+        return log_delta + math.log(_NEGLIGIBLE) - math.log(sum(count for _, count in self.parts))
+
+    def point_at_epsilon(self, direction: Direction, epsilon: float) -> saddle.Point:
+        """The point of the coarse curve at `epsilon`, its models cut for the delta that is found there."""
+        point = saddle.point_at_epsilon(self.models(direction, _LEAST_LOG_DELTA), epsilon)
+        for _ in range(2):
+            guess = min(max(point.log_delta, _LEAST_LOG_DELTA), 0.0)
+            point = saddle.point_at_epsilon(self.models(direction, guess), epsilon)
+        return point
+
+
+@functools.lru_cache(maxsize=128)
+def _model(event: Event, direction: Direction, log_lost: float) -> saddle.Model:
+    found = _sides(event)
+    return saddle.model(found if direction is Direction.REMOVE else found.turned(), log_lost)
+
+
+def plan(event: Event) -> Plan:
+    """The plan of an event.
+
+    Raises:
+        UnsupportedEvent: a draw without a profile, or too many distinct draws.
+    """
+    parts = saddle.parts_of(event, _MOST_DISTINCT)
+    for part, _ in parts:
+        part.log_profile(np.zeros(1), direction=Direction.REMOVE)
+    return Plan(tuple(parts), all(part.symmetric() for part, _ in parts))
+
+
+def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FINENESS) -> float:
+    """The epsilon at `log_delta`, from above or from below; the larger direction."""
+    if log_delta < _LEAST_LOG_DELTA:
+        raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
+    best = 0.0
+    for direction in found.directions():
+        point = saddle.point_at_delta(found.models(direction, log_delta), log_delta)
+        curve = _curve(found, direction, point, above, fineness, log_delta)
+        best = max(best, curve.epsilon(log_delta, max(point.epsilon, 0.0)))
+    return best
+
+
+def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
+    """log delta at `epsilon`, from above or from below; the larger direction."""
+    best = -math.inf
+    for direction in found.directions():
+        point = found.point_at_epsilon(direction, epsilon)
+        target = min(max(point.log_delta, _LEAST_LOG_DELTA), 0.0)
+        value = _curve(found, direction, point, above, fineness, target).log_delta(epsilon)
+        for _ in range(6):  # again, as `epsilon` would ask for this delta, until that no longer helps
+            if not _LEAST_LOG_DELTA < value < 0.0:
+                break
+            point = saddle.point_at_delta(found.models(direction, value), value)
+            try:
+                again = _curve(found, direction, point, above, fineness, value).log_delta(epsilon)
+            except UnsupportedEvent:
+                break
+            gain = value - again if above else again - value
+            if gain > 0.0:
+                value = again
+            if gain < 1e-3:
+                break
+        best = max(best, value)
+    return best
+
+
+def interval(found: Plan, log_delta: float) -> tuple[float, float]:
+    """(below, above) around the epsilon at `log_delta`, refined until it is narrow or the lattice is at its limit."""
+    low, high, fineness = 0.0, math.inf, FINENESS
+    for _ in range(3):
+        try:
+            high = min(high, epsilon(found, log_delta, above=True, fineness=fineness))
+            low = max(low, epsilon(found, log_delta, above=False, fineness=fineness))
+        except UnsupportedEvent:
+            if math.isinf(high):
+                raise
+            break
+        wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
+        if wide <= 1.0 or not math.isfinite(wide):
+            break
+        fineness *= min(1.2 * math.sqrt(wide), 8.0)
+    return low, high
+
+
+def estimated_epsilon(found: Plan, log_delta: float) -> float:
+    """The epsilon at `log_delta` by the coarse models' saddle point: fast, and no bound; inf where they say nothing."""
+    if any(max(_sides(event).ahead[-1], _sides(event).back[-1]) > log_delta for event, _ in found.parts):
+        return math.inf
+    return max(0.0, *(saddle.point_at_delta(found.models(d, log_delta), log_delta).epsilon for d in found.directions()))
+
+
+def _curve(
+    found: Plan, direction: Direction, point: saddle.Point, above: bool, fineness: float, log_target: float
+) -> Curve:
+    total = sum(count for _, count in found.parts)
+    models = found.models(direction, log_target)
+    spreads = [sum(count * item.moments(tilt)[2] for item, count in models) for tilt in (0.0, -1.0)]
+    tilt, variance = point.tilt, point.variance
+    while variance < 0.02 * spreads[0] and tilt > 1e-3:  # near the largest loss of all; any tilt gives a bound
+        tilt *= 0.7
+        variance = sum(count * item.moments(tilt)[2] for item, count in models)
+    deviation = math.sqrt(variance)
+    # With few expected hits the bulk of the losses is far narrower than the tilted law: it must not be blurred either.
+    spread = max(math.sqrt(min(variance, *spreads)), deviation / _MOST_NARROW)
+    step = spread / math.sqrt(total) / fineness
+    log_lost = found.log_lost(log_target)
+    for _ in range(8):
+        step = _aligned(found, step)
+        laws = [
+            (lattice.law(_dots(event, direction, step, log_lost, above, fineness), tilt=tilt, above=above), count)
+            for event, count in found.parts
+        ]
+        first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)
+        if last - first < _MOST_POINTS or total < 64:
+            if last - first <= _MOST_POINTS_EVER:
+                return Curve(spectrum.compose(laws, first, last, _LOG_OUTSIDE), above)
+            step *= 1.01 * (last - first) / _MOST_POINTS_EVER
+            continue
+        curve, excess = _in_stages(laws, deviation, total, above)
+        if curve is not None:
+            return curve
+        step *= 1.01 * excess
+    raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
+
+
+def _in_stages(laws: list[tuple[Law, int]], deviation: float, total: int, above: bool) -> tuple[Curve | None, float]:
+    """Blocks of draws first, on the fine lattice, then the blocks on a coarser one."""
+    block = max(2, round(math.sqrt(total)))
+    factor = max(2, round(math.sqrt(block)))
+    deviation_of_block = deviation * math.sqrt(block / total)
+    log_outside_block = _LOG_OUTSIDE - math.log(total / block)
+    groups: list[tuple[list[tuple[Law, int]], int]] = []
+    groups.extend(([(item, block)], count // block) for item, count in laws if count >= block)
+    if rest := [(item, count % block) for item, count in laws if count % block]:
+        groups.append((rest, 1))
+    blocks: list[tuple[Law, int]] = []
+    for group, count in groups:
+        first, last = spectrum.window(group, deviation_of_block, log_outside_block)
+        if last - first > _MOST_POINTS_EVER:
+            return None, (last - first) / _MOST_POINTS_EVER
+        composed = spectrum.compose(group, first, last, log_outside_block)
+        trimmed = spectrum.trim(composed, math.exp(log_outside_block))
+        blocks.append((spectrum.coarsen(trimmed, factor, above=above), count))
+    first, last = spectrum.window(blocks, deviation, _LOG_OUTSIDE)
+    if last - first > _MOST_POINTS_EVER:
+        return None, (last - first) / _MOST_POINTS_EVER
+    return Curve(spectrum.compose(blocks, first, last, _LOG_OUTSIDE), above), 1.0
+
+
+def _aligned(found: Plan, step: float) -> float:
+    """A step, at most `step`, of which the most frequent draw's largest loss, where it has one, is a multiple."""
+    limits = [(count, end) for event, count in found.parts if math.isfinite(end := _largest_loss(event))]
+    if not limits or max(limits)[1] < step:
+        return step
+    largest = max(limits)[1]
+    return largest / math.ceil(largest / step)
+
+
+def _largest_loss(event: Event) -> float:
+    """Where a loss is likely to have mass of its own: at the largest one, or at that of not being sampled."""
+    pure = event.pure_epsilon()
+    if math.isinf(pure) and isinstance(event, PoissonSampled) and event.sampling_rate < 1.0:
+        return -math.log1p(-event.sampling_rate)
+    return pure
+
+
+def _dots(event: Event, direction: Direction, step: float, log_lost: float, above: bool, fineness: float) -> Dots:
+    seen = _sides(event)
+    ahead, back = (seen.ahead, seen.back) if direction is Direction.REMOVE else (seen.back, seen.ahead)
+    other = Direction.ADD if direction is Direction.REMOVE else Direction.REMOVE
+    ahead_index, h, h_cap = _side(event, direction, ahead, step, log_lost, above, fineness)
+    back_index, g, g_cap = _side(event, other, back, step, log_lost, above, fineness)
+    start = max(h[0], g[0]) if above else min(h[0], g[0])
+    h[0] = g[0] = start
+    return Dots(step, ahead_index, h, back_index, g, h_cap, g_cap)
+
+
+def _side(
+    event: Event, direction: Direction, seen: FloatArray, step: float, log_lost: float, above: bool, fineness: float
+) -> tuple[Indices, FloatArray, float]:
+    """Lattice indices from 0 on, and the profile there, on the private side of its rounding; and `Dots`' cap."""
+    past = int(np.argmax(seen <= log_lost)) if (seen <= log_lost).any() else len(seen) - 1
+    low, high = float(saddle.NODES[max(past - 1, 0)]), float(saddle.NODES[past])
+    for _ in range(3):
+        inner = np.linspace(low, high, 18)[1:]
+        under = event.log_profile(inner, direction=direction) <= log_lost
+        under[-1] = True
+        place = int(np.argmax(under))
+        low, high = (low if place == 0 else float(inner[place - 1])), float(inner[place])
+    if high > _LARGEST_INDEX * step:
+        raise UnsupportedEvent(f"losses up to {high:.3g} nats do not fit a lattice of step {step:.3g}")
+    index = lattice.nodes(step, 10.0 * step * fineness, high, 0.75 * fineness)
+    if above:
+        # Moved by its own rounding to the side on which the profile errs towards the bound.
+        logs = event.log_profile(index * step * (1.0 - 2.0 * lattice.ULP), direction=direction)
+        values = np.exp(logs) * (1.0 + 4.0 * lattice.ULP * (2.0 + np.abs(np.maximum(logs, -1e3))))
+        return index, np.minimum(values, 1.0), math.inf
+    points: FloatArray = np.asarray(index * step, dtype=np.float64)
+    values = _from_below(event, points, direction)
+    ends = np.flatnonzero(values == 0.0)
+    if ends.size == 0 or ends[0] == 0:
+        return index, values, math.inf
+    end, before = float(points[ends[0]]), float(points[ends[0] - 1])
+    near = end - (end - before) / 1024.0
+    height = float(_from_below(event, np.array([near]), direction)[0])
+    return index, values, height * math.expm1(before - end) / math.expm1(near - end) * (1.0 - 1e-11)
+
+
+def _from_below(event: Event, points: FloatArray, direction: Direction) -> FloatArray:
+    logs = event.log_profile(points * (1.0 + 2.0 * lattice.ULP), direction=direction)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(logs), 0.0, np.exp(logs - _LOWER_SLACK * (1.0 - logs)))

@@ -1,0 +1,150 @@
+"""Where a plan's losses lie: a coarse, uncertified model that chooses grids, windows and tilts.
+
+Nothing here enters a bound: a bad choice only makes a bound wider. docs/explanation/pld.md#choices.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.errors import UnsupportedEvent
+
+NODES = np.concatenate(([0.0], np.geomspace(1e-13, 1e7, 481)))
+_LOG_TILTS = (math.log(1e-6), math.log(1e9))
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """An event's log profile at `NODES`: as asked for (remove or add), and the other way round."""
+
+    ahead: FloatArray
+    back: FloatArray
+
+    def turned(self) -> "Sides":
+        return Sides(self.back, self.ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Atoms of one draw's privacy loss (nats) and the logarithms of their mass under P."""
+
+    losses: FloatArray
+    log_mass: FloatArray
+
+    def moments(self, tilt: float) -> tuple[float, float, float]:
+        """log E e^{tilt L}, and mean and variance of the loss under that tilt."""
+        powers = self.log_mass + tilt * self.losses
+        top = float(powers.max())
+        weights = np.exp(powers - top)
+        total = float(weights.sum())
+        mean = float(weights @ self.losses) / total
+        variance = float(weights @ (self.losses - mean) ** 2) / total
+        return top + math.log(total), mean, variance
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the curve by the saddle point of its inversion integral.
+
+    Args:
+        tilt: > 0, the exponent under which losses near `epsilon` are typical.
+        epsilon: nats; may be below 0.
+        log_delta: natural logarithm.
+        variance: of the whole plan's loss under the tilt, nats squared.
+    """
+
+    tilt: float
+    epsilon: float
+    log_delta: float
+    variance: float
+
+
+def sides(event: Event) -> Sides:
+    """Both directions of the event's profile at the nodes."""
+    return Sides(
+        event.log_profile(NODES, direction=Direction.REMOVE), event.log_profile(NODES, direction=Direction.ADD)
+    )
+
+
+def model(found: Sides, log_lost: float = -math.inf) -> Model:
+    """Connect the dots between the nodes; what lies where the profile is at most exp(log_lost) is left out.
+
+    It is left out because a lattice sends it to infinity: unbounded, it may rule every moment and yet no price.
+    """
+    ahead, back = _masses(found.ahead), _masses(found.back)
+    x = NODES[1:]
+    centre = max(1.0 - float(ahead.sum()) - float((back * np.exp(-x)).sum()), 1e-300)
+    with np.errstate(divide="ignore"):
+        logs = np.concatenate(((np.log(back) - x)[::-1], [math.log(centre)], np.log(ahead)))
+        logs[len(x) + 1 :][found.ahead[:-1] <= log_lost] = -np.inf
+    losses = np.concatenate((-x[::-1], NODES))
+    kept = np.isfinite(logs)
+    # The differences at the smallest nodes are rounding noise, whose sum must not count as mass.
+    return Model(losses[kept], logs[kept] - float(np.logaddexp.reduce(logs[kept])))
+
+
+def _masses(log_profile: FloatArray) -> FloatArray:
+    """P mass at the nodes beyond 0, shape (k - 1,)."""
+    h = np.exp(log_profile)
+    falls = np.append(h[:-1] - h[1:], 0.0)
+    widths = np.append(np.diff(NODES), 1.0)
+    with np.errstate(over="ignore"):
+        masses = falls[:-1] / -np.expm1(-widths[:-1]) - falls[1:] / np.expm1(widths[1:])
+    return np.asarray(np.maximum(masses, 0.0))
+
+
+def point_at_tilt(models: list[tuple[Model, int]], log_tilt: float) -> Point:
+    """The point whose saddle is at exp(log_tilt)."""
+    tilt = math.exp(log_tilt)
+    total, mean, variance = 0.0, 0.0, 0.0
+    for item, count in models:
+        log_moment, one_mean, one_variance = item.moments(tilt)
+        total, mean, variance = total + count * log_moment, mean + count * one_mean, variance + count * one_variance
+    epsilon = mean - 1.0 / tilt - 1.0 / (1.0 + tilt)
+    curvature = variance + 1.0 / tilt**2 + 1.0 / (1.0 + tilt) ** 2
+    height = total - tilt * epsilon - math.log(tilt) - math.log1p(tilt)
+    return Point(tilt, epsilon, height - 0.5 * math.log(2.0 * math.pi * curvature), variance)
+
+
+def point_at_delta(models: list[tuple[Model, int]], log_delta: float) -> Point:
+    """The point of the curve at `log_delta`, or, where that is reached below epsilon 0, the one at 0."""
+    found = _solve(models, lambda point: point.log_delta > log_delta)
+    return found if found.epsilon > 0.0 else point_at_epsilon(models, 0.0)
+
+
+def point_at_epsilon(models: list[tuple[Model, int]], epsilon: float) -> Point:
+    """The point of the curve at `epsilon` >= 0."""
+    return _solve(models, lambda point: point.epsilon < epsilon)
+
+
+def _solve(models: list[tuple[Model, int]], before: Callable[[Point], bool]) -> Point:
+    low, high = _LOG_TILTS
+    found = point_at_tilt(models, 0.5 * (low + high))
+    for _ in range(44):
+        middle = 0.5 * (low + high)
+        found = point_at_tilt(models, middle)
+        if before(found):
+            low = middle
+        else:
+            high = middle
+        if high - low < 1e-5:
+            break
+    return found
+
+
+def parts_of(event: Event, most: int) -> list[tuple[Event, int]]:
+    """The distinct draws of a plan, each with its count.
+
+    Raises:
+        UnsupportedEvent: more than `most` distinct draws.
+    """
+    counts: dict[Event, int] = {}
+    for part, count in event.draws():
+        counts[part] = counts.get(part, 0) + count
+        if len(counts) > most:
+            raise UnsupportedEvent(f"the plan has more than {most} distinct draws, too many to compose by their losses")
+    return list(counts.items())
