@@ -1,6 +1,6 @@
 """Sums of independent losses: products of spectra, with a bound on all that was rounded, wrapped and cut off.
 
-docs/explanation/pld.md#composition.
+docs/explanation/pld.md#loss-composition.
 """
 
 import math
