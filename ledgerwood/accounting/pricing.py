@@ -173,7 +173,7 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         event: what is to be released.
         method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
             at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
-            losses of its draws (tighter than Renyi, and not certified yet: pld.md#loss-composition names what is assumed);
+            losses of its draws (tighter than Renyi, and not certified yet: pld.md#status names what is assumed);
             "tightest" is the exact profile where it exists, else the lesser of Renyi and pure.
 
     Raises:
