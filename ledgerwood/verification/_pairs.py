@@ -13,7 +13,6 @@ docs/explanation/ledger.md#verification.
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +26,9 @@ from ledgerwood.verification._atoms import (
     table_atoms,
     worst_shift,
 )
+from ledgerwood.verification._integrals import over_normal, over_unit
 
 _DIGITS = 50
-_AGREEMENT = 1e-12  # relative, between a quadrature and its refinement
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,74 +437,14 @@ def _excess(node: Node, slope: Number, constant: Number, p: Number) -> Number:
         case Gaussian():
             if constant == 0:
                 return mp.expm1(p * (p - 1) * node.mu_squared / 2)
-            return _over_normal(term, mp.sqrt(node.mu_squared), float(slope), float(p))
+            return over_normal(term, mp.sqrt(node.mu_squared), float(slope), float(p))
         case Laplace():
             b = node.scale
             if constant == 0 and p != mpf(1) / 2:
                 above, below = (p - 1) / b, p / b  # Mironov 2017, Proposition 6
                 return (p * mp.expm1(above) + (p - 1) * mp.expm1(-below)) / (2 * p - 1)
             ends = term(-1 / b) / 2 + mp.exp(-1 / b) * term(1 / b) / 2
-            return ends + _over_unit(lambda x: mp.exp(-x / b) / (2 * b) * term((2 * x - 1) / b))
-
-
-def _over_normal(term: Callable[[Number], Number], mu: Number, slope: float, p: float) -> Number:
-    """E[term(mu z - mu^2 / 2)] over a standard normal z, by the trapezoidal rule, halved until it settles.
-
-    The integrand is analytic in a strip of half-width pi / mu, so the rule converges geometrically.
-    """
-    width, half = float(mu), float(mu) ** 2 / 2.0
-
-    def log_size(z: float) -> float:  # the log of the integrand to within a factor that does not matter
-        x = width * z - half
-        rise = slope * math.expm1(min(x, 600.0))
-        log_s = math.log1p(rise) if x <= 600.0 else math.log(slope) + x
-        if abs(log_s) < 1.0:
-            bend = 2.0 * math.log(abs(rise)) if rise != 0.0 else -1e300
-            size = bend + max(0.0, (p - 2.0) * log_s)
-        elif p > 1.0:
-            size = max(p * log_s, 0.0)
-        else:
-            size = max(p * log_s, log_s)
-        return size - 0.5 * z * z
-
-    first, last = -24.0 + min(p, 0.0) * width, 24.0 + max(p, 1.0) * width
-    h = 2.0 * math.pi * min(math.pi / width, 6.0) / 70.0
-    peak = max(log_size(first + (last - first) * i / 4000.0) for i in range(4001))
-
-    def total(offset: float, step: float) -> Number:
-        result = mpf(0)
-        for i in range(math.floor(first / step), math.ceil(last / step) + 1):
-            z = (i + offset) * step
-            if log_size(z) > peak - 110.0:
-                exact = mpf(z)
-                result += mp.exp(-exact * exact / 2) * term(mu * exact - mu * mu / 2)
-        return result * step / mp.sqrt(2 * mp.pi)
-
-    coarse = total(0.0, h)
-    for _ in range(8):
-        fine = (coarse + total(0.5, h)) / 2
-        if abs(fine - coarse) <= _AGREEMENT * abs(fine):
-            return fine
-        coarse, h = fine, h / 2.0
-    raise ValueError("the verifier's integral over a sampled Gaussian does not settle")
-
-
-def _over_unit(function: Callable[[Number], Number]) -> Number:
-    """The integral over [0, 1] by tanh-sinh quadrature, split towards both ends until the estimated error is small."""
-    digits = mp.dps
-
-    def precise(x: Number) -> Number:  # the integrand cancels where s is near 1, so it keeps all digits
-        with mp.workdps(digits):
-            return function(x)
-
-    for levels in (1, 4, 12, 30):
-        left = [mpf(2) ** -k for k in range(levels, 0, -1)]
-        points = [mpf(0), *left, *(1 - x for x in reversed(left[:-1])), mpf(1)]
-        with mp.workdps(20):
-            value, error = mp.quad(precise, points, error=True)
-        if error <= _AGREEMENT * abs(value):
-            return value
-    raise ValueError("the verifier's integral over a Laplace pair does not settle")
+            return ends + over_unit(lambda x: mp.exp(-x / b) / (2 * b) * term((2 * x - 1) / b))
 
 
 def _groups(record: dict[str, Any]) -> Node:
