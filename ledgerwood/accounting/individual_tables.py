@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency
@@ -109,7 +108,7 @@ class Table(Curve):
             panel = panel[large]
             u = (rows.square if self._exponent == 2 else rows.s)[large]
             k[large] = np.log(total[large]) + self._slope[panel] * u + self._offset[panel]
-        return k
+        return np.asarray(k)
 
 
 # ---------------------------------------------------------------------------------------------------- the two pairs
@@ -201,17 +200,17 @@ class GaussianPair(Pair):
         return _Around(top, (self.shift * self.shift * aside) / 8.0 - 0.5 * log_cosine, -log_cosine, aside)
 
     def log_largest(self, orders: FloatArray, low: float, top: float) -> FloatArray:
-        return self.log_moments(orders, top) - _LOG_4 * top
+        return np.asarray(self.log_moments(orders, top) - _LOG_4 * top)
 
     def condition(self, orders: FloatArray, log2_s: float) -> FloatArray:
         reach = orders * self.shift * 2.0**log2_s + 14.0
-        return reach * reach + 4.0 * orders * abs(math.log(self.rate))
+        return np.asarray(3.0 * reach * reach + 4.0 * orders * abs(math.log(self.rate)))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LaplacePair(Pair):
-    """Laplace noise of scale 1 / shift; K is convex in the shift. docs/explanation/individuals.md#individual-laplace."""
+    """Laplace noise of scale 1 / shift; K is convex in it. docs/explanation/individuals.md#individual-laplace."""
 
     shift: float
     rate: float
@@ -238,7 +237,7 @@ class LaplacePair(Pair):
         return np.minimum(self.log_moments(orders, top) - _LOG_4 * low, self.log_tail(orders, top))
 
     def condition(self, orders: FloatArray, log2_s: float) -> FloatArray:
-        return 4.0 * orders * (self.shift * 2.0**log2_s + abs(math.log(self.rate))) + 40.0
+        return np.asarray(4.0 * orders * (self.shift * 2.0**log2_s + abs(math.log(self.rate))) + 40.0)
 
 
 # --------------------------------------------------------------------------------------------- building the tables
@@ -278,8 +277,13 @@ def _tail(pair: Pair, order: FloatArray, least: float) -> _Panel:
     return _Panel(-math.inf, least, powers, large=False)
 
 
+def _noise(pair: Pair, orders: FloatArray, log2_s: float) -> FloatArray:
+    """What moments raised by their guard may move an interpolant by, relative to the largest: 3 times the guard."""
+    return np.asarray(12.0 * renyi.ULP * (16.0 + pair.condition(orders, log2_s)))
+
+
 def _raise(pair: Pair, orders: FloatArray, log2_s: float) -> FloatArray:
-    """The factor that covers the rounding of moments and of log2 s."""
+    """The factor that covers the row's own guard and the rounding of log2 s."""
     return np.asarray(1.0 + renyi.ULP * (4096.0 + 64.0 * pair.condition(orders, log2_s)))
 
 
@@ -294,7 +298,10 @@ def _small_panels(
         if (near := pair.around(middle, wide, angle)) is not None:
             largest = near.log_constant + near.log_stretch + pair.log_largest(orders, middle - wide, near.top)
             log_error = np.minimum(log_error, _log_factor(rho) + largest)
-    done = np.full(orders.shape, last) | (log_error - (low - _LOG_4 * right) <= math.log(_TOLERANCE))
+    noise = _noise(pair, orders, right)
+    log_error = np.logaddexp(log_error, np.log(noise) + pair.log_moments(orders, right) - _LOG_4 * left)
+    room = np.log(np.maximum(_TOLERANCE, 10.0 * noise))
+    done = np.full(orders.shape, last) | (log_error - (low - _LOG_4 * right) <= room)
     columns = _polynomials(pair, orders[done], log_error[done], left, right, lambda x: np.full(1, _LOG_4 * x))
     return [_Panel(left, right, next(columns), large=False) if ok else None for ok in done.tolist()]
 
@@ -318,6 +325,7 @@ def _large_panels(
             ends = [_k(pair, orders, x) - (offset + slope * 2.0 ** (e * x)) for x in (middle - wide, near.top)]
             largest = near.log_constant + np.maximum(*ends) + slope * near.aside
             log_error = np.minimum(log_error, _log_factor(rho) + largest)
+    log_error = np.logaddexp(log_error, np.log(_noise(pair, orders, right)))
     done = ~chord & (log_error <= math.log(_TOLERANCE * _LARGE) - gap)
     columns = _polynomials(
         pair, orders[done], log_error[done], left, right, lambda x: (offset + slope * 2.0 ** (e * x))[done]
@@ -366,7 +374,7 @@ def _axes(half: float, rho: float) -> tuple[float, float]:
 
 
 def _log_factor(rho: float) -> float:
-    """log of the interpolation's error over the maximum on the ellipse (Trefethen 2013, Theorem 8.2)."""
+    """log of the interpolation's error over the maximum on the ellipse (Trefethen 2013, chapter 8)."""
     return math.log(4.0 / (rho - 1.0)) - _DEGREE * math.log(rho)
 
 

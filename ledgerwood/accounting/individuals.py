@@ -23,7 +23,10 @@ from ledgerwood.accounting.individual_tables import LEAST, GaussianPair, Laplace
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 OVERESTIMATE = 1e-7
-"""Largest relative over-estimate of a row's divergence, for orders a with a (1 + log(1 / sampling rate)) <= 1e6."""
+"""Largest relative over-estimate of a row's divergence, for orders a with a (1 + log(1 / sampling rate)) <= 1e4.
+
+Beyond that it grows in proportion, as the rounding of the moments themselves does.
+"""
 
 _LEAST_RATE = 1e-100
 _ROWS = 8192
@@ -88,7 +91,7 @@ class IndividualRenyi:
 
 @final
 class IndividualGDP:
-    """The mu of each row's own Gaussian pair, from its own sensitivity; rounded up, 0 for a row that contributes nothing.
+    """The mu of each row's own Gaussian pair; rounded up, 0 for a row that contributes nothing.
 
     Args:
         event: a full batch of Gaussian noise, repeated and composed, under add-remove or zero-out.
