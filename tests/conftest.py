@@ -3,7 +3,9 @@
 import importlib
 import os
 import pkgutil
+import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,3 +47,17 @@ def dataset() -> "Callable[[str], Dataset]":
             pytest.skip(str(missing))
 
     return read
+
+
+@pytest.fixture(scope="session")
+def peer() -> Callable[[str], ModuleType]:
+    """Import a module of a peer library; without it the test skips and says so, or fails where CI is set."""
+
+    def load(name: str) -> ModuleType:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a peer's import is its own affair
+            if os.environ.get("CI"):
+                return importlib.import_module(name)
+            return pytest.importorskip(name, reason="peers are not installed: pip install -e '.[oracle]'")
+
+    return load

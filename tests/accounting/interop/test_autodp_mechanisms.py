@@ -1,0 +1,188 @@
+"""autodp's mechanisms: wrapped, exported, and refused where their numbers are none."""
+
+import csv
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ledgerwood as lw
+from ledgerwood.accounting.interop import from_autodp, to_autodp
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, UnsupportedEvent
+
+ADD_REMOVE, REPLACE_ONE = lw.Adjacency.ADD_REMOVE, lw.Adjacency.REPLACE_ONE
+TRUTH = Path(__file__).resolve().parents[2] / "truth" / "renyi_gaussian.csv"
+
+
+@pytest.fixture(scope="module")
+def zoo(peer):
+    return peer("autodp.mechanism_zoo")
+
+
+@pytest.fixture(scope="module")
+def transformers(peer):
+    return peer("autodp.transformer_zoo")
+
+
+@pytest.fixture(scope="module")
+def custom(peer):
+    """A mechanism of a Renyi function of one's own."""
+
+    def make(divergence, **flags):
+        mechanism = peer("autodp.autodp_core").Mechanism()
+        mechanism.name, mechanism.params = "custom", {}
+        mechanism.RenyiDP = divergence
+        for flag, value in flags.items():
+            setattr(mechanism, flag, value)
+        return mechanism
+
+    return make
+
+
+def gaussian(multiplier=1.0, adjacency=ADD_REMOVE):
+    return lw.GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
+
+
+def test_a_gaussian_is_wrapped_from_above_and_closely(zoo):
+    wrapped = from_autodp(zoo.GaussianMechanism(1.0), adjacency=ADD_REMOVE)
+    assert isinstance(wrapped, lw.RenyiEvent)
+    orders = np.array([1.02, 1.5, 2.0, 7.3, 64.0, 900.0])
+    assert (wrapped.renyi(orders) >= gaussian().renyi(orders)).all()
+    by_renyi = lw.price(gaussian(), method="renyi").epsilon(1e-5)
+    assert by_renyi <= lw.price(wrapped).epsilon(1e-5) <= 1.001 * by_renyi
+
+
+def test_the_margin_covers_the_peer_on_the_grid_of_truths(zoo, transformers):
+    sample = transformers.AmplificationBySampling()
+    checked = 0
+    with TRUTH.open() as lines:
+        rows = [row for row in csv.DictReader(lines) if float(row["sampling_rate"]) < 1.0]
+    cells = {(float(row["sampling_rate"]), float(row["noise_multiplier"])) for row in rows}
+    for rate, multiplier in sorted(cells)[::7]:
+        mechanism = sample(zoo.GaussianMechanism(multiplier), rate, improved_bound_flag=True)
+        found = [
+            row for row in rows if (float(row["sampling_rate"]), float(row["noise_multiplier"])) == (rate, multiplier)
+        ]
+        for row in found:
+            order, truth = float(row["order"]), float(row["remove"])
+            if (order - 1.0) * truth > 1e-9 and order <= 512 and truth < 1e6:
+                assert from_autodp(mechanism, adjacency=ADD_REMOVE, orders=[order]).divergences[0] >= truth
+                checked += 1
+    assert checked > 20
+
+
+def test_repeated_wrapped_steps_agree_with_our_own(zoo, transformers):
+    sample = transformers.AmplificationBySampling()
+    wrapped = from_autodp(sample(zoo.GaussianMechanism(1.0), 0.01, improved_bound_flag=True), adjacency=ADD_REMOVE)
+    own = lw.Repeated(lw.PoissonSampled(gaussian(), sampling_rate=0.01), count=10_000)
+    exact = lw.price(own, method="renyi").epsilon(1e-5)
+    assert exact <= lw.price(lw.Repeated(wrapped, count=10_000)).epsilon(1e-5) <= 1.005 * exact
+
+
+def test_a_mechanism_without_divergences_is_refused(zoo):
+    only_phi = zoo.GaussianMechanism(1.0, phi_off=False, RDP_off=True, approxDP_off=True)
+    with pytest.raises(UnsupportedEvent, match="negative epsilons"):
+        from_autodp(only_phi, adjacency=ADD_REMOVE)
+
+
+@pytest.mark.parametrize("value", [math.nan, -1e-12, 0.0, -math.inf])
+def test_a_divergence_that_is_none_is_refused(custom, value):
+    with pytest.raises(UnsupportedEvent, match="which no release has"):
+        from_autodp(custom(lambda order: value if order > 8 else order), adjacency=ADD_REMOVE)
+
+
+def test_orders_at_which_the_peer_knows_nothing_are_left_out(custom):
+    wrapped = from_autodp(custom(lambda order: order if order <= 5 else math.inf), adjacency=ADD_REMOVE)
+    assert wrapped.orders[-1] == 5.0
+    assert wrapped.renyi([5.5])[0] == math.inf
+
+
+def test_between_the_orders_the_chord_lies_above(custom):
+    wrapped = from_autodp(custom(lambda order: order / 2), adjacency=ADD_REMOVE, orders=[2.0, 9.0])
+    asked = np.linspace(1.01, 9.0, 100)
+    assert (wrapped.renyi(asked) >= asked / 2).all()
+
+
+def test_flags_that_contradict_the_adjacency_are_refused(zoo, transformers, custom):
+    with pytest.raises(AdjacencyMismatch, match="replace_one"):
+        from_autodp(zoo.GaussianMechanism(1.0), adjacency=REPLACE_ONE)
+    with pytest.raises(AdjacencyMismatch, match="remove_only"):
+        from_autodp(custom(lambda order: order, neighboring="remove_only"), adjacency=ADD_REMOVE)
+    with pytest.raises(AdjacencyMismatch, match="groups of 2"):
+        from_autodp(custom(lambda order: order, group_size=2), adjacency=ADD_REMOVE)
+    replaced = zoo.GaussianMechanism(2.0)
+    replaced.neighboring = "replace_one"
+    subset = transformers.AmplificationBySampling(PoissonSampling=False)(replaced, 0.1)
+    assert subset.neighboring == "add_remove"  # the flag that autodp forgets; the older one is still set
+    with pytest.raises(AdjacencyMismatch, match="replace_one"):
+        from_autodp(subset, adjacency=ADD_REMOVE)
+    assert from_autodp(subset, adjacency=REPLACE_ONE).adjacency is REPLACE_ONE
+
+
+def test_bad_arguments_are_refused(zoo):
+    mechanism = zoo.GaussianMechanism(1.0)
+    with pytest.raises(InvalidParameter, match="autodp Mechanism"):
+        from_autodp(object(), adjacency=ADD_REMOVE)
+    with pytest.raises(InvalidParameter, match="margin"):
+        from_autodp(mechanism, adjacency=ADD_REMOVE, margin=-0.1)
+    with pytest.raises(InvalidParameter, match="orders"):
+        from_autodp(mechanism, adjacency=ADD_REMOVE, orders=[1.0, 2.0])
+
+
+def test_the_exported_divergences_are_ours(zoo):
+    event = lw.PoissonSampled(lw.LaplaceEvent(noise_multiplier=2.0, adjacency=ADD_REMOVE), sampling_rate=0.1)
+    mechanism = to_autodp(event)
+    for order in (1.5, 2.0, 30.0):
+        assert mechanism.RenyiDP(order) == event.renyi([order])[0]
+    assert event.renyi([1.0 + 1e-6])[0] == mechanism.RenyiDP(1.0) == mechanism.RenyiDP(0.5)
+    assert mechanism.RenyiDP(math.inf) == mechanism.get_pureDP() == event.pure_epsilon()
+    assert mechanism.get_approxDP(1e-5) == lw.price(event).epsilon(1e-5)
+    assert mechanism.get_approxDP(0.0) == event.pure_epsilon()
+    assert mechanism.get_approx_delta(0.1) == lw.price(event).delta(0.1)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the peer's search over orders
+def test_autodp_composes_what_we_export(transformers):
+    step, count = lw.PoissonSampled(gaussian(), sampling_rate=0.01), 10_000
+    once = lw.LaplaceEvent(noise_multiplier=5.0, adjacency=ADD_REMOVE)
+    composed = transformers.Composition()([to_autodp(step, name="step"), to_autodp(once, name="once")], [count, 1])
+    own = lw.price(lw.Composed((lw.Repeated(step, count=count), once)), method="renyi").epsilon(1e-5)
+    assert composed.get_approxDP(1e-5) == pytest.approx(own, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_autodp_samples_what_we_export(zoo, transformers):
+    sample = transformers.AmplificationBySampling()
+    ours = sample(to_autodp(gaussian(2.0)), 0.05, improved_bound_flag=True)
+    theirs = sample(zoo.GaussianMechanism(2.0), 0.05, improved_bound_flag=True)
+    for order in (2, 7, 32):
+        assert ours.RenyiDP(order) == pytest.approx(theirs.RenyiDP(order), rel=1e-9)
+    with pytest.raises(AssertionError, match="replace_one"):
+        sample(to_autodp(gaussian(2.0, REPLACE_ONE)), 0.05)
+
+
+def test_an_event_without_divergences_is_exported_for_itself_alone(transformers):
+    stated = lw.ApproximateEvent(epsilon=0.5, delta=1e-6, adjacency=ADD_REMOVE)
+    mechanism = to_autodp(stated)
+    assert mechanism.get_approxDP(1e-5) == pytest.approx(0.5, rel=1e-4)
+    assert mechanism.RenyiDP(2.0) == math.inf
+
+
+def test_there_and_back(zoo):
+    step = lw.PoissonSampled(gaussian(), sampling_rate=0.1)
+    back = from_autodp(to_autodp(step), adjacency=ADD_REMOVE)
+    orders = np.array([1.1, 3.3, 50.0])
+    assert (back.renyi(orders) >= step.renyi(orders)).all()
+    assert back.renyi(orders) == pytest.approx(step.renyi(orders), rel=0.01)
+
+
+@pytest.mark.parametrize("convert", [to_autodp, lambda event: from_autodp(event, adjacency=ADD_REMOVE)])
+def test_a_missing_autodp_says_how_to_get_it(monkeypatch, convert):
+    for module in [*sys.modules]:
+        if module.partition(".")[0] == "autodp":
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "autodp", None)
+    with pytest.raises(ImportError, match=r"autodp.*pip install 'ledgerwood\[autodp\]'"):
+        convert(gaussian())
