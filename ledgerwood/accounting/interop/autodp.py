@@ -20,7 +20,7 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, UnsupportedEvent
 
 _ORDERS = np.unique(np.concatenate((1.0 + 2.0 ** np.arange(-6.0, 10.01, 0.125), np.arange(2.0, 65.0))))
-_FLOOR = 1e-9  # (a - 1) D_a below which a relative margin would be less than the cancellation in log(1 + tiny)
+_FLOOR = 1e-9  # (a - 1) D_a per order below which a relative margin is less than the cancellation in log(1 + tiny)
 _LEAST_ORDER = 1.0 + 1e-6
 _RELATION = {
     Adjacency.ADD_REMOVE: "add_remove",
@@ -34,9 +34,9 @@ def from_autodp(
 ) -> RenyiEvent:
     """An autodp Mechanism as the event of its Renyi divergences, tabulated; between the orders by chords from above.
 
-    The numbers are the peer's. They are raised by `margin`, which covers its rounding where it was measured (the
-    sampled Gaussian is too small by up to 4e-8), but they are not proven here, and neither is a price of them: `price`
-    certifies it for the table. Wrap one step, then repeat it, rather than a composition whose rounding has added up.
+    The numbers are the peer's. They are raised by `margin`, relative, and by 1e-9 of it for what cancels, which covers
+    the peer's rounding on a grid of sampled Gaussians; they are not proven here, and a price of them is certified for
+    the table only. Wrap one step and repeat that, rather than a composition whose rounding has added up.
 
     Args:
         mechanism: an `autodp.autodp_core.Mechanism`; only its `RenyiDP` is read.
@@ -64,19 +64,20 @@ def from_autodp(
     known = np.isfinite(found)
     if not known.any():
         raise UnsupportedEvent(
-            f"{_name(mechanism)} has no finite Renyi divergence at any of the orders: a mechanism that is known by its "
-            "characteristic function or its (epsilon, delta) only is refused, since autodp's Fourier accountant returns "
-            "negative epsilons with current scipy; state an ApproximateEvent or ProfileEvent of what you have proven"
+            f"{_name(mechanism)} has no finite Renyi divergence at any of the orders: a mechanism that is known by "
+            "its characteristic function or its (epsilon, delta) only is refused, since autodp's Fourier accountant "
+            "returns negative epsilons with current scipy; state an ApproximateEvent or ProfileEvent that is proven"
         )
-    raised = found[known] * (1.0 + margin) + margin * _FLOOR / (asked[known] - 1.0)
-    return RenyiEvent(orders=tuple(asked[known]), divergences=tuple(raised), adjacency=adjacency)
+    a = asked[known]
+    raised = found[known] * (1.0 + margin) + margin * _FLOOR * a / (a - 1.0)
+    return RenyiEvent(orders=tuple(a), divergences=tuple(raised), adjacency=adjacency)
 
 
 def _check_relation(mechanism: Any, adjacency: Adjacency) -> None:
     flag = "replace_one" if getattr(mechanism, "replace_one", False) else mechanism.neighboring
     if flag != _RELATION[adjacency]:
         raise AdjacencyMismatch(
-            f"{_name(mechanism)} is stated under {flag!r}, and adjacency {adjacency.value} needs {_RELATION[adjacency]!r}"
+            f"{_name(mechanism)} is stated under {flag!r}; adjacency {adjacency.value} needs {_RELATION[adjacency]!r}"
         )
     if mechanism.group_size != 1:
         raise AdjacencyMismatch(

@@ -124,7 +124,7 @@ def _own_multiplier(tree: Any, adjacency: Adjacency) -> float:
 
 
 def _discrete_laplace(tree: Any, adjacency: Adjacency) -> Event | None:
-    """One coordinate that takes the whole L1 shift dominates a vector: docs/explanation/interop.md#dp-discrete-laplace."""
+    """One coordinate that takes the whole L1 shift bounds a vector: docs/explanation/interop.md#dp-discrete-laplace."""
     parameter = Fraction(_validate.positive("noise_parameter", tree.noise_parameter, "1 / scale"))
     norm = _validate.count("sensitivity", tree.sensitivity, "units of the statistic", minimum=0)
     if norm == 0:
@@ -178,9 +178,7 @@ def _approximate(tree: Any, adjacency: Adjacency) -> Event | None:
 def _concentrated(tree: Any, adjacency: Adjacency) -> Event | None:
     rho = _validate.non_negative("rho", tree.rho, "nats")
     if _validate.non_negative("xi", tree.xi, "nats") > 0.0:
-        raise _refused(
-            tree, "a divergence of xi + rho a has no event here; state a RenyiEvent at orders of your choice"
-        )
+        raise _refused(tree, "a divergence of xi + rho a has no event here; state a RenyiEvent at orders you choose")
     return ZeroConcentratedEvent(rho=rho, adjacency=adjacency) if rho > 0.0 else None
 
 

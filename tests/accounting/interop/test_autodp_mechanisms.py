@@ -56,21 +56,24 @@ def test_a_gaussian_is_wrapped_from_above_and_closely(zoo):
 
 def test_the_margin_covers_the_peer_on_the_grid_of_truths(zoo, transformers):
     sample = transformers.AmplificationBySampling()
-    checked = 0
+    cells = {}
     with TRUTH.open() as lines:
-        rows = [row for row in csv.DictReader(lines) if float(row["sampling_rate"]) < 1.0]
-    cells = {(float(row["sampling_rate"]), float(row["noise_multiplier"])) for row in rows}
-    for rate, multiplier in sorted(cells)[::7]:
-        mechanism = sample(zoo.GaussianMechanism(multiplier), rate, improved_bound_flag=True)
-        found = [
-            row for row in rows if (float(row["sampling_rate"]), float(row["noise_multiplier"])) == (rate, multiplier)
-        ]
-        for row in found:
-            order, truth = float(row["order"]), float(row["remove"])
-            if (order - 1.0) * truth > 1e-9 and order <= 512 and truth < 1e6:
-                assert from_autodp(mechanism, adjacency=ADD_REMOVE, orders=[order]).divergences[0] >= truth
-                checked += 1
-    assert checked > 20
+        for row in csv.DictReader(lines):
+            cell = (float(row["sampling_rate"]), float(row["noise_multiplier"]))
+            cells.setdefault(cell, []).append((float(row["order"]), float(row["remove"])))
+    checked, too_small = 0, 0
+    for (rate, multiplier), points in cells.items():
+        if rate in {1e-6, 1e-4}:  # where the peer's cancellation is worst
+            mechanism = sample(zoo.GaussianMechanism(multiplier), rate, improved_bound_flag=True)
+            for order, truth in points:
+                peers_own = float(mechanism.RenyiDP(order))
+                too_small += peers_own < truth
+                if peers_own > 0.0:
+                    wrapped = from_autodp(mechanism, adjacency=ADD_REMOVE, orders=[order])
+                    assert wrapped.divergences[0] >= truth
+                    checked += 1
+    assert checked > 150
+    assert too_small > 20
 
 
 def test_repeated_wrapped_steps_agree_with_our_own(zoo, transformers):
