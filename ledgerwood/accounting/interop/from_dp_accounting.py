@@ -1,4 +1,4 @@
-"""dp-accounting's DpEvent trees, both ways. docs/explanation/interop.md#dp-events derives each conversion.
+"""From dp-accounting's DpEvent trees to events. docs/explanation/interop.md#dp-events derives each conversion.
 
 A DpEvent does not know which data sets are neighbours; the accountant that reads it does. Its noise multiplier is noise
 over the bound C on the norm of *one record's values*: the sensitivity where a record is added, removed or replaced by a
@@ -12,16 +12,15 @@ from typing import Any
 
 from ledgerwood import _directed, _validate
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
-from ledgerwood.accounting.events.base import Event, require_event
+from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Repeated
 from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
-from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
+from ledgerwood.accounting.events.gaussian import GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
 from ledgerwood.accounting.events.stated import ApproximateEvent, ZeroConcentratedEvent
-from ledgerwood.accounting.interop import peers
 from ledgerwood.errors import UnsupportedEvent
 
 _LEVELS = 64
@@ -113,14 +112,14 @@ def _release(tree: Any, adjacency: Adjacency) -> Event | None:
             raise _refused(tree, _REFUSED.get(name, "its class is not known here"))
 
 
-def _factor(adjacency: Adjacency) -> int:
+def sensitivity_factor(adjacency: Adjacency) -> int:
     """Sensitivity over the bound on one record's norm."""
     return 2 if adjacency is Adjacency.REPLACE_ONE else 1
 
 
 def _own_multiplier(tree: Any, adjacency: Adjacency) -> float:
     unit = "standard deviations or scales per unit of norm bound"
-    return _validate.positive("noise_multiplier", tree.noise_multiplier, unit) / _factor(adjacency)
+    return _validate.positive("noise_multiplier", tree.noise_multiplier, unit) / sensitivity_factor(adjacency)
 
 
 def _discrete_laplace(tree: Any, adjacency: Adjacency) -> Event | None:
@@ -130,7 +129,7 @@ def _discrete_laplace(tree: Any, adjacency: Adjacency) -> Event | None:
     if norm == 0:
         return None
     return DiscreteLaplaceEvent(
-        scale=_directed.float_down(1 / parameter), sensitivity=_factor(adjacency) * norm, adjacency=adjacency
+        scale=_directed.float_down(1 / parameter), sensitivity=sensitivity_factor(adjacency) * norm, adjacency=adjacency
     )
 
 
@@ -154,11 +153,11 @@ def _randomized_response(tree: Any, adjacency: Adjacency) -> Event | None:
         return None
     if parameter == 0.0:
         raise _refused(tree, "without noise it releases the answer itself")
-    _, epsilon = _log_odds(parameter, buckets)
+    _, epsilon = log_odds(parameter, buckets)
     return RandomizedResponseEvent(epsilon=epsilon, categories=buckets, adjacency=adjacency)
 
 
-def _log_odds(parameter: float, buckets: int) -> tuple[float, float]:
+def log_odds(parameter: float, buckets: int) -> tuple[float, float]:
     """log(1 + k (1 - p) / p) for p in (0, 1), from below and from above, in nats."""
     odds = buckets * (1 - Fraction(parameter)) / Fraction(parameter)
     return (
@@ -212,89 +211,6 @@ def _tree_aggregation(tree: Any, adjacency: Adjacency) -> Event | None:
         raise _refused(tree, f"it is stated under zero-out (REPLACE_SPECIAL): under {adjacency.value} later steps move")
     multiplier = Fraction(_own_multiplier(tree, adjacency))
     return GaussianEvent(noise_multiplier=_directed.root_down(multiplier**2 / depth), adjacency=adjacency)
-
-
-def to_dp_event(event: Event) -> Any:
-    """The DpEvent of dp-accounting that describes an event; `from_dp_event` brings it back.
-
-    The adjacency is not part of it: give the accountant `to_neighboring_relation(event.adjacency)`. Under replace-one
-    the multiplier is doubled, and dp-accounting 0.6.0 prices the result rightly by PLD only
-    (docs/explanation/peers.md#peer-bugs, B5). What float64 cannot hold is rounded to the dearer side; an elliptical
-    Gaussian becomes, and comes back as, the Gaussian that it is.
-
-    Raises:
-        UnsupportedEvent: a part that the installed dp-accounting cannot describe; the message names the part.
-        ImportError: dp-accounting is not installed.
-    """
-    require_event(event)
-    return _tree(event, vars(peers.load("dp_accounting.dp_event", extra="dp-accounting")))
-
-
-def to_neighboring_relation(adjacency: Adjacency) -> Any:
-    """The relation that dp-accounting's accountants are to be told for events of this adjacency.
-
-    Raises:
-        ImportError: dp-accounting is not installed.
-    """
-    require_adjacency(adjacency)
-    relations = peers.load("dp_accounting.privacy_accountant", extra="dp-accounting").NeighboringRelation
-    match adjacency:
-        case Adjacency.ADD_REMOVE:
-            return relations.ADD_OR_REMOVE_ONE
-        case Adjacency.ZERO_OUT:
-            return relations.REPLACE_SPECIAL
-        case Adjacency.REPLACE_ONE:
-            return relations.REPLACE_ONE
-
-
-def _tree(event: Event, known: dict[str, Any]) -> Any:
-    factor = _factor(event.adjacency)
-
-    def make(name: str, *values: object) -> Any:
-        if name not in known:
-            raise UnsupportedEvent(f"{event!r} needs dp-accounting's {name}, which the installed release does not have")
-        return known[name](*values)
-
-    match event:
-        case Repeated():
-            return make("SelfComposedDpEvent", _tree(event.event, known), event.count)
-        case Composed():
-            return make("ComposedDpEvent", [_tree(part, known) for part in event.events])
-        case PoissonSampled():
-            return make("PoissonSampledDpEvent", event.sampling_rate, _tree(event.event, known))
-        case GaussianEvent() | EllipticalGaussianEvent():
-            return make("GaussianDpEvent", factor * event.noise_multiplier)
-        case LaplaceEvent():
-            return make("LaplaceDpEvent", factor * event.noise_multiplier)
-        case DiscreteLaplaceEvent() if event.sensitivity % factor == 0:
-            parameter = _directed.float_up(1 / Fraction(event.scale))
-            return make("DiscreteLaplaceDpEvent", parameter, event.sensitivity // factor)
-        case DiscreteGaussianEvent():
-            return make("DiscreteGaussianDpEvent", event.scale, float(event.sensitivity), 1)
-        case RandomizedResponseEvent():
-            return make("RandomizedResponseDpEvent", _noise_parameter(event), event.categories)
-        case ZeroConcentratedEvent():
-            return make("ZCDpEvent", event.rho)
-        case BoundedRangeEvent():
-            return make("ExponentialMechanismDpEvent", event.epsilon)
-        case PureEvent():
-            return make("EpsilonDeltaDpEvent", event.epsilon, 0.0)
-        case ApproximateEvent():
-            return make("EpsilonDeltaDpEvent", event.epsilon, event.delta)
-        case _:
-            raise UnsupportedEvent(f"{event!r} has no event in dp-accounting")
-
-
-def _noise_parameter(event: RandomizedResponseEvent) -> float:
-    """The largest float p at which randomised response loses no less than the event."""
-    k = event.categories
-    parameter = k / (math.expm1(event.epsilon) + k) if event.epsilon < 700.0 else 0.0
-    parameter = min(parameter, 1.0 - _ULP)
-    while parameter >= 1e-300 and _log_odds(parameter, k)[0] < event.epsilon:
-        parameter = math.nextafter(parameter, 0.0)
-    if parameter < 1e-300 or _log_odds(parameter, k)[1] > event.epsilon * (1.0 + 1e-9):
-        raise UnsupportedEvent(f"no float64 noise_parameter of dp-accounting's randomised response expresses {event!r}")
-    return parameter
 
 
 def _refused(tree: object, reason: str) -> UnsupportedEvent:
