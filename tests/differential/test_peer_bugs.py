@@ -204,6 +204,15 @@ def test_the_peer_is_too_small_and_we_are_not(peer, name, capsys):
     assert least <= ours * (1 + 1e-12), "ours is too small"
 
 
+def test_the_central_limit_is_no_bound():
+    """B6, by the formula of the peers that use it: mu = q sqrt(T (e^{1/m^2} - 1)) (Bu et al. 2020)."""
+    rate, multiplier, count = 0.001, 0.6, 100
+    mu = rate * math.sqrt(count * math.expm1(multiplier**-2))
+    limit = lw.price(lw.GDPEvent(mu=mu, adjacency=ADD_REMOVE)).epsilon(DELTA)
+    assert limit == pytest.approx(0.1214, abs=1e-4)
+    assert limit < 0.77 < sampled_epsilon(multiplier, rate, count)
+
+
 def test_samples_of_fixed_size_take_half_the_sensitivity(peer):
     """B5': all other records at +C, one at +C or -C: the sum moves by 2C whenever that one is drawn."""
     size, population, multiplier, count = 256, 60_000, 1.1, 14_040

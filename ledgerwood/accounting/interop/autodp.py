@@ -42,7 +42,7 @@ def from_autodp(
         mechanism: an `autodp.autodp_core.Mechanism`; only its `RenyiDP` is read.
         adjacency: the relation under which the divergences hold. autodp's flag is lost by its own compositions, so
             this is the caller's word; a flag that contradicts it is refused.
-        orders: where to ask, real, > 1, shape (k,); by default 176 from 1.016 to 1025.
+        orders: where to ask, real, > 1, shape (k,); by default 186 from 1.016 to 1025.
         margin: relative, >= 0, in [0, 1].
 
     Raises:
