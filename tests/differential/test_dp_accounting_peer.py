@@ -7,6 +7,8 @@ import ledgerwood as lw
 from ledgerwood.accounting.interop import to_dp_event, to_neighboring_relation
 
 ADD_REMOVE, ZERO_OUT, REPLACE_ONE = lw.Adjacency.ADD_REMOVE, lw.Adjacency.ZERO_OUT, lw.Adjacency.REPLACE_ONE
+dpa = pytest.importorskip("dp_accounting", reason="needs the extra: oracle")
+closed = pytest.importorskip("dp_accounting.gaussian_mechanism", reason="needs the extra: oracle")
 STEP = 1e-4  # of the peer's lattice: it rounds each loss of one draw by at most this
 
 
@@ -51,11 +53,6 @@ PLANS = {
 }
 
 
-@pytest.fixture(scope="module")
-def dpa(peer):
-    return peer("dp_accounting")
-
-
 def optimistic(pld, event):
     """The peer's loss distribution of a plan from below, which its accountant does not offer."""
     relation, options = (
@@ -86,7 +83,7 @@ def optimistic(pld, event):
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_both_lattices_hold_the_truth(dpa, name):
+def test_both_lattices_hold_the_truth(name):
     event, delta = PLANS[name]
     accountant = dpa.pld.PLDAccountant(to_neighboring_relation(event.adjacency), STEP)
     accountant.compose(to_dp_event(event))
@@ -113,7 +110,7 @@ CURVES = {
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_renyi_curves_agree(dpa, name):
+def test_renyi_curves_agree(name):
     event = CURVES[name]
     accountant = dpa.rdp.RdpAccountant(ORDERS, to_neighboring_relation(event.adjacency))
     accountant.compose(to_dp_event(event))
@@ -123,7 +120,7 @@ def test_renyi_curves_agree(dpa, name):
     assert (ours <= accountant.rdp * (1 + 1e-11)).all()  # at other orders the peer bounds its series from above
 
 
-def test_of_an_exponential_mechanism_the_peer_knows_less(dpa):
+def test_of_an_exponential_mechanism_the_peer_knows_less():
     """Its lattice of a black box of the same epsilon bounds ours, and is met where one such release is priced."""
     box = dpa.pld.privacy_loss_distribution.from_privacy_parameters(dpa.pld.common.DifferentialPrivacyParameters(0.1))
     event = lw.BoundedRangeEvent(epsilon=0.1, adjacency=ADD_REMOVE)
@@ -132,8 +129,7 @@ def test_of_an_exponential_mechanism_the_peer_knows_less(dpa):
     assert lw.price(event).delta(0.05) <= box.get_delta_for_epsilon(0.05)
 
 
-def test_the_gaussian_is_calibrated_alike(peer):
-    closed = peer("dp_accounting.gaussian_mechanism")
+def test_the_gaussian_is_calibrated_alike():
     ours = lw.calibrate(gaussian, lw.Budget(epsilon=1.0, delta=1e-5, adjacency=ADD_REMOVE))
     assert ours == pytest.approx(closed.get_sigma_gaussian(1.0, 1e-5), rel=1e-9)
     assert lw.price(gaussian(2.0)).epsilon(1e-8) == pytest.approx(closed.get_epsilon_gaussian(2.0, 1e-8), rel=1e-9)
