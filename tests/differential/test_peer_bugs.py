@@ -206,7 +206,7 @@ def test_the_peer_is_too_small_and_we_are_not(name, capsys):
 
 
 def test_the_central_limit_is_no_bound():
-    """B6, by the formula of the peers that use it: mu = q sqrt(T (e^{1/m^2} - 1)) (Deep learning with Gaussian differential privacy, 2020)."""
+    """B6, by the formula of the peers that use it: mu = q sqrt(T (e^{1/m^2} - 1))."""
     rate, multiplier, count = 0.001, 0.6, 100
     mu = rate * math.sqrt(count * math.expm1(multiplier**-2))
     limit = lw.price(lw.GDPEvent(mu=mu, adjacency=ADD_REMOVE)).epsilon(DELTA)

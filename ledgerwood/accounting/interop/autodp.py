@@ -22,9 +22,9 @@ from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, UnsupportedEv
 _ORDERS = np.unique(np.concatenate((1.0 + 2.0 ** np.arange(-6.0, 10.01, 0.125), np.arange(2.0, 65.0))))
 _FLOOR = 1e-9  # (a - 1) D_a per order below which a relative margin is less than the cancellation in log(1 + tiny)
 _LEAST_ORDER = 1.0 + 1e-6
-_RELATION = {
+_FLAG = {
     Adjacency.ADD_REMOVE: "add_remove",
-    Adjacency.ZERO_OUT: "add_remove",
+    Adjacency.ZERO_OUT: "zero_out",  # a word that autodp does not know, so that it is not taken for add-remove
     Adjacency.REPLACE_ONE: "replace_one",
 }
 
@@ -40,8 +40,8 @@ def from_autodp(
 
     Args:
         mechanism: an `autodp.autodp_core.Mechanism`; only its `RenyiDP` is read.
-        adjacency: the relation under which the divergences hold. autodp's flag is lost by its own compositions, so
-            this is the caller's word; a flag that contradicts it is refused.
+        adjacency: the relation under which the divergences hold. autodp's flag is lost by its own compositions, and it
+            has none for zero-out, so this is the caller's word; a flag that contradicts it is refused.
         orders: where to ask, real, > 1, shape (k,); by default 186 from 1.016 to 1025.
         margin: relative, >= 0, in [0, 1].
 
@@ -75,9 +75,9 @@ def from_autodp(
 
 def _check_relation(mechanism: Any, adjacency: Adjacency) -> None:
     flag = "replace_one" if getattr(mechanism, "replace_one", False) else mechanism.neighboring
-    if flag != _RELATION[adjacency]:
+    if flag != _FLAG[adjacency] and not (adjacency is Adjacency.ZERO_OUT and flag == "add_remove"):
         raise AdjacencyMismatch(
-            f"{_name(mechanism)} is stated under {flag!r}; adjacency {adjacency.value} needs {_RELATION[adjacency]!r}"
+            f"{_name(mechanism)} is stated under {flag!r}; adjacency {adjacency.value} needs {_FLAG[adjacency]!r}"
         )
     if mechanism.group_size != 1:
         raise AdjacencyMismatch(
@@ -130,7 +130,7 @@ def to_autodp(event: Event, *, name: str = "ledgerwood") -> Any:
 
     mechanism = core.Mechanism()
     mechanism.name, mechanism.params = name, {}
-    mechanism.neighboring = _RELATION[event.adjacency]
+    mechanism.neighboring = _FLAG[event.adjacency]
     mechanism.propagate_updates(divergence, "RDP")
     mechanism.propagate_updates(epsilon, "approxDP_func")
     mechanism.eps_pureDP, mechanism.delta0 = pure, 0.0

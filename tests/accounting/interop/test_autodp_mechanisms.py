@@ -112,6 +112,15 @@ def test_flags_that_contradict_the_adjacency_are_refused():
     assert from_autodp(subset, adjacency=REPLACE_ONE).adjacency is REPLACE_ONE
 
 
+def test_zero_out_is_not_taken_for_add_remove():
+    exported = to_autodp(gaussian(adjacency=lw.Adjacency.ZERO_OUT))
+    assert from_autodp(exported, adjacency=lw.Adjacency.ZERO_OUT).adjacency is lw.Adjacency.ZERO_OUT
+    with pytest.raises(AdjacencyMismatch, match="zero_out"):
+        from_autodp(exported, adjacency=ADD_REMOVE)
+    own = from_autodp(zoo.GaussianMechanism(1.0), adjacency=lw.Adjacency.ZERO_OUT)  # autodp has no word for it
+    assert own.adjacency is lw.Adjacency.ZERO_OUT
+
+
 def test_bad_arguments_are_refused():
     mechanism = zoo.GaussianMechanism(1.0)
     with pytest.raises(InvalidParameter, match="autodp Mechanism"):

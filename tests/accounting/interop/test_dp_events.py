@@ -246,6 +246,15 @@ def test_events_of_the_unreleased_dp_accounting(monkeypatch):
     assert from_dp_event(nothing, adjacency=REPLACE_ONE) == certain
 
 
+def test_the_count_of_an_exponential_mechanism_counts():
+    """B3 of docs/explanation/peers.md#peer-bugs: 1.0035 in the unreleased dp-accounting, whatever the count."""
+    tree = de.SelfComposedDpEvent(stand_in("ExponentialMechanismDpEvent", epsilon=float)(1.0), 1000)
+    ours = lw.price(from_dp_event(tree, adjacency=ADD_REMOVE)).epsilon(1e-5)
+    fair = lw.Repeated(lw.PureEvent(epsilon=0.5, adjacency=ADD_REMOVE), count=1000)  # the range [-1/2, 1/2] is one of 1
+    least, _ = lw.price(fair, method="pld").epsilon_interval(1e-5)
+    assert 100.0 < least <= ours < 200.0
+
+
 @pytest.mark.parametrize(
     "event",
     [
