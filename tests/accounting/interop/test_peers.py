@@ -1,4 +1,4 @@
-"""Peers are imported late: not with the package, not with its conversions, and with a message where they are missing."""
+"""Peers are imported late: with neither the package nor its conversions; where one is missing, the error says so."""
 
 import subprocess
 import sys
