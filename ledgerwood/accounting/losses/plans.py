@@ -213,6 +213,13 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
     return low, high
 
 
+def estimated_epsilon(found: Plan, log_delta: float) -> float:
+    """The epsilon at `log_delta` by the coarse models' saddle point: fast, and no bound; inf where they say nothing."""
+    if any(max(_sides(event).ahead[-1], _sides(event).back[-1]) > log_delta for event, _ in found.parts):
+        return math.inf
+    return max(0.0, *(saddle.point_at_delta(found.models(d, log_delta), log_delta).epsilon for d in found.directions()))
+
+
 def _curve(
     found: Plan, direction: Direction, point: saddle.Point, above: bool, fineness: float, log_target: float
 ) -> Curve:
