@@ -117,14 +117,14 @@ class Price:
         upper = self.epsilon(delta)
         if delta == 0.0:
             return upper, upper
+        lower = 0.0
         if self.method == "pld":
             with contextlib.suppress(UnsupportedEvent):
-                low, high = plans.interval(plans.plan(self.event), math.log(delta))
-                return min(low, high, upper), min(upper, high)
+                lower, high = plans.interval(plans.plan(self.event), math.log(delta))
+                upper = min(upper, high)
         parts = [self.event] if _has_profile(self.event) else list(dict(self.event.draws()))
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
-        lower = 0.0
-        for part in parts:
+        for part in parts if lower == 0.0 else []:
             if strict < 0.0 and _has_profile(part):
                 exact = Price(event=part, method="profile", certified=True)
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])

@@ -18,6 +18,8 @@ ULP = 2.0**-52
 LEAST = 1e-306  # of a profile's values that are not 0: where exponentials are still exact to a few units
 Indices = NDArray[np.int64]
 
+_FEW = 4096  # lattice points
+
 
 @dataclass(frozen=True, slots=True)
 class Law:
@@ -66,9 +68,12 @@ class Dots:
 
 
 def nodes(step: float, dense: float, end: float, per_fold: float) -> Indices:
-    """Every lattice point up to `dense` (nats), then ever sparser ones, by 1 / per_fold of the loss, beyond `end`."""
+    """Every lattice point up to `dense` (nats), then ever sparser ones, by 1 / per_fold of the loss, beyond `end`.
+
+    Every one to the end, if they are few.
+    """
     last = math.ceil(end / step) + 2
-    first = min(math.ceil(dense / step), last)
+    first = last if last <= _FEW else min(math.ceil(dense / step), last)
     start = max(first, math.ceil(per_fold))
     count = int(math.log(max(last / start, 1.0)) * per_fold) + 2
     sparse = np.rint(start * np.exp(np.arange(count + 1) / per_fold)).astype(np.int64)

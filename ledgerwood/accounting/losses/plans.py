@@ -3,6 +3,7 @@
 docs/explanation/pld.md#plan.
 """
 
+import contextlib
 import functools
 import math
 from dataclasses import dataclass
@@ -167,12 +168,19 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
     """The epsilon at `log_delta`, from above or from below; the larger direction."""
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
-    best = 0.0
-    for direction in found.directions():
-        point = saddle.point_at_delta(found.models(direction, log_delta), log_delta)
-        curve = _curve(found, direction, point, above, fineness, log_delta)
-        best = max(best, curve.epsilon(log_delta, max(point.epsilon, 0.0)))
-    return best
+    return max(_epsilon(found, direction, log_delta, above, fineness) for direction in found.directions())
+
+
+def _epsilon(found: Plan, direction: Direction, log_delta: float, above: bool, fineness: float) -> float:
+    point = saddle.point_at_delta(found.models(direction, log_delta), log_delta)
+    near = max(point.epsilon, 0.0)
+    value = _curve(found, direction, point, above, fineness, log_delta).epsilon(log_delta, near)
+    wide = (value - near) / max(_NARROW, 20.0 * _NARROW * near)
+    if above and wide > 1.0:  # far from what the coarse model expects: once more on a finer lattice
+        finer = fineness * min(1.2 * math.sqrt(wide), 8.0)
+        with contextlib.suppress(UnsupportedEvent):
+            value = min(value, _curve(found, direction, point, above, finer, log_delta).epsilon(log_delta, near))
+    return value
 
 
 def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
@@ -205,10 +213,13 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
     for _ in range(3):
         try:
             high = min(high, epsilon(found, log_delta, above=True, fineness=fineness))
-            low = max(low, epsilon(found, log_delta, above=False, fineness=fineness))
         except UnsupportedEvent:
             if math.isinf(high):
                 raise
+            break
+        try:
+            low = max(low, epsilon(found, log_delta, above=False, fineness=fineness))
+        except UnsupportedEvent:  # no lower bound is proven for one of the draws
             break
         wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
         if wide <= 1.0 or not math.isfinite(wide):
