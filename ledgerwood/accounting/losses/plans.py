@@ -210,7 +210,7 @@ def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FIN
 
 def interval(found: Plan, log_delta: float) -> tuple[float, float]:
     """(below, above) around the epsilon at `log_delta`, refined until it is narrow or the lattice is at its limit."""
-    low, high, fineness = 0.0, math.inf, FINENESS
+    low, high, fineness, before = 0.0, math.inf, FINENESS, math.inf
     for _ in range(3):
         try:
             high = min(high, epsilon(found, log_delta, above=True, fineness=fineness))
@@ -223,9 +223,9 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
         except UnsupportedEvent:  # no lower bound is proven for one of the draws
             break
         wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
-        if wide <= 1.0 or not math.isfinite(wide):
+        if wide <= 1.0 or not wide < 0.5 * before:
             break
-        fineness *= min(1.2 * math.sqrt(wide), 8.0)
+        before, fineness = wide, fineness * min(1.2 * math.sqrt(wide), 8.0)
     return low, high
 
 
