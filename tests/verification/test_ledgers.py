@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+import threading
 from pathlib import Path
 
 import mpmath
@@ -32,6 +33,9 @@ from ledgerwood.verification import verify_ledger
 A = Adjacency.ADD_REMOVE
 BUDGET = Budget(epsilon=1.0, delta=1e-5, adjacency=A)
 STEP = PoissonSampled(GaussianEvent(noise_multiplier=5.0, adjacency=A), sampling_rate=0.01)
+STEP_AT_ONE = PoissonSampled(GaussianEvent(noise_multiplier=1.0, adjacency=A), sampling_rate=0.01)
+FIFTH = GaussianEvent(noise_multiplier=5.0, adjacency=A)
+TENTH = LaplaceEvent(noise_multiplier=10.0, adjacency=A)
 LAPLACE = LaplaceEvent(noise_multiplier=8.0, adjacency=A)
 BASIC = BasicFilter()
 
@@ -244,6 +248,57 @@ def test_every_method_is_held_to_its_own_number(event, delta, method):
     assert verify_text(lines).grants == 1
     with pytest.raises(LedgerCorrupted, match="entry 1: .*(price is too small|, above)"):
         verify_text(rebuilt(lines, 1, with_charge(epsilon=charge.epsilon * (1 - 1e-7))))
+
+
+@pytest.mark.parametrize(
+    ("event", "delta", "reference"),
+    [
+        (Repeated(STEP_AT_ONE, count=10_000), 1e-5, 6.187712),
+        (
+            Composed((Repeated(TENTH, count=10), Repeated(FIFTH, count=10), Repeated(STEP_AT_ONE, count=1000))),
+            1e-5,
+            3.517512,
+        ),
+    ],
+)
+def test_composed_losses_are_held_to_a_ten_thousandth(event, delta, reference):
+    """References: inversion of the losses' moment generating function, six decimals."""
+    book = ledger(budget=Budget(epsilon=8.0, delta=1e-5, adjacency=A))
+    book.grant(event, purpose="p", delta=delta)
+    lines = book.record().lines
+
+    def with_epsilon(epsilon):
+        charge = {"epsilon": epsilon, "delta": delta, "method": "pld"}
+        return rebuilt(lines, 1, lambda body: body | {"charge": charge})
+
+    assert verify_text(with_epsilon(reference + 2e-6)).grants == 1
+    with pytest.raises(LedgerCorrupted, match="entry 1: delta at epsilon .* is at least"):
+        verify_text(with_epsilon(reference * (1 - 1e-4)))
+
+
+def test_threads_wait_for_each_other_at_the_verifier():
+    """One working precision serves all threads: each gets the report that it would get alone."""
+    gdp = ledger(GDPFilter())
+    gdp.grant(GaussianEvent(noise_multiplier=6.0, adjacency=A), purpose="p")
+    small = ledger(budget=Budget(epsilon=1.0, delta=1e-300, adjacency=A))
+    small.grant(GaussianEvent(noise_multiplier=60.0, adjacency=A), purpose="p")  # needs 350 digits, the others 50
+    records = [example().record(), gdp.record(), small.record()]
+    alone = [verify_ledger(record) for record in records]
+    found: dict[int, list[object]] = {i: [] for i in range(6)}
+
+    def work(i):
+        for turn in range(3):
+            try:
+                found[i].append(verify_ledger(records[(i + turn) % 3]))
+            except LedgerCorrupted as error:
+                found[i].append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {i: [alone[(i + turn) % 3] for turn in range(3)] for i in found}
 
 
 def test_a_sampled_plan_is_not_renamed_to_replace_one():
