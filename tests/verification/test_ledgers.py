@@ -276,6 +276,41 @@ def test_composed_losses_are_held_to_a_ten_thousandth(event, delta, reference):
         verify_text(with_epsilon(reference * (1 - 1e-4)))
 
 
+ENDLESS = [  # leaves that a forger may state at no cost, and that take for ever if each is integrated or enumerated
+    {"type": "GaussianEvent", "noise_multiplier": 1e-9},
+    {"type": "GaussianEvent", "noise_multiplier": 1e-150},
+    {"type": "LaplaceEvent", "noise_multiplier": 1e-9},
+    {"type": "PureEvent", "epsilon": 1e9},
+    {"type": "DiscreteLaplaceEvent", "scale": 1.0, "sensitivity": 10**9},
+    {"type": "DiscreteGaussianEvent", "scale": 1e9, "sensitivity": 1},
+    {"type": "DiscreteGaussianEvent", "scale": 1e-9, "sensitivity": 1},
+]
+
+
+@pytest.mark.parametrize("leaf", ENDLESS)
+@pytest.mark.parametrize("charge", [{"method": "renyi", "order": 1.5}, {"method": "profile"}, {"method": "pld"}])
+def test_no_forged_noise_stalls_the_verifier(leaf, charge):
+    """It ends, either way: what was charged here, 1 nat for 1000 sampled draws, is a forgery where a bound is found."""
+    sampled = {"type": "PoissonSampled", "event": leaf | {"adjacency": "add-remove"}, "sampling_rate": 0.01}
+    event = {"type": "Repeated", "event": sampled, "count": 1000} if charge["method"] != "profile" else sampled
+    lines = rebuilt(
+        LINES[:2], 1, lambda body: body | {"event": event, "charge": charge | {"epsilon": 1.0, "delta": 1e-6}}
+    )
+    if leaf["type"] == "DiscreteGaussianEvent" and leaf["scale"] > 1.0 and charge["method"] == "pld":
+        assert verify_text(lines).grants == 1  # noise so wide that it costs less
+        return
+    with pytest.raises(LedgerCorrupted, match="entry 1: (the recorded|delta at|a discrete Gaussian over)"):
+        verify_text(lines)
+
+
+def test_honest_ledgers_of_tiny_multipliers_are_accepted():
+    book = ledger(budget=Budget(epsilon=1e12, delta=1e-5, adjacency=A))
+    tiny = PoissonSampled(GaussianEvent(noise_multiplier=1e-4, adjacency=A), sampling_rate=0.01)
+    charge = book.grant(Repeated(tiny, count=3), purpose="p", delta=1e-6).charge
+    assert charge.method in ("renyi", "unsampled")
+    assert verify_ledger(book.record()).grants == 1
+
+
 def test_threads_wait_for_each_other_at_the_verifier():
     """One working precision serves all threads: each gets the report that it would get alone."""
     gdp = ledger(GDPFilter())
