@@ -120,24 +120,29 @@ def _one_direction(pairs: list[tuple[Binned, int]], epsilon: float, log_negligib
     total = sum(draw.count for draw in draws)
     target = _TARGET * max(epsilon, 1.0)
     step = math.sqrt(24.0 * target / (total * (tilt + 1.0)))
+    best: tuple[float, list[_Laid], float, tuple[float, float]] | None = None
     for _ in range(8):  # a finer lattice where one draw's outputs are too sparse for this one
         step = _aligned(draws, step)
         if max(float(np.abs(draw.loss).max()) for draw in draws) > 1e15 * step:  # no float holds such a lattice point
-            return revealed
+            break
         laid = [_lay(draw, step) for draw in draws]
         settled = [item.on(step) for item in laid]
         window = _window(settled, tilt)
         points = (window[1] - window[0]) / step
         if not math.isfinite(points):
-            return revealed
-        moved = sum(d.count * (d.log_moment(tilt) - e.log_moment(tilt)) for d, e in zip(draws, settled, strict=True))
+            break
         if points > _MOST_POINTS:
-            step *= 1.01 * points / _MOST_POINTS
-        elif moved <= 2.0 * target * tilt or 4.0 * points > _MOST_POINTS:
-            return min(revealed + _added_up(laid, step, tilt, window, epsilon), 1.0)
-        else:
-            step /= 4.0
-    return revealed
+            step *= 2.05 * points / _MOST_POINTS  # room for an aligned step, which may be half as wide
+            continue
+        moved = sum(d.count * (d.log_moment(tilt) - e.log_moment(tilt)) for d, e in zip(draws, settled, strict=True))
+        if best is None or moved < best[0]:
+            best = moved, laid, step, window
+        if moved <= 2.0 * target * tilt or 2.0 * points > _MOST_POINTS / 2.05:
+            break
+        step /= 4.0
+    if best is None:
+        return revealed
+    return min(revealed + _added_up(*best[1:3], tilt, best[3], epsilon), 1.0)
 
 
 def _directed(pair: Binned, count: int, log_negligible: float, remove: bool) -> _Draw:
