@@ -1,9 +1,9 @@
 """The (epsilon, delta) curve of a long composition by inverting the moments of its losses: a cost independent of T.
 
 delta(epsilon) = 1 / (2 pi i) int e^{K(s) - s epsilon} / (s (s + 1)) ds along the line whose real part c is the saddle
-point, K the sum over the draws of log E e^{s L}; each direction apart. The trapezoidal rule on that line errs by aliases
-that are all positive and bounded. The integrals behind K and the end of the line are checked by measurement, not
-proven, so the result is an estimate; where the measurement fails, nothing is answered. docs/explanation/mgf.md.
+point, K the sum over the draws of log E e^{s L}; each direction apart. The trapezoidal rule on that line errs by
+aliases that are all positive and bounded. The integrals behind K and the end of the line are checked by measurement,
+not proven, so the result is an estimate; where the measurement fails, nothing is answered. docs/explanation/mgf.md.
 """
 
 import math
@@ -24,7 +24,7 @@ TOLERANCE = 1e-8
 """Largest relative error of delta, as measured, with which an answer is given."""
 
 _MOST_KINDS = 64
-_MOST_POINTS = 1 << 12  # of the line
+_MOST_TERMS = 1 << 22  # points of the line times nodes of the laws
 _BLOCK = 32
 _NEGLIGIBLE = 1e-13  # of the integral
 _FAR = 36.0  # nats: aliases and first guesses of the line's end at e^{-36} = 2e-16
@@ -181,19 +181,20 @@ def _period(found: Plan, direction: Direction, tilt: float, about: float, varian
         + math.log(tilt * (1.0 + tilt))
         + 0.5 * math.log(2.0 * math.pi * (variance + tilt**-2 + (1.0 + tilt) ** -2))
     )
-    above, below = [], [(room + max(log_moment - tilt * about, 0.0) - (log_moment - tilt * about)) / tilt]
-    for step in np.array([0.5, 1.0, 2.0, 4.0, 7.0, 10.0]) / math.sqrt(variance):
+    above: list[float] = []
+    below = [(room - min(log_moment - tilt * about, 0.0)) / tilt]
+    for step in (k / math.sqrt(variance) for k in (0.5, 1.0, 2.0, 4.0, 7.0, 10.0)):
         try:
             grown = _moments(_laws(found, direction, tilt + step, 0.0), tilt + step, found.mu_squared)[0]
-            above.append(float(grown - log_moment - step * about + room) / step)
+            above.append((grown - log_moment - step * about + room) / step)
         except OverflowError:
             pass
         if step < tilt:
             shrunk = _moments(_laws(found, direction, tilt - step, 0.0), tilt - step, found.mu_squared)[0]
-            below.append(float(shrunk - log_moment + step * about + room) / step)
+            below.append((shrunk - log_moment + step * about + room) / step)
     if not above:
         raise UnsupportedEvent("method 'mgf' finds no bound on its aliases here; use method 'pld' or 'renyi'")
-    return max(min(above), min(below), 2.0 * math.pi * tilt / 1e3) * 1.05
+    return 1.05 * max(min(above), min(below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,8 @@ class _Line:
     def slope(self, epsilon: float) -> float:
         """The derivative of log delta."""
         turned = (self.values * (self.tilt + 1j * self.points) * np.exp(-1j * self.points * epsilon)).real
-        return -float(self.points[1]) / math.pi * float(turned.sum() - 0.5 * turned[0]) / self.integral(epsilon)
+        total = float(turned.sum() - 0.5 * turned[0])
+        return -float(self.points[1]) / math.pi * total / self.integral(epsilon)
 
     def doubt(self, epsilon: float) -> float:
         """Measured tail and rounding, of the same scale as `integral`."""
@@ -272,7 +274,8 @@ def _line(found: Plan, direction: Direction, tilt: float, period: float, imagina
     log_moment, _, _ = _moments(laws, tilt, found.mu_squared)
     step = 2.0 * math.pi / period
     points, values, total = [], [], 0.0
-    for start in range(0, _MOST_POINTS, _BLOCK):
+    size = sum(law.loss.size for law in laws) + 1024
+    for start in range(0, _MOST_TERMS // size, _BLOCK):
         u = np.asarray(step * np.arange(start, start + _BLOCK), dtype=np.float64)
         power = 0.5 * found.mu_squared * (1j * u * (2.0 * tilt + 1.0) - u * u)
         log_bound = -0.5 * found.mu_squared * u * u

@@ -21,7 +21,7 @@ from ledgerwood.errors import UnsupportedEvent
 
 _WINDOW = 9.7  # half-width, in standard deviations: e^{-9.7^2 / 2} < 4e-21
 _LOG_ERROR = 40.0
-_MOST_NODES = 1 << 14
+_MOST_NODES = 1 << 13
 _LARGEST_POWER = 650.0  # e^650 is a float
 
 
@@ -125,8 +125,10 @@ def nodes(
 
 def log_one_plus(real: FloatArray, imaginary: FloatArray) -> NDArray[np.complex128]:
     """log(1 + x + i y), accurate where x and y are small."""
-    modulus = real * (2.0 + real) + imaginary * imaginary
-    return 0.5 * np.log1p(np.maximum(modulus, -1.0 + 1e-300)) + 1j * np.arctan2(imaginary, 1.0 + real)
+    modulus = real * (2.0 + real) + imaginary * imaginary  # of the square, less 1
+    near = 0.5 * np.log1p(np.maximum(modulus, -0.75))
+    far = 0.5 * np.log(np.maximum((1.0 + real) ** 2 + imaginary * imaginary, 1e-300))
+    return np.where(modulus > -0.75, near, far) + 1j * np.arctan2(imaginary, 1.0 + real)
 
 
 def _log_sample(level: FloatArray, u: FloatArray, rate: float) -> FloatArray:

@@ -17,7 +17,7 @@ from ledgerwood.accounting.losses import plans
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
 Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld", "mgf"]
-"""How a number was got. Ledgers store all but "pld" and "mgf": a name is never removed and never changes its meaning."""
+"""How a number was got. Ledgers store all but "pld", "mgf": a name is never removed and never changes its meaning."""
 Curve = Literal["profile", "renyi", "gdp", "pure", "pld", "mgf"]
 """How a whole curve is got; single points of it may be cut off by another route."""
 Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld", "mgf"]

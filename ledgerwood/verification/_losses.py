@@ -120,6 +120,7 @@ def _one_direction(pairs: list[tuple[Binned, int]], epsilon: float, log_negligib
     total = sum(draw.count for draw in draws)
     target = _TARGET * max(epsilon, 1.0)
     step = math.sqrt(24.0 * target / (total * (tilt + 1.0)))
+    most = _MOST_POINTS // max(1, len(draws) // 2)  # of all spectra together
     best: tuple[float, list[_Laid], float, tuple[float, float]] | None = None
     for _ in range(8):  # a finer lattice where one draw's outputs are too sparse for this one
         step = _aligned(draws, step)
@@ -131,13 +132,13 @@ def _one_direction(pairs: list[tuple[Binned, int]], epsilon: float, log_negligib
         points = (window[1] - window[0]) / step
         if not math.isfinite(points):
             break
-        if points > _MOST_POINTS:
-            step *= 2.05 * points / _MOST_POINTS  # room for an aligned step, which may be half as wide
+        if points > most:
+            step *= 2.05 * points / most  # room for an aligned step, which may be half as wide
             continue
         moved = sum(d.count * (d.log_moment(tilt) - e.log_moment(tilt)) for d, e in zip(draws, settled, strict=True))
         if best is None or moved < best[0]:
             best = moved, laid, step, window
-        if moved <= 2.0 * target * tilt or 2.0 * points > _MOST_POINTS / 2.05:
+        if moved <= 2.0 * target * tilt or 2.0 * points > most / 2.05:
             break
         step /= 4.0
     if best is None:
