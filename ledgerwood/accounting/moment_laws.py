@@ -1,7 +1,7 @@
 """Quadrature nodes of one draw's losses, for moments at complex orders.
 
 A node is a piece of the law of the likelihood ratio under Q; sampling at the rate q turns r into 1 - q + q r, and
-groups are mixtures. docs/explanation/mgf.md#moments.
+groups are mixtures. docs/explanation/mgf.md#complex-moments.
 """
 
 import math
@@ -156,7 +156,7 @@ def _quadrature(leaf: Leaf, power: float, imaginary: float, *, fine: bool) -> Qu
 
 
 def _gaussian(mu: float, power: float, imaginary: float, *, fine: bool) -> Quadrature:
-    """The trapezoidal rule for Q = N(0, 1), its step by the strip |Im z| < theta / mu: mgf.md#moments."""
+    """The trapezoidal rule for Q = N(0, 1), its step by the strip |Im z| < theta / mu: mgf.md#complex-moments."""
     theta = min(math.pi, 9.0 * mu) * np.linspace(0.04, 0.96, 24)
     growth = 0.5 * (theta / mu) ** 2 + theta * imaginary - abs(power) * np.log(np.cos(0.5 * theta))
     step = float(np.max(2.0 * math.pi * theta / mu / (_LOG_ERROR + growth)))

@@ -12,7 +12,6 @@ from ledgerwood.accounting import (
     Adjacency,
     BoundedRangeEvent,
     Composed,
-    Direction,
     GaussianEvent,
     LaplaceEvent,
     Parallel,
@@ -22,7 +21,6 @@ from ledgerwood.accounting import (
     Repeated,
     gdp,
     mgf,
-    moment_laws,
     price,
 )
 from ledgerwood.accounting.losses import plans
@@ -138,39 +136,6 @@ def test_a_randomised_response_beside_a_gaussian_is_a_sum_of_gaussians():
         GaussianEvent(noise_multiplier=1 / mu, adjacency=replace),
     ))  # fmt: skip
     assert mgf.log_delta(mgf.plan(moved), at) == pytest.approx(exact, abs=1e-9)
-
-
-def complex_moment(event, rate, power):
-    """log E_Q[s^power] by mpmath."""
-    with mpmath.workdps(30):
-        b = mpmath.mpf(event.noise_multiplier)
-        power = mpmath.mpc(power)
-
-        def s(level):
-            return mpmath.exp(power * mpmath.log(1 - rate + rate * mpmath.exp(level)))
-
-        if isinstance(event, GaussianEvent):
-            whole = mpmath.quad(lambda z: mpmath.npdf(z) * s(z / b - 1 / (2 * b * b)), mpmath.linspace(-14, 24, 20))
-        else:
-            inner = mpmath.quad(lambda x: mpmath.exp(-x / b) / (2 * b) * s((2 * x - 1) / b), mpmath.linspace(0, 1, 9))
-            whole = s(-1 / b) / 2 + mpmath.exp(-1 / b) * s(1 / b) / 2 + inner
-        return complex(mpmath.log(whole))
-
-
-@pytest.mark.parametrize("event", [gaussian(1.0), gaussian(0.5), laplace(0.7)])
-@pytest.mark.parametrize("direction", list(Direction))
-@pytest.mark.parametrize(("rate", "tilt", "imaginary"), [(0.3, 2.5, 7.0), (0.01, 6.0, 3.0), (1.0, 1.5, 4.0)])
-def test_complex_moments_are_the_integrals(event, direction, rate, tilt, imaginary):
-    drawn = event if rate == 1.0 else sampled(event, rate)
-    kind = moment_laws.leaves(drawn)
-    power = 1 + tilt + 1j * imaginary if direction is Direction.REMOVE else -tilt - 1j * imaginary
-    exact = complex_moment(event, rate, power)
-    for fine in (False, True):
-        law = moment_laws.nodes(kind, 1, direction, tilt, imaginary, fine=fine)
-        ratio, log_bound = mgf._ratio(law, np.array([imaginary]))
-        assert law.log_moment == pytest.approx(complex_moment(event, rate, complex(power.real)).real, abs=1e-13)
-        assert abs(np.exp(law.log_moment + ratio[0]) - np.exp(exact)) < 1e-12 * np.exp(law.log_moment)
-        assert np.exp(ratio[0].real) - 1e-14 <= np.exp(log_bound[0]) <= 1.0
 
 
 def test_both_readings_of_the_curve_agree():
