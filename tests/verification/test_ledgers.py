@@ -26,6 +26,7 @@ from ledgerwood.accounting import (
     PureEvent,
     Repeated,
     calibrate,
+    price,
 )
 from ledgerwood.errors import LedgerCorrupted, LedgerError
 from ledgerwood.verification import verify_ledger
@@ -37,6 +38,7 @@ STEP_AT_ONE = PoissonSampled(GaussianEvent(noise_multiplier=1.0, adjacency=A), s
 FIFTH = GaussianEvent(noise_multiplier=5.0, adjacency=A)
 TENTH = LaplaceEvent(noise_multiplier=10.0, adjacency=A)
 LAPLACE = LaplaceEvent(noise_multiplier=8.0, adjacency=A)
+PLAN = Composed((Repeated(STEP, count=3), LAPLACE))
 BASIC = BasicFilter()
 
 
@@ -46,15 +48,11 @@ def ledger(filter_=BASIC, budget=BUDGET):
 
 def example():
     book = ledger()
-    grant = book.grant(Composed((Repeated(STEP, count=3), LAPLACE)), purpose="train", delta=5e-6)
+    grant = book.grant(PLAN, purpose="train", delta=5e-6)
     grant.draw(STEP, purpose="step 1")
     grant.draw(LAPLACE, purpose="score")
     book.grant(GaussianEvent(noise_multiplier=10.0, adjacency=A), purpose="more")
     return book
-
-
-LINES = list(example().record().lines)
-DATA = "".join(line + "\n" for line in LINES).encode()
 
 
 def write(folder, data):
@@ -82,6 +80,19 @@ def rebuilt(lines, index, change):
 
 def with_charge(**fields):
     return lambda body: body | {"charge": body["charge"] | fields}
+
+
+def by_method(lines, event, method):
+    """The same ledger with its first grant charged by this method."""
+    delta = json.loads(lines[1])["charge"]["delta"]
+    quote = price(event, method=method).quote(delta)
+    charge = {"epsilon": quote.epsilon, "delta": delta, "method": quote.method}
+    order = {} if quote.order is None else {"order": quote.order}
+    return rebuilt(lines, 1, lambda body: body | {"charge": charge | order})
+
+
+LINES = by_method(example().record().lines, PLAN, "renyi")
+DATA = "".join(line + "\n" for line in LINES).encode()
 
 
 def test_the_report_says_what_the_ledger_says():
@@ -229,25 +240,26 @@ NEAR_ONE = PoissonSampled(GaussianEvent(noise_multiplier=8.0, adjacency=A), samp
 
 
 @pytest.mark.parametrize(
-    ("event", "delta", "method"),
+    ("event", "delta", "asked", "method"),
     [
-        (PureEvent(epsilon=0.25, adjacency=A), 0.0, "pure"),
-        (Repeated(LAPLACE, count=3), 0.0, "pure"),
-        (PoissonSampled(LAPLACE, sampling_rate=0.5), 0.0, "pure"),
-        (PoissonSampled(LAPLACE, sampling_rate=0.5), 1e-6, "profile"),
-        (PoissonSampled(NEAR_ONE, sampling_rate=0.1), 1e-6, "profile"),
-        (Repeated(NEAR_ONE, count=2), 1e-6, "unsampled"),
-        (Repeated(STEP, count=3), 1e-6, "renyi"),
+        (PureEvent(epsilon=0.25, adjacency=A), 0.0, "pure", "pure"),
+        (Repeated(LAPLACE, count=3), 0.0, "pure", "pure"),
+        (PoissonSampled(LAPLACE, sampling_rate=0.5), 0.0, "pure", "pure"),
+        (PoissonSampled(LAPLACE, sampling_rate=0.5), 1e-6, "profile", "profile"),
+        (PoissonSampled(NEAR_ONE, sampling_rate=0.1), 1e-6, "profile", "profile"),
+        (Repeated(NEAR_ONE, count=2), 1e-6, "renyi", "unsampled"),
+        (Repeated(STEP, count=3), 1e-6, "renyi", "renyi"),
     ],
 )
-def test_every_method_is_held_to_its_own_number(event, delta, method):
+def test_every_method_is_held_to_its_own_number(event, delta, asked, method):
     book = ledger()
-    charge = book.grant(event, purpose="p", delta=delta).charge
-    assert charge.method == method
-    lines = book.record().lines
+    book.grant(event, purpose="p", delta=delta)
+    lines = by_method(book.record().lines, event, asked)
+    charge = json.loads(lines[1])["charge"]
+    assert charge["method"] == method
     assert verify_text(lines).grants == 1
     with pytest.raises(LedgerCorrupted, match="entry 1: .*(price is too small|, above)"):
-        verify_text(rebuilt(lines, 1, with_charge(epsilon=charge.epsilon * (1 - 1e-7))))
+        verify_text(rebuilt(lines, 1, with_charge(epsilon=charge["epsilon"] * (1 - 1e-7))))
 
 
 @pytest.mark.parametrize(
