@@ -3,6 +3,7 @@
 Nothing here is shared with `ledgerwood.accounting`. docs/explanation/ledger.md#verification.
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ Number = Any
 Points = tuple[tuple[Number, Number], ...]
 
 _MOST_INTEGERS = 1 << 18
+_MOST_POOLS = 1 << 12
 
 
 def worst_shift(epsilon: Number, value: Callable[[Number, Number, Number, Number], Number]) -> Number:
@@ -92,10 +94,21 @@ def curve_divergence(rho: Number | None, given: Points, order: Number) -> Number
 
 
 def laplace_integers(scale: Number, shift: int) -> list[tuple[Number, Number]]:
-    """(log likelihood ratio, Q) of the discrete Laplace: what lies beyond 0 and beyond the shift is one atom each."""
+    """(log likelihood ratio, Q) of the discrete Laplace: what lies beyond 0 and beyond the shift is one atom each.
+
+    Of a wide shift, integers are pooled, which is post-processing: what is computed from the pools is a lower bound.
+    """
     decay = mp.exp(-1 / scale)
-    inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
-    return [(-shift / scale, 1 / (1 + decay)), *inner, (shift / scale, decay**shift / (1 + decay))]
+    ends = (-shift / scale, 1 / (1 + decay)), (shift / scale, decay**shift / (1 + decay))
+    if shift <= _MOST_POOLS:
+        inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
+        return [ends[0], *inner, ends[1]]
+    edges = [1 + (shift - 1) * i // _MOST_POOLS for i in range(_MOST_POOLS + 1)]
+    without = [(decay**a - decay**b) / (1 + decay) for a, b in itertools.pairwise(edges)]
+    with_unit = [
+        (decay ** (shift - b + 1) - decay ** (shift - a + 1)) / (1 + decay) for a, b in itertools.pairwise(edges)
+    ]
+    return [ends[0], *((mp.log(p / q), q) for p, q in zip(with_unit, without, strict=True)), ends[1]]
 
 
 def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Number, Number]]:
@@ -104,10 +117,10 @@ def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Numb
     Mass beyond e^{-800} is left out.
     """
     reach = int(mp.ceil(40 * scale)) + 1
-    total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
     left, right = -reach - int(power) * shift, reach + (int(power) + 1) * shift
     if right - left > _MOST_INTEGERS:
         raise ValueError(f"a discrete Gaussian over {right - left} integers is too wide to be enumerated")
+    total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
     return [
         (shift * (z - mpf(shift) / 2) / scale**2, mp.exp(-(mpf(z) ** 2) / (2 * scale**2)) / total)
         for z in range(left, right + 1)
@@ -116,10 +129,13 @@ def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Numb
 
 def integer_gaussian_excess(scale: Number, shift: int, power: Number) -> Number:
     """E_Q[r^p] - 1 of a discrete Gaussian: that of the normal law, times theta(p shift) / theta(0)."""
+    growth = mp.exp(power * (power - 1) * shift**2 / (2 * scale**2))
+    if scale > 50:  # theta(x) / theta(0) is 1 to within 4 e^{-2 pi^2 scale^2}, less than 1e-20000
+        return growth - 1
     centre = power * shift - mp.nint(power * shift)
     reach = int(mp.ceil(20 * scale)) + 2
 
     def theta(offset: Number) -> Number:
         return mp.fsum(mp.exp(-((z - offset) ** 2) / (2 * scale**2)) for z in range(-reach, reach + 1))
 
-    return mp.exp(power * (power - 1) * shift**2 / (2 * scale**2)) * theta(centre) / theta(mpf(0)) - 1
+    return growth * theta(centre) / theta(mpf(0)) - 1
