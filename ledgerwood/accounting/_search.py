@@ -1,5 +1,6 @@
 """Searches on monotone functions that end on the private side: the point returned was itself tried and fits."""
 
+import bisect
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ Fits = Callable[[FloatArray], NDArray[np.bool_]]
 
 _SMALLEST, _LARGEST, _SECTIONS = 1e-12, 1e12, 32
 _ALIKE = 1e-9  # values of an excess no further apart say nothing about its direction
+_CUT = 20.0  # an excess beyond this is cut off or noisy
 _EDGE = 1e-12  # relative width to which the end of a domain is found
 
 
@@ -227,6 +229,56 @@ def last_inside(inside: Callable[[float], bool], near: float, far: float, *, who
     return near
 
 
+def close_fit(
+    excess: Callable[[float], float],
+    inside: Callable[[float], bool],
+    near: float,
+    *,
+    falling: bool,
+    slope: float,
+    close: float,
+) -> float | None:
+    """A fit that is `close` (relative) to the root of an excess that is dear and rough in its last digits.
+
+    Each trial aims half of `close` beyond the root, so that a good slope ends the search after two or three.
+
+    Args:
+        excess: positive where x does not fit; monotone in x > 0, and nearly linear in its logarithm.
+        inside: whether x is in the domain.
+        near: a guess of the root, in the domain.
+        falling: whether the excess falls as x grows.
+        slope: a guess of its slope's size, per unit of log x.
+        close: relative; also the roughness that the slope cannot be read off.
+    """
+    sign = 1.0 if falling else -1.0
+    z = last = sign * math.log(near)  # the excess falls as z grows
+    misfits: list[tuple[float, float]] = []
+    fits: list[tuple[float, float]] = []
+    for turn in range(100):
+        while not inside(math.exp(sign * z)):
+            z = 0.5 * (z + last)
+        last, over = z, excess(math.exp(sign * z))
+        bisect.insort(misfits if over > 0.0 else fits, (z, over))
+        if fits and -fits[0][1] <= close * slope:
+            break
+        if fits and misfits and fits[0][0] - misfits[-1][0] <= close:
+            break
+        pair = [*misfits[-1:], *fits[:1]] if misfits and fits else [*misfits[-2:], *fits[:2]]
+        far = max(abs(value) for _, value in pair) >= _CUT
+        if len(pair) == 2 and not far:
+            (z_low, y_low), (z_high, y_high) = pair
+            slope = min(max((y_low - y_high) / (z_high - z_low), 0.3 * slope), 3.0 * slope)
+        if misfits and fits:
+            (z_low, y_low), (z_high, _) = pair
+            z = 0.5 * (z_low + z_high)
+            if turn % 3 and not far:
+                z = min(z_low + y_low / slope + 0.5 * close, z_high - 0.25 * close)
+        else:
+            step = over / slope + 0.5 * close
+            z += math.copysign(min(max(abs(step), 0.25 * close * 2.0**turn), 2.0), step)
+    return math.exp(sign * fits[0][0]) if fits else None
+
+
 def whole_root(excess: Callable[[float], float], misfit: float, fit: float) -> tuple[float, float]:
     """The neighbouring whole numbers (misfit, fit) around the root of a monotone function, by secants in log x.
 
@@ -238,7 +290,7 @@ def whole_root(excess: Callable[[float], float], misfit: float, fit: float) -> t
             return misfit, fit
         over, under = excess(misfit), excess(fit)
         trial = math.floor(math.sqrt(misfit) * math.sqrt(fit))
-        if turn % 3 and max(over, -under) < 20.0:  # twice in three turns: a little beyond the secant, so as to enclose
+        if turn % 3 and max(over, -under) < _CUT:  # twice in three turns: a little beyond the secant, so as to enclose
             share = over / (over - under)
             share += math.copysign(0.05, 0.5 - share) * min(share, 1.0 - share)
             trial = round(math.exp(math.log(misfit) + share * math.log(fit / misfit)))
@@ -249,7 +301,7 @@ def whole_root(excess: Callable[[float], float], misfit: float, fit: float) -> t
 
 def _cut(value: float) -> float:
     """An excess without the rounding noise of its far ends."""
-    return max(min(value, 20.0), -20.0)
+    return max(min(value, _CUT), -_CUT)
 
 
 def log_ratio(log_target: float, log_found: float) -> float:

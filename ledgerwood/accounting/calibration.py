@@ -99,6 +99,7 @@ def calibrate(
     if found.misfit is None or found.fit is None:
         if found.fit is not None and bounds is not None and found.falling is not None and cost.fits(found.fit):
             return int(found.fit) if integer else found.fit
+        cost.require_monotone(falling=found.falling is True)
         raise CalibrationFailed(cost.reason(found))
     cost.require_monotone(falling=found.falling is True)
     if integer:
@@ -151,11 +152,12 @@ class _Cost:
 
     def _refusal(self, value: float) -> Exception | None:
         try:
-            require_event(self.event(value))
+            event = self.event(value)
         except (UnsupportedEvent, AdjacencyMismatch):
             raise
         except (ValueError, ArithmeticError) as refusal:
             return refusal
+        require_event(event)
         return None
 
     def start(self, low: float, high: float) -> float:
@@ -264,37 +266,15 @@ class _Cost:
         raise CalibrationFailed(f"the price is not monotone in the value near {found!r}")
 
     def last_composed(self, excess: Excess, misfit: float, fit: float) -> float:
-        """The end of a price that composes losses: near it by `excess`, then by few of the prices themselves.
-
-        One more step along the slope than the root needs, so that the search ends when a fit is `_CLOSE` to it.
-        """
+        """The end of a price that composes losses: near it by `excess`, then by few of the prices themselves."""
         low, high = self._root(excess, misfit, fit, _NEAR)
-        slope = min(max(abs((excess(low) - excess(high)) / math.log(low / high)), 0.1), 10.0)
-        sign = 1.0 if misfit < fit else -1.0  # the excess falls as z = sign log(value) grows
-        z, inside = sign * math.log(high), sign * math.log(high)
-        misfits: list[tuple[float, float]] = []
-        fits: list[tuple[float, float]] = []
-        for turn in range(100):
-            while not self.accepts(value := math.exp(sign * z)):
-                z = 0.5 * (z + inside)
-            inside, over = z, self.exact(value)
-            (misfits if over > 0.0 else fits).append((z, over))
-            if not misfits or not fits:
-                step = (over + 0.5 * _CLOSE * slope) / slope
-                z += math.copysign(min(max(abs(step), 0.25 * _CLOSE * 2.0**turn), 2.0), step)
-                if fits and -over <= _CLOSE * slope:
-                    return value
-                continue
-            (z_low, y_low), (z_high, y_high) = max(misfits), min(fits)
-            if z_high - z_low <= _CLOSE or -y_high <= _CLOSE * slope:
-                return math.exp(sign * z_high)
-            z = 0.5 * (z_low + z_high)
-            if turn % 3 and max(y_low, -y_high) < _FAR:
-                slope = (y_low - y_high) / (z_high - z_low)
-                z = min(z_low + y_low / slope + 0.5 * _CLOSE, z_high - 0.25 * _CLOSE)
-        if fits:
-            return math.exp(sign * min(fits)[0])
-        raise CalibrationFailed(f"nothing fits near {value!r}, where the estimated price meets the budget")
+        slope = abs((excess(low) - excess(high)) / math.log(low / high))
+        found = _search.close_fit(
+            self.exact, self.accepts, high, falling=misfit < fit, slope=min(max(slope, 0.1), 10.0), close=_CLOSE
+        )
+        if found is None:
+            raise CalibrationFailed(f"nothing fits near {high!r}, where the estimated price meets the budget")
+        return found
 
     def last_whole(self, excess: Excess, misfit: float, fit: float) -> int:
         """The last whole number that fits, next to one that does not."""
