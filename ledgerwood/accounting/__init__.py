@@ -1,5 +1,6 @@
 """Accounting: events, their prices, budgets, filters and the ledger. Pure mathematics: no rows, no randomness."""
 
+from ledgerwood.accounting import risk as risk
 from ledgerwood.accounting.adjacency import Adjacency as Adjacency
 from ledgerwood.accounting.adjacency import Budget as Budget
 from ledgerwood.accounting.adjacency import Direction as Direction

@@ -223,6 +223,14 @@ def log_delta(priced: Price, epsilon: float) -> float:
             assert_never(priced.method)
 
 
+def log_deltas(priced: Price, epsilons: FloatArray) -> FloatArray:
+    """log delta at each epsilon (nats, >= 0), shape (k,); as `log_delta`, in one call where the method has one."""
+    if priced.method in ("profile", "gdp"):
+        values = np.minimum(_log_profile(priced, epsilons), 0.0)
+        return np.where(epsilons >= priced.event.pure_epsilon(), -np.inf, values)
+    return np.array([log_delta(priced, float(epsilon)) for epsilon in epsilons])
+
+
 def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
     """The larger direction of the log profile, shape (k,)."""
     if priced.method == "gdp":
