@@ -6,14 +6,16 @@ docs/explanation/pld.md#above and #below.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import UnsupportedEvent
 
 ULP = 2.0**-52
+LEAST = 1e-306  # of a profile's values that are not 0: where exponentials are still exact to a few units
 Indices = NDArray[np.int64]
 
 
@@ -28,6 +30,7 @@ class Law:
         mass: shape (k,), >= 0, of sum about 1.
         log_scale: natural logarithm of the factor that was taken out.
         infinite: the probability of an infinite loss.
+        log_whole: logarithm of all mass under P, the infinite included, where that is above 1; else 0.
         error: total absolute error of `mass`, as a measure, against the law that it stands for.
         growth: logarithm of the factor by which the law's profile may be on the wrong side.
     """
@@ -38,6 +41,7 @@ class Law:
     mass: FloatArray
     log_scale: float
     infinite: float
+    log_whole: float
     error: float
     growth: float
 
@@ -86,12 +90,16 @@ def law(dots: Dots, *, tilt: float, above: bool) -> Law:
     else:
         drop = _grounded(dots, index, lowering(index, mass, step, 0.0))
         mass, _ = hull(index, lowered(index, mass, drop, step, 0.0), step, 0.0)
-        infinite = 0.0
+        infinite = whole = 0.0
         over = evaluate(index, mass, step) - np.maximum(wanted - drop, 0.0)
         ratio = np.where(over > 0.0, over / np.maximum(wanted, 1e-307), 0.0)
         growth = 2.0 * max(float(ratio.max()), float(mass.sum()) - 1.0, 0.0)
     kept = mass > 0.0
-    return tilted(index[kept], mass[kept], step, tilt, infinite, math.log1p(growth) + 8.0 * ULP * (len(index) + 8))
+    if not kept.any():
+        raise UnsupportedEvent(f"no loss of the draw is on a lattice of step {step:.3g}")
+    log_whole = math.log(max(whole, 1.0)) + 64.0 * ULP
+    growth = math.log1p(growth) + 8.0 * ULP * (len(index) + 8)
+    return tilted(Law(step, tilt, index[kept], mass[kept], 0.0, infinite, log_whole, 0.0, growth))
 
 
 def _grounded(dots: Dots, index: Indices, drop: FloatArray) -> FloatArray:
@@ -121,14 +129,15 @@ def _grounded(dots: Dots, index: Indices, drop: FloatArray) -> FloatArray:
     return result
 
 
-def tilted(index: Indices, mass: FloatArray, step: float, tilt: float, infinite: float, growth: float) -> Law:
-    """A law from untilted masses; the rounding of the tilt is an error of each mass."""
-    powers = np.log(mass) + tilt * step * index
+def tilted(law: Law) -> Law:
+    """The law, untilted so far, with its masses tilted and scaled; their rounding becomes its error."""
+    sizes = np.abs(np.log(law.mass)) + np.abs(law.tilt * law.step * law.index)
+    powers = np.log(law.mass) + law.tilt * law.step * law.index
     top = float(powers.max())
     weights = np.exp(powers - top)
     total = math.fsum(weights.tolist())
-    error = 4.0 * ULP * (8.0 + float(np.abs(np.log(mass)) @ weights + np.abs(tilt * step * index) @ weights) / total)
-    return Law(step, tilt, index, weights / total, top + math.log(total), infinite, error, growth)
+    error = 4.0 * ULP * (16.0 + float(((sizes + (top - powers)) * weights).sum()) / total)
+    return replace(law, mass=weights / total, log_scale=top + math.log(total), error=error)
 
 
 def lowering(index: Indices, mass: FloatArray, step: float, tilt: float) -> FloatArray:

@@ -42,26 +42,30 @@ class Curve:
     def log_delta(self, epsilon: float) -> float:
         """The bound at `epsilon` >= 0."""
         law = self.law
-        start = int(np.searchsorted(law.index * law.step, epsilon, side="right"))
-        y = law.index[start:] * law.step - epsilon
-        total = float(
-            (law.mass[start:] * np.exp(-law.tilt * y) * -np.expm1(-y)).sum()
-        )  # not BLAS, whose threads cost more
-        return self._bound(total, epsilon)
+        losses = law.index * law.step
+        start = int(np.searchsorted(losses, epsilon, side="right"))
+        y = losses[start:] - epsilon
+        # Not BLAS, whose threads cost more.
+        total = float((law.mass[start:] * np.exp(-law.tilt * y) * -np.expm1(-y)).sum())
+        value = self._bound(total, epsilon)
+        if math.isnan(value):
+            raise UnsupportedEvent("the plan's losses leave the range of numbers")
+        return value
 
     def _bound(self, total: float, epsilon: float) -> float:
+        """log delta from the tilted sum; its rounding is in docs/explanation/pld.md#rounding."""
         law = self.law
         # The largest weight e^{-tilt y} (1 - e^{-y}) that any misplaced mass can have.
-        weight = math.exp(-math.log1p(law.tilt) + law.tilt * (math.log(law.tilt) - math.log1p(law.tilt)))
-        rounding = 1e-12 + 8.0 * lattice.ULP * law.tilt * (epsilon + 1.0)
+        weight = math.exp(-math.log1p(law.tilt) - law.tilt * math.log1p(1.0 / law.tilt))
+        misplaced = weight * law.error * (1.0 + 1e-6) + 4.0 * lattice.ULP * epsilon
+        rounding = 4e-12 + 8.0 * lattice.ULP * law.tilt * (epsilon + 1.0)
+        shift = law.log_scale - law.tilt * epsilon
         if not self.above:
-            left = total * (1.0 - rounding) - weight * law.error
-            return (
-                math.log(left) + law.log_scale - law.tilt * epsilon - law.growth - rounding if left > 0.0 else -math.inf
-            )
-        value = math.log(total * (1.0 + rounding) + weight * law.error) + law.log_scale - law.tilt * epsilon
+            left = total * (1.0 - rounding) - misplaced
+            return math.log(left) + shift - law.growth - rounding if left > 0.0 else -math.inf
+        value = math.log(total * (1.0 + rounding) + misplaced) + shift
         if law.infinite > 0.0:
-            value = float(np.logaddexp(value, math.log(law.infinite)))
+            value = float(np.logaddexp(value, math.log(law.infinite) + law.log_whole))
         return value + law.growth + rounding
 
     def epsilon(self, log_delta: float, near: float) -> float:
@@ -257,7 +261,7 @@ def _curve(
 def _in_stages(laws: list[tuple[Law, int]], deviation: float, total: int, above: bool) -> tuple[Curve | None, float]:
     """Blocks of draws first, on the fine lattice, then the blocks on a coarser one."""
     block = max(2, round(math.sqrt(total)))
-    factor = max(2, round(math.sqrt(block)))
+    factor = 2 ** max(1, round(0.5 * math.log2(block)))
     deviation_of_block = deviation * math.sqrt(block / total)
     log_outside_block = _LOG_OUTSIDE - math.log(total / block)
     groups: list[tuple[list[tuple[Law, int]], int]] = []
@@ -325,7 +329,8 @@ def _side(
         # Moved by its own rounding to the side on which the profile errs towards the bound.
         logs = event.log_profile(index * step * (1.0 - 2.0 * lattice.ULP), direction=direction)
         values = np.exp(logs) * (1.0 + 4.0 * lattice.ULP * (2.0 + np.abs(np.maximum(logs, -1e3))))
-        return index, np.minimum(values, 1.0), math.inf
+        values = np.where(np.isneginf(logs), 0.0, np.clip(values, lattice.LEAST, 1.0))
+        return index, values, math.inf
     points: FloatArray = np.asarray(index * step, dtype=np.float64)
     values = _from_below(event, points, direction)
     ends = np.flatnonzero(values == 0.0)
