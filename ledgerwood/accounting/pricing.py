@@ -3,6 +3,7 @@
 docs/explanation/pricing.md derives each method and its rounding.
 """
 
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import Literal, assert_never, final, get_args
@@ -24,7 +25,7 @@ Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld"]
 """What one may ask for."""
 
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
-_SOURCES: dict[Route, str] = {
+SOURCES: dict[Route, str] = {
     "profile": "exact inversion of the event's own privacy profile in both directions, the larger one at the end",
     "renyi": "exact Renyi divergences, the best real order, Canonne-Kamath-Steinke 2020, Proposition 12",
     "gdp": "the profile of the Gaussian pair of the event's mu, Dong-Roth-Su 2019, Corollary 2.13",
@@ -90,7 +91,7 @@ class Price:
             if not math.isfinite(pure):
                 raise InvalidParameter(
                     f"delta={delta!r} must be > 0 (unit: probability): the event is not purely private; "
-                    f"Gaussian noise, for one, has no finite epsilon at delta 0: {_short(self.event)}"
+                    f"Gaussian noise, for one, has no finite epsilon at delta 0: {short(self.event)}"
                 )
             return self._quoted(pure, delta, "pure", None)
         match self.method:
@@ -129,15 +130,15 @@ class Price:
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
         return min(lower, upper), upper
 
-    def explain(self) -> str:
-        """What was priced, how, and what the number means; a few lines of text."""
-        certainty = "a proven upper bound" if self.certified else "an estimate, not a bound"
-        return (
-            f"event: {_short(self.event)}\nadjacency: {self.event.adjacency.value}\n"
-            f"method: {self.method} ({_SOURCES[self.method]})\n"
-            f"the numbers are {certainty}, rounded up; epsilon in nats; never above the pure sum "
-            f"{self.event.pure_epsilon():.6g}"
-        )
+    def explain(self, delta: float | None = None) -> str:
+        """What was priced, how, and what the numbers mean; with a `delta`, also the price there and its error budget.
+
+        Raises:
+            InvalidParameter, UnsupportedEvent: as `epsilon`, for a delta that is given.
+        """
+        from ledgerwood.accounting import explaining  # it reads prices itself
+
+        return explaining.explain(self, delta)
 
     def _quoted(self, epsilon: float, delta: float, method: Route, order: float | None) -> Quote:
         return Quote(epsilon=epsilon, delta=delta, method=method, order=order, certified=self.certified)
@@ -162,7 +163,7 @@ class Price:
         """The neighbours of the epsilon at which the log profile falls to `target`."""
         bracket = _search.least_fitting(lambda epsilons: _log_profile(self, epsilons) <= target, pure)
         if bracket is None:
-            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {_short(self.event)}")
+            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {short(self.event)}")
         return bracket
 
 
@@ -193,7 +194,7 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
     elif route == "pld":
         plans.plan(event)
     elif not math.isfinite(event.pure_epsilon()):
-        raise UnsupportedEvent(f"the event has no finite pure epsilon: {_short(event)}")
+        raise UnsupportedEvent(f"the event has no finite pure epsilon: {short(event)}")
     return Price(event=event, method=route, certified=route != "pld")
 
 
@@ -224,10 +225,14 @@ def log_delta(priced: Price, epsilon: float) -> float:
 
 
 def log_deltas(priced: Price, epsilons: FloatArray) -> FloatArray:
-    """log delta at each epsilon (nats, >= 0), shape (k,); as `log_delta`, in one call where the method has one."""
+    """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; quicker than so many times `log_delta`."""
+    pure = priced.event.pure_epsilon()
     if priced.method in ("profile", "gdp"):
-        values = np.minimum(_log_profile(priced, epsilons), 0.0)
-        return np.where(epsilons >= priced.event.pure_epsilon(), -np.inf, values)
+        return np.where(epsilons >= pure, -np.inf, np.minimum(_log_profile(priced, epsilons), 0.0))
+    if priced.method == "pld":
+        with contextlib.suppress(UnsupportedEvent):
+            values = plans.log_deltas(plans.plan(priced.event), epsilons)
+            return np.where(epsilons >= pure, -np.inf, values)
     return np.array([log_delta(priced, float(epsilon)) for epsilon in epsilons])
 
 
@@ -240,7 +245,7 @@ def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
         priced.event.log_profile(epsilons, direction=Direction.ADD),
     )
     if np.isnan(values).any():
-        raise PrivacyError(f"the log profile of {_short(priced.event)} is not a number")
+        raise PrivacyError(f"the log profile of {short(priced.event)} is not a number")
     return values
 
 
@@ -277,6 +282,7 @@ def _probability(delta: float) -> float:
     return value
 
 
-def _short(event: Event) -> str:
+def short(event: Event) -> str:
+    """The event in at most 200 characters."""
     text = repr(event)
     return text if len(text) <= 200 else text[:197] + "..."
