@@ -37,6 +37,8 @@ from ledgerwood.accounting.ledger import Receipt as Receipt
 from ledgerwood.accounting.pricing import Price as Price
 from ledgerwood.accounting.pricing import Quote as Quote
 from ledgerwood.accounting.pricing import price as price
+from ledgerwood.accounting.splitting import Part as Part
 from ledgerwood.accounting.splitting import Share as Share
+from ledgerwood.accounting.splitting import common_scale as common_scale
 from ledgerwood.accounting.splitting import relative_multipliers as relative_multipliers
 from ledgerwood.accounting.splitting import split as split
