@@ -21,6 +21,8 @@ _FLAT, _APART = 1e-14, 1e-9  # relative rise of the neighbours at which to stop;
 
 Curve = Callable[[FloatArray], FloatArray]
 """Orders (k,) to Renyi divergences (k,), in nats."""
+Objective = Callable[[FloatArray, FloatArray], FloatArray]
+"""Orders (k,) and divergences (k,) to the values (k,) that are to be least."""
 
 
 class Best(NamedTuple):
@@ -101,7 +103,7 @@ def pure_log_delta(pure: float, epsilon: float) -> float:
     return min(value + 8.0 * _ULP * (1.0 + abs(value) + pure / (pure - epsilon)), 0.0)
 
 
-def least_over_orders(curve: Curve, objective: Callable[[FloatArray, FloatArray], FloatArray]) -> Best:
+def least_over_orders(curve: Curve, objective: Objective) -> Best:
     """Minimise objective(orders, curve(orders)) over real orders, on the scale of log(order - 1).
 
     A grid over twelve decades, one refinement, then parabolas until the neighbours are no higher to the last digits.
@@ -122,7 +124,9 @@ def least_over_orders(curve: Curve, objective: Callable[[FloatArray, FloatArray]
 
     logs, values = _COARSE, evaluate(_COARSE)
     best = int(np.argmin(values))
-    if not math.isfinite(values[best]):
+    if values[best] == -math.inf:  # beyond what a float's exponent holds
+        return Best(-math.inf, float(1.0 + np.exp(logs[best])))
+    if values[best] == math.inf:
         raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
     for step in range(40):
         left, right = max(best - 1, 0), min(best + 1, len(logs) - 1)

@@ -11,7 +11,7 @@ from typing import Literal, assert_never, final, get_args
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search, conversion, gdp
+from ledgerwood.accounting import _search, conversion, crowds, gdp
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.losses import plans
@@ -24,6 +24,7 @@ Curve = Literal["profile", "renyi", "gdp", "pure", "pld"]
 Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld"]
 """What one may ask for."""
 
+_LARGEST = 1e300
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
 SOURCES: dict[Route, str] = {
     "profile": "exact inversion of the event's own privacy profile in both directions, the larger one at the end",
@@ -81,7 +82,9 @@ class Price:
             InvalidParameter: epsilon negative or not finite.
         """
         epsilon = _validate.non_negative("epsilon", epsilon, "nats")
-        return conversion.exp_up(log_delta(self, epsilon))
+        if epsilon >= self.event.pure_epsilon():
+            return 0.0
+        return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
 
     def quote(self, delta: float) -> Quote:
         """The price at `delta` with its method and order; errors as in `epsilon`."""
@@ -121,7 +124,7 @@ class Price:
         if self.method == "pld":
             low, high = plans.interval(plans.plan(self.event), math.log(delta))
             return min(low, high, upper), min(upper, high)
-        parts = [self.event] if _has_profile(self.event) else list(dict(self.event.draws()))
+        parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         lower = 0.0
         for part in parts:
@@ -145,17 +148,17 @@ class Price:
 
     def _renyi_quote(self, delta: float, pure: float) -> Quote:
         target = math.log(delta)
-        least = float(self.event.renyi(np.array([conversion.LEAST_ORDER]))[0])
+        best, least = crowds.least_over_orders(
+            self.event, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
+        )
         if target >= conversion.log_total_variation(least):
             return self._quoted(0.0, delta, "renyi", conversion.LEAST_ORDER)
-        best = conversion.least_over_orders(
-            self.event.renyi, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
-        )
         routes: list[tuple[float, Route, float | None]] = [(max(best.value, 0.0), "renyi", best.order)]
         if math.isfinite(pure):
             routes.append((conversion.pure_epsilon_at(pure, delta), "pure", None))
         if (whole := _unsampled(self.event)) is not None:
-            routes.append((whole._invert(target, pure)[1], "unsampled", None))
+            with contextlib.suppress(UnsupportedEvent):  # above 1e12 nats
+                routes.append((whole._invert(target, pure)[1], "unsampled", None))
         epsilon, method, order = min(routes, key=lambda route: route[0])
         return self._quoted(epsilon, delta, method, order)
 
@@ -188,7 +191,7 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
     if route == "profile":
         event.log_profile(np.zeros(1), direction=Direction.REMOVE)
     elif route == "renyi":
-        event.renyi(np.array([2.0]))
+        crowds.require_renyi(event)
     elif route == "gdp":
         event.mu()
     elif route == "pld":
@@ -207,9 +210,8 @@ def log_delta(priced: Price, epsilon: float) -> float:
         case "pure":
             return conversion.pure_log_delta(pure, epsilon)
         case "renyi":
-            least = float(event.renyi(np.array([conversion.LEAST_ORDER]))[0])
-            best = conversion.least_over_orders(
-                event.renyi, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
+            best, least = crowds.least_over_orders(
+                event, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
             )
             cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
             if (whole := _unsampled(event)) is not None:
@@ -253,7 +255,7 @@ def _tightest(event: Event) -> Curve:
     if _has_profile(event):
         return "profile"
     try:
-        event.renyi(np.array([2.0]))
+        crowds.require_renyi(event)
     except UnsupportedEvent:
         if math.isfinite(event.pure_epsilon()):
             return "pure"
