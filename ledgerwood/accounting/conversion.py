@@ -17,6 +17,7 @@ from ledgerwood.errors import PrivacyError, UnsupportedEvent
 LEAST_ORDER, LARGEST_ORDER = 1.0 + 1e-6, 1.0 + 1e6
 _COARSE = np.linspace(math.log(1e-6), math.log(1e6), 64)
 _ULP = 2.0**-52
+_FARTHEST = 1e290  # nats; delta falls with epsilon, and beyond this its logarithm would overflow
 _FLAT, _APART = 1e-14, 1e-9  # relative rise of the neighbours at which to stop; least distance of two orders' logs
 
 Curve = Callable[[FloatArray], FloatArray]
@@ -56,6 +57,7 @@ def renyi_epsilons(orders: FloatArray, divergences: FloatArray, log_delta: float
 
 def renyi_log_deltas(orders: FloatArray, divergences: FloatArray, epsilon: float) -> FloatArray:
     """log delta at one epsilon from each order alone; the inverse of `renyi_epsilons`. Rounded up."""
+    epsilon = min(epsilon, _FARTHEST)
     gap = orders - 1.0
     first, second = gap * _log_shrink(orders), np.log(orders)
     guard = 8.0 * _ULP * (gap * (divergences + epsilon) + np.abs(first) + second)
@@ -124,9 +126,7 @@ def least_over_orders(curve: Curve, objective: Objective) -> Best:
 
     logs, values = _COARSE, evaluate(_COARSE)
     best = int(np.argmin(values))
-    if values[best] == -math.inf:  # beyond what a float's exponent holds
-        return Best(-math.inf, float(1.0 + np.exp(logs[best])))
-    if values[best] == math.inf:
+    if not math.isfinite(values[best]):
         raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
     for step in range(40):
         left, right = max(best - 1, 0), min(best + 1, len(logs) - 1)

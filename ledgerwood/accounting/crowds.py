@@ -11,20 +11,21 @@ from ledgerwood.accounting import conversion
 from ledgerwood.accounting.conversion import Best, Objective
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.composition import Composed, Repeated
+from ledgerwood.errors import UnsupportedEvent
 
 Item = TypeVar("Item")
 
 _CROWD = 512  # different draws from which on a plan is a crowd
 _PILOTS = 64
 _WINDOW = np.linspace(-0.5, 0.5, 33)  # of the logarithm of order - 1, around the pilots' best one
-_MOVES = 8
+_ALL = np.linspace(np.log(1e-6), np.log(1e6), 65)
 
 
 def least_over_orders(event: Event, objective: Objective) -> tuple[Best, float]:
     """`conversion.least_over_orders`, and the event's divergence (nats) at the least order.
 
     Of a crowd, some draws tell near which order the best one lies; then the whole plan is evaluated at a window of
-    orders there, moved while its best order is at its edge. Each order gives a bound.
+    orders there or, where its best one is at the edge, at all decades and a second window. Each order gives a bound.
 
     Raises:
         UnsupportedEvent: the objective is infinite at every order.
@@ -37,16 +38,19 @@ def least_over_orders(event: Event, objective: Objective) -> tuple[Best, float]:
     pilot = Composed(tuple(Repeated(draw, count=count) for draw, count in pilots))
     scale = len(draws) / len(pilots)
     start = conversion.least_over_orders(lambda orders: scale * pilot.renyi(orders), objective).order
-    best, least, centre = Best(np.inf, start), np.inf, float(np.log(start - 1.0))
-    for _ in range(_MOVES):
-        orders = np.concatenate(([conversion.LEAST_ORDER], 1.0 + np.exp(centre + _WINDOW)))
+    best, least = Best(np.inf, start), np.inf
+    log_gaps = np.log(start - 1.0) + _WINDOW
+    for wide in (False, True, False):
+        orders = np.concatenate(([conversion.LEAST_ORDER], 1.0 + np.exp(log_gaps)))
         divergences = event.renyi(orders)
         values: FloatArray = np.where(np.isposinf(divergences), np.inf, objective(orders, divergences))[1:]
         least, place = min(least, float(divergences[0])), int(np.argmin(values))
         best = min(best, Best(float(values[place]), float(orders[1 + place])))
-        if 0 < place < len(_WINDOW) - 1 or np.isneginf(best.value):
+        if not wide and 0 < place < len(log_gaps) - 1:
             break
-        centre += 2.0 * float(_WINDOW[place])
+        log_gaps = _ALL if not wide else _ALL[place] + _WINDOW
+    if not np.isfinite(best.value):
+        raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
     return best, least
 
 

@@ -304,6 +304,13 @@ def test_a_plan_that_no_value_accepts_or_prices():
         calibrate(lambda s: s, budget(1.0))
 
 
+def test_budgets_at_the_end_of_the_floats():
+    tiny = calibrate(gaussian, budget(1.0, 1e-305))
+    assert price(gaussian(tiny)).epsilon(1e-305) <= 1.0 < price(gaussian(tiny * (1 - 1e-9))).epsilon(1e-305)
+    with pytest.raises(CalibrationFailed, match=r"even at 1e\+12 the plan costs epsilon=.* nats, above the budget"):
+        calibrate(lambda s: Repeated(gaussian(s), count=10**12), budget(1e-30, 1e-300))
+
+
 @pytest.mark.parametrize(
     ("bounds", "integer"),
     [
