@@ -18,7 +18,7 @@ from ledgerwood.accounting.losses import plans
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
 Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld"]
-"""How a number was got. Ledgers store all of these but "pld": a name is never removed and never changes its meaning."""
+"""How a number was got. Stored in ledgers: a name is never removed and never changes its meaning."""
 Curve = Literal["profile", "renyi", "gdp", "pure", "pld"]
 """How a whole curve is got; single points of it may be cut off by another route."""
 Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld"]
@@ -103,9 +103,7 @@ class Price:
             case "renyi":
                 return self._renyi_quote(delta, pure)
             case "pld":
-                found = plans.epsilon(plans.plan(self.event), math.log(delta), above=True)
-                cap = conversion.pure_epsilon_at(pure, delta) if math.isfinite(pure) else math.inf
-                return self._quoted(min(found, cap), delta, "pld" if found <= cap else "pure", None)
+                return self._losses_quote(delta, pure)
             case "profile" | "gdp":
                 return self._quoted(self._invert(math.log(delta), pure)[1], delta, self.method, None)
             case _:
@@ -115,19 +113,21 @@ class Price:
         """(lower, upper) around the epsilon, in nats, of the event's *dominating pair* at `delta`.
 
         The lower end bounds the dominating pair, not the mechanism: a mechanism may be better than its pair.
-        It is the exact profile rounded down; for a plan without an exact profile, the largest exact epsilon of
-        any one of its draws. By "pld" both ends are composed losses, on a lattice that is refined until they are near.
+        It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
+        lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Where neither
+        exists, the lower end is the largest exact epsilon of any one draw.
         """
         upper = self.epsilon(delta)
         if delta == 0.0:
             return upper, upper
+        lower = 0.0
         if self.method == "pld":
-            low, high = plans.interval(plans.plan(self.event), math.log(delta))
-            return min(low, high, upper), min(upper, high)
+            with contextlib.suppress(UnsupportedEvent):
+                lower, high = plans.interval(plans.plan(self.event), math.log(delta))
+                upper = min(upper, high)
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
-        lower = 0.0
-        for part in parts:
+        for part in parts if lower == 0.0 else []:
             if strict < 0.0 and _has_profile(part):
                 exact = Price(event=part, method="profile", certified=True)
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
@@ -162,6 +162,27 @@ class Price:
         epsilon, method, order = min(routes, key=lambda route: route[0])
         return self._quoted(epsilon, delta, method, order)
 
+    def _losses_quote(self, delta: float, pure: float) -> Quote:
+        """The composed losses, or whichever of the other certified prices is lower; those win a tie."""
+        quotes, refusals = [], []
+        try:
+            quotes.append(self._renyi_quote(delta, pure))
+        except UnsupportedEvent as error:
+            refusals.append(error)
+            if math.isfinite(pure):
+                quotes.append(self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
+        try:
+            found = plans.epsilon(plans.plan(self.event), math.log(delta), above=True)
+        except UnsupportedEvent as error:
+            refusals.append(error)
+        else:
+            quotes.append(self._quoted(found, delta, "pld", None))
+        best = min(quotes, key=lambda quote: quote.epsilon, default=None)
+        if best is None or not math.isfinite(best.epsilon):
+            reasons = "; ".join(str(error) for error in refusals) or "a loss is infinite more often than that"
+            raise UnsupportedEvent(f"no finite epsilon was found at delta={delta!r}: {reasons}")
+        return best
+
     def _invert(self, target: float, pure: float) -> tuple[float, float]:
         """The neighbours of the epsilon at which the log profile falls to `target`."""
         bracket = _search.least_fitting(lambda epsilons: _log_profile(self, epsilons) <= target, pure)
@@ -177,8 +198,8 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         event: what is to be released.
         method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
             at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
-            losses of its draws (tighter than Renyi, and not certified yet: pld.md#status names what is assumed);
-            "tightest" is the exact profile where it exists, else the lesser of Renyi and pure.
+            losses of its draws, or takes the Renyi price where that is lower; "tightest" is the exact profile where
+            it exists, else "pld", else the lesser of Renyi and pure.
 
     Raises:
         InvalidParameter: not an event, or not one of these methods.
@@ -198,7 +219,7 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         plans.plan(event)
     elif not math.isfinite(event.pure_epsilon()):
         raise UnsupportedEvent(f"the event has no finite pure epsilon: {short(event)}")
-    return Price(event=event, method=route, certified=route != "pld")
+    return Price(event=event, method=route, certified=True)
 
 
 def log_delta(priced: Price, epsilon: float) -> float:
@@ -218,8 +239,12 @@ def log_delta(priced: Price, epsilon: float) -> float:
                 cap = min(cap, log_delta(whole, epsilon))
             return min(best.value, conversion.log_total_variation(least), cap, 0.0)
         case "pld":
-            cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
-            return min(plans.log_delta(plans.plan(event), epsilon, above=True), cap, 0.0)
+            values = [conversion.pure_log_delta(pure, epsilon)] if math.isfinite(pure) else [0.0]
+            with contextlib.suppress(UnsupportedEvent):
+                values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
+            with contextlib.suppress(UnsupportedEvent):
+                values.append(plans.log_delta(plans.plan(event), epsilon, above=True))
+            return min(*values, 0.0)
         case "profile" | "gdp":
             return min(float(_log_profile(priced, np.array([epsilon]))[0]), 0.0)
         case _:
@@ -254,6 +279,12 @@ def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
 def _tightest(event: Event) -> Curve:
     if _has_profile(event):
         return "profile"
+    try:
+        plans.plan(event)
+    except UnsupportedEvent:
+        pass
+    else:
+        return "pld"
     try:
         crowds.require_renyi(event)
     except UnsupportedEvent:

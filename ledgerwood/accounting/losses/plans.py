@@ -14,7 +14,7 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.sampling import PoissonSampled
-from ledgerwood.accounting.losses import lattice, saddle, spectrum
+from ledgerwood.accounting.losses import lattice, lower, saddle, spectrum
 from ledgerwood.accounting.losses.lattice import Dots, Indices, Law
 from ledgerwood.errors import UnsupportedEvent
 
@@ -27,7 +27,7 @@ _MOST_POINTS_EVER = 1 << 20
 _LARGEST_INDEX = float(1 << 40)
 _MOST_NARROW = 4096.0
 _LOG_OUTSIDE = math.log(1e-13)
-_LOWER_SLACK = 1e-13  # relative to 1 + |log H|: by how much a profile's upward rounding may exceed the truth
+_ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so that the loss is surely not less
 _NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
 _NARROW = 5e-5
 _TARGETS = (math.log(0.1), math.log(1e-4), math.log(1e-10))  # deltas at which a whole curve is composed
@@ -178,12 +178,19 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
     """The epsilon at `log_delta`, from above or from below; the larger direction."""
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
-    best = 0.0
-    for direction in found.directions():
-        point = saddle.point_at_delta(found.models(direction, log_delta), log_delta)
-        curve = _curve(found, direction, point, above, fineness, log_delta)
-        best = max(best, curve.epsilon(log_delta, max(point.epsilon, 0.0)))
-    return best
+    return max(_epsilon(found, direction, log_delta, above, fineness) for direction in found.directions())
+
+
+def _epsilon(found: Plan, direction: Direction, log_delta: float, above: bool, fineness: float) -> float:
+    point = saddle.point_at_delta(found.models(direction, log_delta), log_delta)
+    near = max(point.epsilon, 0.0)
+    value = _curve(found, direction, point, above, fineness, log_delta).epsilon(log_delta, near)
+    wide = (value - near) / max(_NARROW, 20.0 * _NARROW * near)
+    if above and wide > 1.0:  # far from what the coarse model expects: once more on a finer lattice
+        finer = fineness * min(1.2 * math.sqrt(wide), 8.0)
+        with contextlib.suppress(UnsupportedEvent):
+            value = min(value, _curve(found, direction, point, above, finer, log_delta).epsilon(log_delta, near))
+    return value
 
 
 def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
@@ -216,10 +223,13 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
     for _ in range(3):
         try:
             high = min(high, epsilon(found, log_delta, above=True, fineness=fineness))
-            low = max(low, epsilon(found, log_delta, above=False, fineness=fineness))
         except UnsupportedEvent:
             if math.isinf(high):
                 raise
+            break
+        try:
+            low = max(low, epsilon(found, log_delta, above=False, fineness=fineness))
+        except UnsupportedEvent:  # no lower bound is proven for one of the draws
             break
         wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
         if wide <= 1.0 or not math.isfinite(wide):
@@ -317,37 +327,60 @@ def _in_stages(laws: list[tuple[Law, int]], deviation: float, total: int, above:
 
 
 def _aligned(found: Plan, step: float) -> float:
-    """A step, at most `step`, of which the most frequent draw's largest loss, where it has one, is a multiple."""
-    limits = [(count, end) for event, count in found.parts if math.isfinite(end := _largest_loss(event))]
-    if not limits or max(limits)[1] < step:
+    """A step, at most `step`, that puts a dot just before a loss which has mass of its own: the most frequent one.
+
+    Where no draw has a largest loss: that of not being sampled, near which the losses crowd.
+    """
+    limits = [(True, count, event.pure_epsilon()) for event, count in found.parts]
+    limits += [
+        (False, count, -math.log1p(-event.sampling_rate))
+        for event, count in found.parts
+        if isinstance(event, PoissonSampled) and event.sampling_rate < 1.0
+    ]
+    limits = [limit for limit in limits if step <= limit[2] < math.inf]
+    if not limits:
         return step
-    largest = max(limits)[1]
-    return largest / math.ceil(largest / step)
-
-
-def _largest_loss(event: Event) -> float:
-    """Where a loss is likely to have mass of its own: at the largest one, or at that of not being sampled."""
-    pure = event.pure_epsilon()
-    if math.isinf(pure) and isinstance(event, PoissonSampled) and event.sampling_rate < 1.0:
-        return -math.log1p(-event.sampling_rate)
-    return pure
+    largest = max(limits)[2]
+    return largest / math.ceil(largest / step) * (1.0 - _ALIGNED)
 
 
 def _dots(event: Event, direction: Direction, step: float, log_lost: float, above: bool, fineness: float) -> Dots:
     seen = _sides(event)
     ahead, back = (seen.ahead, seen.back) if direction is Direction.REMOVE else (seen.back, seen.ahead)
     other = Direction.ADD if direction is Direction.REMOVE else Direction.REMOVE
-    ahead_index, h, h_cap = _side(event, direction, ahead, step, log_lost, above, fineness)
-    back_index, g, g_cap = _side(event, other, back, step, log_lost, above, fineness)
-    start = max(h[0], g[0]) if above else min(h[0], g[0])
-    h[0] = g[0] = start
-    return Dots(step, ahead_index, h, back_index, g, h_cap, g_cap)
+    ahead_index = _indices(event, direction, ahead, step, log_lost, fineness)
+    back_index = _indices(event, other, back, step, log_lost, fineness)
+    h, g = _from_above(event, ahead_index * step, direction), _from_above(event, back_index * step, other)
+    h[0] = g[0] = max(h[0], g[0])
+    if above:
+        return Dots(step, ahead_index, h, back_index, g)
+    low_h, low_g = _from_below(event, ahead_index * step, direction), _from_below(event, back_index * step, other)
+    low_h[0] = low_g[0] = min(low_h[0], low_g[0])
+    caps = _cap(event, ahead_index, step, low_h, direction), _cap(event, back_index, step, low_g, other)
+    return Dots(step, ahead_index, low_h, back_index, low_g, h - low_h, g - low_g, *caps)
 
 
-def _side(
-    event: Event, direction: Direction, seen: FloatArray, step: float, log_lost: float, above: bool, fineness: float
-) -> tuple[Indices, FloatArray, float]:
-    """Lattice indices from 0 on, and the profile there, on the private side of its rounding; and `Dots`' cap."""
+def _cap(event: Event, index: Indices, step: float, low: FloatArray, direction: Direction) -> float:
+    """The height, before the last positive dot, of a line through that dot and a point just beyond it.
+
+    By convexity it lies under the profile there; it tells an atom at the end of a support from a density.
+    """
+    last = int(np.flatnonzero(low > 0.0).max(initial=0))
+    if last == 0:
+        return 0.0
+    beyond = step * 0.5 ** np.arange(1.0, 48.0)
+    here = float(index[last]) * step
+    beyond = (here + beyond) - here  # as the sums were rounded
+    beyond = beyond[beyond > 0.0]
+    falls = low[last] - _from_above(event, here + beyond, direction)
+    slope = float((falls / np.expm1(beyond + 4.0 * lattice.ULP * here)).max(initial=0.0))
+    return float(low[last]) + slope * -math.expm1(step * float(index[last - 1] - index[last])) * (1.0 - 1e-12)
+
+
+def _indices(
+    event: Event, direction: Direction, seen: FloatArray, step: float, log_lost: float, fineness: float
+) -> Indices:
+    """Lattice indices from 0 on, until the profile is at most exp(log_lost)."""
     past = int(np.argmax(seen <= log_lost)) if (seen <= log_lost).any() else len(seen) - 1
     low, high = float(saddle.NODES[max(past - 1, 0)]), float(saddle.NODES[past])
     for _ in range(3):
@@ -358,25 +391,17 @@ def _side(
         low, high = (low if place == 0 else float(inner[place - 1])), float(inner[place])
     if high > _LARGEST_INDEX * step:
         raise UnsupportedEvent(f"losses up to {high:.3g} nats do not fit a lattice of step {step:.3g}")
-    index = lattice.nodes(step, 10.0 * step * fineness, high, 0.75 * fineness)
-    if above:
-        # Moved by its own rounding to the side on which the profile errs towards the bound.
-        logs = event.log_profile(index * step * (1.0 - 2.0 * lattice.ULP), direction=direction)
-        values = np.exp(logs) * (1.0 + 4.0 * lattice.ULP * (2.0 + np.abs(np.maximum(logs, -1e3))))
-        values = np.where(np.isneginf(logs), 0.0, np.clip(values, lattice.LEAST, 1.0))
-        return index, values, math.inf
-    points: FloatArray = np.asarray(index * step, dtype=np.float64)
-    values = _from_below(event, points, direction)
-    ends = np.flatnonzero(values == 0.0)
-    if ends.size == 0 or ends[0] == 0:
-        return index, values, math.inf
-    end, before = float(points[ends[0]]), float(points[ends[0] - 1])
-    near = end - (end - before) / 1024.0
-    height = float(_from_below(event, np.array([near]), direction)[0])
-    return index, values, height * math.expm1(before - end) / math.expm1(near - end) * (1.0 - 1e-11)
+    return lattice.nodes(step, 10.0 * step * fineness, high, 0.75 * fineness)
+
+
+def _from_above(event: Event, points: FloatArray, direction: Direction) -> FloatArray:
+    """The profile, moved by the rounding of the points to the side on which it errs upward."""
+    logs = event.log_profile(points * (1.0 - 2.0 * lattice.ULP), direction=direction)
+    values = np.exp(logs) * (1.0 + 4.0 * lattice.ULP * (2.0 + np.abs(np.maximum(logs, -1e3))))
+    return np.where(np.isneginf(logs), 0.0, np.clip(values, lattice.LEAST, 1.0))
 
 
 def _from_below(event: Event, points: FloatArray, direction: Direction) -> FloatArray:
-    logs = event.log_profile(points * (1.0 + 2.0 * lattice.ULP), direction=direction)
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(logs), 0.0, np.exp(logs - _LOWER_SLACK * (1.0 - logs)))
+    logs = lower.log_profile(event, points, direction)
+    values = np.exp(logs) * (1.0 - 4.0 * lattice.ULP * (2.0 + np.abs(np.maximum(logs, -1e3))))
+    return np.where(values > lattice.LEAST, values, 0.0)
