@@ -3,6 +3,7 @@
 docs/explanation/pricing.md#calibration.
 """
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable
@@ -102,11 +103,14 @@ def calibrate(
         cost.require_monotone(falling=found.falling is True)
         raise CalibrationFailed(cost.reason(found))
     cost.require_monotone(falling=found.falling is True)
-    if integer:
-        return cost.last_whole(excess, found.misfit, found.fit)
-    if cost.composes:
-        return cost.last_composed(excess, found.misfit, found.fit)
-    return cost.last_exact(found.misfit, found.fit)
+    if not integer and not cost.composes:
+        return cost.last_exact(found.misfit, found.fit)
+    last = cost.last_whole if integer else cost.last_composed
+    value = last(excess, found.misfit, found.fit)
+    if cost.composes and cost.undercut(value):
+        cost.take_the_whole_price()
+        value = last(excess, found.misfit, found.fit)
+    return value
 
 
 def _open(found: _search.Bracket) -> bool:
@@ -132,8 +136,8 @@ def _limits(bounds: tuple[float, float] | None, *, whole: bool) -> tuple[float, 
 class _Cost:
     """What the plan costs at each value, as an excess over the budget: positive where it does not fit.
 
-    `rough` may be an estimate; `exact` is the price itself and decides. Both are nearly linear in the logarithm of the
-    value, and both are remembered.
+    `rough` may be an estimate; `exact` decides: the price itself or, until another method is found to be lower, the
+    composed losses alone. Both are nearly linear in the logarithm of the value, and both are remembered.
     """
 
     make_event: Callable[[float], Event]
@@ -141,6 +145,7 @@ class _Cost:
     method: Method
     whole: bool
     composes: bool = False
+    losses_alone: bool = True
     _seen: dict[float, float] = field(default_factory=dict)
     _priced: dict[float, float] = field(default_factory=dict)
 
@@ -218,11 +223,25 @@ class _Cost:
     def _over(self, value: float) -> float:
         """The excess of epsilon at the budget's delta."""
         try:
-            epsilon = price(self.event(value), method=self.method).epsilon(self.budget.delta)
+            epsilon = self._epsilon(price(self.event(value), method=self.method))
         except UnsupportedEvent:
             return _FAR
         over = self._ratio(epsilon, self.budget.epsilon)
         return max(over, 1e-16) if epsilon > self.budget.epsilon else min(over, 0.0)
+
+    def _epsilon(self, priced: Price) -> float:
+        if priced.method == "pld" and self.losses_alone:
+            with contextlib.suppress(UnsupportedEvent):
+                return plans.epsilon(plans.plan(priced.event), math.log(self.budget.delta), above=True)
+        return priced.epsilon(self.budget.delta)
+
+    def undercut(self, value: float) -> bool:
+        """Whether at `value`, found by the losses alone, another method has a lower price."""
+        return price(self.event(value), method=self.method).quote(self.budget.delta).method not in _COMPOSED
+
+    def take_the_whole_price(self) -> None:
+        self.losses_alone = False
+        self._priced.clear()
 
     def _over_delta(self, value: float) -> float:
         """The excess of delta at the budget's epsilon, which needs no inversion."""

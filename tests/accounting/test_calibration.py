@@ -57,21 +57,29 @@ def test_a_full_batch_multiplier_is_one_over_mu(epsilon, delta):
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.sampled_from([gaussian, laplace, training, mixed]),
+    st.sampled_from([(gaussian, "tightest"), (laplace, "tightest"), (training, "renyi"), (mixed, "renyi")]),
     st.floats(-2.0, 1.5).map(lambda x: 10.0**x),
     st.floats(-12.0, -1.0).map(lambda x: 10.0**x),
 )
-def test_what_is_returned_fits_and_a_little_less_does_not(make_event, epsilon, delta):
+def test_what_is_returned_fits_and_a_little_less_does_not(plan, epsilon, delta):
+    make_event, method = plan
+    found = calibrate(make_event, budget(epsilon, delta), method=method)
+    assert price(make_event(found), method=method).epsilon(delta) <= epsilon
+    assert price(make_event(found * (1 - 1e-9)), method=method).epsilon(delta) > epsilon
+
+
+@pytest.mark.parametrize("make_event", [training, mixed])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-12), (1.0, 0.1), (20.0, 1e-5)])
+def test_what_is_returned_by_composed_losses_fits_and_a_little_less_does_not(make_event, epsilon, delta):
     found = calibrate(make_event, budget(epsilon, delta))
     assert price(make_event(found)).epsilon(delta) <= epsilon
-    assert price(make_event(found * (1 - 1e-9))).epsilon(delta) > epsilon
+    assert price(make_event(found * (1 - 1e-4))).epsilon(delta) > epsilon
 
 
-def test_the_training_plan_needs_at_most_the_known_multiplier():
-    # the best list of orders known gives 4.1258; the exact answer, which needs another method, is 3.8128
-    found = calibrate(training, budget(1.0))
-    assert found == pytest.approx(4.1258, abs=1e-3)
-    assert 3.8128 < found <= 4.1258
+def test_the_training_plan_needs_less_by_composed_losses_than_by_renyi():
+    # the best list of orders known gives 4.1258; the exact answer is 3.812817
+    assert calibrate(training, budget(1.0), method="renyi") == pytest.approx(4.1258, abs=1e-3)
+    assert 3.812816 < calibrate(training, budget(1.0)) <= 3.812817 * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3, 1e7])
@@ -235,8 +243,8 @@ def test_epsilon_per_query_at_a_delta_is_the_root_of_the_binomial_sum():
         assert delta(found * (1 + 2e-4), limit) > 1e-3
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.floats(-2.0, 1.0).map(lambda x: 10.0**x), st.sampled_from(["tightest", "renyi", "pld"]))
+@settings(max_examples=5, deadline=None)
+@given(st.floats(-2.0, 1.0).map(lambda x: 10.0**x), st.sampled_from(["renyi", "pld"]))
 def test_the_direction_is_found(epsilon, method):
     least = calibrate(lambda s: sampled(s, 0.1, 100), budget(epsilon), method=method)
     largest = calibrate(lambda w: sampled(1.0 / w, 0.1, 100), budget(epsilon), method=method)
@@ -271,7 +279,7 @@ def test_no_value_of_the_bounds_fits():
         calibrate(lambda n: Repeated(gaussian(0.1), count=n), budget(1.0), integer=True)
 
 
-@pytest.mark.parametrize("method", ["tightest", "renyi", "pld"])
+@pytest.mark.parametrize("method", ["renyi", "pld"])
 def test_a_cost_that_does_not_depend_on_the_value_says_so(method):
     with pytest.raises(CalibrationFailed, match="as at every other value .* above the budget of epsilon=1.0 nats"):
         calibrate(lambda x: sampled(1.0, 0.1, 1000), budget(1.0), method=method)

@@ -72,7 +72,7 @@ def test_epsilon_falls_with_delta_and_stays_between_zero_and_the_pure_sum(event,
     small, large = sorted((one, other))
     priced = price(event)
     at_small, at_large = priced.epsilon(small), priced.epsilon(large)
-    assert 0.0 <= at_large
+    assert at_large >= 0.0
     if priced.method == "pld":
         # Each delta has a lattice of its own: what is true of the bounds is that what surely is spent falls.
         assert priced.epsilon_interval(large)[0] <= at_small
