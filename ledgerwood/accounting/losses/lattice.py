@@ -18,7 +18,7 @@ ULP = 2.0**-52
 LEAST = 1e-306  # of a profile's values that are not 0: where exponentials are still exact to a few units
 Indices = NDArray[np.int64]
 
-_FEW = 4096  # lattice points
+_FEW = 2048  # lattice points
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +67,17 @@ class Dots:
     back_cap: float = 0.0
 
 
-def nodes(step: float, dense: float, end: float, per_fold: float) -> Indices:
-    """Every lattice point up to `dense` (nats), then ever sparser ones, by 1 / per_fold of the loss, beyond `end`.
+def nodes(step: float, end: float, per_fold: float) -> Indices:
+    """The first `per_fold` lattice points, then ever sparser ones, by 1 / per_fold of the loss, beyond `end` (nats).
 
     Every one to the end, if they are few.
     """
     last = math.ceil(end / step) + 2
-    first = last if last <= _FEW else min(math.ceil(dense / step), last)
-    start = max(first, math.ceil(per_fold))
+    start = last if last <= _FEW else min(math.ceil(per_fold), last)
     count = int(math.log(max(last / start, 1.0)) * per_fold) + 2
     sparse = np.rint(start * np.exp(np.arange(count + 1) / per_fold)).astype(np.int64)
     edge = np.arange(max(last - 4, 0), last + 1)
-    head = np.arange(0, min(start, last) + 1)
-    return np.unique(np.concatenate((head, sparse[sparse < last], edge))).astype(np.int64)
+    return np.unique(np.concatenate((np.arange(start + 1), sparse[sparse < last], edge))).astype(np.int64)
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")

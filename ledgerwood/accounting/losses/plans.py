@@ -20,12 +20,13 @@ from ledgerwood.errors import UnsupportedEvent
 
 Side = Literal["above", "below"]
 
-FINENESS = 64.0  # lattice steps per standard deviation of one draw's loss
+FINENESS = 64.0  # the lattice's errors go with its inverse square
 _MOST_DISTINCT = 64
 _MOST_POINTS = 1 << 17  # beyond which blocks are composed first
 _MOST_POINTS_EVER = 1 << 20
 _LARGEST_INDEX = float(1 << 40)
-_MOST_NARROW = 4096.0
+_ROOM = 3e-5  # relative to epsilon: what each of the three lattices of a plan may add to it at that fineness
+_SMALL = 0.02  # nats, below which that is absolute
 _LOG_OUTSIDE = math.log(1e-13)
 _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so that the loss is surely not less
 _NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
@@ -219,7 +220,7 @@ def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FIN
 
 def interval(found: Plan, log_delta: float) -> tuple[float, float]:
     """(below, above) around the epsilon at `log_delta`, refined until it is narrow or the lattice is at its limit."""
-    low, high, fineness = 0.0, math.inf, FINENESS
+    low, high, fineness, before = 0.0, math.inf, FINENESS, math.inf
     for _ in range(3):
         try:
             high = min(high, epsilon(found, log_delta, above=True, fineness=fineness))
@@ -232,9 +233,9 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
         except UnsupportedEvent:  # no lower bound is proven for one of the draws
             break
         wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
-        if wide <= 1.0 or not math.isfinite(wide):
+        if wide <= 1.0 or not wide < 0.5 * before:
             break
-        fineness *= min(1.2 * math.sqrt(wide), 8.0)
+        before, fineness = wide, fineness * min(1.2 * math.sqrt(wide), 8.0)
     return low, high
 
 
@@ -273,20 +274,20 @@ def _curve(
 ) -> Curve:
     total = sum(count for _, count in found.parts)
     models = found.models(direction, log_target)
-    spreads = [sum(count * item.moments(tilt)[2] for item, count in models) for tilt in (0.0, -1.0)]
+    spread = sum(count * item.moments(0.0)[2] for item, count in models)
     tilt, variance = point.tilt, point.variance
-    while variance < 0.02 * spreads[0] and tilt > 1e-3:  # near the largest loss of all; any tilt gives a bound
+    while variance < 0.02 * spread and tilt > 1e-3:  # near the largest loss of all; any tilt gives a bound
         tilt *= 0.7
         variance = sum(count * item.moments(tilt)[2] for item, count in models)
     deviation = math.sqrt(variance)
-    # With few expected hits the bulk of the losses is far narrower than the tilted law: it must not be blurred either.
-    spread = max(math.sqrt(min(variance, *spreads)), deviation / _MOST_NARROW)
-    step = spread / math.sqrt(total) / fineness
+    room = _ROOM * max(point.epsilon, _SMALL) * (FINENESS / fineness) ** 2 / (1.0 + tilt)
+    step, per_fold = saddle.grid(models, tilt, room)
+    step = min(step, deviation / 8.0)
     log_lost = found.log_lost(log_target)
     for _ in range(8):
         step = _aligned(found, step)
         laws = [
-            (lattice.law(_dots(event, direction, step, log_lost, above, fineness), tilt=tilt, above=above), count)
+            (lattice.law(_dots(event, direction, step, log_lost, above, per_fold), tilt=tilt, above=above), count)
             for event, count in found.parts
         ]
         first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)
@@ -295,17 +296,18 @@ def _curve(
                 return Curve(spectrum.compose(laws, first, last, _LOG_OUTSIDE), above)
             step *= 1.01 * (last - first) / _MOST_POINTS_EVER
             continue
-        curve, excess = _in_stages(laws, deviation, total, above)
+        curve, excess = _in_stages(laws, deviation, room, above)
         if curve is not None:
             return curve
         step *= 1.01 * excess
     raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
 
 
-def _in_stages(laws: list[tuple[Law, int]], deviation: float, total: int, above: bool) -> tuple[Curve | None, float]:
-    """Blocks of draws first, on the fine lattice, then the blocks on a coarser one."""
+def _in_stages(laws: list[tuple[Law, int]], deviation: float, room: float, above: bool) -> tuple[Curve | None, float]:
+    """Blocks of draws first, on the fine lattice, then the blocks on a coarser one that adds about `room` of variance."""
+    total = sum(count for _, count in laws)
     block = max(2, round(math.sqrt(total)))
-    factor = 2 ** max(1, round(0.5 * math.log2(block)))
+    factor = max(1, math.floor(math.sqrt(6.0 * room * block / total) / laws[0][0].step)).bit_length() - 1
     deviation_of_block = deviation * math.sqrt(block / total)
     log_outside_block = _LOG_OUTSIDE - math.log(total / block)
     groups: list[tuple[list[tuple[Law, int]], int]] = []
@@ -319,7 +321,7 @@ def _in_stages(laws: list[tuple[Law, int]], deviation: float, total: int, above:
             return None, (last - first) / _MOST_POINTS_EVER
         composed = spectrum.compose(group, first, last, log_outside_block)
         trimmed = spectrum.trim(composed, math.exp(log_outside_block))
-        blocks.append((spectrum.coarsen(trimmed, factor, above=above), count))
+        blocks.append((spectrum.coarsen(trimmed, 2**factor, above=above) if factor else trimmed, count))
     first, last = spectrum.window(blocks, deviation, _LOG_OUTSIDE)
     if last - first > _MOST_POINTS_EVER:
         return None, (last - first) / _MOST_POINTS_EVER
@@ -344,12 +346,12 @@ def _aligned(found: Plan, step: float) -> float:
     return largest / math.ceil(largest / step) * (1.0 - _ALIGNED)
 
 
-def _dots(event: Event, direction: Direction, step: float, log_lost: float, above: bool, fineness: float) -> Dots:
+def _dots(event: Event, direction: Direction, step: float, log_lost: float, above: bool, per_fold: float) -> Dots:
     seen = _sides(event)
     ahead, back = (seen.ahead, seen.back) if direction is Direction.REMOVE else (seen.back, seen.ahead)
     other = Direction.ADD if direction is Direction.REMOVE else Direction.REMOVE
-    ahead_index = _indices(event, direction, ahead, step, log_lost, fineness)
-    back_index = _indices(event, other, back, step, log_lost, fineness)
+    ahead_index = _indices(event, direction, ahead, step, log_lost, per_fold)
+    back_index = _indices(event, other, back, step, log_lost, per_fold)
     h, g = _from_above(event, ahead_index * step, direction), _from_above(event, back_index * step, other)
     h[0] = g[0] = max(h[0], g[0])
     if above:
@@ -378,7 +380,7 @@ def _cap(event: Event, index: Indices, step: float, low: FloatArray, direction: 
 
 
 def _indices(
-    event: Event, direction: Direction, seen: FloatArray, step: float, log_lost: float, fineness: float
+    event: Event, direction: Direction, seen: FloatArray, step: float, log_lost: float, per_fold: float
 ) -> Indices:
     """Lattice indices from 0 on, until the profile is at most exp(log_lost)."""
     past = int(np.argmax(seen <= log_lost)) if (seen <= log_lost).any() else len(seen) - 1
@@ -391,7 +393,7 @@ def _indices(
         low, high = (low if place == 0 else float(inner[place - 1])), float(inner[place])
     if high > _LARGEST_INDEX * step:
         raise UnsupportedEvent(f"losses up to {high:.3g} nats do not fit a lattice of step {step:.3g}")
-    return lattice.nodes(step, 10.0 * step * fineness, high, 0.75 * fineness)
+    return lattice.nodes(step, high, per_fold)
 
 
 def _from_above(event: Event, points: FloatArray, direction: Direction) -> FloatArray:

@@ -14,7 +14,7 @@ from ledgerwood.errors import UnsupportedEvent
 
 _FFT_ROUNDING = 16.0 * ULP  # per level of butterflies, relative to the sum of the absolute inputs: #transform
 _NEGLIGIBLE = -46.0  # logarithm of spectrum values that are left out, and counted as error
-_MARKOV = np.geomspace(0.5, 40.0, 24)
+_MARKOV = np.geomspace(0.5, 40.0, 12)
 
 
 def window(parts: list[tuple[Law, int]], deviation: float, log_outside: float) -> tuple[int, int]:
@@ -23,23 +23,23 @@ def window(parts: list[tuple[Law, int]], deviation: float, log_outside: float) -
     By Markov's inequality on exp(s * loss), for the best of some s on the scale of `deviation` (nats).
     """
     step = parts[0][0].step
+    with np.errstate(divide="ignore"):
+        logs = [(np.log(law.mass), law.index * step, count) for law, count in parts]
     ends: list[int] = []
-    for sign in (1.0, -1.0):
+    for sign in (1, -1):
         best = math.inf
         for s in _MARKOV / deviation:
-            log_moment = sum(count * _log_moment(law, sign * float(s)) for law, count in parts)
+            log_moment = sum(count * _log_sum(log_mass + sign * s * losses) for log_mass, losses, count in logs)
             best = min(best, (log_moment - log_outside) / float(s))
-        extreme = sum(count * int((int(sign) * law.index).max()) for law, count in parts)
+        extreme = sum(count * int((sign * law.index).max()) for law, count in parts)
         ends.append(min(math.ceil(best / step) + 1, extreme) if math.isfinite(best) else extreme)
     return -ends[1], ends[0]
 
 
-def _log_moment(law: Law, s: float) -> float:
-    powers = s * law.step * law.index
+def _log_sum(powers: FloatArray) -> float:
+    """log of the sum of e^powers, rounded up."""
     top = float(powers.max())
-    # What underflows is below 1e-300.
-    moment = float((law.mass * np.exp(powers - top)).sum()) + 1e-300
-    return top + math.log(moment) + 16.0 * ULP * (100.0 + abs(top))
+    return top + math.log(float(np.exp(powers - top).sum())) + 16.0 * ULP * (200.0 + abs(top))
 
 
 def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float) -> Law:
