@@ -63,7 +63,7 @@ def test_price_is_the_inverse_of_sigma():
     sigma = answer("sigma", "--epsilon", 0.5, "--delta", 1e-6, *options)["noise_multiplier"]
     epsilon = answer("price", "--noise-multiplier", sigma, "--delta", 1e-6, *options)["epsilon"]
     assert epsilon <= 0.5
-    assert epsilon == pytest.approx(0.5, rel=1e-6)
+    assert epsilon == pytest.approx(0.5, rel=1e-4)  # composed losses: 1e-5 in the multiplier
 
 
 def test_price_gives_delta_at_an_epsilon():

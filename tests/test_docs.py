@@ -31,7 +31,7 @@ def test_every_page_is_covered_here():
 
 def test_noise_for_a_target(tmp_path, monkeypatch):
     names = run("noise-for-a-target", tmp_path, monkeypatch)
-    assert lw.price(names["plan"](names["sigma"])).epsilon(1e-5) == pytest.approx(1.0, rel=1e-6)
+    assert lw.price(names["plan"](names["sigma"])).epsilon(1e-5) == pytest.approx(1.0, rel=1e-4)
     assert lw.price(names["two_parts"](names["sigma"])).epsilon(1e-5) > 1.0
 
 

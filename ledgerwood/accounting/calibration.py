@@ -89,8 +89,8 @@ def calibrate(
     if not isinstance(budget, Budget):
         raise _validate.fail("budget", budget, "a Budget", "budget")
     low, high = _limits(bounds, whole=integer)
-    cost = _Cost(make_event, budget, method, integer)  # type: ignore[arg-type]
-    start = cost.start(low, high)
+    cost = _Cost(make_event, budget, method, integer, low, high)  # type: ignore[arg-type]
+    start = cost.start()
     cost.check(start)
     excess: Excess = cost.rough
     found = _search.bracket(excess, cost.accepts, start, (low, high), whole=integer)
@@ -144,6 +144,8 @@ class _Cost:
     budget: Budget
     method: Method
     whole: bool
+    low: float
+    high: float
     composes: bool = False
     losses_alone: bool = True
     _seen: dict[float, float] = field(default_factory=dict)
@@ -153,7 +155,7 @@ class _Cost:
         return self.make_event(int(value) if self.whole else value)
 
     def accepts(self, value: float) -> bool:
-        return self._refusal(value) is None
+        return self.low <= value <= self.high and self._refusal(value) is None
 
     def _refusal(self, value: float) -> Exception | None:
         try:
@@ -165,15 +167,15 @@ class _Cost:
         require_event(event)
         return None
 
-    def start(self, low: float, high: float) -> float:
+    def start(self) -> float:
         """The value of the domain nearest to 1 among the decades within the limits."""
         decades = sorted(range(-9, 13), key=lambda power: (abs(power), power))
         for power in decades:
-            value = min(max(10.0**power, low), high)
+            value = min(max(10.0**power, self.low), self.high)
             if self.accepts(value):
                 return value
         raise CalibrationFailed(
-            f"make_event refuses every value that was tried in {low:g}..{high:g}, the last one with: "
+            f"make_event refuses every value that was tried in {self.low:g}..{self.high:g}, the last one with: "
             f"{self._refusal(value)}"
         )
 
@@ -217,7 +219,10 @@ class _Cost:
         priced = self._price(value)
         if priced is None or priced.method not in _COMPOSED:
             return self.exact(value)
-        epsilon = plans.estimated_epsilon(plans.plan(priced.event), math.log(self.budget.delta))
+        try:
+            epsilon = plans.estimated_epsilon(plans.plan(priced.event), math.log(self.budget.delta))
+        except UnsupportedEvent:
+            return self.exact(value)
         return self._ratio(epsilon, self.budget.epsilon)
 
     def _over(self, value: float) -> float:
@@ -236,8 +241,15 @@ class _Cost:
         return priced.epsilon(self.budget.delta)
 
     def undercut(self, value: float) -> bool:
-        """Whether at `value`, found by the losses alone, another method has a lower price."""
-        return price(self.event(value), method=self.method).quote(self.budget.delta).method not in _COMPOSED
+        """Whether at `value`, found by the losses alone, another method may have a lower price."""
+        priced = self._price(value)
+        if priced is None or priced.method != "pld" or not self.losses_alone:
+            return False
+        try:
+            other = price(priced.event, method="renyi").epsilon(self.budget.delta)
+        except UnsupportedEvent:
+            return math.isfinite(priced.event.pure_epsilon())
+        return other < self.budget.epsilon
 
     def take_the_whole_price(self) -> None:
         self.losses_alone = False
@@ -300,13 +312,8 @@ class _Cost:
         misfit, fit = _search.whole_root(excess, misfit, fit)
         step = fit - misfit  # +1 or -1
         if self.composes:
-            stride = step * max(1.0, math.floor(_NEAR * fit))
-            while self.exact(fit) > 0.0:
-                misfit, fit, stride = fit, self._clipped(fit + stride), 4.0 * stride
-            while self.exact(misfit) <= 0.0:
-                misfit, fit, stride = self._clipped(misfit - stride), misfit, 4.0 * stride
-            misfit, fit = _search.whole_root(self.exact, misfit, fit)
-            return int(fit)
+            misfit, fit = self._enclosed(misfit, fit)
+            return int(fit if misfit == fit else _search.whole_root(self.exact, misfit, fit)[1])
         for _ in range(60):  # the excess above is in delta, and rounded on its own
             if not self.fits(fit):
                 fit += step
@@ -316,11 +323,24 @@ class _Cost:
                 return int(fit)
         raise CalibrationFailed(f"the price is not monotone in the value near {fit!r}")
 
-    def _clipped(self, value: float) -> float:
-        value = min(max(value, _WHOLE_BOUNDS[0]), _WHOLE_BOUNDS[1])
-        if not self.accepts(value):
-            raise CalibrationFailed(f"the estimated price and the price disagree near the domain's end at {value:g}")
-        return value
+    def _enclosed(self, misfit: float, fit: float) -> tuple[float, float]:
+        """Whole numbers near an estimated pair, between which the price changes sides; equal at an end that fits."""
+        step = stride = (fit - misfit) * max(1.0, math.floor(_NEAR * fit))
+        while self.exact(fit) > 0.0:
+            if not self.accepts(fit + math.copysign(1.0, step)):
+                raise CalibrationFailed(self.reason(_search.Bracket(fit, None, step > 0.0, fit)))
+            misfit, fit, stride = fit, self._moved(fit, stride), 4.0 * stride
+        stride = -step
+        while self.exact(misfit) <= 0.0:
+            if not self.accepts(misfit - math.copysign(1.0, step)):
+                return misfit, misfit
+            misfit, fit, stride = self._moved(misfit, stride), misfit, 4.0 * stride
+        return misfit, fit
+
+    def _moved(self, value: float, stride: float) -> float:
+        """A whole number of the domain, at most `stride` further."""
+        far = min(max(value + stride, self.low), self.high)
+        return far if self.accepts(far) else _search.last_inside(self.accepts, value, far, whole=True)
 
     def _root(self, excess: Excess, misfit: float, fit: float, tolerance: float) -> tuple[float, float]:
         """Both sides of the root of a monotone excess, `tolerance` (relative) apart."""

@@ -272,6 +272,25 @@ def test_the_end_of_given_bounds_is_the_answer_where_all_of_them_fit(method):
         calibrate(make_event, budget(1.0), method=method)
 
 
+@pytest.mark.parametrize("method", ["renyi", "pld"])
+def test_bounds_next_to_the_answer(method):
+    def make_event(count):
+        return sampled(2.0, 0.01, count)
+
+    def found(low, high):
+        return calibrate(make_event, budget(1.0), bounds=(low, high), integer=True, method=method)
+
+    steps = calibrate(make_event, budget(1.0), integer=True, method=method)
+    assert [found(1, steps), found(1, steps - 1), found(steps, 10**6)] == [steps, steps - 1, steps]
+    with pytest.raises(CalibrationFailed, match="above the budget"):
+        found(steps + 1, 10**6)
+    least = calibrate(lambda s: sampled(s, 0.01, 1000), budget(1.0), method=method)
+    for low, high in ((least * (1 - 1e-4), 9.0), (0.1, least * (1 + 1e-4))):
+        again = calibrate(lambda s: sampled(s, 0.01, 1000), budget(1.0), bounds=(low, high), method=method)
+        assert low <= again <= high
+        assert again == pytest.approx(least, rel=3e-5)
+
+
 def test_no_value_of_the_bounds_fits():
     with pytest.raises(CalibrationFailed, match="even at 3 the plan costs epsilon=.* nats, above the budget"):
         calibrate(gaussian, budget(1.0), bounds=(1.0, 3.0))
