@@ -147,8 +147,8 @@ def _fallen(dots: Dots, index: Indices, mass: FloatArray, floor: FloatArray) -> 
 def _asked(index: Indices, mass: FloatArray, margin: FloatArray, step: float, dot: int, inner: int) -> float:
     """How far `dot` must fall for the chord to its neighbour `inner`: `lowering` for one cell."""
     gap = step * float(index[dot] - index[inner])
-    beside = max(float(mass[inner]), 0.0) * math.exp(min(gap, 700.0))
-    fall = abs(math.expm1(-gap)) * min(0.5 * max(float(mass[dot]), 0.0), beside)
+    beside = np.array(max(float(mass[inner]), 0.0) * math.exp(min(gap, 700.0)))
+    fall = abs(math.expm1(-gap)) * float(_share(np.array(max(float(mass[dot]), 0.0)), beside))
     return float(fall * (1.0 + 16.0 * ULP) + min(margin[dot], margin[inner]))
 
 
@@ -186,9 +186,14 @@ def lowering(index: Indices, mass: FloatArray, step: float, tilt: float) -> Floa
     left = np.append(0.0, -np.expm1(-gaps))
     ratio = np.exp((1.0 + tilt) * gaps)
     positive = np.maximum(mass, 0.0)
-    beside = np.maximum(np.append(positive[1:] / ratio, 0.0), np.append(0.0, positive[:-1] * ratio))
-    drop: FloatArray = np.maximum(right, left) * np.minimum(0.5 * positive, beside)
-    return drop * (1.0 + 16.0 * ULP)
+    ahead = _share(positive, np.append(positive[1:] / ratio, 0.0))
+    behind = _share(positive, np.append(0.0, positive[:-1] * ratio))
+    return np.asarray(np.maximum(right * ahead, left * behind) * (1.0 + 16.0 * ULP))
+
+
+def _share(mass: FloatArray, beside: FloatArray) -> FloatArray:
+    """What a dot does for a cell of width 1: all, half or nothing, as its neighbour's mass is less, alike or more."""
+    return np.where(beside <= 0.5 * mass, beside, np.where(beside <= 2.0 * mass, 0.5 * mass, 0.0))
 
 
 def lowered(index: Indices, mass: FloatArray, drop: FloatArray, step: float, tilt: float) -> FloatArray:

@@ -304,7 +304,7 @@ def _curve(
 
 
 def _in_stages(laws: list[tuple[Law, int]], deviation: float, room: float, above: bool) -> tuple[Curve | None, float]:
-    """Blocks of draws first, on the fine lattice, then the blocks on a coarser one that adds about `room` of variance."""
+    """Blocks of draws on the fine lattice first, then the blocks on one as coarse as adding variance `room` allows."""
     total = sum(count for _, count in laws)
     block = max(2, round(math.sqrt(total)))
     factor = max(1, math.floor(math.sqrt(6.0 * room * block / total) / laws[0][0].step)).bit_length() - 1
@@ -352,11 +352,13 @@ def _dots(event: Event, direction: Direction, step: float, log_lost: float, abov
     other = Direction.ADD if direction is Direction.REMOVE else Direction.REMOVE
     ahead_index = _indices(event, direction, ahead, step, log_lost, per_fold)
     back_index = _indices(event, other, back, step, log_lost, per_fold)
-    h, g = _from_above(event, ahead_index * step, direction), _from_above(event, back_index * step, other)
+    points: FloatArray = np.asarray(ahead_index * step, dtype=np.float64)
+    back_points: FloatArray = np.asarray(back_index * step, dtype=np.float64)
+    h, g = _from_above(event, points, direction), _from_above(event, back_points, other)
     h[0] = g[0] = max(h[0], g[0])
     if above:
         return Dots(step, ahead_index, h, back_index, g)
-    low_h, low_g = _from_below(event, ahead_index * step, direction), _from_below(event, back_index * step, other)
+    low_h, low_g = _from_below(event, points, direction), _from_below(event, back_points, other)
     low_h[0] = low_g[0] = min(low_h[0], low_g[0])
     caps = _cap(event, ahead_index, step, low_h, direction), _cap(event, back_index, step, low_g, other)
     return Dots(step, ahead_index, low_h, back_index, low_g, h - low_h, g - low_g, *caps)

@@ -15,6 +15,7 @@ from ledgerwood.errors import UnsupportedEvent
 _FFT_ROUNDING = 16.0 * ULP  # per level of butterflies, relative to the sum of the absolute inputs: #transform
 _NEGLIGIBLE = -46.0  # logarithm of spectrum values that are left out, and counted as error
 _MARKOV = np.geomspace(0.5, 40.0, 12)
+_LEFT = np.array([0.25, 0.5, 0.75, 1.0])
 
 
 def window(parts: list[tuple[Law, int]], deviation: float, log_outside: float) -> tuple[int, int]:
@@ -28,7 +29,9 @@ def window(parts: list[tuple[Law, int]], deviation: float, log_outside: float) -
     ends: list[int] = []
     for sign in (1, -1):
         best = math.inf
-        for s in _MARKOV / deviation:
+        # On the left, an exponent up to 1 + tilt leaves a finite moment whatever the law.
+        scales = _MARKOV / deviation if sign > 0 else np.append(_MARKOV / deviation, (1.0 + parts[0][0].tilt) * _LEFT)
+        for s in scales:
             log_moment = sum(count * _log_sum(log_mass + sign * s * losses) for log_mass, losses, count in logs)
             best = min(best, (log_moment - log_outside) / float(s))
         extreme = sum(count * int((sign * law.index).max()) for law, count in parts)

@@ -22,8 +22,7 @@ def inputs(size):
     pair[[1, size - 1]] = 0.5
     alternating = np.where(np.arange(size) % 2 == 0, 1.0, -1.0) / size
     falling = np.exp(-np.arange(size) / (size / 50.0))
-    for values in (spike, pair, alternating, falling / falling.sum(), rng.dirichlet(np.ones(size))):
-        yield values
+    yield from (spike, pair, alternating, falling / falling.sum(), rng.dirichlet(np.ones(size)))
 
 
 def root(size, places):
