@@ -52,15 +52,15 @@ def _at(priced: Price, delta: float) -> list[str]:
 
 
 def _lattice(priced: Price, quote: Quote) -> list[str]:
-    """Each direction's lattice, and what its sources of error add to delta, all of it counted in the price."""
+    """Each direction's first lattice, and what its sources of error add to delta, all of it counted in the price."""
     lines = []
     plan = plans.plan(priced.event)
     for direction, curve in zip(plan.directions(), plans.curves(plan, math.log(quote.delta)), strict=True):
         law = curve.law
         width = law.step * (int(law.index[-1]) - int(law.index[0]))
         lines.append(
-            f"grid ({direction.value}): {len(law.index)} losses over {width:.4g} nats in steps of {law.step:.3g}, "
-            f"tilted by {law.tilt:.4g}; counted into delta: {abs(law.infinite):.3g} of truncation, "
+            f"first grid ({direction.value}): {len(law.index)} losses over {width:.4g} nats in steps of "
+            f"{law.step:.3g}, tilted by {law.tilt:.4g}; counted into delta: {abs(law.infinite):.3g} of truncation, "
             f"{curve.misplaced(quote.epsilon):.3g} of rounding and windows, "
             f"a factor of 1 + {math.expm1(law.growth):.3g}"
         )

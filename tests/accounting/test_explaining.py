@@ -43,7 +43,7 @@ def test_by_losses_it_gives_the_lattice_and_the_error_budget():
     priced = price(training(), method="pld")
     text = priced.explain(1e-5)
     grids = re.findall(
-        r"grid \((\w+)\): (\d+) losses over (\S+) nats in steps of ([^,\s]+), .* delta: (\S+) of truncation, "
+        r"first grid \((\w+)\): (\d+) losses over (\S+) nats in steps of ([^,\s]+), .* delta: (\S+) of truncation, "
         r"(\S+) of rounding and windows, a factor of 1 \+ (\S+)",
         text,
     )

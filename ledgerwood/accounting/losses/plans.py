@@ -283,6 +283,8 @@ def _curve(
     room = _ROOM * max(point.epsilon, _SMALL) * (FINENESS / fineness) ** 2 / (1.0 + tilt)
     step, per_fold = saddle.grid(models, tilt, room)
     step = min(step, deviation / 8.0)
+    if not step > 0.0:
+        raise UnsupportedEvent("the plan's losses are too small, or too large, for a lattice")
     log_lost = found.log_lost(log_target)
     for _ in range(8):
         step = _aligned(found, step)
