@@ -1,5 +1,6 @@
 """Accounting: events, their prices, budgets, filters and the ledger. Pure mathematics: no rows, no randomness."""
 
+from ledgerwood.accounting import risk as risk
 from ledgerwood.accounting.adjacency import Adjacency as Adjacency
 from ledgerwood.accounting.adjacency import Budget as Budget
 from ledgerwood.accounting.adjacency import Direction as Direction
@@ -38,6 +39,8 @@ from ledgerwood.accounting.ledger import Receipt as Receipt
 from ledgerwood.accounting.pricing import Price as Price
 from ledgerwood.accounting.pricing import Quote as Quote
 from ledgerwood.accounting.pricing import price as price
+from ledgerwood.accounting.splitting import Part as Part
 from ledgerwood.accounting.splitting import Share as Share
+from ledgerwood.accounting.splitting import common_scale as common_scale
 from ledgerwood.accounting.splitting import relative_multipliers as relative_multipliers
 from ledgerwood.accounting.splitting import split as split

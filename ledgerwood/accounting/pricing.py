@@ -11,7 +11,7 @@ from typing import Literal, assert_never, final, get_args
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search, conversion, gdp, mgf
+from ledgerwood.accounting import _search, conversion, crowds, gdp, mgf
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.losses import plans
@@ -24,8 +24,9 @@ Curve = Literal["profile", "renyi", "gdp", "pure", "pld", "mgf"]
 Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld", "mgf"]
 """What one may ask for."""
 
+_LARGEST = 1e300
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
-_SOURCES: dict[Route, str] = {
+SOURCES: dict[Route, str] = {
     "profile": "exact inversion of the event's own privacy profile in both directions, the larger one at the end",
     "renyi": "exact Renyi divergences, the best real order, Canonne-Kamath-Steinke 2020, Proposition 12",
     "gdp": "the profile of the Gaussian pair of the event's mu, Dong-Roth-Su 2019, Corollary 2.13",
@@ -82,7 +83,9 @@ class Price:
             InvalidParameter: epsilon negative or not finite.
         """
         epsilon = _validate.non_negative("epsilon", epsilon, "nats")
-        return conversion.exp_up(log_delta(self, epsilon))
+        if epsilon >= self.event.pure_epsilon():
+            return 0.0
+        return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
 
     def quote(self, delta: float) -> Quote:
         """The price at `delta` with its method and order; errors as in `epsilon`."""
@@ -92,7 +95,7 @@ class Price:
             if not math.isfinite(pure):
                 raise InvalidParameter(
                     f"delta={delta!r} must be > 0 (unit: probability): the event is not purely private; "
-                    f"Gaussian noise, for one, has no finite epsilon at delta 0: {_short(self.event)}"
+                    f"Gaussian noise, for one, has no finite epsilon at delta 0: {short(self.event)}"
                 )
             return self._quoted(pure, delta, "pure", None)
         match self.method:
@@ -127,7 +130,7 @@ class Price:
             with contextlib.suppress(UnsupportedEvent):
                 lower, high = plans.interval(plans.plan(self.event), math.log(delta))
                 upper = min(upper, high)
-        parts = [self.event] if _has_profile(self.event) else list(dict(self.event.draws()))
+        parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         for part in parts if lower == 0.0 else []:
             if strict < 0.0 and _has_profile(part):
@@ -135,32 +138,32 @@ class Price:
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
         return min(lower, upper), upper
 
-    def explain(self) -> str:
-        """What was priced, how, and what the number means; a few lines of text."""
-        certainty = "a proven upper bound" if self.certified else "an estimate, not a bound"
-        return (
-            f"event: {_short(self.event)}\nadjacency: {self.event.adjacency.value}\n"
-            f"method: {self.method} ({_SOURCES[self.method]})\n"
-            f"the numbers are {certainty}, rounded up; epsilon in nats; never above the pure sum "
-            f"{self.event.pure_epsilon():.6g}"
-        )
+    def explain(self, delta: float | None = None) -> str:
+        """What was priced, how, and what the numbers mean; with a `delta`, also the price there and its error budget.
+
+        Raises:
+            InvalidParameter, UnsupportedEvent: as `epsilon`, for a delta that is given.
+        """
+        from ledgerwood.accounting import explaining  # it reads prices itself
+
+        return explaining.explain(self, delta)
 
     def _quoted(self, epsilon: float, delta: float, method: Route, order: float | None) -> Quote:
         return Quote(epsilon=epsilon, delta=delta, method=method, order=order, certified=self.certified)
 
     def _renyi_quote(self, delta: float, pure: float) -> Quote:
         target = math.log(delta)
-        least = float(self.event.renyi(np.array([conversion.LEAST_ORDER]))[0])
+        best, least = crowds.least_over_orders(
+            self.event, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
+        )
         if target >= conversion.log_total_variation(least):
             return self._quoted(0.0, delta, "renyi", conversion.LEAST_ORDER)
-        best = conversion.least_over_orders(
-            self.event.renyi, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
-        )
         routes: list[tuple[float, Route, float | None]] = [(max(best.value, 0.0), "renyi", best.order)]
         if math.isfinite(pure):
             routes.append((conversion.pure_epsilon_at(pure, delta), "pure", None))
         if (whole := _unsampled(self.event)) is not None:
-            routes.append((whole._invert(target, pure)[1], "unsampled", None))
+            with contextlib.suppress(UnsupportedEvent):  # above 1e12 nats
+                routes.append((whole._invert(target, pure)[1], "unsampled", None))
         epsilon, method, order = min(routes, key=lambda route: route[0])
         return self._quoted(epsilon, delta, method, order)
 
@@ -189,7 +192,7 @@ class Price:
         """The neighbours of the epsilon at which the log profile falls to `target`."""
         bracket = _search.least_fitting(lambda epsilons: _log_profile(self, epsilons) <= target, pure)
         if bracket is None:
-            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {_short(self.event)}")
+            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {short(self.event)}")
         return bracket
 
 
@@ -215,7 +218,7 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
     if route == "profile":
         event.log_profile(np.zeros(1), direction=Direction.REMOVE)
     elif route == "renyi":
-        event.renyi(np.array([2.0]))
+        crowds.require_renyi(event)
     elif route == "gdp":
         event.mu()
     elif route == "pld":
@@ -223,7 +226,7 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
     elif route == "mgf":
         mgf.plan(event)
     elif not math.isfinite(event.pure_epsilon()):
-        raise UnsupportedEvent(f"the event has no finite pure epsilon: {_short(event)}")
+        raise UnsupportedEvent(f"the event has no finite pure epsilon: {short(event)}")
     return Price(event=event, method=route, certified=route != "mgf")
 
 
@@ -236,9 +239,8 @@ def log_delta(priced: Price, epsilon: float) -> float:
         case "pure":
             return conversion.pure_log_delta(pure, epsilon)
         case "renyi":
-            least = float(event.renyi(np.array([conversion.LEAST_ORDER]))[0])
-            best = conversion.least_over_orders(
-                event.renyi, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
+            best, least = crowds.least_over_orders(
+                event, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
             )
             cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
             if (whole := _unsampled(event)) is not None:
@@ -260,6 +262,18 @@ def log_delta(priced: Price, epsilon: float) -> float:
             assert_never(priced.method)
 
 
+def log_deltas(priced: Price, epsilons: FloatArray) -> FloatArray:
+    """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; quicker than so many times `log_delta`."""
+    pure = priced.event.pure_epsilon()
+    if priced.method in ("profile", "gdp"):
+        return np.where(epsilons >= pure, -np.inf, np.minimum(_log_profile(priced, epsilons), 0.0))
+    if priced.method == "pld":
+        with contextlib.suppress(UnsupportedEvent):
+            values = plans.log_deltas(plans.plan(priced.event), epsilons)
+            return np.where(epsilons >= pure, -np.inf, values)
+    return np.array([log_delta(priced, float(epsilon)) for epsilon in epsilons])
+
+
 def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
     """The larger direction of the log profile, shape (k,)."""
     if priced.method == "gdp":
@@ -269,7 +283,7 @@ def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
         priced.event.log_profile(epsilons, direction=Direction.ADD),
     )
     if np.isnan(values).any():
-        raise PrivacyError(f"the log profile of {_short(priced.event)} is not a number")
+        raise PrivacyError(f"the log profile of {short(priced.event)} is not a number")
     return values
 
 
@@ -283,7 +297,7 @@ def _tightest(event: Event) -> Curve:
     else:
         return "pld"
     try:
-        event.renyi(np.array([2.0]))
+        crowds.require_renyi(event)
     except UnsupportedEvent:
         if math.isfinite(event.pure_epsilon()):
             return "pure"
@@ -312,6 +326,7 @@ def _probability(delta: float) -> float:
     return value
 
 
-def _short(event: Event) -> str:
+def short(event: Event) -> str:
+    """The event in at most 200 characters."""
     text = repr(event)
     return text if len(text) <= 200 else text[:197] + "..."

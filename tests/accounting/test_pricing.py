@@ -322,10 +322,63 @@ def test_unknown_methods_and_non_events_are_refused():
         price(Repeated(sampled(gaussian(1.0), 0.1), count=2), method="profile")
 
 
-def test_explain_names_event_relation_method_and_certainty():
-    text = price(Repeated(sampled(gaussian(1.0), 0.1), count=2), method="renyi").explain()
-    for part in ("PoissonSampled", "add-remove", "renyi", "Proposition 12", "proven upper bound"):
-        assert part in text
+@pytest.mark.parametrize("method", ["tightest", "renyi"])
+@pytest.mark.parametrize("epsilon", [1e6, 1e12, 1e200, 1e308])
+def test_delta_far_out_is_tiny_and_positive(method, epsilon):
+    for event in (gaussian(1.0), Repeated(sampled(gaussian(1.0), 0.1), count=3)):
+        assert 0.0 < price(event, method=method).delta(epsilon) <= 1e-300
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 1e-301, 1e-300])
+def test_deltas_down_to_the_least_float_are_priced(delta):
+    """Below 1e-300 too: log delta is ordinary. Gaussian tails: epsilon ~ mu sqrt(2 log(1 / delta)) and a little."""
+    for event in (gaussian(1.0), Repeated(sampled(gaussian(1.0), 0.1), count=3)):
+        found = price(event).epsilon(delta)
+        assert math.isfinite(found)
+        assert price(event).epsilon(1e-299) < found
+    assert price(gaussian(1.0)).epsilon(delta) == pytest.approx(math.sqrt(-2.0 * math.log(delta)) + 0.5, rel=0.01)
+
+
+@pytest.mark.parametrize("count", [10**12, 2**53])
+def test_enormous_counts_are_priced_or_refused(count):
+    exact = price(Repeated(gaussian(1e6), count=count)).epsilon(1e-5)
+    assert exact == pytest.approx(gdp.epsilon(1e-6 * math.sqrt(count), 1e-5), rel=1e-12)
+    sum_of_many = price(Repeated(sampled(gaussian(1.0), 1e-4), count=count)).epsilon(1e-5)
+    one = Repeated(sampled(gaussian(1.0), 1e-4), count=1).renyi([1.0 + 1e-6])[0]
+    assert count * one <= sum_of_many < math.inf  # at least the Kullback-Leibler divergence, up to order 1 + 1e-6
+
+
+def test_rates_of_one_and_near_zero():
+    assert price(Repeated(sampled(gaussian(2.0), 1.0), count=4)).epsilon(1e-5) == pytest.approx(
+        gdp.epsilon(1.0, 1e-5), rel=1e-12
+    )
+    assert price(Repeated(sampled(gaussian(1.0), 1e-100), count=2)).epsilon(1e-5) == 0.0
+
+
+@pytest.mark.parametrize("order", [1.0, 0.5, -2.0, math.nan, math.inf])
+def test_orders_outside_their_bound_are_refused(order):
+    with pytest.raises(InvalidParameter, match="must be finite and > 1"):
+        Composed((laplace(1.0), sampled(gaussian(1.0), 0.1))).renyi([order])
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: gaussian(math.inf), "noise_multiplier=inf"),
+        (lambda: gaussian(math.nan), "noise_multiplier=nan"),
+        (lambda: gaussian(0.0), "noise_multiplier=0.0"),
+        (lambda: laplace(math.inf), "noise_multiplier=inf"),
+        (lambda: pure(math.inf), "epsilon=inf"),
+        (lambda: sampled(gaussian(1.0), 0.0), "sampling_rate=0.0"),
+        (lambda: sampled(gaussian(1.0), math.nan), "sampling_rate=nan"),
+        (lambda: Repeated(gaussian(1.0), count=0), "count=0"),
+        (lambda: Repeated(gaussian(1.0), count=2**53 + 1), "count=9007199254740993"),
+        (lambda: Composed(()), "at least one event"),
+    ],
+)
+def test_bad_parts_of_a_plan_are_refused(make, match):
+    with pytest.raises(InvalidParameter, match=match):
+        make()
 
 
 def test_delta_reaches_zero_only_at_the_pure_epsilon():

@@ -81,6 +81,10 @@ class Event(abc.ABC):
         """
         return False
 
+    def removal_dominates(self) -> bool:
+        """Whether the Renyi divergence of removal is known to be the larger one at every order."""
+        return self.symmetric()
+
     def unsampled(self) -> "Event":
         """This event with all units in every sample; its pair dominates this one's (events.md#unsampled)."""
         return self

@@ -76,8 +76,7 @@ class PoissonSampled(Event):
         a = renyi.check_orders(orders)
         if direction is None:
             remove = self.renyi(a, direction=Direction.REMOVE)
-            # A reflection that exchanges P and Q makes "remove" the larger direction at every order and rate.
-            return remove if self.event.symmetric() else np.maximum(remove, self.renyi(a, direction=Direction.ADD))
+            return remove if self.removal_dominates() else np.maximum(remove, self.renyi(a, direction=Direction.ADD))
         excess = self.event.log_excess_moments(renyi.powers_of(a, direction), sampling_rate=q)
         return renyi.guarded(excess, a)
 
@@ -93,6 +92,10 @@ class PoissonSampled(Event):
 
     def symmetric(self) -> bool:
         return self.sampling_rate == 1.0 and self.event.symmetric()
+
+    def removal_dominates(self) -> bool:
+        # A reflection that exchanges P and Q makes "remove" the larger direction at every order and rate.
+        return self.event.symmetric()
 
     def unsampled(self) -> Event:
         return self.event.unsampled()

@@ -31,6 +31,7 @@ _LOG_OUTSIDE = math.log(1e-13)
 _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so that the loss is surely not less
 _NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
 _NARROW = 5e-5
+_TARGETS = (math.log(0.1), math.log(1e-4), math.log(1e-10))  # deltas at which a whole curve is composed
 _LEAST_LOG_DELTA = math.log(1e-280)
 
 
@@ -56,10 +57,7 @@ class Curve:
 
     def _bound(self, total: float, epsilon: float) -> float:
         """log delta from the tilted sum; its rounding is in docs/explanation/pld.md#rounding."""
-        law = self.law
-        # The largest weight e^{-tilt y} (1 - e^{-y}) that any misplaced mass can have.
-        weight = math.exp(-math.log1p(law.tilt) - law.tilt * math.log1p(1.0 / law.tilt))
-        misplaced = weight * law.error * (1.0 + 1e-6) + 4.0 * lattice.ULP * epsilon
+        law, misplaced = self.law, self._misplaced(epsilon)
         rounding = 4e-12 + 8.0 * lattice.ULP * law.tilt * (epsilon + 1.0)
         shift = law.log_scale - law.tilt * epsilon
         if not self.above:
@@ -69,6 +67,18 @@ class Curve:
         if law.infinite > 0.0:
             value = float(np.logaddexp(value, math.log(law.infinite) + law.log_whole))
         return value + law.growth + rounding
+
+    def _misplaced(self, epsilon: float) -> float:
+        """What misplaced mass can change the tilted sum by."""
+        law = self.law
+        # The largest weight e^{-tilt y} (1 - e^{-y}) that any of it can have.
+        weight = math.exp(-math.log1p(law.tilt) - law.tilt * math.log1p(1.0 / law.tilt))
+        return weight * law.error * (1.0 + 1e-6) + 4.0 * lattice.ULP * epsilon
+
+    def misplaced(self, epsilon: float) -> float:
+        """The part of the bound on delta at `epsilon` that stands for mass misplaced by rounding and by windows."""
+        log_part = math.log(self._misplaced(epsilon)) + self.law.log_scale - self.law.tilt * epsilon
+        return math.exp(min(log_part, 0.0))
 
     def epsilon(self, log_delta: float, near: float) -> float:
         """The epsilon at which the bound meets `log_delta`: it does (above), or it does not yet (below)."""
@@ -236,6 +246,29 @@ def estimated_epsilon(found: Plan, log_delta: float) -> float:
     return max(0.0, *(saddle.point_at_delta(found.models(d, log_delta), log_delta).epsilon for d in found.directions()))
 
 
+def curves(found: Plan, log_delta: float) -> list[Curve]:
+    """The bounds from above that are tight near `log_delta` and hold at every epsilon: one a direction."""
+    points = [(d, saddle.point_at_delta(found.models(d, log_delta), log_delta)) for d in found.directions()]
+    return [_curve(found, direction, point, True, FINENESS, log_delta) for direction, point in points]
+
+
+def log_deltas(found: Plan, epsilons: FloatArray) -> FloatArray:
+    """log delta from above at each epsilon (k,), from few compositions; the larger direction. Wider than `log_delta`.
+
+    Raises:
+        UnsupportedEvent: none of the compositions fits a lattice.
+    """
+    best = np.full(len(epsilons), np.inf)
+    for target in _TARGETS:
+        with contextlib.suppress(UnsupportedEvent):
+            composed = curves(found, target)
+            values = [max(curve.log_delta(float(epsilon)) for curve in composed) for epsilon in epsilons]
+            best = np.minimum(best, values)
+    if len(best) and math.isinf(best[0]):
+        raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
+    return np.asarray(np.minimum(best, 0.0))
+
+
 def _curve(
     found: Plan, direction: Direction, point: saddle.Point, above: bool, fineness: float, log_target: float
 ) -> Curve:
@@ -250,6 +283,8 @@ def _curve(
     room = _ROOM * max(point.epsilon, _SMALL) * (FINENESS / fineness) ** 2 / (1.0 + tilt)
     step, per_fold = saddle.grid(models, tilt, room)
     step = min(step, deviation / 8.0)
+    if not step > 0.0:
+        raise UnsupportedEvent("the plan's losses are too small, or too large, for a lattice")
     log_lost = found.log_lost(log_target)
     for _ in range(8):
         step = _aligned(found, step)
