@@ -72,8 +72,7 @@ class SkellamEvent(Event):
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         a = renyi.check_orders(orders)
-        summed = renyi.guarded(self.log_excess_moments(a, sampling_rate=1.0), a)
-        return np.minimum(summed, vector_renyi(a, self.variance, float(self.sensitivity)))
+        return renyi.guarded(self.log_excess_moments(a, sampling_rate=1.0), a)
 
     def pure_epsilon(self) -> float:
         return math.inf
@@ -89,27 +88,28 @@ class SkellamEvent(Event):
         out = np.empty_like(p)
         for value in np.unique(octave):
             rows = octave == value
-            out[rows] = self._summed(p[rows], sampling_rate)
+            out[rows] = np.minimum(self._summed(p[rows], sampling_rate), self._bounded(p[rows], sampling_rate))
         return out
 
     def _summed(self, powers: FloatArray, q: float) -> FloatArray:
-        """Moments of powers of one sign, summed over the integers of one window, and a bound on the rest."""
+        """Moments of powers of one sign, summed over one window, with a bound on the rest; inf if it is too wide."""
         d, orders = self.sensitivity, np.where(powers > 1.0, powers, 1.0 - powers)
-        peak = float(orders.max()) * d  # of the terms of E_Q[r^a], or further out
+        peak = _peak(self.variance, float(orders.max()) * d)
         near = _reach(self.variance, _LEFT_OUT_OF_MOMENTS) + 2 * d
         if not peak + near < MOST_ATOMS:
-            return self._bounded(powers, orders, q)
+            return np.full_like(powers, np.inf)
         far = math.ceil(peak) + _reach(math.hypot(self.variance, peak), _LEFT_OUT_OF_MOMENTS) + d
         if near + far > MOST_ATOMS:
-            return self._bounded(powers, orders, q)
+            return np.full_like(powers, np.inf)
         left, right = (near, far) if powers[0] > 1.0 else (far - d, near)
         law = _law(self.variance, max(left + d, right) + 2)
         log_weight, log_ratio = law.atoms(np.arange(-left, right + 1), d)
         moments = quadrature.discrete_log_excess(powers, log_weight=log_weight, log_ratio=log_ratio, sampling_rate=q)
         return np.logaddexp(moments, law.log_rest(orders, far, d)) + 4 * renyi.ULP
 
-    def _bounded(self, powers: FloatArray, orders: FloatArray, q: float) -> FloatArray:
-        """The unsampled bound; for p < 0 also that of s >= 1 - q."""
+    def _bounded(self, powers: FloatArray, q: float) -> FloatArray:
+        """The bound of a vector with one entry, which holds for a sample too; for p < 0 also that of s >= 1 - q."""
+        orders = np.where(powers > 1.0, powers, 1.0 - powers)
         whole = renyi.log_expm1((orders - 1.0) * vector_renyi(orders, self.variance, float(self.sensitivity)))
         if q == 1.0:
             return whole
@@ -223,17 +223,17 @@ def _law(variance: float, size: int) -> _Law:
     return _tabulated(variance, 1 << needed.bit_length())
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=16)
 def _tabulated(variance: float, size: int) -> _Law:
-    scale = 1 << _SUM_BITS
     sums = [0, *itertools.accumulate(int(math.ldexp(step, _SUM_BITS)) for step in _log_steps(variance, size))]
-    high = [total / scale for total in sums]
-    low = [(total - int(math.ldexp(value, _SUM_BITS))) / scale for total, value in zip(sums, high, strict=True)]
-    others = math.fsum(math.exp(-value) for value in high[1:] if value < 745.0)
-    return _Law(variance, -math.log1p(2.0 * others), np.array(high), np.array(low))
+    rounded = [float(total) for total in sums]
+    rest = [float(total - int(value)) for total, value in zip(sums, rounded, strict=True)]
+    high, low = (np.ldexp(np.array(part), -_SUM_BITS) for part in (rounded, rest))
+    others = math.fsum(np.exp(-high[1:][high[1:] < 745.0]))
+    return _Law(variance, -math.log1p(2.0 * others), high, low)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=4)
 def _log_steps(variance: float, size: int) -> list[float]:
     """log(I_{m-1}(v) / I_m(v)) for m = 1 .. size, each to its last place.
 
@@ -274,6 +274,17 @@ def _reach(variance: float, level: float) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if beyond(middle) else (middle, high)
+    return high
+
+
+@functools.lru_cache(maxsize=256)
+def _peak(variance: float, moved: float) -> float:
+    """Where the terms of E_Q[r^a] peak or thereabouts, sqrt(v^2 + x^2) asinh(x / v) = a d: only a window's width."""
+    low, high = 0.0, moved
+    while high - low > 0.01 * high:
+        middle = 0.5 * (low + high)
+        below = math.hypot(variance, middle) * math.asinh(middle / variance) < moved
+        low, high = (middle, high) if below else (low, middle)
     return high
 
 

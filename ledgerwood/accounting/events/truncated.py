@@ -54,14 +54,17 @@ class TruncatedLaplaceEvent(Event):
         """H(t) = [1 - e^{(t - l) / 2} + e^{-A l} (e^t - 1) / 2] / (1 - e^{-A l}), l = 1 / multiplier; then constant."""
         exact = 1 / Fraction(self.noise_multiplier)
         least, most = _directed.float_down(exact), _directed.float_up(exact)
-        reach = self.bound * least
-        last = least * min(2.0 * self.bound - 1.0, 1.0) * (1.0 - 4 * renyi.ULP)
-        t = np.minimum(renyi.check_epsilons(epsilons), last)
-        inside = renyi.log1mexp(0.5 * np.minimum(t - most, 0.0))
-        # the exponent is uncertain by its parts
-        outside = (t - reach) + 4 * renyi.ULP * reach + renyi.log1mexp(-t) - math.log(2.0)
-        total = np.logaddexp(inside, outside) - renyi.log1mexp(np.asarray(-reach * (1.0 - 4 * renyi.ULP)))
-        return renyi.raise_log(np.minimum(total, 0.0), 16)
+        last = least * min(2.0 * self.bound - 1.0, 1.0) * (1.0 - 4 * renyi.ULP if self.bound < 1.0 else 1.0)
+        epsilon = renyi.check_epsilons(epsilons)
+        t = np.minimum(epsilon, last)
+        inside = np.where(
+            (epsilon >= most) & (self.bound >= 1.0), -np.inf, renyi.log1mexp(0.5 * np.minimum(t - most, 0.0))
+        )
+        # (t - l) - (A - 1) l, raised by the rounding of its parts
+        left = (t - least) - (self.bound - 1.0) * least + 4 * renyi.ULP * (1.0 + self.bound) * least
+        outside = left + renyi.log1mexp(-t) - math.log(2.0)
+        kept = renyi.log1mexp(np.asarray(-self.bound * least * (1.0 - 4 * renyi.ULP)))
+        return renyi.raise_log(np.minimum(np.logaddexp(inside, outside) - kept, 0.0), 16)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         return np.full(renyi.check_orders(orders).shape, np.inf)
