@@ -116,18 +116,26 @@ def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Numb
 
 
 def skellam_integers(variance: Number, shift: int, power: Number, level: int) -> list[tuple[Number, Number]] | None:
-    """(log likelihood ratio, Q) of the integers that matter to a moment of `power`; None where they are too many.
+    """(P, Q) of the integers that matter to a moment of `power`; None where they are too many.
 
     What is left out of the law at each end is below e^{-level}.
     """
-    largest = max(abs(power), abs(1 - power), 2) * shift
+    peak = _skellam_peak(variance, max(abs(power), abs(1 - power), 2) * shift)
     near = _skellam_reach(variance, level) + shift
-    far = int(largest) + _skellam_reach(mp.sqrt(variance**2 + largest**2), level) + shift
-    if near + far > 4 * _MOST_INTEGERS:
+    far = int(peak) + _skellam_reach(mp.sqrt(variance**2 + peak**2), level) + shift
+    if near + far > 8 * _MOST_INTEGERS:  # far more than anybody sums without being asked to verify it
         return None
     left, right = (near, far) if power > 1 else (far, near + shift)
     law = _skellam_law(variance, max(left, right) + shift, mp.prec)
-    return [(mp.log(law[abs(z - shift)] / law[abs(z)]), law[abs(z)]) for z in range(-left, right + 1)]
+    return [(law[abs(z - shift)], law[abs(z)]) for z in range(-left, right + 1)]
+
+
+def _skellam_peak(variance: Number, moved: Number) -> Number:
+    """Where sqrt(v^2 + x^2) asinh(x / v) is at least order times shift: the terms of a moment fall from there on."""
+    x = mpf(moved)
+    while mp.sqrt(variance**2 + (x / 2) ** 2) * mp.asinh(x / 2 / variance) > moved:
+        x /= 2
+    return x
 
 
 def _skellam_reach(variance: Number, level: int) -> int:

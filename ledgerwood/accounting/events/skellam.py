@@ -5,10 +5,9 @@ Source: Agarwal, Kairouz and Liu 2021; all that is used is derived in docs/expla
 """
 
 import functools
-import itertools
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,13 +18,19 @@ from ledgerwood.accounting.adjacency import Adjacency, Direction, require_adjace
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.corners import Corners, corners_of, interpolated
 from ledgerwood.accounting.events.discrete import MOST_ATOMS, whole_sensitivity
+from ledgerwood.accounting.events.skellam_law import (
+    largest_bend_beside_centre,
+    law_of,
+    log_steps,
+    peak_of,
+    rate,
+    reach,
+)
 from ledgerwood.accounting.events.stated import no_profile, unsampled_moments
 from ledgerwood.errors import UnsupportedEvent
 
-_LEFT_OUT = 800.0  # log of the mass beyond the profile's window, from above
+_LEFT_OUT = 800.0  # -log of the mass beyond the profile's window
 _LEFT_OUT_OF_MOMENTS = 100.0
-_BITS = 160  # of the fixed point in which the Bessel ratios are computed
-_SUM_BITS = 120  # of the sums of their logarithms: all of these are multiples of 2^-120
 _LARGE_VARIANCE = 1e8
 
 
@@ -56,7 +61,7 @@ class SkellamEvent(Event):
         object.__setattr__(self, "variance", variance)
         object.__setattr__(self, "sensitivity", whole_sensitivity(self.sensitivity))
         require_adjacency(self.adjacency)
-        if _reach(variance, _LEFT_OUT) + self.sensitivity > MOST_ATOMS:
+        if reach(variance, _LEFT_OUT) + self.sensitivity > MOST_ATOMS:
             raise UnsupportedEvent(
                 f"Skellam noise of variance {variance!r} at sensitivity {self.sensitivity} spreads over more than "
                 f"{MOST_ATOMS} integers; state SkellamVectorEvent(variance={variance!r}, "
@@ -92,20 +97,21 @@ class SkellamEvent(Event):
         return out
 
     def _summed(self, powers: FloatArray, q: float) -> FloatArray:
-        """Moments of powers of one sign, summed over one window, with a bound on the rest; inf if it is too wide."""
-        d, orders = self.sensitivity, np.where(powers > 1.0, powers, 1.0 - powers)
-        peak = _peak(self.variance, float(orders.max()) * d)
-        near = _reach(self.variance, _LEFT_OUT_OF_MOMENTS) + 2 * d
+        """Moments of powers of one sign, summed over one window, with bounds on the rest; inf if it is too wide."""
+        d, v = self.sensitivity, self.variance
+        largest = max(float(powers.max()), float(1.0 - powers.min()), 2.0)
+        near, peak = reach(v, _LEFT_OUT_OF_MOMENTS) + 2 * d, peak_of(v, largest * d)
         if not peak + near < MOST_ATOMS:
             return np.full_like(powers, np.inf)
-        far = math.ceil(peak) + _reach(math.hypot(self.variance, peak), _LEFT_OUT_OF_MOMENTS) + d
+        far = math.ceil(peak) + reach(math.hypot(v, peak), _LEFT_OUT_OF_MOMENTS) + d
         if near + far > MOST_ATOMS:
             return np.full_like(powers, np.inf)
-        left, right = (near, far) if powers[0] > 1.0 else (far - d, near)
-        law = _law(self.variance, max(left + d, right) + 2)
+        left, right = (near, far) if powers[0] > 1.0 else (far, near)
+        law = law_of(v, max(left, right) + d + 2)
         log_weight, log_ratio = law.atoms(np.arange(-left, right + 1), d)
         moments = quadrature.discrete_log_excess(powers, log_weight=log_weight, log_ratio=log_ratio, sampling_rate=q)
-        return np.logaddexp(moments, law.log_rest(orders, far, d)) + 4 * renyi.ULP
+        rest = np.logaddexp(law.log_above(powers, right, d, q), law.log_below(powers, left, d, q))
+        return np.logaddexp(moments, rest) + 4 * renyi.ULP
 
     def _bounded(self, powers: FloatArray, q: float) -> FloatArray:
         """The bound of a vector with one entry, which holds for a sample too; for p < 0 also that of s >= 1 - q."""
@@ -121,7 +127,7 @@ class SkellamEvent(Event):
         d, v = self.sensitivity, self.variance
         with np.errstate(over="ignore", invalid="ignore"):
             y = np.maximum(np.sinh(t / d * (1.0 - 8 * renyi.ULP)) - 0.5 * (d + 1) / v, 0.0) * (1.0 - 8 * renyi.ULP)
-            log_mass = np.where(np.isfinite(y), -v * _rate(np.where(np.isfinite(y), y, 0.0)), -np.inf)
+            log_mass = np.where(np.isfinite(y), -v * rate(np.where(np.isfinite(y), y, 0.0)), -np.inf)
         least = -float(np.finfo(np.float64).max)  # a finite epsilon has a mass above 0
         return np.where(np.isposinf(t), -np.inf, np.maximum(renyi.raise_log(np.asarray(log_mass), 64), least))
 
@@ -183,114 +189,18 @@ def vector_renyi(orders: FloatArray, variance: float, l2_sensitivity: float) -> 
 @functools.lru_cache(maxsize=64)
 def _largest_bend(variance: float) -> float:
     """A bound on log(pi(k)^2 / (pi(k - 1) pi(k + 1))) over all integers k, for the law pi; about 1 / variance."""
-    v, others = variance, min(0.5, 1.0 / math.hypot(variance, math.sqrt(0.75)))
+    v = variance
     simple = math.log1p((0.5 + 2.25 / (math.hypot(v, 1.5) + v)) / v)
-    at_centre = _log_steps(v, 1)[0] if v <= _LARGE_VARIANCE else simple
-    return max(2.0 * at_centre, -math.log1p(-others)) * (1.0 + 8 * renyi.ULP)
-
-
-class _Law(NamedTuple):
-    """The Skellam law: log pi(0) - log pi(k) for k = 0 .., as an unevaluated sum high + low; shapes (n,)."""
-
-    variance: float
-    log_centre: float
-    high: FloatArray
-    low: FloatArray
-
-    def atoms(self, z: np.ndarray[tuple[int], np.dtype[np.int64]], shift: int) -> tuple[FloatArray, FloatArray]:
-        """log Q and log dP/dQ at the integers z."""
-        own, other = np.abs(z), np.abs(z - shift)
-        log_ratio = (self.high[own] - self.high[other]) + (self.low[own] - self.low[other])
-        return self.log_centre - self.high[own], log_ratio
-
-    def log_beyond(self, start: int) -> float:
-        """log of a bound on the mass of k > start >= 0: a geometric series."""
-        first = self.log_centre - float(self.high[start + 1])
-        return first - float(renyi.log1mexp(np.array(float(self.high[start + 1] - self.high[start + 2]))))
-
-    def log_rest(self, orders: FloatArray, last: int, shift: int) -> FloatArray:
-        """log of a bound on the terms of E_Q[r^a] beyond z = last >= shift; inf where they may not fall."""
-        term = self.log_centre - orders * self.high[last - shift] + (orders - 1.0) * self.high[last]
-        near, far = math.asinh((last + 0.5 - shift) / self.variance), math.asinh((last + 1.0) / self.variance)
-        fall = orders * near - (orders - 1.0) * far - 16 * renyi.ULP * orders * far
-        series = -fall - renyi.log1mexp(-np.maximum(fall, 1e-300))
-        return np.where(fall > 0.0, term + series + 64 * renyi.ULP * orders * self.high[last], np.inf)
-
-
-def _law(variance: float, size: int) -> _Law:
-    """The law at 0 .. size, and at least as far as its mass is above e^-800."""
-    needed = max(size, _reach(variance, _LEFT_OUT) + 2)
-    return _tabulated(variance, 1 << needed.bit_length())
-
-
-@functools.lru_cache(maxsize=16)
-def _tabulated(variance: float, size: int) -> _Law:
-    sums = [0, *itertools.accumulate(int(math.ldexp(step, _SUM_BITS)) for step in _log_steps(variance, size))]
-    rounded = [float(total) for total in sums]
-    rest = [float(total - int(value)) for total, value in zip(sums, rounded, strict=True)]
-    high, low = (np.ldexp(np.array(part), -_SUM_BITS) for part in (rounded, rest))
-    others = math.fsum(np.exp(-high[1:][high[1:] < 745.0]))
-    return _Law(variance, -math.log1p(2.0 * others), high, low)
-
-
-@functools.lru_cache(maxsize=4)
-def _log_steps(variance: float, size: int) -> list[float]:
-    """log(I_{m-1}(v) / I_m(v)) for m = 1 .. size, each to its last place.
-
-    R_m = 2 m / v + 1 / R_{m+1}, backwards, in integers; the error of the start is below 2^-200 when m = size.
-    """
-    first = _reach(variance, variance * float(_rate(np.array(size / variance))) + 80.0) + 1
-    numerator, denominator = variance.as_integer_ratio()
-    one, twice = 1 << _BITS, (2 * denominator) << _BITS
-    squared = one * one
-    ratio = int(math.exp(math.asinh((first + 1.0) / variance)) * 2.0**60) << (_BITS - 60)
-    steps = [0.0] * size
-    for m in range(first, 0, -1):
-        ratio = twice * m // numerator + squared // ratio
-        if m <= size:
-            steps[m - 1] = math.log1p((ratio - one) / one)
-    return steps
+    at_centre = log_steps(v, 1)[0] if v <= _LARGE_VARIANCE else simple
+    return max(2.0 * at_centre * (1.0 + 8 * renyi.ULP), largest_bend_beside_centre(v))
 
 
 @functools.lru_cache(maxsize=16)
 def _profile_corners(variance: float, sensitivity: int) -> Corners:
-    last = sensitivity + _reach(variance, _LEFT_OUT) + 1
-    law = _law(variance, last + 2)
+    last = sensitivity + reach(variance, _LEFT_OUT) + 1
+    law = law_of(variance, last + 2)
     log_weight, log_ratio = law.atoms(np.arange(max(sensitivity // 2 - 1, 0), last + 1), sensitivity)
     return corners_of(log_weight, log_ratio, law.log_beyond(last), law.log_beyond(last - sensitivity))
-
-
-@functools.lru_cache(maxsize=256)
-def _reach(variance: float, level: float) -> int:
-    """The least whole number that Skellam noise passes with probability at most e^-level, by Chernoff's bound."""
-
-    def beyond(k: int) -> bool:
-        return variance * float(_rate(np.array(k / variance))) >= level
-
-    high = 1
-    while not beyond(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return high
-
-
-@functools.lru_cache(maxsize=256)
-def _peak(variance: float, moved: float) -> float:
-    """Where the terms of E_Q[r^a] peak or thereabouts, sqrt(v^2 + x^2) asinh(x / v) = a d: only a window's width."""
-    low, high = 0.0, moved
-    while high - low > 0.01 * high:
-        middle = 0.5 * (low + high)
-        below = math.hypot(variance, middle) * math.asinh(middle / variance) < moved
-        low, high = (middle, high) if below else (low, middle)
-    return high
-
-
-def _rate(y: FloatArray) -> FloatArray:
-    """y asinh y - sqrt(1 + y^2) + 1: P(noise >= k) <= e^{-v rate(k / v)}."""
-    return np.asarray(y * np.arcsinh(y) - y * (y / (1.0 + np.hypot(1.0, y))))
 
 
 def _variance(value: object, largest: float) -> float:

@@ -66,12 +66,13 @@ class Skellam(Node):
         atoms = skellam_integers(self.variance, self.sensitivity, mpf(2), 800)
         if atoms is None:
             raise ValueError(f"Skellam noise of variance {self.variance} is too wide to be enumerated")
-        return positive_part_of(atoms, slope, constant)
+        return sum((max(slope * with_unit + constant * without, 0) for with_unit, without in atoms), mpf(0))
 
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
         atoms = skellam_integers(self.variance, self.sensitivity, p, 100)
         if atoms is not None:
-            return excess_of(atoms, slope, constant, p)
+            levels = [(mp.log(with_unit / without), without) for with_unit, without in atoms]
+            return excess_of(levels, slope, constant, p)
         if constant != 0:
             raise ValueError(f"a sample with Skellam noise of variance {self.variance} is too wide to be enumerated")
         return SkellamVector(self.variance, mpf(self.sensitivity)).excess(slope, constant, p)

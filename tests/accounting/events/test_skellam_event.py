@@ -150,6 +150,20 @@ def test_a_vector_costs_no_more_than_its_bound(variance: float, shifts: list[int
     assert exact <= float(bound.renyi([order])[0]) * (1 + 1e-11)
 
 
+@given(
+    variance=st.floats(1.0, 1e4),
+    moved=st.lists(st.integers(1, 40), min_size=1, max_size=30),
+    order=st.integers(2, 60),
+)
+def test_the_vector_bound_is_below_the_published_one(variance: float, moved: list[int], order: int) -> None:
+    """Agarwal, Kairouz and Liu 2021, Corollary 3.6, where the first of its two terms is the smaller."""
+    l1, square = sum(moved), sum(d * d for d in moved)
+    first = ((2 * order - 1) * square + 6 * l1) / (4 * variance**2)
+    if first <= 1.5 * l1 / variance:
+        published = order * square / (2 * variance) + first
+        assert vector(variance, math.sqrt(square)).renyi([float(order)])[0] <= published
+
+
 def test_two_coordinates_by_enumeration_of_the_plane() -> None:
     with mp.workdps(40):
         v, order = 2.5, mp.mpf(3)
