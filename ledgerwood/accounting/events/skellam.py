@@ -114,12 +114,13 @@ class SkellamEvent(Event):
         return np.logaddexp(moments, rest) + 4 * renyi.ULP
 
     def _bounded(self, powers: FloatArray, q: float) -> FloatArray:
-        """The bound of a vector with one entry, which holds for a sample too; for p < 0 also that of s >= 1 - q."""
+        """q times the bound of a vector with one entry (a moment is convex in q); for p < 0 also that of s >= 1 - q."""
         orders = np.where(powers > 1.0, powers, 1.0 - powers)
         whole = renyi.log_expm1((orders - 1.0) * vector_renyi(orders, self.variance, float(self.sensitivity)))
         if q == 1.0:
             return whole
         least = renyi.log_expm1(np.maximum(powers * math.log1p(-q), 0.0)) + 8 * renyi.ULP
+        whole += math.log(q) * (1.0 - 8 * renyi.ULP)
         return np.where(powers < 0.0, np.minimum(least, whole), whole)
 
     def _log_tail(self, t: FloatArray) -> FloatArray:
