@@ -33,6 +33,10 @@ from ledgerwood.accounting import RandomizedResponseEvent as RandomizedResponseE
 from ledgerwood.accounting import Receipt as Receipt
 from ledgerwood.accounting import RenyiEvent as RenyiEvent
 from ledgerwood.accounting import Repeated as Repeated
+from ledgerwood.accounting import SkellamEvent as SkellamEvent
+from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
+from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
+from ledgerwood.accounting import TruncatedLaplaceEvent as TruncatedLaplaceEvent
 from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
 from ledgerwood.accounting import price as price
@@ -66,8 +70,9 @@ __all__ = [
     "Composed", "Direction", "DiscreteGaussianEvent", "DiscreteLaplaceEvent", "EllipticalGaussianEvent", "Event",
     "GDPEvent", "GDPFilter", "GaussianEvent", "Grant", "LaplaceEvent", "Ledger", "Numeric", "Parallel",
     "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit", "ProfileEvent", "PureEvent",
-    "RandomizedResponseEvent", "Receipt", "RenyiEvent", "Repeated", "Schema", "SecureRandom", "TestRandom",
-    "ZeroConcentratedEvent", "__version__", "calibrate", "datasets", "price", "split", "trainers", "verification",
+    "RandomizedResponseEvent", "Receipt", "RenyiEvent", "Repeated", "Schema", "SecureRandom", "SkellamEvent",
+    "SkellamVectorEvent", "StaircaseEvent", "TestRandom", "TruncatedLaplaceEvent", "ZeroConcentratedEvent",
+    "__version__", "calibrate", "datasets", "price", "split", "trainers", "verification",
 ]  # fmt: skip
 
 

@@ -23,6 +23,10 @@ from ledgerwood.accounting.events import PureEvent as PureEvent
 from ledgerwood.accounting.events import RandomizedResponseEvent as RandomizedResponseEvent
 from ledgerwood.accounting.events import RenyiEvent as RenyiEvent
 from ledgerwood.accounting.events import Repeated as Repeated
+from ledgerwood.accounting.events import SkellamEvent as SkellamEvent
+from ledgerwood.accounting.events import SkellamVectorEvent as SkellamVectorEvent
+from ledgerwood.accounting.events import StaircaseEvent as StaircaseEvent
+from ledgerwood.accounting.events import TruncatedLaplaceEvent as TruncatedLaplaceEvent
 from ledgerwood.accounting.events import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting.filters import BasicFilter as BasicFilter
 from ledgerwood.accounting.filters import Charge as Charge

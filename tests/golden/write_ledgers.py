@@ -30,6 +30,10 @@ from ledgerwood.accounting import (
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
+    SkellamEvent,
+    SkellamVectorEvent,
+    StaircaseEvent,
+    TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
     calibrate,
 )
@@ -182,6 +186,26 @@ def integers() -> None:
     ledger.grant(steps, purpose="sampled counts", delta=1e-6)
 
 
+def cut_and_stepped() -> None:
+    """Skellam, staircase and truncated Laplace noise: alone, many, and on samples."""
+    ledger = open_ledger("cut-and-stepped", Budget(epsilon=30.0, delta=1e-4, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    count = SkellamEvent(variance=20.0, sensitivity=1, adjacency=A)
+    vector = SkellamVectorEvent(variance=4096.0, l2_sensitivity=12.5, adjacency=A)
+    steps = StaircaseEvent(epsilon=0.5, inner_width=0.4375, adjacency=A)
+    cut = TruncatedLaplaceEvent(noise_multiplier=2.0, bound=30.0, adjacency=A)
+    near = TruncatedLaplaceEvent(noise_multiplier=0.03125, bound=0.75, adjacency=A)
+    ledger.grant(count, purpose="a count", delta=1e-6).draw(count, purpose="count")
+    ledger.grant(PoissonSampled(count, sampling_rate=0.125), purpose="a sampled count", delta=1e-6)
+    ledger.grant(Composed((vector, Repeated(count, count=4))), purpose="a vector and counts", delta=1e-6)
+    ledger.grant(steps, purpose="steps").draw(steps, purpose="mean")
+    ledger.grant(Repeated(PoissonSampled(steps, sampling_rate=0.25), count=30), purpose="sampled steps", delta=1e-6)
+    ledger.grant(cut, purpose="bounded noise", delta=1e-6).draw(cut, purpose="mean")
+    ledger.grant(PoissonSampled(cut, sampling_rate=0.125), purpose="bounded noise on a sample", delta=1e-6)
+    ledger.grant(PoissonSampled(near, sampling_rate=2.0**-16), purpose="short noise on a sample", delta=2e-5)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
@@ -191,3 +215,4 @@ if __name__ == "__main__":
     stated()
     randomised_response()
     integers()
+    cut_and_stepped()

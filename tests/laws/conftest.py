@@ -21,6 +21,10 @@ from ledgerwood.accounting.events import (
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
+    SkellamEvent,
+    SkellamVectorEvent,
+    StaircaseEvent,
+    TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
 )
 
@@ -41,11 +45,17 @@ def gaussians(adjacency: Adjacency) -> st.SearchStrategy[Event]:
 
 
 def stated(adjacency: Adjacency) -> st.SearchStrategy[Event]:
-    """Guarantees that somebody else has proven."""
+    """Guarantees that are known by a bound of their own."""
     epsilons = st.lists(st.floats(0.01, 5.0), min_size=1, max_size=4, unique=True).map(sorted)
     orders = st.lists(st.floats(1.01, 900.0), max_size=3, unique=True).map(lambda a: [*sorted(a), 1000.0])
     return st.one_of(
         st.builds(GDPEvent, mu=st.floats(0.03, 3.0), adjacency=st.just(adjacency)),
+        st.builds(
+            SkellamVectorEvent,
+            variance=st.floats(0.2, 1e6),
+            l2_sensitivity=st.floats(1.0, 20.0),
+            adjacency=st.just(adjacency),
+        ),
         st.builds(ZeroConcentratedEvent, rho=st.floats(1e-4, 2.0), adjacency=st.just(adjacency)),
         st.builds(
             lambda a, d: RenyiEvent(orders=tuple(a), divergences=tuple(d[: len(a)]), adjacency=adjacency),
@@ -87,6 +97,18 @@ def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
             DiscreteGaussianEvent,
             scale=st.floats(0.6, 20.0),
             sensitivity=st.integers(1, 4),
+            adjacency=st.just(adjacency),
+        ),
+        st.builds(
+            SkellamEvent, variance=st.floats(0.2, 400.0), sensitivity=st.integers(1, 4), adjacency=st.just(adjacency)
+        ),
+        st.builds(
+            StaircaseEvent, epsilon=st.floats(0.01, 3.0), inner_width=st.floats(0.0, 1.0), adjacency=st.just(adjacency)
+        ),
+        st.builds(
+            TruncatedLaplaceEvent,
+            noise_multiplier=multipliers,
+            bound=st.floats(0.6, 30.0),
             adjacency=st.just(adjacency),
         ),
         stated(adjacency),

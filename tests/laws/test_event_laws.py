@@ -24,6 +24,8 @@ from ledgerwood.accounting.events import (
     ProfileEvent,
     PureEvent,
     Repeated,
+    SkellamEvent,
+    TruncatedLaplaceEvent,
     from_json,
     to_json,
 )
@@ -67,7 +69,7 @@ def test_repeating_is_composing(event: Event, count: int, direction: Direction) 
 
 def reveals(event: Event) -> bool:
     """Whether something may be revealed for certain: a mass of P where Q has none."""
-    if isinstance(event, ApproximateEvent):
+    if isinstance(event, (ApproximateEvent, TruncatedLaplaceEvent)):
         return True
     if isinstance(event, ProfileEvent):
         return min(event.deltas) > 0.0
@@ -188,6 +190,15 @@ def kinks(event: Event) -> list[float]:
     if isinstance(event, DiscreteGaussianEvent):
         z = np.arange(event.sensitivity // 2, 45.0 * event.scale + 8.0 * event.sensitivity)
         levels = event.sensitivity * (z - 0.5 * event.sensitivity) / event.scale**2
+        return levels[levels > 0.0].tolist()
+    if isinstance(event, SkellamEvent):
+        z = np.arange(1.0, 60.0 * event.variance**0.5 + 300.0)
+        steps, ratio = np.zeros(z.size), 1.0 + 2.0 * z[-1] / event.variance
+        for index in range(z.size - 1, -1, -1):  # I_{k-1} / I_k, backwards
+            ratio = 2.0 * z[index] / event.variance + 1.0 / ratio
+            steps[index] = np.log(ratio)
+        steps = np.concatenate((-steps[::-1], steps))
+        levels = np.convolve(steps, np.ones(event.sensitivity), mode="valid")
         return levels[levels > 0.0].tolist()
     return [event.pure_epsilon()] if np.isfinite(event.pure_epsilon()) else []
 

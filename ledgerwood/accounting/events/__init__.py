@@ -15,8 +15,12 @@ from ledgerwood.accounting.events.pure import RandomizedResponseEvent as Randomi
 from ledgerwood.accounting.events.sampling import PoissonSampled as PoissonSampled
 from ledgerwood.accounting.events.serial import from_json as from_json
 from ledgerwood.accounting.events.serial import to_json as to_json
+from ledgerwood.accounting.events.skellam import SkellamEvent as SkellamEvent
+from ledgerwood.accounting.events.skellam import SkellamVectorEvent as SkellamVectorEvent
+from ledgerwood.accounting.events.staircase import StaircaseEvent as StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting.events.stated import GDPEvent as GDPEvent
 from ledgerwood.accounting.events.stated import RenyiEvent as RenyiEvent
 from ledgerwood.accounting.events.stated import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting.events.tabulated import ProfileEvent as ProfileEvent
+from ledgerwood.accounting.events.truncated import TruncatedLaplaceEvent as TruncatedLaplaceEvent

@@ -18,8 +18,11 @@ from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, Gauss
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.skellam import SkellamEvent, SkellamVectorEvent
+from ledgerwood.accounting.events.staircase import StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent, GDPEvent, RenyiEvent, ZeroConcentratedEvent
 from ledgerwood.accounting.events.tabulated import ProfileEvent
+from ledgerwood.accounting.events.truncated import TruncatedLaplaceEvent
 from ledgerwood.errors import LedgerError
 
 _LEVELS = 32
@@ -32,6 +35,10 @@ _CLASSES: dict[str, type[Event]] = {
         PureEvent,
         DiscreteGaussianEvent,
         DiscreteLaplaceEvent,
+        SkellamEvent,
+        SkellamVectorEvent,
+        StaircaseEvent,
+        TruncatedLaplaceEvent,
         ProfileEvent,
         ApproximateEvent,
         RenyiEvent,

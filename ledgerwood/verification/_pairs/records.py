@@ -10,10 +10,10 @@ from typing import Any
 
 from ledgerwood.verification._atoms import Number, mp, mpf
 from ledgerwood.verification._pairs.combined import Groups, Sampled, join
-from ledgerwood.verification._pairs.continuous import Gaussian, Laplace
-from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace
+from ledgerwood.verification._pairs.continuous import Gaussian, Laplace, TruncatedLaplace
+from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
 from ledgerwood.verification._pairs.node import Node
-from ledgerwood.verification._pairs.pure import Pure, Range
+from ledgerwood.verification._pairs.pure import Pure, Range, Staircase
 from ledgerwood.verification._pairs.stated import Approximate, Curve, Table
 
 _DIGITS = 50
@@ -71,6 +71,27 @@ def _response(record: Record) -> Node:
     return Pure(_positive(record["epsilon"]), record["categories"])
 
 
+def _skellam_vector(record: Record) -> Node:
+    sensitivity = _number(record["l2_sensitivity"])
+    if sensitivity < 1:
+        raise ValueError(f"whole numbers do not move by {record['l2_sensitivity']!r}")
+    return SkellamVector(_positive(record["variance"]), sensitivity)
+
+
+def _staircase(record: Record) -> Node:
+    width = _number(record["inner_width"])
+    if width > 1:
+        raise ValueError(f"inner width {record['inner_width']!r} above 1")
+    return Staircase(_positive(record["epsilon"]), width)
+
+
+def _truncated(record: Record) -> Node:
+    bound = _number(record["bound"])
+    if not bound > 0.5:
+        raise ValueError(f"bound {record['bound']!r} is not above one half")
+    return TruncatedLaplace(_positive(record["noise_multiplier"]), bound)
+
+
 def _approximate(record: Record) -> Node:
     delta = _positive(record["delta"])
     if delta >= 1:
@@ -122,6 +143,12 @@ _LEAVES: dict[str, Reader] = {
     "DiscreteGaussianEvent": _leaf(
         "scale", "sensitivity", read=lambda r: DiscreteGaussian(_positive(r["scale"]), _count(r["sensitivity"]))
     ),
+    "SkellamEvent": _leaf(
+        "variance", "sensitivity", read=lambda r: Skellam(_positive(r["variance"]), _count(r["sensitivity"]))
+    ),
+    "SkellamVectorEvent": _leaf("variance", "l2_sensitivity", read=_skellam_vector),
+    "StaircaseEvent": _leaf("epsilon", "inner_width", read=_staircase),
+    "TruncatedLaplaceEvent": _leaf("noise_multiplier", "bound", read=_truncated),
     "GDPEvent": _leaf("mu", read=lambda r: Gaussian(_positive(r["mu"]) ** 2)),
     "ZeroConcentratedEvent": _leaf("rho", read=lambda r: Curve(_positive(r["rho"]), ())),
     "RenyiEvent": _leaf(
