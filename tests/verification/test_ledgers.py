@@ -323,6 +323,17 @@ def test_honest_ledgers_of_tiny_multipliers_are_accepted():
     assert verify_ledger(book.record()).grants == 1
 
 
+@pytest.mark.parametrize(("multiplier", "rate"), [(12.6, 1e-4), (0.5, 1e-9), (1e3, 0.3)])
+def test_laplace_samples_that_cost_next_to_nothing_are_integrated(multiplier, rate):
+    """Moments of 1e-20 are as good as any: at order 1.000001 delta covers all, and epsilon is 0."""
+    event = Repeated(
+        PoissonSampled(LaplaceEvent(noise_multiplier=multiplier, adjacency=A), sampling_rate=rate), count=2
+    )
+    book = ledger()
+    book.grant(event, purpose="p", delta=9e-6)
+    assert verify_text(by_method(book.record().lines, event, "renyi")).grants == 1
+
+
 def test_threads_wait_for_each_other_at_the_verifier():
     """One working precision serves all threads: each gets the report that it would get alone."""
     gdp = ledger(GDPFilter())
