@@ -101,7 +101,7 @@ def test_methods_other_than_the_tightest():
     assert by_renyi == pytest.approx(4.0454, abs=1e-3)
     assert price(gaussian(by_renyi), method="renyi").epsilon(1e-5) <= 1.0
     with pytest.raises(InvalidParameter, match="method"):
-        calibrate(gaussian, budget(1.0), method="mgf")
+        calibrate(gaussian, budget(1.0), method="magic")
 
 
 def test_delta_zero_with_gaussian_noise_says_so():
