@@ -168,10 +168,11 @@ class _Cost:
         return None
 
     def start(self) -> float:
-        """The value of the domain nearest to 1 among the decades within the limits."""
+        """The value of the domain nearest to 1 among the decades within the limits, or the limits' middle."""
         decades = sorted(range(-9, 13), key=lambda power: (abs(power), power))
-        for power in decades:
-            value = min(max(10.0**power, self.low), self.high)
+        middle = math.sqrt(self.low) * math.sqrt(self.high)
+        values = [min(max(10.0**power, self.low), self.high) for power in decades]
+        for value in (*values, math.floor(middle) if self.whole else middle):
             if self.accepts(value):
                 return value
         raise CalibrationFailed(
