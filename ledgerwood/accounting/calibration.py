@@ -70,7 +70,7 @@ def calibrate(
         make_event: a value > 0 to the whole plan, whose cost is monotone in it. Values at which it raises ValueError
             or ArithmeticError (as events do outside their bounds) are outside its domain, an interval.
         budget: the limit.
-        method: as in `price`.
+        method: as in `price`; by one that is not certified, what is returned fits by its estimate.
         integer: whole numbers only; make_event gets an int.
         bounds: the least and the largest value to try; (1e-9, 1e12) or, for whole numbers, (1, 2**53) if not given.
             If given, its end is the answer where every value within it fits.
@@ -168,10 +168,11 @@ class _Cost:
         return None
 
     def start(self) -> float:
-        """The value of the domain nearest to 1 among the decades within the limits."""
+        """The value of the domain nearest to 1 among the decades within the limits, or the limits' middle."""
         decades = sorted(range(-9, 13), key=lambda power: (abs(power), power))
-        for power in decades:
-            value = min(max(10.0**power, self.low), self.high)
+        middle = math.sqrt(self.low) * math.sqrt(self.high)
+        values = [min(max(10.0**power, self.low), self.high) for power in decades]
+        for value in (*values, math.floor(middle) if self.whole else middle):
             if self.accepts(value):
                 return value
         raise CalibrationFailed(

@@ -1,4 +1,7 @@
-"""A price in words: how it was got, what it may be off by, and what it means."""
+"""A price in words: how it was got, what it may be off by, and what it means.
+
+docs/explanation/pricing.md#explanation.
+"""
 
 import math
 

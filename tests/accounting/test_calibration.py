@@ -101,7 +101,7 @@ def test_methods_other_than_the_tightest():
     assert by_renyi == pytest.approx(4.0454, abs=1e-3)
     assert price(gaussian(by_renyi), method="renyi").epsilon(1e-5) <= 1.0
     with pytest.raises(InvalidParameter, match="method"):
-        calibrate(gaussian, budget(1.0), method="mgf")
+        calibrate(gaussian, budget(1.0), method="magic")
 
 
 def test_delta_zero_with_gaussian_noise_says_so():
@@ -255,6 +255,10 @@ def test_values_that_the_plan_refuses_are_outside_its_domain():
     direct = calibrate(lambda s: sampled(s, 0.01, 1000), budget(1.0), method="renyi")
     moved = calibrate(lambda s: sampled(s - 3.0, 0.01, 1000), budget(1.0), method="renyi")
     assert moved == pytest.approx(direct + 3.0, rel=1e-10)
+    narrow = calibrate(
+        lambda s: gaussian(s + 0.0 * math.sqrt((s - 15.5) * (17.5 - s))), budget(0.2), bounds=(12.0, 21.0)
+    )
+    assert narrow == pytest.approx(1.0 / gdp.mu(0.2, 1e-5), rel=1e-11)
     rooted = calibrate(lambda x: gaussian(math.sqrt(x - 5.0)), budget(1.0))  # the root raises ValueError
     assert rooted == pytest.approx(5.0 + gdp.mu(1.0, 1e-5) ** -2, rel=1e-10)
 
