@@ -134,9 +134,7 @@ def _log_moment(a: FloatArray, q: float, replaced: Event, present: Event | None)
                 rest = _above_one(a, q, event, profile, scale)
                 rest = _less(rest, _cells_from_below(a, nodes, log_s, profile, scale))
                 inside = np.logaddexp(inside, math.log(weight) + rest)
-    return np.logaddexp(inside, _beneath_one(a, nodes, log_s, values, scale)) + 64.0 * renyi.ULP * (
-        2.0 + np.log(a)
-    )
+    return np.logaddexp(inside, _beneath_one(a, nodes, log_s, values, scale)) + 64.0 * renyi.ULP * (2.0 + np.log(a))
 
 
 def _reach(event: Event) -> float:
@@ -223,7 +221,7 @@ def _beneath_one(a: FloatArray, t: FloatArray, log_s: FloatArray, values: FloatA
     # the rest: H at the last node, and s^{-a} / (a q), q being s' = ds / dy
     log_q = 0.5 * (scale - np.log(a) - np.log(a - 1.0))
     rest = values[-1] - a * log_s[-1] - np.log(a) - log_q
-    return scale + np.logaddexp(_log_sum(terms), rest)
+    return np.asarray(scale + np.logaddexp(_log_sum(terms), rest))
 
 
 def _log_sum(terms: FloatArray) -> FloatArray:
@@ -231,4 +229,5 @@ def _log_sum(terms: FloatArray) -> FloatArray:
     top = np.max(terms, axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
-        return np.where(np.isfinite(top), safe + np.log(np.sum(np.exp(terms - safe[:, None]), axis=1)), top)
+        total = safe + np.log(np.sum(np.exp(terms - safe[:, None]), axis=1))
+    return np.asarray(np.where(np.isfinite(top), total, top))
