@@ -13,7 +13,8 @@ import numpy as np
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
-from ledgerwood.accounting.events.sampling import remove_epsilon
+from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.sampling import PoissonSampled, remove_epsilon
 
 _NODES = 2500
 _LOG_LAST = -600.0  # of the profile, at the last node
@@ -124,17 +125,34 @@ def _log_moment(a: FloatArray, q: float, replaced: Event, present: Event | None)
             values = np.logaddexp(np.log1p(-share) + both[1].log_values, np.log(share) + values)
     values = np.minimum.accumulate(values)
     scale = np.log(a) + np.log(a - 1.0) + 2.0 * math.log(q)
-    if present is None:
+    if present is None and _is_pair(replaced):
         inside = _above_one(a, q, replaced, both[0], scale)
     else:
         inside = _cells(a, nodes, log_s, values, scale)
         # beyond the last node: what the cells leave of each moment, b being at most its value there and at least q
-        for event, profile, weight in ((replaced, both[0], float(share[-1])), (present, both[1], 1.0 - q)):
-            if profile.log_values[-1] > -np.inf:
-                rest = _above_one(a, q, event, profile, scale)
-                rest = _less(rest, _cells_from_below(a, nodes, log_s, profile, scale))
+        weights = [1.0] if present is None else [float(share[-1]), 1.0 - q]
+        for event, profile, weight in zip((replaced, present), both, weights, strict=False):
+            if event is not None and profile.log_values[-1] > -np.inf:
+                rest = np.full(a.shape, np.inf)  # of a supremum over several pairs nothing is known there
+                if _is_pair(event):
+                    rest = _less(
+                        _above_one(a, q, event, profile, scale), _cells_from_below(a, nodes, log_s, profile, scale)
+                    )
                 inside = np.logaddexp(inside, math.log(weight) + rest)
     return np.logaddexp(inside, _beneath_one(a, nodes, log_s, values, scale)) + 64.0 * renyi.ULP * (2.0 + np.log(a))
+
+
+def _is_pair(event: Event) -> bool:
+    """Whether profile and moments are those of one pair, not suprema over several."""
+    match event:
+        case Parallel():
+            return event.probabilities is not None and all(map(_is_pair, event.events))
+        case Composed():
+            return all(map(_is_pair, event.events))
+        case Repeated() | PoissonSampled():
+            return event.symmetric() and _is_pair(event.event)
+        case _:
+            return event.symmetric()
 
 
 def _reach(event: Event) -> float:
@@ -155,8 +173,6 @@ def _less(log_whole: FloatArray, log_part: FloatArray) -> FloatArray:
 def _above_one(a: FloatArray, q: float, event: Event, profile: Profile, scale: FloatArray) -> FloatArray:
     """log of E_Q[s^a - 1 - a (s - 1); s > 1] from above: the whole moment less what lies at s < 1, shape (k,)."""
     whole = event.log_excess_moments(a, sampling_rate=q)
-    if not event.symmetric():
-        return whole  # a supremum over several pairs: what lies at s < 1 is not the same pair's
     t = profile.nodes
     log_s = np.logaddexp(math.log1p(-q), math.log(q) - t)
     widths = -t[:-1] + np.log(-np.expm1(-np.diff(t)))

@@ -8,7 +8,7 @@ from typing import final
 from ledgerwood.verification._atoms import Number, mp, mpf
 from ledgerwood.verification._pairs.node import Node
 
-_CELLS = 600
+_CELLS = 200
 _LOG_NEGLIGIBLE = 50
 
 
@@ -40,12 +40,14 @@ class Replaced(Node):
         whole = max(self.replaced.excess(mpf(1), mpf(0), power) for power in (a, 1 - a))
         if mp.isinf(whole):
             return whole
-        edges = self._edges(a)
-        total = mpf(0)
-        for left, right in itertools.pairwise(edges):
+        points, masses, least = [], [], mpf(1)
+        for left, right in itertools.pairwise(self._edges(a)):
             mass = _power(left, right, a - 1) + _power(left, right, -a)
-            moment = _power(left, right, a) + _power(left, right, 1 - a)
-            total += mass * self._profile(moment / mass)
+            centre = (_power(left, right, a) + _power(left, right, 1 - a)) / mass
+            least = min(least, self._profile(centre))
+            points.append((centre, least))
+            masses.append(mass)
+        total = sum((mass * value for mass, value in zip(masses, _convex(points), strict=True)), mpf(0))
         return min(a * (a - 1) * total, whole)
 
     def pure_epsilon(self) -> Number:
@@ -68,12 +70,13 @@ class Replaced(Node):
     def _edges(self, a: Number) -> list[Number]:
         """Cells in x = e^t that hold all but a negligible part of the moment."""
         end = self.pure_epsilon()
-        scan = [mpf(10) ** -12 * mpf("1.3") ** k for k in range(190)]
+        scan = [mpf(10) ** -12 * mpf("1.6") ** k for k in range(105)]
         scan = [t for t in scan if t < end]
+        scan += [] if mp.isinf(end) else [end]
         heights = [mp.log(t) + (a - 1) * t + _log(self._profile(mp.exp(t))) for t in scan]
         peak = max(heights)
         last = max(k for k, height in enumerate(heights) if height > peak - _LOG_NEGLIGIBLE)
-        high = min(scan[min(last + 1, len(scan) - 1)], end)
+        high = scan[min(last + 1, len(scan) - 1)]
         return [mp.exp(high * (mpf(k) / _CELLS) ** 2) for k in range(_CELLS + 1)]
 
 
@@ -139,6 +142,25 @@ class SelectedPoisson(Node):
             return (b - 1) * (_divergence(self.inner, b) - epsilon + mp.log(1 - u)) - mp.log(b)
 
         return min(mp.exp(min(_least(log_delta), 0)), cap)
+
+
+def _convex(points: list[tuple[Number, Number]]) -> list[Number]:
+    """The greatest convex function below the points, at each of them: the truth is convex, the bound may not be."""
+    corners: list[tuple[Number, Number]] = []
+    for x, y in points:
+        while len(corners) > 1:
+            (x0, y0), (x1, y1) = corners[-2:]
+            if (y1 - y0) * (x - x1) <= (y - y1) * (x1 - x0):
+                break
+            corners.pop()
+        corners.append((x, y))
+    values, k = [], 0
+    for x, _ in points:
+        while k < len(corners) - 2 and corners[k + 1][0] <= x:
+            k += 1
+        (x0, y0), (x1, y1) = corners[k : k + 2] if len(corners) > 1 else (corners[0], corners[0])
+        values.append(y0 if x1 == x0 else y0 + (y1 - y0) * (x - x0) / (x1 - x0))
+    return values
 
 
 def _order(constant: Number, p: Number) -> Number:
