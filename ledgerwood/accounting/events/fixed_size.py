@@ -15,12 +15,16 @@ from ledgerwood import _validate
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import replaced
-from ledgerwood.accounting.events.base import Event, FloatArray, require_event
+from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
 from ledgerwood.accounting.events.sampling import sampled_epsilon
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 _MOST_ROWS = 2**53
 _LEAST_RATE = 1e-100
+_AGAIN = (
+    " again: its bound is a profile in both directions, not the law of a sample; state one sample of the smaller rate "
+    "or size"
+)
 
 
 @final
@@ -28,8 +32,8 @@ _LEAST_RATE = 1e-100
 class FixedSizeSampled(Event):
     """A replace-one event on one secret sample of `sample_size` rows, drawn without replacement from `population` rows.
 
-    Everything computed from one sample is one draw. Source of the profile: Balle, Barthe and Gaboardi 2018, section 4
-    (without replacement, substitution); docs/explanation/events.md#fixed-size.
+    Everything computed from one sample is one draw. Source of the profile: Balle, Barthe and Gaboardi 2018
+    (without replacement, under substitution); docs/explanation/events.md#fixed-size.
 
     Args:
         event: what is released from the sample; one row of the sample replaced.
@@ -102,7 +106,7 @@ class FixedSizeSampled(Event):
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         if self.sample_size == self.population:
             return self.event.log_excess_moments(powers, sampling_rate=sampling_rate)
-        return _unsampled_moments(self, powers, sampling_rate)
+        return unsampled_moments(self, powers, sampling_rate, _AGAIN)
 
 
 @final
@@ -110,7 +114,7 @@ class FixedSizeSampled(Event):
 class ReplaceOneSampled(Event):
     """A replace-one event on one secret Poisson sample, priced with what a row's mere presence costs.
 
-    By advanced joint convexity (Balle, Barthe and Gaboardi 2018, Theorem 2); docs/explanation/events.md#replaced-row.
+    By advanced joint convexity (Balle, Barthe and Gaboardi 2018); docs/explanation/events.md#replaced-row.
 
     Args:
         event: what is released from the sample; one row of the sample replaced (a clipped sum moves by twice its norm).
@@ -178,7 +182,7 @@ class ReplaceOneSampled(Event):
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         if self.sampling_rate == 1.0:
             return self.event.log_excess_moments(powers, sampling_rate=sampling_rate)
-        return _unsampled_moments(self, powers, sampling_rate)
+        return unsampled_moments(self, powers, sampling_rate, _AGAIN)
 
 
 def _renyi(a: FloatArray, q: float, event: Event, present: Event | None) -> FloatArray:
@@ -191,12 +195,3 @@ def _mu_of_all(event: Event, inner: Event, everything: bool) -> float:
     if everything:
         return inner.mu()
     raise UnsupportedEvent(f"{event!r} has no exact Gaussian-DP parameter: a mixture of Gaussians is not Gaussian")
-
-
-def _unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> FloatArray:
-    if sampling_rate == 1.0:
-        return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
-    raise UnsupportedEvent(
-        f"{event!r} cannot be sampled again: its bound is a profile in both directions, not the law of a sample; "
-        "state one sample of the smaller rate or size"
-    )

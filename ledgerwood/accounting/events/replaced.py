@@ -18,6 +18,7 @@ from ledgerwood.accounting.events.sampling import PoissonSampled, remove_epsilon
 
 _NODES = 2500
 _LOG_LAST = -600.0  # of the profile, at the last node
+_LEAST = 1e-110  # nats, below the range of any event's losses
 _FARTHEST = 650.0  # nats, so that e^t is a number
 _GUARD = 1e-9  # relative, per unit of 1 + |log H|: more than any profile is above the truth (events.md#guard)
 _ROUNDING = 1e-11  # relative, of a difference of moments
@@ -66,11 +67,11 @@ class Profile:
 @functools.lru_cache(maxsize=64)
 def nodes_of(event: Event) -> FloatArray:
     """Nodes t from 0 to where the event's profile ends or is below e^-600, dense near 0; shape (n,)."""
-    end = min(event.pure_epsilon(), _FARTHEST)
-    low, high = 0.0, end
-    if log_profile_of(event, np.array([end]))[0] < _LOG_LAST:
-        for _ in range(40):
-            middle = 0.5 * (low + high)
+    high = min(event.pure_epsilon(), _FARTHEST)
+    if log_profile_of(event, np.array([high]))[0] < _LOG_LAST:
+        low = 1e-6 * _LEAST  # bisection of the logarithm: the noise may be of any size
+        for _ in range(64):
+            middle = math.sqrt(low) * math.sqrt(high)
             if log_profile_of(event, np.array([middle]))[0] < _LOG_LAST:
                 high = middle
             else:

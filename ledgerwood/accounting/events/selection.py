@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike
 from ledgerwood import _validate
 from ledgerwood.accounting import conversion, quadrature, renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events.base import Event, FloatArray, require_event
+from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
 from ledgerwood.errors import UnsupportedEvent
 
 _LEAST_INVERSE, _MOST_INVERSE = 1e-6, 0.999
+_AS_A_WHOLE = " as a whole: its Renyi divergences do not fix the law of the sample; sample within each run"
 _HELPERS = 1.0 + np.geomspace(1e-3, 1e5, 200)
 """Orders of the Renyi divergences that bound a delta where there is no profile; each gives a bound."""
 
@@ -79,7 +80,7 @@ class RepeatedSelection(Event):
         return True
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        return _unsampled_moments(self, powers, sampling_rate)
+        return unsampled_moments(self, powers, sampling_rate, _AS_A_WHOLE)
 
 
 @final
@@ -137,7 +138,7 @@ class PoissonSelection(Event):
         return True
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        return _unsampled_moments(self, powers, sampling_rate)
+        return unsampled_moments(self, powers, sampling_rate, _AS_A_WHOLE)
 
 
 @functools.lru_cache(maxsize=64)
@@ -182,12 +183,3 @@ def _log_deltas(event: Event, epsilons: FloatArray) -> FloatArray:
 
 def _no_profile(event: Event) -> UnsupportedEvent:
     return UnsupportedEvent(f"{event!r} has no profile here: selection is priced by its Renyi divergences")
-
-
-def _unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> FloatArray:
-    if sampling_rate == 1.0:
-        return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
-    raise UnsupportedEvent(
-        f"{event!r} cannot be sampled as a whole: its Renyi divergences do not fix the law of the sample; "
-        "sample within each run"
-    )

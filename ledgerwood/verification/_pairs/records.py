@@ -14,7 +14,8 @@ from ledgerwood.verification._pairs.continuous import Gaussian, Laplace
 from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace
 from ledgerwood.verification._pairs.node import Node
 from ledgerwood.verification._pairs.pure import Pure, Range
-from ledgerwood.verification._pairs.replaced import Replaced, Selected, SelectedPoisson
+from ledgerwood.verification._pairs.replaced import Replaced
+from ledgerwood.verification._pairs.selection import Selected, SelectedPoisson
 from ledgerwood.verification._pairs.stated import Approximate, Curve, Table
 
 _DIGITS = 50
