@@ -49,7 +49,8 @@ class PoissonSampled(Event):
         if self.event.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
                 f"PoissonSampled of a replace-one event ({self.event!r}) has no certified price: under replace-one the "
-                "sampled pair has a third law, the row's absence; state the event under add-remove or zero-out"
+                "sampled pair has a third law, the row's absence; state what the row's presence costs too, in a "
+                "ReplaceOneSampled, or state the event under add-remove or zero-out"
             )
 
     @property
@@ -62,7 +63,7 @@ class PoissonSampled(Event):
             return self.event.log_profile(epsilons, direction=direction)
         t = renyi.check_epsilons(epsilons)
         if direction is Direction.REMOVE:
-            inner = self.event.log_profile(_remove_epsilon(t, q), direction=direction)
+            inner = self.event.log_profile(remove_epsilon(t, q), direction=direction)
             return renyi.raise_log(math.log(q) + inner, 4)
         log_mass, inner_epsilon = _add_epsilon(t, q)
         reached = np.isfinite(log_mass)
@@ -114,7 +115,7 @@ def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
     return min(math.nextafter(amplified * (1.0 + 8 * renyi.ULP), math.inf), epsilon)
 
 
-def _remove_epsilon(t: FloatArray, q: float) -> FloatArray:
+def remove_epsilon(t: FloatArray, q: float) -> FloatArray:
     """log(1 + (e^t - 1) / q), lowered by its rounding error; never overflows."""
     small = np.log1p(np.expm1(np.minimum(t, 1.0)) / q)
     large = (t - math.log(q)) + np.log1p(-(1.0 - q) * np.exp(-np.maximum(t, 1.0)))
