@@ -62,7 +62,7 @@ def test_interop(tmp_path, monkeypatch):
     pytest.importorskip("dp_accounting", reason="needs the extra: oracle")
     pytest.importorskip("autodp", reason="needs the extra: oracle")
     names = run("interop", tmp_path, monkeypatch)
-    assert names["theirs"] <= names["epsilon"] <= 1.2 * names["theirs"]
+    assert 0.999 * names["theirs"] <= names["epsilon"] <= 1.2 * names["theirs"]
     assert names["both"].epsilon(1e-5) == pytest.approx(names["by_autodp"], rel=0.01)
 
 
