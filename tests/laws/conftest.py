@@ -11,16 +11,20 @@ from ledgerwood.accounting.events import (
     DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     Event,
+    FixedSizeSampled,
     GaussianEvent,
     GDPEvent,
     LaplaceEvent,
     Parallel,
     PoissonSampled,
+    PoissonSelection,
     ProfileEvent,
     PureEvent,
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
+    RepeatedSelection,
+    ReplaceOneSampled,
     ZeroConcentratedEvent,
 )
 
@@ -96,13 +100,46 @@ def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
     )
 
 
+def replaced() -> st.SearchStrategy[Event]:
+    """Secret samples under replace-one."""
+    relation = st.just(Adjacency.REPLACE_ONE)
+    kinds = st.sampled_from([GaussianEvent, LaplaceEvent])
+    return st.one_of(
+        st.builds(
+            lambda e, size: FixedSizeSampled(e, sample_size=size, population=100),
+            relation.flatmap(leaves),
+            st.integers(1, 100),
+        ),
+        st.builds(
+            lambda kind, noise, share, q: ReplaceOneSampled(
+                kind(noise_multiplier=noise, adjacency=Adjacency.REPLACE_ONE),
+                add_remove=kind(noise_multiplier=noise * share, adjacency=Adjacency.ADD_REMOVE),
+                sampling_rate=q,
+            ),
+            kinds,
+            multipliers,
+            st.floats(1.0, 2.0),
+            rates,
+        ),
+    )
+
+
 def _combined(inner: st.SearchStrategy[Event], adjacency: Adjacency) -> st.SearchStrategy[Event]:
     pairs = st.tuples(inner, inner)
     choices = [
         st.builds(lambda e, n: Repeated(e, count=n), inner, st.integers(1, 4)),
         st.builds(Composed, st.one_of(st.tuples(inner), pairs)),
         st.builds(lambda e, p: Parallel(e, probabilities=(p, 1.0 - p)), pairs, st.floats(0.0, 1.0)),
+        st.builds(
+            lambda e, shape, rate: RepeatedSelection(e, shape=shape, stopping_rate=rate),
+            inner,
+            st.floats(-0.9, 3.0),
+            st.floats(1e-3, 0.9),
+        ),
+        st.builds(lambda e, mean: PoissonSelection(e, mean=mean), inner, st.floats(1e-3, 100.0)),
     ]
+    if adjacency is Adjacency.REPLACE_ONE:
+        choices.append(replaced())
     if adjacency is not Adjacency.REPLACE_ONE:
         choices += [
             st.builds(lambda e, q: PoissonSampled(e, sampling_rate=q), inner, rates),

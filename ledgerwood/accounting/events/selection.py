@@ -75,6 +75,9 @@ class RepeatedSelection(Event):
         """(2 + eta) times the event's."""
         return float(renyi.raise_by(np.array((2.0 + self.shape) * self.event.pure_epsilon()), 4))
 
+    def symmetric(self) -> bool:
+        return True
+
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         return _unsampled_moments(self, powers, sampling_rate)
 
@@ -129,6 +132,9 @@ class PoissonSelection(Event):
         if math.isinf(epsilon):
             return epsilon
         return float(renyi.raise_by(np.array(epsilon + self.mean * math.tanh(0.5 * epsilon)), 16))
+
+    def symmetric(self) -> bool:
+        return True
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         return _unsampled_moments(self, powers, sampling_rate)
