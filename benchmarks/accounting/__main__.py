@@ -56,9 +56,9 @@ def main() -> None:
         console.print(f"{name}: {time.perf_counter() - start:.0f} s\n")
         saved |= {name: found}
     if options.save:
-        SAVED.write_text(
-            json.dumps({"conditions": here} | {k: v for k, v in saved.items() if k != "conditions"}, indent=1)
-        )
+        saved |= {"conditions": here}
+        lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(found)}" for name, found in sorted(saved.items()))
+        SAVED.write_text(f"{{\n{lines}\n}}\n")
 
 
 if __name__ == "__main__":

@@ -170,10 +170,11 @@ def _memory(slow: bool) -> list[Line]:
     for multiplier in (0.1, 0.02):
         draws = (("gaussian", multiplier, 1.0, 1),)
         script = (
-            "import json, resource, time\nfrom benchmarks.accounting import cases\nimport ledgerwood as lw\n"
+            "import json, time\nfrom benchmarks.accounting import cases\nimport ledgerwood as lw\n"
             f"start = time.perf_counter()\nlw.price(cases.event({draws!r}), method='pld').epsilon_interval({DELTA!r})\n"
             "ms = 1e3 * (time.perf_counter() - start)\n"
-            "print(json.dumps({'value': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 'ms': ms}))"
+            "from benchmarks.accounting.peer_side.serve import peak_megabytes\n"
+            "print(json.dumps({'value': peak_megabytes(), 'ms': ms}))"
         )
         mine = _fresh(Path(sys.executable), script)
         if multiplier in STORED_MEMORY and not slow:

@@ -1,13 +1,12 @@
 """Google's dp-accounting answers."""
 
-import resource
 from typing import Any
 
 from dp_accounting import dp_event, mechanism_calibration
 from dp_accounting.pld import common, pld_privacy_accountant
 from dp_accounting.pld import privacy_loss_distribution as losses
 from dp_accounting.rdp import rdp_privacy_accountant
-from serve import serve
+from serve import peak_megabytes, serve
 
 
 def _event(draws: list[list[Any]]) -> dp_event.DpEvent:
@@ -74,7 +73,7 @@ def sigma(rate: float, count: int, epsilon: float, delta: float, method: str) ->
 def memory(draws: list[list[Any]], delta: float, step: float) -> float:
     """Peak megabytes of the process after one price."""
     losses_epsilon(draws, delta, step)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_megabytes()
 
 
 if __name__ == "__main__":
