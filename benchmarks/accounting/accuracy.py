@@ -70,7 +70,7 @@ def _groups(rows: list[Row]) -> list[tuple[tuple[str, float, float], list[float]
 def _ours(rows: list[Row]) -> list[float]:
     values: list[float] = []
     for (family, rate, multiplier), orders in _groups(rows):
-        values.extend(cases.event(((family, multiplier, rate, 1),)).renyi(np.array(orders)).tolist())
+        values.extend(cases.plan(((family, multiplier, rate, 1),)).renyi(np.array(orders)).tolist())
     return values
 
 

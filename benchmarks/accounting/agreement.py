@@ -60,7 +60,7 @@ def measure(*, slow: bool) -> list[dict[str, Any]]:
     del slow
     drawn, records = random_cases(), []
     for case in drawn:
-        event = cases.event(case.draws)
+        event = cases.plan(case.draws)
         answer = sides.ours(
             lambda _, event=event, case=case: lw.price(event, method="pld").epsilon_interval(case.delta)
         )

@@ -30,7 +30,7 @@ def our_multiplier(target: Target, method: Any = "tightest", *, runs: int = 3) -
 
     def calibrate(nudge: float) -> float:
         budget = lw.Budget(epsilon=target.epsilon * nudge, delta=cases.DELTA, adjacency=cases.ADD_REMOVE)
-        return lw.calibrate(lambda s: cases.event(cases.sampled(target.rate, target.count, s)), budget, method=method)
+        return lw.calibrate(lambda s: cases.plan(cases.sampled(target.rate, target.count, s)), budget, method=method)
 
     return sides.ours(calibrate, runs=runs)
 

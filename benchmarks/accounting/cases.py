@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ledgerwood as lw
+from benchmarks.accounting import event
 
 ADD_REMOVE = lw.Adjacency.ADD_REMOVE
 
@@ -11,22 +12,14 @@ Draw = tuple[str, float, float, int]
 """Family, noise multiplier (an epsilon, for bounded range), sampling rate, count: what every peer understands."""
 
 
-def leaf(family: str, parameter: float) -> lw.Event:
-    """One unsampled release."""
-    if family == "gaussian":
-        return lw.GaussianEvent(noise_multiplier=parameter, adjacency=ADD_REMOVE)
-    if family == "laplace":
-        return lw.LaplaceEvent(noise_multiplier=parameter, adjacency=ADD_REMOVE)
-    return lw.BoundedRangeEvent(epsilon=parameter, adjacency=ADD_REMOVE)
-
-
-def event(draws: tuple[Draw, ...]) -> lw.Event:
-    """The plan of some draws."""
-    parts = []
+def plan(draws: tuple[Draw, ...]) -> lw.Event:
+    """The event of some draws."""
+    parts: list[lw.Event] = []
     for family, parameter, rate, count in draws:
-        one = leaf(family, parameter)
-        if rate < 1.0:
-            one = lw.PoissonSampled(one, sampling_rate=rate)
+        if family == "bounded_range":
+            one: lw.Event = lw.BoundedRangeEvent(epsilon=parameter, adjacency=ADD_REMOVE)
+        else:
+            one = event(family, rate, parameter)
         parts.append(lw.Repeated(one, count=count) if count > 1 else one)
     return parts[0] if len(parts) == 1 else lw.Composed(tuple(parts))
 

@@ -13,11 +13,12 @@ from rich.table import Table
 
 import ledgerwood as lw
 from benchmarks import peers
-from benchmarks.accounting import cases, sides
+from benchmarks.accounting import ORDERS, cases, event, sides
 from benchmarks.accounting.cases import Draw
 from benchmarks.accounting.sides import Answer, question
+from ledgerwood.accounting.individuals import IndividualRenyi
 
-ORDERS = np.array((*np.linspace(1.1, 10.9, 99).tolist(), *map(float, range(11, 62))))  # 150; peers use their own lists
+ALL = np.array(ORDERS)  # peers use their own lists
 CURVES = ((0.01, 1.0), (0.1, 5.0), (0.5, 20.0))
 RUN = cases.sampled(0.01, 10_000, 1.0)
 DELTA = cases.DELTA
@@ -33,7 +34,7 @@ Line = dict[str, Any]
 
 def _nudged(draws: tuple[Draw, ...], nudge: float) -> lw.Event:
     (family, parameter, rate, count), *rest = draws
-    return cases.event(((family, parameter * nudge, rate, count), *rest))
+    return cases.plan(((family, parameter * nudge, rate, count), *rest))
 
 
 def _line(task: str, target: str = "", unit: str = "ms", **answers: Answer) -> Line:
@@ -51,11 +52,11 @@ def _curves() -> list[Line]:
     lines = []
     for rate, multiplier in CURVES:
         draws = (("gaussian", multiplier, rate, 1),)
-        mine = sides.ours(lambda nudge, draws=draws: _nudged(draws, nudge).renyi(ORDERS).tolist()[:1], runs=15)
+        mine = sides.ours(lambda nudge, draws=draws: _nudged(draws, nudge).renyi(ALL).tolist()[:1], runs=15)
         theirs = _peers({peer: ("renyi", {"draws": draws}) for peer in ("dp-accounting", "opacus", "autodp")})
         lines.append(_line(f"Renyi curve, 150 orders, {cases.label(draws)}", "2 ms", ledgerwood=mine) | theirs)
     draws = (("laplace", 1.0, 1.0, 1),)
-    mine = sides.ours(lambda nudge: _nudged(draws, nudge).renyi(ORDERS).tolist()[:1], runs=15)
+    mine = sides.ours(lambda nudge: _nudged(draws, nudge).renyi(ALL).tolist()[:1], runs=15)
     theirs = _peers({peer: ("renyi", {"draws": draws}) for peer in ("dp-accounting", "autodp")})
     lines.append(_line("Renyi curve, 150 orders, L(1)", ledgerwood=mine) | theirs)
     for line in lines:
@@ -97,7 +98,7 @@ def _multipliers() -> list[Line]:
     def mine(method: Any) -> Answer:
         def run(nudge: float) -> float:
             budget = lw.Budget(epsilon=nudge, delta=DELTA, adjacency=cases.ADD_REMOVE)
-            return lw.calibrate(lambda s: cases.event(cases.sampled(0.01, 10_000, s)), budget, method=method)
+            return lw.calibrate(lambda s: cases.plan(cases.sampled(0.01, 10_000, s)), budget, method=method)
 
         return sides.ours(run, runs=5)
 
@@ -112,7 +113,7 @@ def _multipliers() -> list[Line]:
 
 
 def _individuals() -> list[Line]:
-    """Each record has a sensitivity of its own. What has no vectorised call is run on a few and extrapolated."""
+    """Each record has its own sensitivity. Peers have no vectorised call: they are run on a few and extrapolated."""
     spread = np.geomspace(1.0, 20.0, FEW).tolist()  # multipliers: the noise over each record's own sensitivity
 
     def many(orders: list[float] | None) -> dict[str, Answer]:
@@ -128,15 +129,15 @@ def _individuals() -> list[Line]:
         return found
 
     def mine(orders: Any, records: int) -> Answer:
-        def run(nudge: float) -> None:
-            for s in spread:
-                _nudged((("gaussian", s, 0.01, 1),), nudge).renyi(orders)
+        sensitivities = np.random.default_rng(0).uniform(0.0, 1.0, records)
 
-        answer = sides.ours(run, runs=3)
-        return answer | {"ms": answer["ms"] / FEW * records, "extrapolated": True}
+        def run(nudge: float) -> None:
+            IndividualRenyi(event("gaussian", 0.01, nudge), orders).at(sensitivities)
+
+        return sides.ours(run, runs=3)
 
     return [
-        _line("1e5 individuals, all orders", "10 s", ledgerwood=mine(ORDERS, RECORDS)) | many(None),
+        _line("1e5 individuals, all orders", "10 s", ledgerwood=mine(ALL, RECORDS)) | many(None),
         _line("1e5 individuals, order 8", ledgerwood=mine([8.0], RECORDS)) | many([8.0]),
         _line("1e6 individuals, order 8", "0.3 s", ledgerwood=mine([8.0], 10 * RECORDS)),
     ]
@@ -171,7 +172,7 @@ def _memory(slow: bool) -> list[Line]:
         draws = (("gaussian", multiplier, 1.0, 1),)
         script = (
             "import json, time\nfrom benchmarks.accounting import cases\nimport ledgerwood as lw\n"
-            f"start = time.perf_counter()\nlw.price(cases.event({draws!r}), method='pld').epsilon_interval({DELTA!r})\n"
+            f"start = time.perf_counter()\nlw.price(cases.plan({draws!r}), method='pld').epsilon_interval({DELTA!r})\n"
             "ms = 1e3 * (time.perf_counter() - start)\n"
             "from benchmarks.accounting.peer_side.serve import peak_megabytes\n"
             "print(json.dumps({'value': peak_megabytes(), 'ms': ms}))"

@@ -35,7 +35,7 @@ def inside(low: float, high: float, case: Case) -> bool | None:
 
 def narrow(low: float, high: float) -> bool:
     """The goal: at most 1e-4 wide, or one part in a thousand."""
-    return high - low <= max(1e-4, 1e-3 * high)
+    return high < float("inf") and high - low <= max(1e-4, 1e-3 * high)
 
 
 def our_interval(case: Case, *, runs: int = 3) -> Answer:
@@ -43,7 +43,7 @@ def our_interval(case: Case, *, runs: int = 3) -> Answer:
     (family, parameter, rate, count), *rest = case.draws
 
     def interval(nudge: float) -> list[float]:
-        event = cases.event(((family, parameter * nudge, rate, count), *rest))
+        event = cases.plan(((family, parameter * nudge, rate, count), *rest))
         return list(lw.price(event, method="pld").epsilon_interval(case.delta))
 
     return sides.ours(interval, runs=runs)
@@ -53,12 +53,12 @@ def _referred(case: Case) -> Case:
     """The case with a reference by inversion, where that has an answer: not for a supremum over pairs."""
     if any(family == "bounded_range" for family, *_ in case.draws):
         return case
-    found = inversion.epsilon(case.draws, case.delta, lw.price(cases.event(case.draws)).epsilon(case.delta))
+    found = inversion.epsilon(case.draws, case.delta, lw.price(cases.plan(case.draws)).epsilon(case.delta))
     return case if found is None else replace(case, reference=round(found, case.decimals))
 
 
 def _record(case: Case) -> dict[str, Any]:
-    event = cases.event(case.draws)
+    event = cases.plan(case.draws)
     quote = lw.price(event).quote(case.delta)
     return {
         "plan": cases.label(case.draws),
