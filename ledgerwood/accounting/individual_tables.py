@@ -80,7 +80,7 @@ class _Panel:
 class Table(Curve):
     """Panels from the smallest s up, the first without a left end: its polynomial is a constant."""
 
-    __slots__ = ("_edges", "_exponent", "_first_large", "_middle", "_offset", "_powers", "_scale", "_slope")
+    __slots__ = ("_any_large", "_edges", "_exponent", "_large", "_middle", "_offset", "_powers", "_scale", "_slope")
 
     def __init__(self, panels: list[_Panel], exponent: int) -> None:
         ordered = sorted(panels, key=lambda panel: panel.left)
@@ -91,7 +91,8 @@ class Table(Curve):
         self._powers = np.stack([panel.powers for panel in ordered], axis=1)
         self._slope = np.array([panel.slope for panel in ordered])
         self._offset = np.array([panel.offset for panel in ordered])
-        self._first_large = sum(not panel.large for panel in ordered)  # K grows: the large panels are the last
+        self._large = np.array([panel.large for panel in ordered])
+        self._any_large = bool(self._large.any())
 
     def at(self, rows: Rows) -> FloatArray:
         panel = np.searchsorted(self._edges, rows.log2, side="right")
@@ -103,8 +104,8 @@ class Table(Curve):
             total *= y
             total += coefficients.take(panel)
         k = np.log1p(np.maximum(total * rows.square, LEAST))
-        if self._first_large < self._slope.size:
-            large = np.flatnonzero(panel >= self._first_large)
+        if self._any_large:
+            large = np.flatnonzero(self._large[panel])
             panel = panel[large]
             u = (rows.square if self._exponent == 2 else rows.s)[large]
             k[large] = np.log(total[large]) + self._slope[panel] * u + self._offset[panel]

@@ -91,12 +91,18 @@ def curve_divergence(rho: Number | None, given: Points, order: Number) -> Number
     return min(chords, default=mp.inf) / (order - 1)
 
 
-def integer_atoms(kind: str, scale: Number, shift: int, power: Number) -> list[tuple[Number, Number]]:
-    """(log likelihood ratio, Q) of each integer that matters to a moment of `power`, mass beyond e^{-800} left out."""
-    if kind == "DiscreteLaplaceEvent":
-        decay = mp.exp(-1 / scale)
-        inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
-        return [(-shift / scale, 1 / (1 + decay)), *inner, (shift / scale, decay**shift / (1 + decay))]
+def laplace_integers(scale: Number, shift: int) -> list[tuple[Number, Number]]:
+    """(log likelihood ratio, Q) of the discrete Laplace: what lies beyond 0 and beyond the shift is one atom each."""
+    decay = mp.exp(-1 / scale)
+    inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
+    return [(-shift / scale, 1 / (1 + decay)), *inner, (shift / scale, decay**shift / (1 + decay))]
+
+
+def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Number, Number]]:
+    """(log likelihood ratio, Q) of each integer that matters to a moment of `power` of the discrete Gaussian.
+
+    Mass beyond e^{-800} is left out.
+    """
     reach = int(mp.ceil(40 * scale)) + 1
     total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
     left, right = -reach - int(power) * shift, reach + (int(power) + 1) * shift

@@ -155,7 +155,7 @@ def test_sampled_moments_at_whole_orders_are_binomial_sums(order):
             return mpf(1) if i in (0, 1) else (i * mp.exp((i - 1) / b) + (i - 1) * mp.exp(-i / b)) / (2 * i - 1)
 
         for leaf, event in ((gaussian, GAUSSIAN), (laplace, LAPLACE)):
-            own = _pairs._excess(_pairs.Sampled(node(event), rate), mpf(1), mpf(0), mpf(order))
+            own = _pairs.Sampled(node(event), rate).excess(mpf(1), mpf(0), mpf(order))
             assert abs(own - (moments(leaf) - 1)) <= mpf(10) ** -12 * own
 
 
@@ -163,7 +163,7 @@ def test_a_gaussian_composition_is_one_pair_and_a_mixed_one_has_no_profile():
     with mp.workdps(50):
         joint = node(Composed((GAUSSIAN, Repeated(GAUSSIAN, count=2))))
         assert isinstance(joint, _pairs.Gaussian)
-        assert abs(joint.mu_squared - 3 / mpf(1.25) ** 2) < mpf(10) ** -40
+        assert abs(joint.square - 3 / mpf(1.25) ** 2) < mpf(10) ** -40
     with pytest.raises(ValueError, match="not all Gaussian"):
         _pairs.hockey_stick(node(Composed((GAUSSIAN, LAPLACE))), mpf(1))
     with pytest.raises(ValueError, match="not all Gaussian"):

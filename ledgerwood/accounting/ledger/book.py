@@ -180,7 +180,7 @@ class Ledger:
 
         Raises:
             LedgerWriteFailed: nothing was written.
-            LedgerError: `path` is the file of an open ledger; this ledger's own is always up to date.
+            LedgerError: `path` is the file of an open ledger (its own is always up to date), or holds another one.
         """
         self.record().save(path)
 

@@ -127,19 +127,23 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
 
     Raises:
         LedgerWriteFailed: `path` is as it was before.
-        LedgerError: `path` is the file of an open ledger, whose entries would be lost.
+        LedgerError: `path` is the file of an open ledger, or holds anything that these lines do not begin with:
+            entries would be lost.
     """
+    content = "".join(line + "\n" for line in lines).encode("utf-8")
     try:
-        if path.exists() and sys.platform != "win32":
+        if path.exists():
             with path.open("rb") as present:
-                _lock(present, path)
+                if sys.platform != "win32":
+                    _lock(present, path)
+                if not content.startswith(present.read()):
+                    raise LedgerError(f"{path} holds something else than the start of this ledger; save elsewhere")
         handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
     except OSError as error:
         raise LedgerWriteFailed(error.errno or 0, f"{path} cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(handle, "wb") as file:
-            for line in lines:
-                file.write(line.encode("utf-8") + b"\n")
+            file.write(content)
             file.flush()
             _fsync(file.fileno())
         Path(name).replace(path)

@@ -84,7 +84,7 @@ class LedgerRecord:
 
         Raises:
             LedgerWriteFailed: nothing was written.
-            LedgerError: `path` is the file of an open ledger.
+            LedgerError: `path` is the file of an open ledger, or holds another one.
         """
         jsonl.write_atomically(Path(path), self.lines)
 

@@ -307,6 +307,24 @@ def test_no_save_overwrites_the_file_of_an_open_ledger(path):
         assert path.with_name("copy.jsonl").read_bytes() == path.read_bytes()
 
 
+def test_no_save_overwrites_another_ledger(path):
+    first, second = Ledger(BUDGET, unit=PrivacyUnit.ROW), Ledger(BUDGET, unit=PrivacyUnit.ROW)
+    first.grant(pure(0.1), purpose="first")
+    second.grant(pure(0.2), purpose="second")
+    first.save(path)
+    content = path.read_bytes()
+    with pytest.raises(LedgerError, match="something else than the start"):
+        second.save(path)
+    assert path.read_bytes() == content
+    earlier = first.record()
+    first.grant(pure(0.1), purpose="later")
+    first.save(path)
+    assert path.read_bytes().startswith(content)
+    assert len(path.read_bytes()) > len(content)
+    with pytest.raises(LedgerError, match="something else than the start"):
+        earlier.save(path)  # it has grown: the later grant would be forgotten
+
+
 def test_read_lines_refuses_what_is_cut_short(path):
     with pytest.raises(LedgerError, match="cannot be read"):
         jsonl.read_lines(path)
