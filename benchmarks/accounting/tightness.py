@@ -39,12 +39,12 @@ def narrow(low: float, high: float) -> bool:
 
 
 def our_interval(case: Case, *, runs: int = 3) -> Answer:
-    """[lower, upper] by composed losses."""
+    """[lower, upper] by the default method."""
     (family, parameter, rate, count), *rest = case.draws
 
     def interval(nudge: float) -> list[float]:
         event = cases.plan(((family, parameter * nudge, rate, count), *rest))
-        return list(lw.price(event, method="pld").epsilon_interval(case.delta))
+        return list(lw.price(event).epsilon_interval(case.delta))
 
     return sides.ours(interval, runs=runs)
 
@@ -124,7 +124,7 @@ def show(console: Console, found: dict[str, list[dict[str, Any]]]) -> None:
 def _our_half(title: str, records: list[dict[str, Any]]) -> Table:
     table = Table(title=title)
     for column in (
-        "plan", "delta", "reference", "pure sum", "lower", "upper", "width", "holds it", "in goal", "time", "tightest",
+        "plan", "delta", "reference", "pure sum", "lower", "upper", "width", "holds it", "in goal", "time", "quoted",
         "by", "certified",
     ):  # fmt: skip
         table.add_column(column, justify="left" if column in ("plan", "by") else "right", no_wrap=True)
