@@ -49,17 +49,22 @@ class IndividualRenyi:
         UnsupportedEvent: another event, or replace-one.
     """
 
-    __slots__ = ("_curves", "_one", "orders")
+    __slots__ = ("_curves", "_one", "_orders")
 
     def __init__(self, event: Event, orders: ArrayLike) -> None:
-        self.orders = renyi.check_orders(orders)
-        self.orders.setflags(write=False)
+        self._orders = renyi.check_orders(orders)
+        self._orders.setflags(write=False)
         self._one = np.ndim(orders) == 0
         _require_individual(event)
         counts: dict[Pair, int] = {}
         for pair, count in _pairs(event):
             counts[pair] = counts.get(pair, 0) + count
-        self._curves = [(pair.curves(self.orders), float(count)) for pair, count in counts.items()]
+        self._curves = [(pair.curves(self._orders), float(count)) for pair, count in counts.items()]
+
+    @property
+    def orders(self) -> FloatArray:
+        """The orders, shape (k,)."""
+        return self._orders
 
     def at(self, sensitivities: ArrayLike) -> FloatArray:
         """Divergences in nats at the rows' sensitivities: shape (n, k), or (n,) where `orders` is one number.
@@ -71,7 +76,7 @@ class IndividualRenyi:
             InvalidParameter: a sensitivity outside [0, 1], or not a number.
         """
         s = _sensitivities(sensitivities)
-        out = np.empty((s.size, self.orders.size))
+        out = np.empty((s.size, self._orders.size))
         for start in range(0, s.size, _ROWS):
             self._fill(s[start : start + _ROWS], out[start : start + _ROWS])
         return out[:, 0] if self._one else out
@@ -80,7 +85,7 @@ class IndividualRenyi:
         with np.errstate(divide="ignore"):
             rows = Rows(s, s * s, np.log2(s))
         absent = s == 0.0
-        for j, order in enumerate(self.orders):
+        for j, order in enumerate(self._orders):
             total = np.zeros_like(s)
             for curves, count in self._curves:
                 total += count * curves[j].at(rows)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledgerwood.accounting import renyi
 from ledgerwood.accounting.individual_tables import GaussianPair, LaplacePair
 
 PAIRS = {"gaussian": GaussianPair, "laplace": LaplacePair}
@@ -96,3 +97,16 @@ def test_no_bound_is_claimed_near_the_imaginary_axis(kind, angle):
 
 def test_no_bound_is_claimed_near_the_zeros_of_the_laplace_ratio():
     assert LaplacePair(10.0, 0.1).around(-0.1, 0.1, 0.3) is None
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_the_condition_number_bounds_the_guard_of_every_moment(kind, monkeypatch):
+    """With a coarse unit in the last place the guard, four times (8 + condition number) units, can be read off."""
+    rng, unit = np.random.default_rng(0), 2.0**-20
+    for _ in range(300):
+        q = 10.0 ** rng.uniform(-8.0, 0.0) if rng.uniform() < 0.7 else rng.uniform(0.5, 0.999)
+        pair, a, x = PAIRS[kind](1.0, q), 1.0 + 10.0 ** rng.uniform(-3.0, 4.0, 1), rng.uniform(-20.0, 2.0)
+        monkeypatch.setattr(renyi, "ULP", 0.0)
+        exact = pair.log_moments(a, x)[0]
+        monkeypatch.setattr(renyi, "ULP", unit)
+        assert pair.log_moments(a, x)[0] - exact <= 4.0 * unit * (16.0 + pair.condition(a, x)[0])
