@@ -13,6 +13,7 @@ from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled
 from ledgerwood.accounting.events.gaussian import gaussian_log_profile
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
@@ -37,6 +38,11 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
             return log_profile(inner, epsilons, direction)
         case PoissonSampled(inner, sampling_rate=q):
             return log_profile(inner, epsilons, direction) if q == 1.0 else _sampled(inner, q, t, direction)
+        case FixedSizeSampled(inner):
+            if event.sample_size == event.population:
+                return log_profile(inner, epsilons, direction)
+            rate = math.nextafter(event.sample_size / event.population, 0.0)
+            return _sampled(inner, rate, t, Direction.REMOVE)  # one formula both ways: events.md#fixed-size
         case Parallel(members, probabilities=weights):
             return _mixed(members, weights, epsilons, direction)
         case LaplaceEvent():
