@@ -30,6 +30,8 @@ _LOG_OUTSIDE = math.log(1e-13)
 _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so that the loss is surely not less
 _NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
 _NARROW = 5e-5
+_FAR = 1.05
+_CLEARLY_LESS = 0.8
 _LEAST_LOG_DELTA = math.log(1e-280)
 
 
@@ -180,18 +182,29 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
     """The epsilon at `log_delta`, from above or from below; the larger direction."""
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
-    return max(_epsilon(found, direction, log_delta, above, fineness) for direction in found.directions())
+    points = [(saddle.point_at_delta(found.models(d, log_delta), log_delta), d) for d in found.directions()]
+    points.sort(key=lambda item: -item[0].epsilon)
+    best = 0.0
+    for place, (point, direction) in enumerate(points):
+        if place == 0:
+            best = _epsilon(found, direction, point, log_delta, above, fineness)
+        elif above:  # a coarse bound will do where it shows that this direction is the smaller one
+            if _epsilon(found, direction, point, log_delta, above, 0.25 * fineness) > best:
+                best = max(best, _epsilon(found, direction, point, log_delta, above, fineness))
+        elif point.epsilon > _CLEARLY_LESS * best:  # from below either direction is a bound
+            best = max(best, _epsilon(found, direction, point, log_delta, above, fineness))
+    return best
 
 
-def _epsilon(found: Plan, direction: Direction, log_delta: float, above: bool, fineness: float) -> float:
-    point = saddle.point_at_delta(found.models(direction, log_delta), log_delta)
+def _epsilon(
+    found: Plan, direction: Direction, point: saddle.Point, log_delta: float, above: bool, fineness: float
+) -> float:
     near = max(point.epsilon, 0.0)
     value = _curve(found, direction, point, above, fineness, log_delta).epsilon(log_delta, near)
-    wide = (value - near) / max(_NARROW, 20.0 * _NARROW * near)
-    if above and wide > 1.0:  # far from what the coarse model expects: once more on a finer lattice
-        finer = fineness * min(1.2 * math.sqrt(wide), 8.0)
+    if above and value > _FAR * near + _NARROW:  # from what the coarse model expects: once more on a finer lattice
         with contextlib.suppress(UnsupportedEvent):
-            value = min(value, _curve(found, direction, point, above, finer, log_delta).epsilon(log_delta, near))
+            finer = _curve(found, direction, point, above, 4.0 * fineness, log_delta)
+            value = min(value, finer.epsilon(log_delta, near))
     return value
 
 
