@@ -14,6 +14,7 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.stated import ApproximateEvent
 from ledgerwood.accounting.losses import groups, lattice, lower, saddle, spectrum
 from ledgerwood.accounting.losses.lattice import Dots, Indices, Law
 from ledgerwood.errors import UnsupportedEvent
@@ -324,7 +325,10 @@ def _aligned(found: Plan, step: float) -> float:
 
     Where no draw has a largest loss: that of not being sampled, near which the losses crowd.
     """
-    limits = [(True, count, event.pure_epsilon()) for event, count in found.parts]
+    limits = [
+        (True, count, event.epsilon if isinstance(event, ApproximateEvent) else event.pure_epsilon())
+        for event, count in found.parts
+    ]
     limits += [
         (False, count, -math.log1p(-event.sampling_rate))
         for event, count in found.parts
