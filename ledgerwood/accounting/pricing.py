@@ -155,7 +155,7 @@ class Price:
         if math.isfinite(pure):
             routes.append((conversion.pure_epsilon_at(pure, delta), "pure", None))
         if (whole := _unsampled(self.event)) is not None:
-            with contextlib.suppress(UnsupportedEvent):  # beyond 1e12 nats
+            with contextlib.suppress(UnsupportedEvent):  # above 1e12 nats
                 routes.append((whole._invert(target, pure)[1], "unsampled", None))
         epsilon, method, order = min(routes, key=lambda route: route[0])
         return self._quoted(epsilon, delta, method, order)

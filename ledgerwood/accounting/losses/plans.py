@@ -25,14 +25,14 @@ FINENESS = 64.0  # the lattice's errors go with its inverse square
 _MOST_POINTS = 1 << 17  # beyond which blocks are composed first
 _MOST_POINTS_EVER = 1 << 20
 _LARGEST_INDEX = float(1 << 40)
+_FAR = 1.05  # of the epsilon that the coarse model expects
+_CLEARLY_LESS = 0.8
 _ROOM = 3e-5  # relative to epsilon: what each of the three lattices of a plan may add to it at that fineness
 _SMALL = 0.02  # nats, below which that is absolute
 _LOG_OUTSIDE = math.log(1e-13)
 _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so that the loss is surely not less
 _NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
 _NARROW = 5e-5
-_FAR = 1.05
-_CLEARLY_LESS = 0.8
 _LEAST_LOG_DELTA = math.log(1e-280)
 
 
