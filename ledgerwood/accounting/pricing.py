@@ -166,17 +166,20 @@ class Price:
         """The composed losses, or whichever of the other certified prices is lower; those win a tie."""
         quotes, refusals = [], []
         try:
-            quotes.append(self._renyi_quote(delta, pure))
-        except UnsupportedEvent as error:
-            refusals.append(error)
-            if math.isfinite(pure):
-                quotes.append(self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
-        try:
-            found = plans.epsilon(plans.plan(self.event), math.log(delta), above=True)
+            plan = plans.plan(self.event)
+            found = plans.epsilon(plan, math.log(delta), above=True)
         except UnsupportedEvent as error:
             refusals.append(error)
         else:
             quotes.append(self._quoted(found, delta, "pld", None))
+        # Thousands of different samples have thousands of different Renyi integrals, and losses that are tighter.
+        if not (quotes and plan.grouped and math.isfinite(quotes[0].epsilon)):
+            try:
+                quotes.insert(0, self._renyi_quote(delta, pure))
+            except UnsupportedEvent as error:
+                refusals.append(error)
+        if math.isfinite(pure):
+            quotes.insert(0, self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
         best = min(quotes, key=lambda quote: quote.epsilon, default=None)
         if best is None or not math.isfinite(best.epsilon):
             reasons = "; ".join(str(error) for error in refusals) or "a loss is infinite more often than that"
@@ -240,10 +243,12 @@ def log_delta(priced: Price, epsilon: float) -> float:
             return min(best.value, conversion.log_total_variation(least), cap, 0.0)
         case "pld":
             values = [conversion.pure_log_delta(pure, epsilon)] if math.isfinite(pure) else [0.0]
+            plan = plans.plan(event)
             with contextlib.suppress(UnsupportedEvent):
-                values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
-            with contextlib.suppress(UnsupportedEvent):
-                values.append(plans.log_delta(plans.plan(event), epsilon, above=True))
+                values.append(plans.log_delta(plan, epsilon, above=True))
+            if not plan.grouped or len(values) == 1:
+                with contextlib.suppress(UnsupportedEvent):
+                    values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
             return min(*values, 0.0)
         case "profile" | "gdp":
             return min(float(_log_profile(priced, np.array([epsilon]))[0]), 0.0)

@@ -14,14 +14,13 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.sampling import PoissonSampled
-from ledgerwood.accounting.losses import lattice, lower, saddle, spectrum
+from ledgerwood.accounting.losses import groups, lattice, lower, saddle, spectrum
 from ledgerwood.accounting.losses.lattice import Dots, Indices, Law
 from ledgerwood.errors import UnsupportedEvent
 
 Side = Literal["above", "below"]
 
 FINENESS = 64.0  # the lattice's errors go with its inverse square
-_MOST_DISTINCT = 64
 _MOST_POINTS = 1 << 17  # beyond which blocks are composed first
 _MOST_POINTS_EVER = 1 << 20
 _LARGEST_INDEX = float(1 << 40)
@@ -131,10 +130,22 @@ def _sides(event: Event) -> saddle.Sides:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The distinct draws of an event, with their profiles seen from afar."""
+    """The distinct draws of an event, with their profiles seen from afar.
 
-    parts: tuple[tuple[Event, int], ...]
+    Args:
+        parts: draws that dominate the event's, each with its count.
+        below: draws that the event's dominate; the same ones unless there were too many.
+        symmetric: whether both directions are alike.
+    """
+
+    parts: groups.Parts
+    below: groups.Parts
     symmetric: bool
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there were more distinct draws than can be composed."""
+        return self.parts is not self.below
 
     def directions(self) -> tuple[Direction, ...]:
         return (Direction.REMOVE,) if self.symmetric else (Direction.REMOVE, Direction.ADD)
@@ -167,12 +178,12 @@ def plan(event: Event) -> Plan:
     """The plan of an event.
 
     Raises:
-        UnsupportedEvent: a draw without a profile, or too many distinct draws.
+        UnsupportedEvent: a draw without a profile, or too many distinct draws that are too different to group.
     """
-    parts = saddle.parts_of(event, _MOST_DISTINCT)
-    for part, _ in parts:
+    above, below = groups.parts(event)
+    for part, _ in above:
         part.log_profile(np.zeros(1), direction=Direction.REMOVE)
-    return Plan(tuple(parts), all(part.symmetric() for part, _ in parts))
+    return Plan(above, below, all(part.symmetric() for part, _ in above))
 
 
 def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FINENESS) -> float:
@@ -233,7 +244,7 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
         except UnsupportedEvent:  # no lower bound is proven for one of the draws
             break
         wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
-        if wide <= 1.0 or not wide < 0.5 * before:
+        if wide <= 1.0 or not wide < 0.5 * before or found.grouped:
             break
         before, fineness = wide, fineness * min(1.2 * math.sqrt(wide), 8.0)
     return low, high
@@ -290,7 +301,7 @@ def _curve(
         step = _aligned(found, step)
         laws = [
             (lattice.law(_dots(event, direction, step, log_lost, above, per_fold), tilt=tilt, above=above), count)
-            for event, count in found.parts
+            for event, count in (found.parts if above else found.below)
         ]
         first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)
         if last - first < _MOST_POINTS or total < 64:

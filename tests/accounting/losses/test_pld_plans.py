@@ -194,9 +194,11 @@ def test_tiny_deltas(delta):
     assert 0.0 < high - low <= 1e-3 * high
 
 
-@pytest.mark.parametrize("multiplier", [0.02, 1.0, 1000.0])
+@pytest.mark.parametrize("multiplier", [0.002, 0.02, 1.0, 1000.0])
 def test_memory_is_bounded(multiplier):
-    plan = Composed((Repeated(gaussian(multiplier), count=10), Repeated(sampled(gaussian(1.0), 0.01), count=100)))
+    plan = Composed(
+        (Repeated(gaussian(1.0), count=10), Repeated(sampled(gaussian(multiplier), 0.01), count=10_000), laplace(10.0))
+    )
     tracemalloc.start()
     price(plan, method="pld").epsilon(1e-5)
     peak = tracemalloc.get_traced_memory()[1]
