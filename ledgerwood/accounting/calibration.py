@@ -173,9 +173,14 @@ class _Cost:
         decades = sorted(range(-9, 13), key=lambda power: (abs(power), power))
         middle = math.sqrt(self.low) * math.sqrt(self.high)
         values = [min(max(10.0**power, self.low), self.high) for power in decades]
+        refusals = []
         for value in (*values, math.floor(middle) if self.whole else middle):
             if self.accepts(value):
                 return value
+            refusals.append(self._refusal(value))
+        first = refusals[0]
+        if first is not None and {str(refusal) for refusal in refusals} == {str(first)}:
+            raise first  # the value is not what is wrong
         raise CalibrationFailed(
             f"make_event refuses every value that was tried in {self.low:g}..{self.high:g}, the last one with: "
             f"{self._refusal(value)}"
