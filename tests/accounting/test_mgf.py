@@ -112,7 +112,7 @@ PLANS = [
 WIDTHS = [2e-3 if plan is PLANS[4] else 1e-3 for plan in PLANS]
 
 
-@pytest.mark.parametrize(("event", "width"), zip(PLANS, WIDTHS, strict=True))
+@pytest.mark.parametrize(("event", "width"), list(zip(PLANS, WIDTHS, strict=True)))
 def test_mixed_plans_lie_between_the_composed_losses(event, width):
     delta = 1e-6
     low, high = plans.interval(plans.plan(event), math.log(delta))
