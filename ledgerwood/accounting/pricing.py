@@ -128,8 +128,9 @@ class Price:
         lower = 0.0
         if self.method == "pld":
             with contextlib.suppress(UnsupportedEvent):
-                lower, high = plans.interval(plans.plan(self.event), math.log(delta))
-                upper = min(upper, high)
+                low, high = plans.interval(plans.plan(self.event), math.log(delta))
+                # Above the price it bounds a profile that is the supremum of several pairs', dearer than any of them.
+                upper, lower = min(upper, high), low if low <= min(upper, high) else 0.0
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         for part in parts if lower == 0.0 else []:
