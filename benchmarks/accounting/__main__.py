@@ -37,6 +37,12 @@ def conditions() -> dict[str, Any]:
     }
 
 
+def _write(saved: dict[str, Any]) -> None:
+    """One line a table."""
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(found)}" for name, found in sorted(saved.items()))
+    SAVED.write_text(f"{{\n{lines}\n}}\n")
+
+
 def main() -> None:
     """Measure and print; keep the results where asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accounting", description=__doc__.splitlines()[0])
@@ -54,11 +60,9 @@ def main() -> None:
         found = TABLES[name].measure(slow=options.slow)
         TABLES[name].show(console, found)
         console.print(f"{name}: {time.perf_counter() - start:.0f} s\n")
-        saved |= {name: found}
-    if options.save:
-        saved |= {"conditions": here}
-        lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(found)}" for name, found in sorted(saved.items()))
-        SAVED.write_text(f"{{\n{lines}\n}}\n")
+        if options.save:
+            saved |= {"conditions": here, name: found}
+            _write(saved)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ _TOLERANCE = 1e-12
 _MARGIN = 1e-12  # so that the plan also fits a limit that another currency states, rounded on its own
 _FAR = 60.0  # where the search's excess is cut off
 _COMPOSED = frozenset({"pld", "mgf"})  # prices that take milliseconds and are not smooth to the last digits
-_NEAR = 1e-3  # relative width to which their estimate is followed
+_NEAR = 1e-4  # relative width to which their estimate is followed
+_STRIDE = 1e-3  # relative distance at which the price is first tried around an estimated whole number
 _CLOSE = 1e-5  # relative distance from their root at which the search ends
 _ROUGHNESS = {True: 1e-2, False: 1e-6}  # by how much an estimate, and an exact excess, may turn back
 
@@ -172,9 +173,14 @@ class _Cost:
         decades = sorted(range(-9, 13), key=lambda power: (abs(power), power))
         middle = math.sqrt(self.low) * math.sqrt(self.high)
         values = [min(max(10.0**power, self.low), self.high) for power in decades]
+        refusals = []
         for value in (*values, math.floor(middle) if self.whole else middle):
             if self.accepts(value):
                 return value
+            refusals.append(self._refusal(value))
+        first = refusals[0]
+        if first is not None and {str(refusal) for refusal in refusals} == {str(first)}:
+            raise first  # the value is not what is wrong
         raise CalibrationFailed(
             f"make_event refuses every value that was tried in {self.low:g}..{self.high:g}, the last one with: "
             f"{self._refusal(value)}"
@@ -299,8 +305,9 @@ class _Cost:
 
     def last_composed(self, excess: Excess, misfit: float, fit: float) -> float:
         """The end of a price that composes losses: near it by `excess`, then by few of the prices themselves."""
-        low, high = self._root(excess, misfit, fit, _NEAR)
-        slope = abs((excess(low) - excess(high)) / math.log(low / high))
+        high = self._root(excess, misfit, fit, _NEAR)[1]
+        beside = 1.01 * high if self.accepts(1.01 * high) else high / 1.01
+        slope = abs((excess(beside) - excess(high)) / math.log(beside / high))
         found = _search.close_fit(
             self.exact, self.accepts, high, falling=misfit < fit, slope=min(max(slope, 0.1), 10.0), close=_CLOSE
         )
@@ -326,7 +333,7 @@ class _Cost:
 
     def _enclosed(self, misfit: float, fit: float) -> tuple[float, float]:
         """Whole numbers near an estimated pair, between which the price changes sides; equal at an end that fits."""
-        step = stride = (fit - misfit) * max(1.0, math.floor(_NEAR * fit))
+        step = stride = (fit - misfit) * max(1.0, math.floor(_STRIDE * fit))
         while self.exact(fit) > 0.0:
             if not self.accepts(fit + math.copysign(1.0, step)):
                 raise CalibrationFailed(self.reason(_search.Bracket(fit, None, step > 0.0, fit)))

@@ -130,8 +130,9 @@ class Price:
         lower = 0.0
         if self.method == "pld":
             with contextlib.suppress(UnsupportedEvent):
-                lower, high = plans.interval(plans.plan(self.event), math.log(delta))
-                upper = min(upper, high)
+                low, high = plans.interval(plans.plan(self.event), math.log(delta))
+                # Above the price it bounds a profile that is the supremum of several pairs', dearer than any of them.
+                upper, lower = min(upper, high), low if low <= min(upper, high) else 0.0
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         for part in parts if lower == 0.0 else []:
@@ -173,17 +174,20 @@ class Price:
         """The composed losses, or whichever of the other certified prices is lower; those win a tie."""
         quotes, refusals = [], []
         try:
-            quotes.append(self._renyi_quote(delta, pure))
-        except UnsupportedEvent as error:
-            refusals.append(error)
-            if math.isfinite(pure):
-                quotes.append(self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
-        try:
-            found = plans.epsilon(plans.plan(self.event), math.log(delta), above=True)
+            plan = plans.plan(self.event)
+            found = plans.epsilon(plan, math.log(delta), above=True)
         except UnsupportedEvent as error:
             refusals.append(error)
         else:
             quotes.append(self._quoted(found, delta, "pld", None))
+        # Thousands of different samples have thousands of different Renyi integrals, and losses that are tighter.
+        if not (quotes and plan.grouped and math.isfinite(quotes[0].epsilon)):
+            try:
+                quotes.insert(0, self._renyi_quote(delta, pure))
+            except UnsupportedEvent as error:
+                refusals.append(error)
+        if math.isfinite(pure):
+            quotes.insert(0, self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
         best = min(quotes, key=lambda quote: quote.epsilon, default=None)
         if best is None or not math.isfinite(best.epsilon):
             reasons = "; ".join(str(error) for error in refusals) or "a loss is infinite more often than that"
@@ -205,9 +209,9 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         event: what is to be released.
         method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
             at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
-            losses of its draws, or takes the Renyi price where that is lower; "mgf" inverts
-            their moments (an estimate for long plans, not certified); "tightest" is the exact profile where
-            it exists, else "pld", else the lesser of Renyi and pure.
+            losses of its draws, or takes the Renyi price where that is lower; "mgf" inverts their moments (an estimate
+            for long plans, not certified); "tightest" is the exact profile where it exists, else "pld", else the
+            lesser of Renyi and pure.
 
     Raises:
         InvalidParameter: not an event, or not one of these methods.
@@ -250,10 +254,12 @@ def log_delta(priced: Price, epsilon: float) -> float:
             return min(best.value, conversion.log_total_variation(least), cap, 0.0)
         case "pld":
             values = [conversion.pure_log_delta(pure, epsilon)] if math.isfinite(pure) else [0.0]
+            plan = plans.plan(event)
             with contextlib.suppress(UnsupportedEvent):
-                values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
-            with contextlib.suppress(UnsupportedEvent):
-                values.append(plans.log_delta(plans.plan(event), epsilon, above=True))
+                values.append(plans.log_delta(plan, epsilon, above=True))
+            if not plan.grouped or len(values) == 1:
+                with contextlib.suppress(UnsupportedEvent):
+                    values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
             return min(*values, 0.0)
         case "mgf":
             cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0

@@ -22,7 +22,6 @@ _TARGET = 1e-5  # of epsilon, relative or absolute: what the lattice may lose
 _MOST_PARTS = 64
 _MOST_DRAWS = 10**10  # of one kind; fewer draws are dominated by more
 _MOST_POINTS = 1 << 22
-_HEAVY = 1e-3
 _ROUNDING = 2.0**-53
 
 
@@ -186,32 +185,20 @@ def _aligned(draws: list[_Draw], step: float) -> float:
 
 
 def _lay(draw: _Draw, step: float) -> _Laid:
-    """Outputs pooled, from the top and once from the bottom, until each pool's loss is a lattice point.
+    """Outputs pooled, from the top down, until each pool's loss is a lattice point.
 
     A pool at the lattice point x has sum of masses * (1 - e^{x - loss}) = 0. An output may be shared between pools.
     """
     mass, loss = np.exp(draw.log_mass - draw.log_mass.max()), draw.loss
     heavy = np.flatnonzero(np.exp(draw.log_mass) > 0.02)
     offset = float(loss[heavy[-1]]) - 1e-9 * step if heavy.size else 0.0
-    bottom = 0
     pooled: dict[int, float] = {}
-    index = math.ceil((loss[0] - offset) / step - 1e-6)
-    if mass[0] > _HEAVY and (loss[0] - offset) / step < index:  # an atom below its lattice point borrows from above
-        excess = -np.expm1(np.minimum(offset + index * step - loss, 700.0))
-        reached = np.flatnonzero(np.cumsum(mass * excess) >= 0.0)
-        if reached.size:
-            bottom = int(reached[0])
-            needed = -float((mass[:bottom] * excess[:bottom]).sum()) / float(excess[bottom])
-            pooled[index] = float(mass[:bottom].sum()) + needed
-            mass = mass.copy()
-            mass[bottom] = max(mass[bottom] - needed, 0.0)
-    _sweep(mass[bottom:][::-1].tolist(), loss[bottom:][::-1].tolist(), offset, step, pooled)
+    _sweep(mass[::-1].tolist(), loss[::-1].tolist(), offset, step, pooled)
     found = np.array(sorted(pooled), dtype=np.int64)
     return _Laid(found, np.log([pooled[k] for k in found.tolist()]) + draw.log_mass.max(), offset, draw.count)
 
 
 def _sweep(masses: list[float], losses: list[float], offset: float, step: float, pooled: dict[int, float]) -> None:
-    """From the top down; the last pool, which nothing completes, falls to the lattice point below its loss."""
     index, pool, balance = 0, 0.0, 0.0
     for mass, loss in zip(masses, losses, strict=True):
         left = mass
@@ -229,7 +216,34 @@ def _sweep(masses: list[float], losses: list[float], offset: float, step: float,
             index = math.floor((loss - offset) / step)
             pool, balance = left, -left * math.expm1(offset + index * step - loss)
     if pool > 0.0:
+        _finish(index, pool, balance, step, pooled)
+
+
+def _finish(index: int, pool: float, balance: float, step: float, pooled: dict[int, float]) -> None:
+    """The last pool, which nothing from below completes, at a loss between two lattice points.
+
+    It rises to the upper one by what it borrows from other pools, or falls to the lower one, as costs less.
+    """
+    rise = -math.expm1(-step)
+    needed = (pool - balance) * math.exp(step) - pool
+    borrowed: list[tuple[int, float]] = []
+    distance, missing = 0.0, needed
+    for k in sorted(pooled):
+        if k <= index + 1 or missing <= 0.0:
+            continue
+        gain = -math.expm1((index + 1 - k) * step)
+        part = min(pooled[k], missing / gain)
+        borrowed.append((k, part))
+        missing -= part * gain
+        distance += part * gain * (k - index - 1) * step
+    if missing > 1e-18 * pool or balance < distance or balance < 1e-6 * rise * pool:
         pooled[index] = pooled.get(index, 0.0) + pool
+        return
+    for k, part in borrowed:
+        pooled[k] -= part
+        if pooled[k] <= 0.0:
+            del pooled[k]
+    pooled[index + 1] = pooled.get(index + 1, 0.0) + pool + sum(part for _, part in borrowed)
 
 
 def _window(draws: list[_Draw], tilt: float) -> tuple[float, float]:

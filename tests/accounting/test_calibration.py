@@ -319,6 +319,11 @@ def test_a_cost_that_turns_back_is_refused(method):
         calibrate(wavy, budget(0.1), method=method)
 
 
+def test_a_plan_that_is_wrong_whatever_the_value_says_so_itself():
+    with pytest.raises(InvalidParameter, match=r"sampling_rate=2\.0"):
+        calibrate(lambda s: sampled(s, 2.0, 10), budget(1.0))
+
+
 def test_a_plan_that_no_value_accepts_or_prices():
     with pytest.raises(CalibrationFailed, match="refuses every value .* noise_multiplier="):
         calibrate(lambda s: gaussian(-s), budget(1.0))

@@ -8,8 +8,10 @@ import pytest
 from ledgerwood.accounting import (
     Adjacency,
     Composed,
+    Direction,
     GaussianEvent,
     LaplaceEvent,
+    Parallel,
     PoissonSampled,
     PureEvent,
     Repeated,
@@ -51,9 +53,36 @@ def test_a_crowd_has_the_least_value_over_all_orders(name):
     best, least = crowds.least_over_orders(event, epsilons)
     every = conversion.least_over_orders(event.renyi, epsilons)
     assert every.value <= best.value <= every.value * (1 + 1e-3)
-    at = np.array([best.order])
-    assert best.value == pytest.approx(float(epsilons(at, event.renyi(at))[0]), rel=1e-12)
-    assert least == float(event.renyi(np.array([conversion.LEAST_ORDER]))[0])
+    at = np.array([conversion.LEAST_ORDER, best.order])
+    exact = event.renyi(at)
+    assert best.value == pytest.approx(float(epsilons(at, exact)[1]), rel=1e-6)
+    assert exact[0] * (1 - 1e-12) <= least <= exact[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", [gaussian, laplace])
+@pytest.mark.parametrize("rate", [1.0, 0.05])
+def test_draws_of_one_family_are_read_off_one_table(kind, rate):
+    multipliers = [0.7, *np.geomspace(0.9, 1e4, 90)]
+    draws = {PoissonSampled(kind(float(s)), sampling_rate=rate): 1 + i for i, s in enumerate(multipliers)}
+    draws[PureEvent(epsilon=0.3, adjacency=A)] = 7  # not of the family
+    orders = np.array([1.0 + 1e-6, 1.7, 4.0, 60.0])
+    exact = sum(draw.renyi(orders) * count for draw, count in draws.items())
+    found = crowds.divergences_of(draws, orders)
+    assert (found >= exact * (1 - 1e-12)).all()
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+
+
+def test_each_direction_is_summed_apart_where_none_is_known_to_be_larger():
+    mixed = Parallel((PoissonSampled(gaussian(1.0), sampling_rate=0.3), laplace(5.0)), probabilities=(0.5, 0.5))
+    assert not mixed.removal_dominates()
+    draws = {mixed: 3, laplace(2.0): 1}
+    orders = np.array([1.5, 8.0])
+    exact = np.max(
+        [sum(draw.renyi(orders, direction=side) * count for draw, count in draws.items()) for side in Direction], axis=0
+    )
+    found = crowds.divergences_of(draws, orders)
+    assert (found >= exact).all()
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
 
 
 def test_each_draw_of_a_crowd_is_asked_a_bounded_number_of_times(monkeypatch):

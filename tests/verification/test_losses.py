@@ -51,6 +51,7 @@ PLANS = [
     (Repeated(sampled(gaussian(1.0), 0.01), count=10**4), 1e-5, 6.187712),
     (Repeated(sampled(gaussian(1.1), 256 / 60000), count=14040), 1e-5, 2.379555),
     (Repeated(sampled(gaussian(2.0), 0.001), count=10**6), 1e-6, 2.420858),
+    (Repeated(sampled(gaussian(1.0), 1e-4), count=10**7), 1e-6, 1.838200),
     (Repeated(sampled(gaussian(20.0), 0.5), count=100), 1e-5, 0.931048),
     (Repeated(sampled(gaussian(4.0), 0.01), count=10**4), 1e-5, 0.946867),
     (Repeated(sampled(gaussian(0.6), 0.004), count=100), 1e-5, 2.292315),

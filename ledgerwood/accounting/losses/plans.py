@@ -14,17 +14,19 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.sampling import PoissonSampled
-from ledgerwood.accounting.losses import lattice, lower, saddle, spectrum
+from ledgerwood.accounting.events.stated import ApproximateEvent
+from ledgerwood.accounting.losses import groups, lattice, lower, saddle, spectrum
 from ledgerwood.accounting.losses.lattice import Dots, Indices, Law
 from ledgerwood.errors import UnsupportedEvent
 
 Side = Literal["above", "below"]
 
 FINENESS = 64.0  # the lattice's errors go with its inverse square
-_MOST_DISTINCT = 64
 _MOST_POINTS = 1 << 17  # beyond which blocks are composed first
 _MOST_POINTS_EVER = 1 << 20
 _LARGEST_INDEX = float(1 << 40)
+_FAR = 1.05  # of the epsilon that the coarse model expects
+_CLEARLY_LESS = 0.8
 _ROOM = 3e-5  # relative to epsilon: what each of the three lattices of a plan may add to it at that fineness
 _SMALL = 0.02  # nats, below which that is absolute
 _LOG_OUTSIDE = math.log(1e-13)
@@ -56,7 +58,7 @@ class Curve:
         return value
 
     def _bound(self, total: float, epsilon: float) -> float:
-        """log delta from the tilted sum; its rounding is in docs/explanation/pld.md#rounding."""
+        """log delta from the tilted sum; its rounding is in docs/explanation/pld.md#loss-rounding."""
         law, misplaced = self.law, self._misplaced(epsilon)
         rounding = 4e-12 + 8.0 * lattice.ULP * law.tilt * (epsilon + 1.0)
         shift = law.log_scale - law.tilt * epsilon
@@ -131,10 +133,22 @@ def _sides(event: Event) -> saddle.Sides:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The distinct draws of an event, with their profiles seen from afar."""
+    """The distinct draws of an event, with their profiles seen from afar.
 
-    parts: tuple[tuple[Event, int], ...]
+    Args:
+        parts: draws that dominate the event's, each with its count.
+        below: draws that the event's dominate; the same ones unless there were too many.
+        symmetric: whether both directions are alike.
+    """
+
+    parts: groups.Parts
+    below: groups.Parts
     symmetric: bool
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there were more distinct draws than can be composed."""
+        return self.parts is not self.below
 
     def directions(self) -> tuple[Direction, ...]:
         return (Direction.REMOVE,) if self.symmetric else (Direction.REMOVE, Direction.ADD)
@@ -167,30 +181,41 @@ def plan(event: Event) -> Plan:
     """The plan of an event.
 
     Raises:
-        UnsupportedEvent: a draw without a profile, or too many distinct draws.
+        UnsupportedEvent: a draw without a profile, or too many distinct draws that are too different to group.
     """
-    parts = saddle.parts_of(event, _MOST_DISTINCT)
-    for part, _ in parts:
+    above, below = groups.parts(event)
+    for part, _ in above:
         part.log_profile(np.zeros(1), direction=Direction.REMOVE)
-    return Plan(tuple(parts), all(part.symmetric() for part, _ in parts))
+    return Plan(above, below, all(part.symmetric() for part, _ in above))
 
 
 def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FINENESS) -> float:
     """The epsilon at `log_delta`, from above or from below; the larger direction."""
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
-    return max(_epsilon(found, direction, log_delta, above, fineness) for direction in found.directions())
+    points = [(saddle.point_at_delta(found.models(d, log_delta), log_delta), d) for d in found.directions()]
+    points.sort(key=lambda item: -item[0].epsilon)
+    best = 0.0
+    for place, (point, direction) in enumerate(points):
+        if place == 0:
+            best = _epsilon(found, direction, point, log_delta, above, fineness)
+        elif above:  # a coarse bound will do where it shows that this direction is the smaller one
+            if _epsilon(found, direction, point, log_delta, above, 0.25 * fineness) > best:
+                best = max(best, _epsilon(found, direction, point, log_delta, above, fineness))
+        elif point.epsilon > _CLEARLY_LESS * best:  # from below either direction is a bound
+            best = max(best, _epsilon(found, direction, point, log_delta, above, fineness))
+    return best
 
 
-def _epsilon(found: Plan, direction: Direction, log_delta: float, above: bool, fineness: float) -> float:
-    point = saddle.point_at_delta(found.models(direction, log_delta), log_delta)
+def _epsilon(
+    found: Plan, direction: Direction, point: saddle.Point, log_delta: float, above: bool, fineness: float
+) -> float:
     near = max(point.epsilon, 0.0)
     value = _curve(found, direction, point, above, fineness, log_delta).epsilon(log_delta, near)
-    wide = (value - near) / max(_NARROW, 20.0 * _NARROW * near)
-    if above and wide > 1.0:  # far from what the coarse model expects: once more on a finer lattice
-        finer = fineness * min(1.2 * math.sqrt(wide), 8.0)
+    if above and value > _FAR * near + _NARROW:  # from what the coarse model expects: once more on a finer lattice
         with contextlib.suppress(UnsupportedEvent):
-            value = min(value, _curve(found, direction, point, above, finer, log_delta).epsilon(log_delta, near))
+            finer = _curve(found, direction, point, above, 4.0 * fineness, log_delta)
+            value = min(value, finer.epsilon(log_delta, near))
     return value
 
 
@@ -233,7 +258,7 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
         except UnsupportedEvent:  # no lower bound is proven for one of the draws
             break
         wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
-        if wide <= 1.0 or not wide < 0.5 * before:
+        if wide <= 1.0 or not wide < 0.5 * before or found.grouped:
             break
         before, fineness = wide, fineness * min(1.2 * math.sqrt(wide), 8.0)
     return low, high
@@ -290,7 +315,7 @@ def _curve(
         step = _aligned(found, step)
         laws = [
             (lattice.law(_dots(event, direction, step, log_lost, above, per_fold), tilt=tilt, above=above), count)
-            for event, count in found.parts
+            for event, count in (found.parts if above else found.below)
         ]
         first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)
         if last - first < _MOST_POINTS or total < 64:
@@ -335,7 +360,10 @@ def _aligned(found: Plan, step: float) -> float:
 
     Where no draw has a largest loss: that of not being sampled, near which the losses crowd.
     """
-    limits = [(True, count, event.pure_epsilon()) for event, count in found.parts]
+    limits = [
+        (True, count, event.epsilon if isinstance(event, ApproximateEvent) else event.pure_epsilon())
+        for event, count in found.parts
+    ]
     limits += [
         (False, count, -math.log1p(-event.sampling_rate))
         for event, count in found.parts

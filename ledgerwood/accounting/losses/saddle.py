@@ -11,7 +11,6 @@ import numpy as np
 
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
-from ledgerwood.errors import UnsupportedEvent
 
 NODES = np.concatenate(([0.0], np.geomspace(1e-13, 1e7, 481)))
 _MOST_PER_FOLD = 4096.0
@@ -159,17 +158,3 @@ def _solve(models: list[tuple[Model, int]], before: Callable[[Point], bool]) -> 
         if high - low < 1e-5:
             break
     return found
-
-
-def parts_of(event: Event, most: int) -> list[tuple[Event, int]]:
-    """The distinct draws of a plan, each with its count.
-
-    Raises:
-        UnsupportedEvent: more than `most` distinct draws.
-    """
-    counts: dict[Event, int] = {}
-    for part, count in event.draws():
-        counts[part] = counts.get(part, 0) + count
-        if len(counts) > most:
-            raise UnsupportedEvent(f"the plan has more than {most} distinct draws, too many to compose by their losses")
-    return list(counts.items())
