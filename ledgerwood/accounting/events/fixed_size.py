@@ -174,10 +174,11 @@ class ReplaceOneSampled(Event):
         return _renyi(self, renyi.check_orders(orders), self.event, self.add_remove)
 
     def pure_epsilon(self) -> float:
-        """As of the larger of the two events."""
+        """That of a sample of the larger of the two events, and never above that of `event`."""
+        whole = self.event.pure_epsilon()
         if self.sampling_rate == 1.0:
-            return self.event.pure_epsilon()
-        return sampled_epsilon(max(self.event.pure_epsilon(), self.add_remove.pure_epsilon()), self.sampling_rate)
+            return whole
+        return min(sampled_epsilon(max(whole, self.add_remove.pure_epsilon()), self.sampling_rate), whole)
 
     def mu(self) -> float:
         return _mu_of_all(self, self.event, self.sampling_rate == 1.0)

@@ -347,6 +347,9 @@ def test_a_replacement_that_costs_less_than_a_presence() -> None:
     ]
     absent = np.array([*(np.ones(2) * 0.5 / (1.0 + math.exp(far))), math.exp(far) / (1.0 + math.exp(far))])
     assert_bounds(event, *((1.0 - q) * absent + q * law for law in present))
+    assert event.pure_epsilon() == near
+    normal = GaussianEvent(noise_multiplier=1.0, adjacency=A)
+    assert price(ReplaceOneSampled(event.event, add_remove=normal, sampling_rate=q)).epsilon(0.0) == near
     for t in (0.0, 0.1, 0.19):  # q times the replacement's own profile
         whole = PureEvent(epsilon=near, adjacency=R).log_profile(np.array([t]), direction=Direction.ADD)[0]
         assert event.log_profile(np.array([t]), direction=Direction.ADD)[0] <= math.log(q) + whole + 1e-13
