@@ -13,6 +13,7 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting import _search, conversion, crowds, gdp, mgf
 from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.events import fixed_size
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.losses import plans
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
@@ -120,7 +121,8 @@ class Price:
         The lower end bounds the dominating pair, not the mechanism: a mechanism may be better than its pair.
         It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
         lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Where neither
-        exists, the lower end is the largest exact epsilon of any one draw.
+        exists, the lower end is the largest exact epsilon of any one draw; 0 for a `ReplaceOneSampled`, whose profile
+        is a bound on every pair and not the profile of one.
         """
         upper = self.epsilon(delta)
         if delta == 0.0:
@@ -134,7 +136,7 @@ class Price:
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         for part in parts if lower == 0.0 else []:
-            if strict < 0.0 and _has_profile(part):
+            if strict < 0.0 and _has_profile(part) and not fixed_size.holds(part, fixed_size.ReplaceOneSampled):
                 exact = Price(event=part, method="profile", certified=True)
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
         return min(lower, upper), upper

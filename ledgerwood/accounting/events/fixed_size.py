@@ -16,6 +16,7 @@ from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import replaced
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
+from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.sampling import sampled_epsilon
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
@@ -75,36 +76,36 @@ class FixedSizeSampled(Event):
 
     @property
     def sampling_rate(self) -> float:
-        """sample_size / population, rounded up."""
+        """sample_size / population, rounded up; 1 also where all rows but one of more than 2^52 are drawn."""
         rate = self.sample_size / self.population
         return rate if rate == 1.0 else min(math.nextafter(rate, 1.0), 1.0)
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         """log of q H(log(1 + (e^eps - 1) / q)), both directions."""
-        if self.sample_size == self.population:
+        if self.sampling_rate == 1.0:
             return self.event.log_profile(epsilons, direction=direction)
         return replaced.log_amplified(renyi.check_epsilons(epsilons), self.sampling_rate, self.event, None)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         whole = self.event.renyi(orders, direction=direction)
-        if self.sample_size == self.population:
+        if self.sampling_rate == 1.0:
             return whole
-        return _renyi(renyi.check_orders(orders), self.sampling_rate, self.event, None)
+        return _renyi(self, renyi.check_orders(orders), self.event, None)
 
     def pure_epsilon(self) -> float:
         return sampled_epsilon(self.event.pure_epsilon(), self.sampling_rate)
 
     def mu(self) -> float:
-        return _mu_of_all(self, self.event, self.sample_size == self.population)
+        return _mu_of_all(self, self.event, self.sampling_rate == 1.0)
 
     def symmetric(self) -> bool:
-        return self.sample_size < self.population or self.event.symmetric()
+        return self.sampling_rate < 1.0 or self.event.symmetric()
 
     def unsampled(self) -> Event:
         return self.event.unsampled()
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        if self.sample_size == self.population:
+        if self.sampling_rate == 1.0:
             return self.event.log_excess_moments(powers, sampling_rate=sampling_rate)
         return unsampled_moments(self, powers, sampling_rate, _AGAIN)
 
@@ -124,7 +125,7 @@ class ReplaceOneSampled(Event):
 
     Raises:
         InvalidParameter: a rate outside its bound, or something that is not an event.
-        UnsupportedEvent: `event` is not stated under replace-one, or `add_remove` is.
+        UnsupportedEvent: `event` is not stated under replace-one, or `add_remove` is; a fixed-size sample within.
     """
 
     event: Event
@@ -144,6 +145,11 @@ class ReplaceOneSampled(Event):
                 f"ReplaceOneSampled of a {self.event.adjacency.value} event: a sample under that relation is a "
                 "PoissonSampled"
             )
+        if holds(self.event, FixedSizeSampled):
+            raise UnsupportedEvent(
+                "a fixed-size sample of a Poisson sample has no price: the number of rows that it is drawn from is "
+                "random and private, so its rate is not sample_size / population; draw the fixed-size sample first"
+            )
         if self.add_remove.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
                 "add_remove must be stated under add-remove or zero-out: it is what the presence of a row costs"
@@ -154,7 +160,10 @@ class ReplaceOneSampled(Event):
         return self.event.adjacency
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
-        """log of q [(1 - b) H_present(t') + b H_replaced(t')], t' = log(1 + (e^t - 1)/q), b = e^{t - t'}; both ways."""
+        """log of q [(1 - b) H_present(t') + b H_replaced(t')], t' = log(1 + (e^t - 1)/q), b = e^{t - t'}; both ways.
+
+        Never above log of q H_replaced(t), which bounds it too.
+        """
         if self.sampling_rate == 1.0:
             return self.event.log_profile(epsilons, direction=direction)
         return replaced.log_amplified(renyi.check_epsilons(epsilons), self.sampling_rate, self.event, self.add_remove)
@@ -162,13 +171,14 @@ class ReplaceOneSampled(Event):
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         if self.sampling_rate == 1.0:
             return self.event.renyi(orders, direction=direction)
-        return _renyi(renyi.check_orders(orders), self.sampling_rate, self.event, self.add_remove)
+        return _renyi(self, renyi.check_orders(orders), self.event, self.add_remove)
 
     def pure_epsilon(self) -> float:
-        """As of the larger of the two events."""
+        """That of a sample of the larger of the two events, and never above that of `event`."""
+        whole = self.event.pure_epsilon()
         if self.sampling_rate == 1.0:
-            return self.event.pure_epsilon()
-        return sampled_epsilon(max(self.event.pure_epsilon(), self.add_remove.pure_epsilon()), self.sampling_rate)
+            return whole
+        return min(sampled_epsilon(max(whole, self.add_remove.pure_epsilon()), self.sampling_rate), whole)
 
     def mu(self) -> float:
         return _mu_of_all(self, self.event, self.sampling_rate == 1.0)
@@ -185,10 +195,23 @@ class ReplaceOneSampled(Event):
         return unsampled_moments(self, powers, sampling_rate, _AGAIN)
 
 
-def _renyi(a: FloatArray, q: float, event: Event, present: Event | None) -> FloatArray:
-    """The divergences of the sample's pair, never above those of the unsampled event, shape (k,)."""
-    found = renyi.guarded(replaced.log_moment(a, q, event, present), a)
-    return np.minimum(found, event.renyi(a))
+def _renyi(
+    sample: "FixedSizeSampled | ReplaceOneSampled", a: FloatArray, event: Event, present: Event | None
+) -> FloatArray:
+    """Divergences, never above those of the unsampled event, nor above the sample's pure epsilon; shape (k,)."""
+    found = renyi.guarded(replaced.log_moment(a, sample.sampling_rate, event, present), a)
+    return np.minimum(np.minimum(found, event.renyi(a)), sample.pure_epsilon())
+
+
+def holds(event: Event, kind: type[Event]) -> bool:
+    """Whether the event is of this class, or is made of one that is."""
+    match event:
+        case Repeated() | ReplaceOneSampled() | FixedSizeSampled():
+            return isinstance(event, kind) or holds(event.event, kind)
+        case Composed() | Parallel():
+            return any(holds(member, kind) for member in event.events)
+        case _:
+            return isinstance(event, kind)
 
 
 def _mu_of_all(event: Event, inner: Event, everything: bool) -> float:

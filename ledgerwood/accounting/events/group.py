@@ -11,6 +11,8 @@ from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, Discret
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
+from ledgerwood.accounting.events.skellam import SkellamEvent, SkellamVectorEvent
+from ledgerwood.accounting.events.staircase import StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent, GDPEvent, ZeroConcentratedEvent
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
@@ -52,6 +54,14 @@ def _grouped(event: Event, size: int) -> Event:
             return EllipticalGaussianEvent(sensitivities=shifts, stddevs=event.stddevs, adjacency=event.adjacency)
         case DiscreteLaplaceEvent() | DiscreteGaussianEvent():
             return type(event)(scale=event.scale, sensitivity=event.sensitivity * size, adjacency=event.adjacency)
+        case SkellamEvent():
+            shift = event.sensitivity * size
+            return SkellamEvent(variance=event.variance, sensitivity=shift, adjacency=event.adjacency)
+        case SkellamVectorEvent():
+            norm = _times(event.l2_sensitivity, size)
+            return SkellamVectorEvent(variance=event.variance, l2_sensitivity=norm, adjacency=event.adjacency)
+        case StaircaseEvent():
+            return PureEvent(epsilon=_times(event.epsilon, size), adjacency=event.adjacency)
         case PureEvent() | BoundedRangeEvent():
             return type(event)(epsilon=_times(event.epsilon, size), adjacency=event.adjacency)
         case RandomizedResponseEvent():

@@ -36,7 +36,8 @@ def log_profile_of(event: Event, epsilons: FloatArray) -> FloatArray:
 def log_amplified(t: FloatArray, q: float, replaced: Event, present: Event | None) -> FloatArray:
     """log of q [(1 - b) H_present(t') + b H_replaced(t')], t' = log(1 + (e^t - 1) / q), b = e^{t - t'}; shape of `t`.
 
-    Without `present` (a row that is not drawn is another row) both profiles are that of `replaced`.
+    Never above q H_replaced(t). Without `present` (a row that is not drawn is another row) both profiles are that of
+    `replaced`.
     """
     inner = remove_epsilon(t, q)
     value = log_profile_of(replaced, inner)
@@ -44,6 +45,7 @@ def log_amplified(t: FloatArray, q: float, replaced: Event, present: Event | Non
         with np.errstate(invalid="ignore", divide="ignore"):
             gap = np.where(np.isfinite(t), np.minimum(t - inner, 0.0), math.log(q))
             value = np.logaddexp(renyi.log1mexp(gap) + log_profile_of(present, inner), gap + value)
+        value = np.minimum(value, log_profile_of(replaced, t))
     return renyi.raise_log(math.log(q) + value, 16)
 
 

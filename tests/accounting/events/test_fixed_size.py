@@ -315,3 +315,64 @@ def test_presence_makes_a_poisson_sample_cheaper_than_a_fixed_size() -> None:
     cheap, dear = (Repeated(event, count=1000) for event in (poisson, fixed(GAUSSIAN, 256, 60_000)))
     assert price(cheap).epsilon(1e-5) < 0.6 * price(dear).epsilon(1e-5)
     assert price(cheap, method="pld").epsilon(1e-5) < 0.6 * price(dear, method="pld").epsilon(1e-5)
+
+
+def test_all_rows_but_one_of_the_largest_population() -> None:
+    """The rate rounds up to 1: the price is that of all rows."""
+    event = fixed(GAUSSIAN, 2**53 - 1, 2**53)
+    np.testing.assert_array_equal(event.renyi(ORDERS), GAUSSIAN.renyi(ORDERS))
+    for direction in Direction:
+        expected = GAUSSIAN.log_profile(EPSILONS, direction=direction)
+        np.testing.assert_array_equal(event.log_profile(EPSILONS, direction=direction), expected)
+    assert event.mu() == GAUSSIAN.mu()
+
+
+def test_no_divergence_is_above_the_pure_epsilon() -> None:
+    for event in (
+        fixed(BoundedRangeEvent(epsilon=1.0, adjacency=R), 1, 2),
+        fixed(PureEvent(epsilon=0.5, adjacency=R), 3, 10),
+    ):
+        assert np.all(event.renyi(np.array([1.5, 300.0, 1e5, 1e9])) <= event.pure_epsilon())
+
+
+def test_a_replacement_that_costs_less_than_a_presence() -> None:
+    """Rows 0 and 1 move a response among three categories by little, the absence of a row by much: by enumeration."""
+    q, near, far = 0.3, 0.2, 3.0
+    event = ReplaceOneSampled(
+        PureEvent(epsilon=near, adjacency=R), add_remove=PureEvent(epsilon=far, adjacency=A), sampling_rate=q
+    )
+    one, other = response(0, near, 2), response(1, near, 2)
+    present = [
+        np.array([*(law * math.exp(far) / (1.0 + math.exp(far))), 1.0 / (1.0 + math.exp(far))]) for law in (one, other)
+    ]
+    absent = np.array([*(np.ones(2) * 0.5 / (1.0 + math.exp(far))), math.exp(far) / (1.0 + math.exp(far))])
+    assert_bounds(event, *((1.0 - q) * absent + q * law for law in present))
+    assert event.pure_epsilon() == near
+    normal = GaussianEvent(noise_multiplier=1.0, adjacency=A)
+    assert price(ReplaceOneSampled(event.event, add_remove=normal, sampling_rate=q)).epsilon(0.0) == near
+    for t in (0.0, 0.1, 0.19):  # q times the replacement's own profile
+        whole = PureEvent(epsilon=near, adjacency=R).log_profile(np.array([t]), direction=Direction.ADD)[0]
+        assert event.log_profile(np.array([t]), direction=Direction.ADD)[0] <= math.log(q) + whole + 1e-13
+
+
+def test_no_lower_end_above_a_certified_price() -> None:
+    """The bound of a replaced row is not the profile of a pair, and says nothing from below."""
+    event = ReplaceOneSampled(
+        GaussianEvent(noise_multiplier=50.0, adjacency=R),
+        add_remove=GaussianEvent(noise_multiplier=2.0, adjacency=A),
+        sampling_rate=0.3,
+    )
+    upper = price(event, method="renyi").epsilon(1e-5)
+    assert price(event).epsilon(1e-5) <= upper  # was .903, the replacement alone costs .0587
+    for method in ("tightest", "pld", "renyi"):
+        assert price(event, method=method).epsilon_interval(1e-5)[0] == 0.0
+        assert price(Repeated(event, count=3), method="pld").epsilon_interval(1e-5)[0] == 0.0
+
+
+def test_a_fixed_size_sample_of_a_poisson_sample_is_refused() -> None:
+    """Ten of about ten rows that a Poisson sample of a thousand holds are not ten of a thousand."""
+    inner = fixed(GAUSSIAN, 10, 1000)
+    presence = GaussianEvent(noise_multiplier=1.0, adjacency=A)
+    for event in (inner, Repeated(inner, count=1), Parallel((inner, GAUSSIAN), probabilities=(0.5, 0.5))):
+        with pytest.raises(UnsupportedEvent, match="random and private"):
+            ReplaceOneSampled(event, add_remove=presence, sampling_rate=0.01)

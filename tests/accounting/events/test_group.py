@@ -25,6 +25,9 @@ from ledgerwood.accounting.events import (
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
+    SkellamEvent,
+    SkellamVectorEvent,
+    StaircaseEvent,
     ZeroConcentratedEvent,
     grouped,
 )
@@ -50,6 +53,25 @@ def test_noise_of_a_fixed_scale() -> None:
         )
     assert grouped(GDPEvent(mu=0.25, adjacency=A), size=4).mu() == 1.0
     assert grouped(ZeroConcentratedEvent(rho=0.5, adjacency=A), size=3) == ZeroConcentratedEvent(rho=4.5, adjacency=A)
+
+
+def test_skellam_noise_against_a_wider_shift() -> None:
+    one = SkellamEvent(variance=4.0, sensitivity=2, adjacency=A)
+    assert grouped(one, size=3) == SkellamEvent(variance=4.0, sensitivity=6, adjacency=A)
+    vector = SkellamVectorEvent(variance=4.0, l2_sensitivity=1.5, adjacency=R)
+    assert grouped(vector, size=2) == SkellamVectorEvent(variance=4.0, l2_sensitivity=3.0, adjacency=R)
+
+
+def test_a_staircase_falls_by_at_most_one_step_a_unit() -> None:
+    epsilon, width, size = 0.7, 0.3, 3
+    event = grouped(StaircaseEvent(epsilon=epsilon, inner_width=width, adjacency=A), size=size)
+    x = np.arange(-40.0, 43.0, 0.1) + 0.05  # steps begin and end at multiples of .1: no cell holds an edge
+    p, q = (np.exp(-epsilon * np.maximum(np.ceil(np.abs(x - d) - width - 1e-9), 0.0)) for d in (size, 0))
+    p, q = p / p.sum(), q / q.sum()
+    t = np.linspace(0.0, 2.0, 9)
+    bound = np.exp(event.log_profile(t, direction=Direction.REMOVE))
+    assert np.all(bound >= [hockey_stick(p, q, epsilon) for epsilon in t])
+    assert event.pure_epsilon() == pytest.approx(np.log(p / q).max(), rel=1e-9)
 
 
 def test_ranges_and_pure_epsilons_add_up() -> None:
