@@ -201,6 +201,13 @@ class Parallel(Event):
         weights = tuple(_validate.non_negative("probabilities", p, "probability") for p in given)
         if len(weights) != len(self.events):
             raise InvalidParameter(f"probabilities has {len(weights)} values for {len(self.events)} events")
+        if self.adjacency is Adjacency.REPLACE_ONE:
+            from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, holds  # it is made of these
+
+            if any(holds(event, FixedSizeSampled) for event in self.events):
+                raise UnsupportedEvent(
+                    "a group that units join at random has no public number of rows, which FixedSizeSampled needs"
+                )
         total = math.fsum(weights)
         if not 0.0 < total <= 1.0 + _SUM_TOLERANCE:
             raise _validate.fail("sum of probabilities", total, "in (0, 1]", "probability")

@@ -373,6 +373,14 @@ def test_a_fixed_size_sample_of_a_poisson_sample_is_refused() -> None:
     """Ten of about ten rows that a Poisson sample of a thousand holds are not ten of a thousand."""
     inner = fixed(GAUSSIAN, 10, 1000)
     presence = GaussianEvent(noise_multiplier=1.0, adjacency=A)
-    for event in (inner, Repeated(inner, count=1), Parallel((inner, GAUSSIAN), probabilities=(0.5, 0.5))):
+    for event in (inner, Repeated(inner, count=1), Composed((inner, GAUSSIAN))):
         with pytest.raises(UnsupportedEvent, match="random and private"):
             ReplaceOneSampled(event, add_remove=presence, sampling_rate=0.01)
+
+
+def test_a_random_group_has_no_public_size() -> None:
+    batch = fixed(GAUSSIAN, 5, 100)
+    with pytest.raises(UnsupportedEvent, match="no public number of rows"):
+        Parallel((batch, Repeated(GAUSSIAN, count=2)), probabilities=(0.5, 0.5))
+    with pytest.raises(UnsupportedEvent, match="no public number of rows"):
+        Parallel((GAUSSIAN, Repeated(batch, count=2)), probabilities=(0.5, 0.5))
