@@ -1,6 +1,8 @@
 """Noise. Mechanisms see arrays that they are handed, never rows; each states the event that its sampler costs."""
 
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
+from ledgerwood.mechanisms.discrete import DiscreteGaussianMechanism as DiscreteGaussianMechanism
+from ledgerwood.mechanisms.discrete import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid as Grid
@@ -11,5 +13,11 @@ from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
 
-MECHANISMS: tuple[type, ...] = (GaussianMechanism, EllipticalGaussianMechanism, LaplaceMechanism)
+MECHANISMS: tuple[type, ...] = (
+    GaussianMechanism,
+    EllipticalGaussianMechanism,
+    LaplaceMechanism,
+    DiscreteLaplaceMechanism,
+    DiscreteGaussianMechanism,
+)
 """The closed set of mechanisms: a foreign one could state one event and add the noise of another."""
