@@ -10,6 +10,11 @@ from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
 from ledgerwood.mechanisms.randomness import RandomSource as RandomSource
 from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
+from ledgerwood.mechanisms.selection import ExponentialMechanism as ExponentialMechanism
+from ledgerwood.mechanisms.selection import NoisyMaxMechanism as NoisyMaxMechanism
+from ledgerwood.mechanisms.selection import PermuteAndFlipMechanism as PermuteAndFlipMechanism
+from ledgerwood.mechanisms.selection import Selection as Selection
+from ledgerwood.mechanisms.selection import UtilityRange as UtilityRange
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
 
