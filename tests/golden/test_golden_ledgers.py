@@ -35,6 +35,15 @@ GOLDEN = {
     "integers": (
         "8e06932a74540d071c9bb4c2c02c689a3342236904507da5a67249bc964e045b", 11.685641617441526, 4e-06, 5, 2, "secure",
     ),
+    "cut-and-stepped": (
+        "8d7508d20188254631eaacc573a4194572975be53dcd6a4d9d895cf82014e8de", 7.677012417594455, 2.6e-05, 8, 3, "secure",
+    ),
+    "replaced-rows": (
+        "64e3bfd31abd80bf1f10922232d7a0ba458dc5f7379db99b290ad7bfc2c1ca7d", 2.654008102413793, 4e-06, 5, 2, "secure",
+    ),
+    "selections": (
+        "95bd71a634c44862889c63e0342e5b18aa6638b9fa1c3328f25ac30be90dd035", 3.4632560399660357, 3e-06, 4, 1, "secure",
+    ),
 }  # fmt: skip
 
 

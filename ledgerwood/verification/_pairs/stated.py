@@ -1,0 +1,76 @@
+"""Guarantees as they were stated: the worst pair that keeps an (epsilon, delta) or a table; Renyi curves."""
+
+from dataclasses import dataclass
+from typing import final
+
+from ledgerwood.verification._atoms import Number, curve_divergence, mp, mpf, table_atoms
+from ledgerwood.verification._pairs.node import Node, moment_term
+from ledgerwood.verification._pairs.pure import Pure
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Approximate(Node):
+    """All is revealed with probability delta, else a randomised response."""
+
+    epsilon: Number
+    delta: Number
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        kept = Pure(self.epsilon).positive_part(slope, constant)
+        return self.delta * (max(slope, 0) + max(constant, 0)) + (1 - self.delta) * kept
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        return mp.inf
+
+    def pure_epsilon(self) -> Number:
+        return mp.inf
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Table(Node):
+    """Points (epsilon, delta) of a profile, as given."""
+
+    points: tuple[tuple[Number, Number], ...]
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        lost = min(delta for _, delta in self.points)  # at an infinite ratio; as much of Q where P has nothing
+        both = [(end, mass) for end, mass in table_atoms(self.points) if end > 0]
+        rest = 1 - lost - sum((mass * (1 + mp.exp(end)) for end, mass in both), mpf(0))
+        value = lost * (max(slope, 0) + max(constant, 0)) + rest * max(slope + constant, 0)
+        for end, mass in both:
+            up = mp.exp(end)
+            value += mass * (max(slope * up + constant, 0) + up * max(slope / up + constant, 0))
+        return value
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        if mp.isinf(self.pure_epsilon()):
+            return mp.inf
+        term = moment_term(slope, constant, p)
+        atoms = table_atoms(self.points)
+        return sum((mass * (term(end) + mp.exp(end) * term(-end)) for end, mass in atoms), mpf(0))
+
+    def pure_epsilon(self) -> Number:
+        return min((epsilon for epsilon, delta in self.points if delta == 0), default=mp.inf)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Curve(Node):
+    """Renyi divergences alone: rho times the order, or points (order, divergence) as given."""
+
+    rho: Number | None
+    points: tuple[tuple[Number, Number], ...]
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        raise ValueError("a mechanism that is known by its Renyi divergences has no profile here")
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        if constant != 0:
+            raise ValueError("a sample of a mechanism that is known by its Renyi divergences has none here")
+        order = p if p > 1 else 1 - p
+        return mp.expm1((order - 1) * curve_divergence(self.rho, self.points, order))
+
+    def pure_epsilon(self) -> Number:
+        return mp.inf
