@@ -3,6 +3,7 @@
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
 from ledgerwood.mechanisms.discrete import DiscreteGaussianMechanism as DiscreteGaussianMechanism
 from ledgerwood.mechanisms.discrete import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
+from ledgerwood.mechanisms.discrete import SkellamMechanism as SkellamMechanism
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid as Grid
@@ -24,5 +25,6 @@ MECHANISMS: tuple[type, ...] = (
     LaplaceMechanism,
     DiscreteLaplaceMechanism,
     DiscreteGaussianMechanism,
+    SkellamMechanism,
 )
 """The closed set of mechanisms: a foreign one could state one event and add the noise of another."""

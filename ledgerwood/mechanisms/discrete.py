@@ -1,4 +1,4 @@
-"""Integer noise on whole numbers: discrete Laplace (the geometric mechanism) and discrete Gaussian, both exact."""
+"""Integer noise on whole numbers, exact: discrete Laplace (the geometric mechanism), discrete Gaussian, Skellam."""
 
 import functools
 import math
@@ -16,6 +16,8 @@ from ledgerwood.accounting.events import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     PureEvent,
+    SkellamEvent,
+    SkellamVectorEvent,
     ZeroConcentratedEvent,
 )
 from ledgerwood.mechanisms import integer_laws
@@ -28,6 +30,7 @@ from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts
 
 LARGEST_GAUSSIAN_SCALE = 1e5
 LARGEST_LAPLACE_SCALE = 2.0**55
+LARGEST_SKELLAM_VARIANCE = 1e9
 
 
 @final
@@ -134,9 +137,66 @@ class DiscreteGaussianMechanism:
         return statistic + _gaussian(self.scale).draw(statistic.size, source).reshape(statistic.shape)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkellamMechanism:
+    """Independent Skellam noise on every whole number: the difference of two Poisson variables of mean variance / 2.
+
+    Shares of it may be added by several parties. Source: Agarwal, Kairouz and Liu 2021; sampler:
+    docs/explanation/exact-noise.md#inversion.
+
+    Args:
+        variance: in [1e-6, 1e9], in squared units of the statistic, which are whole numbers.
+
+    Raises:
+        InvalidParameter: a variance outside its bounds.
+    """
+
+    variance: float
+
+    def __post_init__(self) -> None:
+        variance = _validate.positive("variance", self.variance, "statistic squared")
+        if not 1e-6 <= variance <= LARGEST_SKELLAM_VARIANCE:
+            raise _validate.fail("variance", self.variance, "in [1e-6, 1e9]", "statistic squared")
+        object.__setattr__(self, "variance", variance)
+
+    def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> SkellamEvent | SkellamVectorEvent:
+        """For one number SkellamEvent, else SkellamVectorEvent of the L2 norm: shift-sets.md#integer-shifts.
+
+        Raises:
+            UnsupportedEvent: one number whose noise spreads over more integers than the event sums.
+        """
+        whole = _one_number(sensitivity)
+        if whole is not None:
+            return SkellamEvent(variance=self.variance, sensitivity=whole, adjacency=adjacency)
+        norm = max(sensitivity.l2((1.0,) * (sensitivity.columns or 1)), 1.0)
+        return SkellamVectorEvent(variance=self.variance, l2_sensitivity=norm, adjacency=adjacency)
+
+    def require_fit(self, grid: Grid) -> None:
+        """Refuse a grid whose steps are not 1; errors as in `randomise`."""
+        _require_whole(grid)
+
+    def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
+        """statistic int64 (..., k), whole numbers, plus noise, modulo 2**64.
+
+        Raises:
+            InvalidParameter: a shape that does not fit the grid, or a grid whose steps are not 1.
+        """
+        grid.require(statistic, "statistic")
+        _require_whole(grid)
+        law = _poisson(0.5 * self.variance)
+        noise = law.draw(statistic.size, source) - law.draw(statistic.size, source)
+        return statistic + noise.reshape(statistic.shape)
+
+
 @functools.lru_cache(maxsize=32)
 def _gaussian(scale: float) -> Inversion:
     return Inversion(functools.partial(integer_laws.discrete_gaussian, scale))
+
+
+@functools.lru_cache(maxsize=32)
+def _poisson(mean: float) -> Inversion:
+    return Inversion(functools.partial(integer_laws.poisson, mean))
 
 
 def _one_number(sensitivity: BoxShifts | BallShifts) -> int | None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ive
 from scipy.stats import chi2
 
 from ledgerwood.accounting.adjacency import Adjacency
@@ -14,6 +15,8 @@ from ledgerwood.accounting.events import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     PureEvent,
+    SkellamEvent,
+    SkellamVectorEvent,
     ZeroConcentratedEvent,
 )
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
@@ -23,6 +26,7 @@ from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     Grid,
+    SkellamMechanism,
     TestRandom,
 )
 from ledgerwood.mechanisms.deviates import standard_laplace
@@ -106,6 +110,29 @@ def test_noise_knows_nothing_of_the_statistic(kind):
     top = mechanism.randomise(np.full((500, 1), 2**63 - 1, dtype=np.int64), WHOLE, TestRandom(7))
     assert ((top - low) == np.int64(2**63 - 1)).all()  # modulo 2**64
     assert low.std() > 1.0
+
+
+def test_skellam_noise_has_its_event_and_its_law():
+    mechanism = SkellamMechanism(variance=6.0)
+    assert mechanism.event(shifts(2.0), A) == SkellamEvent(variance=6.0, sensitivity=2, adjacency=A)
+    vector = mechanism.event(shifts(3.0, 4.0), A)
+    assert vector == SkellamVectorEvent(variance=6.0, l2_sensitivity=5.0, adjacency=A)
+    moved = mechanism.event(BoxShifts.moved(boxes=((1.0,),)), R)
+    assert isinstance(moved, SkellamVectorEvent)
+    assert moved.l2_sensitivity**2 >= 2.0
+    n = 500_000
+    out = mechanism.randomise(np.zeros((n, 1), dtype=np.int64), WHOLE, TestRandom(20_261_123))[:, 0]
+    z = np.arange(-12, 13)
+    expected = np.append(n * ive(np.abs(z), 6.0), 0.0)  # e^{-v} I_z(v)
+    expected[-1] = n - expected.sum()
+    counts = np.array([*(np.count_nonzero(out == k) for k in z), np.count_nonzero(np.abs(out) > 12)])
+    assert chi2.sf(float(((counts - expected) ** 2 / expected).sum()), len(z)) > 1e-4
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0, 1e-7, 1e10, math.nan, math.inf, None])
+def test_bad_variances_are_refused(variance):
+    with pytest.raises(InvalidParameter, match="variance=.*unit"):
+        SkellamMechanism(variance=variance)
 
 
 @BOTH
