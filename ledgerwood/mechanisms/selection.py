@@ -66,7 +66,7 @@ class ExponentialMechanism:
     """Candidate i with probability proportional to count_i * exp(rate * u_i).
 
     Source: McSherry and Talwar 2007; that it is bounded-range: Dong, Durfee and Rogers 2020;
-    docs/explanation/selection.md#bounded-range.
+    docs/explanation/selection.md#exponential-choice.
 
     Args:
         rate: in [1e-200, 1e200], nats per unit of utility.
