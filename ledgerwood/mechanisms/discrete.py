@@ -87,7 +87,7 @@ class DiscreteLaplaceMechanism:
 class DiscreteGaussianMechanism:
     """Independent integer noise z of probability proportional to e^{-z^2 / (2 scale^2)} on every whole number.
 
-    Source: Canonne, Kamath and Steinke 2020; sampler: docs/explanation/exact-noise.md#inversion.
+    Source: Canonne, Kamath and Steinke 2020; sampler: docs/explanation/exact-noise.md#integer-inversion.
 
     Args:
         scale: the law's sigma, in [.01, 1e5], in the statistic's units, which are whole numbers. For a larger one
@@ -143,7 +143,7 @@ class SkellamMechanism:
     """Independent Skellam noise on every whole number: the difference of two Poisson variables of mean variance / 2.
 
     Shares of it may be added by several parties. Source: Agarwal, Kairouz and Liu 2021; sampler:
-    docs/explanation/exact-noise.md#inversion.
+    docs/explanation/exact-noise.md#integer-inversion.
 
     Args:
         variance: in [1e-6, 1e9], in squared units of the statistic, which are whole numbers.

@@ -2,7 +2,7 @@
 
 A uniform real is read 64 bits at a time, until one atom is left. All but about one draw in 2**64 an atom are decided by
 their first word against a table; the others by integer bounds at whatever precision it takes.
-Proof: docs/explanation/exact-noise.md#inversion.
+Proof: docs/explanation/exact-noise.md#integer-inversion.
 """
 
 import bisect
