@@ -11,11 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from ledgerwood.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
     EllipticalGaussianMechanism,
     GaussianMechanism,
     Grid,
     LaplaceMechanism,
     SecureRandom,
+    SkellamMechanism,
 )
 
 BATCHES = {"64 leaves x 2": (64, 2), "1,000": (1_000, 1), "1,000,000": (1_000_000, 1)}
@@ -69,6 +72,28 @@ def main() -> None:
             table.add_row(name, f"1.3 x 2^{bits}", *cells)
         table.add_section()
     Console().print(table)
+    Console().print(whole_numbers(source))
+
+
+def whole_numbers(source: SecureRandom) -> Table:
+    """The integer laws, on whole numbers."""
+    table = Table(title="Exact integer noise on one thread, SecureRandom: million draws a second (microseconds a call)")
+    for heading in ("noise", "scale", *BATCHES):
+        table.add_column(heading, justify="left" if heading == "noise" else "right")
+    for scale in (1.0, 30.0, 1000.0):
+        mechanisms = {
+            "discrete Laplace": DiscreteLaplaceMechanism(scale=scale),
+            "discrete Gaussian": DiscreteGaussianMechanism(scale=scale),
+            "Skellam": SkellamMechanism(variance=scale**2),
+        }
+        for name, mechanism in mechanisms.items():
+            cells = []
+            for shape in BATCHES.values():
+                statistic, grid = np.zeros(shape, dtype=np.int64), Grid(exponents=(0,) * shape[1])
+                spent = seconds(lambda m=mechanism, s=statistic, g=grid: m.randomise(s, g, source))
+                cells.append(cell(statistic.size, spent))
+            table.add_row(name, f"{scale:g}", *cells)
+    return table
 
 
 def cell(draws: int, spent: float) -> str:

@@ -1,6 +1,9 @@
 """Noise. Mechanisms see arrays that they are handed, never rows; each states the event that its sampler costs."""
 
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
+from ledgerwood.mechanisms.discrete import DiscreteGaussianMechanism as DiscreteGaussianMechanism
+from ledgerwood.mechanisms.discrete import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
+from ledgerwood.mechanisms.discrete import SkellamMechanism as SkellamMechanism
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid as Grid
@@ -8,8 +11,20 @@ from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
 from ledgerwood.mechanisms.randomness import RandomSource as RandomSource
 from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
+from ledgerwood.mechanisms.selection import ExponentialMechanism as ExponentialMechanism
+from ledgerwood.mechanisms.selection import NoisyMaxMechanism as NoisyMaxMechanism
+from ledgerwood.mechanisms.selection import PermuteAndFlipMechanism as PermuteAndFlipMechanism
+from ledgerwood.mechanisms.selection import Selection as Selection
+from ledgerwood.mechanisms.selection import UtilityRange as UtilityRange
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
 
-MECHANISMS: tuple[type, ...] = (GaussianMechanism, EllipticalGaussianMechanism, LaplaceMechanism)
+MECHANISMS: tuple[type, ...] = (
+    GaussianMechanism,
+    EllipticalGaussianMechanism,
+    LaplaceMechanism,
+    DiscreteLaplaceMechanism,
+    DiscreteGaussianMechanism,
+    SkellamMechanism,
+)
 """The closed set of mechanisms: a foreign one could state one event and add the noise of another."""

@@ -46,6 +46,30 @@ def add_noise(
     return statistic + noise.reshape(statistic.shape)
 
 
+def geometric_noise(n: int, scale: float, law: EvenDeviate, source: RandomSource) -> NDArray[np.int64]:
+    """n independent integers: floor(scale |x|) with x's sign, where x is fresh of `law` and -0 is drawn again.
+
+    For the Laplace law these have probabilities proportional to e^{-|z| / scale}: exact-noise.md#discrete-laplace.
+
+    Args:
+        scale: > 0, at most 2**55.
+    """
+    mantissa, exponent = math.frexp(scale)
+    exact = [(int(math.ldexp(mantissa, _MANTISSA_BITS)), _MANTISSA_BITS - exponent)]
+    out = np.empty(n, dtype=np.int64)
+    for start in range(0, n, _CHUNK):
+        part = out[start : start + _CHUNK]
+        _round(law.draw(part.size, source), exact, source, part, down=True)
+        lost = np.flatnonzero(part == -1)
+        while lost.size:
+            again = np.empty(lost.size, dtype=np.int64)
+            _round(law.draw(lost.size, source), exact, source, again, down=True)
+            part[lost] = again
+            lost = lost[again == -1]
+        part += part < 0
+    return out
+
+
 def require_fit(scales: Sequence[float], grid: Grid) -> None:
     """Refuse noise that cannot be drawn on a grid; ask before the budget moves.
 
@@ -59,8 +83,10 @@ def require_fit(scales: Sequence[float], grid: Grid) -> None:
             raise _validate.fail("scale", scale, f"<= 2**55 grid steps of {step!r}", "statistic")
 
 
-def _round(cells: Cells, scales: list[tuple[int, int]], source: RandomSource, out: NDArray[np.int64]) -> None:
-    """round(m / 2**shift x) for the (m, shift) of each deviate's column; columns take turns."""
+def _round(
+    cells: Cells, scales: list[tuple[int, int]], source: RandomSource, out: NDArray[np.int64], *, down: bool = False
+) -> None:
+    """round(m / 2**shift x), or its floor, for the (m, shift) of each deviate's column; columns take turns."""
     if len(set(scales)) == 1:
         scales = scales[:1]
     factors = np.array([math.ldexp(m, -shift) for m, shift in scales])
@@ -69,16 +95,23 @@ def _round(cells: Cells, scales: list[tuple[int, int]], source: RandomSource, ou
         turns = out.size // len(scales)
         factors, decided = np.tile(factors, turns), np.tile(decided, turns)
     real = cells.cells * (factors * 2.0**-FRACTION_BITS)
+    if down:
+        real -= 0.5
     nearest = np.rint(real)
     out[:] = nearest
     real -= nearest
     undecided = np.flatnonzero(np.abs(real) > decided).tolist()
     if undecided or cells.refined:
-        _refine(sorted({*undecided, *cells.refined}), cells, scales, source, out)
+        _refine(sorted({*undecided, *cells.refined}), cells, scales, source, out, down)
 
 
 def _refine(
-    places: list[int], cells: Cells, scales: list[tuple[int, int]], source: RandomSource, out: NDArray[np.int64]
+    places: list[int],
+    cells: Cells,
+    scales: list[tuple[int, int]],
+    source: RandomSource,
+    out: NDArray[np.int64],
+    down: bool,
 ) -> None:
     """The same in Python integers, with 64 more bits a turn for the places that are still undecided."""
     undecided = [(i, *(cells.refined.get(i) or (int(cells.cells[i]), FRACTION_BITS))) for i in places]
@@ -86,7 +119,7 @@ def _refine(
         later = []
         for i, x, bits in undecided:
             m, shift = scales[i % len(scales)]
-            half = 1 << (bits + shift - 1)
+            half = 0 if down else 1 << (bits + shift - 1)
             least = (x * m + half) >> (bits + shift)
             if least == ((x + 1) * m - 1 + half) >> (bits + shift):
                 out[i] = ((least + (1 << 63)) & ((1 << _WORD) - 1)) - (1 << 63)
