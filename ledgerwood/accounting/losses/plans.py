@@ -13,9 +13,11 @@ import numpy as np
 
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled
 from ledgerwood.accounting.events.sampling import PoissonSampled
 from ledgerwood.accounting.events.stated import ApproximateEvent
-from ledgerwood.accounting.losses import groups, lattice, lower, saddle, spectrum
+from ledgerwood.accounting.losses import groups, joint, lattice, lower, saddle, spectrum
 from ledgerwood.accounting.losses.lattice import Dots, Indices, Law
 from ledgerwood.errors import UnsupportedEvent
 
@@ -34,6 +36,8 @@ _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so th
 _NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
 _NARROW = 5e-5
 _TARGETS = (math.log(0.1), math.log(1e-4), math.log(1e-10))  # deltas at which a whole curve is composed
+_JOINT_TARGETS = (*_TARGETS, math.log(1e-20), math.log(1e-40))  # those of a composition inside a sample
+_MOST_JOINT = 8  # of them in a plan, each with laws of its own
 _LEAST_LOG_DELTA = math.log(1e-280)
 
 
@@ -184,9 +188,69 @@ def plan(event: Event) -> Plan:
         UnsupportedEvent: a draw without a profile, or too many distinct draws that are too different to group.
     """
     above, below = groups.parts(event)
+    above, below = (above := _opened(above)), (above if below is above else _opened(below))
     for part, _ in above:
         part.log_profile(np.zeros(1), direction=Direction.REMOVE)
     return Plan(above, below, all(part.symmetric() for part, _ in above))
+
+
+def _opened(parts: groups.Parts) -> groups.Parts:
+    """The draws with every composition inside a sample or a group as one draw: docs/explanation/pld.md#joint."""
+    opened = tuple((_with_joint(part), count) for part, count in parts)
+    changed = sum(new is not old for (new, _), (old, _) in zip(opened, parts, strict=True))
+    if changed > _MOST_JOINT:
+        raise UnsupportedEvent(f"{changed} different samples of compositions, more than {_MOST_JOINT}, in one plan")
+    return opened if changed else parts
+
+
+def _with_joint(event: Event) -> Event:
+    """The event itself where it has a profile."""
+    try:
+        event.log_profile(np.zeros(1), direction=Direction.REMOVE)
+        return event
+    except UnsupportedEvent:
+        pass
+    match event:
+        case PoissonSampled(inner, sampling_rate=rate):
+            return PoissonSampled(_with_joint(inner), sampling_rate=rate)
+        case FixedSizeSampled(inner, sample_size=size, population=population):
+            return FixedSizeSampled(_with_joint(inner), sample_size=size, population=population)
+        case Parallel(members, probabilities=weights):
+            return Parallel(tuple(_with_joint(member) for member in members), probabilities=weights)
+        case Repeated(inner, count=1) | Composed((inner,)):
+            return _with_joint(inner)
+        case Repeated() | Composed():
+            return joint.Joint(event, _joint_above, _joint_sums_below)
+    return event
+
+
+@functools.lru_cache(maxsize=16)
+def _joint_above(event: Event) -> tuple[joint.Chords, joint.Chords]:
+    found = plan(event)
+    ahead = _joint_sums(found, Direction.REMOVE, True)
+    back = ahead if found.symmetric else _joint_sums(found, Direction.ADD, True)
+    return joint.chords(ahead, back, event.pure_epsilon())
+
+
+@functools.lru_cache(maxsize=8)
+def _joint_sums_below(event: Event, direction: Direction) -> tuple[joint.Sums, ...]:
+    return _joint_sums(plan(event), direction, False)
+
+
+def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.Sums, ...]:
+    """The profiles of the composed laws that are tight at some deltas; each bounds the plan's everywhere."""
+    sums, tilt = [], 0.0
+    for target in _JOINT_TARGETS:
+        point = saddle.point_at_delta(found.models(direction, target), target)
+        if point.tilt < 1.05 * tilt:  # near the largest loss, or at 0: the same law again
+            continue
+        with contextlib.suppress(UnsupportedEvent):
+            curve = _curve(found, direction, point, above, FINENESS, target)
+            sums.append(joint.sums(curve.law, curve._misplaced(joint.END), above=above))
+            tilt = point.tilt
+    if not sums:
+        raise UnsupportedEvent("the losses of a composition inside a sample span too many scales for one lattice")
+    return tuple(sums)
 
 
 def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FINENESS) -> float:
