@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
@@ -154,6 +155,11 @@ class Plan:
         """Whether there were more distinct draws than can be composed."""
         return self.parts is not self.below
 
+    @property
+    def single(self) -> Event | None:
+        """The only draw, whose own profile says it all."""
+        return self.parts[0][0] if len(self.parts) == 1 and self.parts[0][1] == 1 else None
+
     def directions(self) -> tuple[Direction, ...]:
         return (Direction.REMOVE,) if self.symmetric else (Direction.REMOVE, Direction.ADD)
 
@@ -188,7 +194,8 @@ def plan(event: Event) -> Plan:
         UnsupportedEvent: a draw without a profile, or too many distinct draws that are too different to group.
     """
     above, below = groups.parts(event)
-    above, below = (above := _opened(above)), (above if below is above else _opened(below))
+    opened = _opened(above)
+    above, below = opened, opened if below is above else _opened(below)
     for part, _ in above:
         part.log_profile(np.zeros(1), direction=Direction.REMOVE)
     return Plan(above, below, all(part.symmetric() for part, _ in above))
@@ -197,7 +204,7 @@ def plan(event: Event) -> Plan:
 def _opened(parts: groups.Parts) -> groups.Parts:
     """The draws with every composition inside a sample or a group as one draw: docs/explanation/pld.md#joint."""
     opened = tuple((_with_joint(part), count) for part, count in parts)
-    changed = sum(new is not old for (new, _), (old, _) in zip(opened, parts, strict=True))
+    changed = sum(new != old for (new, _), (old, _) in zip(opened, parts, strict=True))
     if changed > _MOST_JOINT:
         raise UnsupportedEvent(f"{changed} different samples of compositions, more than {_MOST_JOINT}, in one plan")
     return opened if changed else parts
@@ -245,8 +252,8 @@ def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.S
         if point.tilt < 1.05 * tilt:  # near the largest loss, or at 0: the same law again
             continue
         with contextlib.suppress(UnsupportedEvent):
-            curve = _curve(found, direction, point, above, FINENESS, target)
-            sums.append(joint.sums(curve.law, curve._misplaced(joint.END), above=above))
+            curve = _curve(found, direction, point, above, 4.0 * FINENESS, target)
+            sums.append(joint.sums(curve.law, curve._misplaced(0.0), above=above))
             tilt = point.tilt
     if not sums:
         raise UnsupportedEvent("the losses of a composition inside a sample span too many scales for one lattice")
@@ -257,6 +264,8 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
     """The epsilon at `log_delta`, from above or from below; the larger direction."""
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
+    if found.single is not None:
+        return _single_epsilon(found, found.single, log_delta, above)
     points = [(saddle.point_at_delta(found.models(d, log_delta), log_delta), d) for d in found.directions()]
     points.sort(key=lambda item: -item[0].epsilon)
     best = 0.0
@@ -269,6 +278,25 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
         elif point.epsilon > _CLEARLY_LESS * best:  # from below either direction is a bound
             best = max(best, _epsilon(found, direction, point, log_delta, above, fineness))
     return best
+
+
+def _single_epsilon(found: Plan, event: Event, log_delta: float, above: bool) -> float:
+    """By bisection: the bound fits (above), or it does not yet (below)."""
+    bracket = _search.least_fitting(
+        lambda epsilons: _single(found, event, epsilons, above) <= log_delta, event.pure_epsilon()
+    )
+    if bracket is None:
+        raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {log_delta!r}")
+    return bracket[1] if above else bracket[0]
+
+
+def _single(found: Plan, event: Event, epsilons: FloatArray, above: bool) -> FloatArray:
+    """A bound on the log profile of one draw at each epsilon >= 0, shape (k,); the larger direction."""
+    logs = [
+        event.log_profile(epsilons, direction=d) if above else lower.log_profile(event, epsilons, d)
+        for d in found.directions()
+    ]
+    return np.asarray(np.maximum.reduce(logs))
 
 
 def _epsilon(
@@ -285,6 +313,8 @@ def _epsilon(
 
 def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
     """log delta at `epsilon`, from above or from below; the larger direction."""
+    if found.single is not None:
+        return float(_single(found, found.single, np.array([epsilon]), above)[0])
     best = -math.inf
     for direction in found.directions():
         point = found.point_at_epsilon(direction, epsilon)
@@ -347,6 +377,8 @@ def log_deltas(found: Plan, epsilons: FloatArray) -> FloatArray:
     Raises:
         UnsupportedEvent: none of the compositions fits a lattice.
     """
+    if found.single is not None:
+        return np.minimum(_single(found, found.single, epsilons, True), 0.0)
     best = np.full(len(epsilons), np.inf)
     for target in _TARGETS:
         with contextlib.suppress(UnsupportedEvent):
