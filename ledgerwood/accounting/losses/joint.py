@@ -60,7 +60,7 @@ class Sums:
             logs = np.logaddexp(logs, math.log(self.misplaced) + law.log_scale - law.tilt * t)
             if law.infinite > 0.0:
                 logs = np.logaddexp(logs, math.log(law.infinite) + law.log_whole)
-            return logs + law.growth + rounding
+            return np.asarray(logs + law.growth + rounding)
 
 
 def sums(law: Law, misplaced: float, *, above: bool) -> Sums:
@@ -102,7 +102,8 @@ class Chords:
         start, end = self.losses[place], self.losses[place + 1]
         share = np.clip(np.expm1(np.maximum(t - start, 0.0)) / np.expm1(end - start), 0.0, 1.0)
         with np.errstate(divide="ignore"):
-            return np.log(self.values[place] * (1.0 - share) + self.values[place + 1] * share) + 32.0 * ULP
+            logs = np.log(self.values[place] * (1.0 - share) + self.values[place + 1] * share)
+        return np.asarray(logs + 32.0 * ULP)
 
 
 def chords(ahead: tuple[Sums, ...], back: tuple[Sums, ...], pure_epsilon: float) -> tuple[Chords, Chords]:
@@ -117,7 +118,7 @@ def _dots(found: tuple[Sums, ...], pure_epsilon: float) -> tuple[list[float], li
     """The least bound at each of many losses, and 0 at the pure epsilon."""
     step = min(item.law.step for item in found)
     end = max((len(item.values) - 1) * item.law.step for item in found)
-    losses = lattice.nodes(step, min(end, END, pure_epsilon), _PER_FOLD) * step
+    losses: FloatArray = np.asarray(lattice.nodes(step, min(end, END, pure_epsilon), _PER_FOLD) * step, np.float64)
     losses = losses[losses < pure_epsilon]
     logs = np.minimum.reduce([item.log_profile(losses) for item in found])
     values = np.clip(np.exp(logs) * (1.0 + 4.0 * ULP * (2.0 + np.abs(np.maximum(logs, -1e3)))), lattice.LEAST, 1.0)
