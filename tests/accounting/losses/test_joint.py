@@ -91,7 +91,7 @@ def test_samples_of_pure_compositions_enclose_the_sum_over_all_answers(epsilons,
         assert exact <= math.exp(high) * (1 + 1e-14)
         assert math.exp(high) <= exact * (1 + 1e-6) + 1e-9 * rate
         # From below the lattice counts: losses of 2, .01 and .7 do not lie on one.
-        assert math.exp(low) >= exact * (1 - (0.02 if 0.01 in epsilons else 1e-6)) - 1e-9 * rate
+        assert math.exp(low) >= exact * (1 - (0.05 if 0.01 in epsilons else 1e-6)) - 1e-9 * rate
 
 
 def two_laplace(t):
@@ -137,7 +137,7 @@ def test_gaussian_compositions_composed_enclose_their_closed_profile(multiplier,
             assert (below <= exact).all()
             assert (exact <= above).all()
             seen = exact > math.log(1e-15)
-            assert (above[seen] - exact[seen]).max() < 1e-3
+            assert (above[seen] - exact[seen]).max() < 2e-3
             assert (exact[seen] - below[seen]).max() < 5e-3
 
 
