@@ -1,4 +1,4 @@
-"""The staircase mechanism on one number. Geng and Viswanath 2014; docs/explanation/events.md#staircase."""
+"""The staircase mechanism on one number. Geng and Viswanath 2014; docs/explanation/events.md#staircase-noise."""
 
 import math
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ from ledgerwood.accounting.events.pure import epsilon_in_range, moved_log_excess
 class StaircaseEvent(Event):
     """One number plus noise whose density falls by e^-epsilon at w, 1 + w, 2 + w, ... sensitivities from 0.
 
-    The worst change is the whole sensitivity, at every epsilon: docs/explanation/events.md#staircase. Nothing is said
-    of a vector.
+    The worst change is the whole sensitivity, at every epsilon: docs/explanation/events.md#staircase-noise. Nothing is
+    said of a vector.
 
     Args:
         epsilon: the pure epsilon, log of each fall of the density, in [1e-100, 1e100], in nats.

@@ -48,7 +48,7 @@ def _log_sum(powers: FloatArray) -> float:
 def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float) -> Law:
     """The law of the sum of all losses, on the indices from `first` to `last` or beyond.
 
-    `log_outside` is what `window` was asked for. Every constant is derived in docs/explanation/pld.md#rounding.
+    `log_outside` is what `window` was asked for. Every constant is derived in docs/explanation/pld.md#loss-rounding.
     """
     step, tilt = parts[0][0].step, parts[0][0].tilt
     size = 1 << (last - first).bit_length()  # a power of two: the transform's error is proven for radix 2 and 4
