@@ -227,6 +227,9 @@ def _with_joint(event: Event) -> Event:
         case Repeated(inner, count=1) | Composed((inner,)):
             return _with_joint(inner)
         case Repeated() | Composed():
+            above, below = groups.parts(event)
+            if above is below:  # a shorter name for the same composition, in whatever order
+                event = Composed(tuple(Repeated(part, count=count) for part, count in above))
             return joint.Joint(event, _joint_above, _joint_sums_below)
     return event
 
