@@ -49,7 +49,7 @@ class Sums:
         share = np.minimum(np.expm1(np.minimum(gap, law.step)) / math.expm1(law.step), 1.0)
         beside = self.values[np.minimum(place + 1, last)] * math.exp(-law.tilt * law.step)
         sums = np.where(place == last, 0.0, self.values[place] * (1.0 - share) + beside * share)
-        rounding = 4e-12 + 8.0 * ULP * (law.tilt * (t + 1.0) + len(self.values) * (2.0 + law.tilt * law.step))
+        rounding = 4e-12 + 8.0 * ULP * (law.tilt * (t + 1.0) + len(self.values) * (2.0 + (law.tilt + 1.0) * law.step))
         shift = law.log_scale - law.tilt * law.step * place
         with np.errstate(divide="ignore"):
             if not self.above:
@@ -175,11 +175,13 @@ class Joint(Event):
 
     Args:
         event: the composition.
+        total: its pure epsilon.
         above: both directions of the bound from above, asked for when needed.
         below: the sums from below of a direction.
     """
 
     event: Event
+    total: float = field(compare=False, repr=False)
     above: Callable[[Event], tuple[Chords, Chords]] = field(compare=False, repr=False)
     below: Callable[[Event, Direction], tuple[Sums, ...]] = field(compare=False, repr=False)
 
@@ -202,7 +204,7 @@ class Joint(Event):
         return self.event.renyi(orders, direction=direction)
 
     def pure_epsilon(self) -> float:
-        return self.event.pure_epsilon()
+        return self.total
 
     def symmetric(self) -> bool:
         return self.event.symmetric()

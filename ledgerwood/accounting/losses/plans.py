@@ -15,7 +15,7 @@ from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
-from ledgerwood.accounting.events.fixed_size import FixedSizeSampled
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampling import PoissonSampled
 from ledgerwood.accounting.events.stated import ApproximateEvent
 from ledgerwood.accounting.losses import groups, joint, lattice, lower, saddle, spectrum
@@ -222,6 +222,8 @@ def _with_joint(event: Event) -> Event:
             return PoissonSampled(_with_joint(inner), sampling_rate=rate)
         case FixedSizeSampled(inner, sample_size=size, population=population):
             return FixedSizeSampled(_with_joint(inner), sample_size=size, population=population)
+        case ReplaceOneSampled(inner, add_remove=present, sampling_rate=rate):
+            return ReplaceOneSampled(_with_joint(inner), add_remove=_with_joint(present), sampling_rate=rate)
         case Parallel(members, probabilities=weights):
             return Parallel(tuple(_with_joint(member) for member in members), probabilities=weights)
         case Repeated(inner, count=1) | Composed((inner,)):
@@ -230,7 +232,7 @@ def _with_joint(event: Event) -> Event:
             above, below = groups.parts(event)
             if above is below:  # a shorter name for the same composition, in whatever order
                 event = Composed(tuple(Repeated(part, count=count) for part, count in above))
-            return joint.Joint(event, _joint_above, _joint_sums_below)
+            return joint.Joint(event, event.pure_epsilon(), _joint_above, _joint_sums_below)
     return event
 
 
@@ -250,12 +252,13 @@ def _joint_sums_below(event: Event, direction: Direction) -> tuple[joint.Sums, .
 def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.Sums, ...]:
     """The profiles of the composed laws that are tight at some deltas; each bounds the plan's everywhere."""
     sums, tilt = [], 0.0
+    fineness = FINENESS if len(found.parts) > 8 else 4.0 * FINENESS
     for target in _JOINT_TARGETS:
         point = saddle.point_at_delta(found.models(direction, target), target)
         if point.tilt < 1.05 * tilt:  # near the largest loss, or at 0: the same law again
             continue
         with contextlib.suppress(UnsupportedEvent):
-            curve = _curve(found, direction, point, above, 4.0 * FINENESS, target)
+            curve = _curve(found, direction, point, above, fineness, target)
             sums.append(joint.sums(curve.law, curve._misplaced(0.0), above=above))
             tilt = point.tilt
     if not sums:
