@@ -5,7 +5,7 @@ Above, a convex function through some of the laws' values; below, the laws' own 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -20,7 +20,7 @@ from ledgerwood.errors import UnsupportedEvent
 
 END = 500.0  # nats: the last loss of a table of chords, so that exponentials of losses are numbers
 _PER_FOLD = 2048.0  # dots of a table per factor e of the loss
-_MOST_POINTS = 1 << 21
+_MOST_POINTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Sums:
     """The profile of a composed law, at its lattice points from 0 on and so anywhere: between them it is linear in e^t.
 
     Args:
-        law: of which only the constants are used.
+        law: its constants, without its masses.
         above: which bound it is.
         misplaced: what misplaced mass can change a tilted sum by.
         values: shape (k,), the sums over mass beyond each point, tilted there.
@@ -85,7 +85,7 @@ def sums(law: Law, misplaced: float, *, above: bool) -> Sums:
     found = np.array(values[::-1])
     if not np.isfinite(found).all() or not math.isfinite(law.log_scale + law.growth + misplaced):
         raise UnsupportedEvent("the losses of a composition leave the range of numbers")
-    return Sums(law, above, misplaced, found)
+    return Sums(replace(law, index=law.index[:0], mass=law.mass[:0]), above, misplaced, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ _NARROW = 5e-5
 _TARGETS = (math.log(0.1), math.log(1e-4), math.log(1e-10))  # deltas at which a whole curve is composed
 _JOINT_TARGETS = (*_TARGETS, math.log(1e-20), math.log(1e-40))  # those of a composition inside a sample
 _MOST_JOINT = 8  # of them in a plan, each with laws of its own
+_MOST_JOINT_POINTS = 1 << 17
 _LEAST_LOG_DELTA = math.log(1e-280)
 
 
@@ -244,7 +245,7 @@ def _joint_above(event: Event) -> tuple[joint.Chords, joint.Chords]:
     return joint.chords(ahead, back, event.pure_epsilon())
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2 * _MOST_JOINT)
 def _joint_sums_below(event: Event, direction: Direction) -> tuple[joint.Sums, ...]:
     return _joint_sums(plan(event), direction, False)
 
@@ -259,6 +260,9 @@ def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.S
             continue
         with contextlib.suppress(UnsupportedEvent):
             curve = _curve(found, direction, point, above, fineness, target)
+            factor = (len(curve.law.index) // _MOST_JOINT_POINTS).bit_length()
+            if factor:
+                curve = Curve(spectrum.coarsen(curve.law, 2**factor, above=above), above)
             sums.append(joint.sums(curve.law, curve._misplaced(0.0), above=above))
             tilt = point.tilt
     if not sums:

@@ -185,6 +185,20 @@ def test_gaussian_compositions_composed_enclose_their_closed_profile(multiplier,
             assert (exact[seen] - below[seen]).max() < 5e-3
 
 
+def test_laws_of_too_many_points_are_coarsened(monkeypatch):
+    event = Composed((gaussian(2.0), gaussian(1.5)))
+    monkeypatch.setattr(plans, "_MOST_JOINT_POINTS", 256)
+    found = plans.plan(event)
+    t = np.linspace(0.0, 4.0, 100)
+    exact = event.log_profile(t, direction=Direction.REMOVE)
+    for above in (True, False):
+        sums = plans._joint_sums(found, Direction.REMOVE, above)
+        assert max(len(item.values) for item in sums) <= 600
+        for item in sums:
+            value = item.log_profile(t)
+            assert ((exact <= value) if above else (value <= exact)).all()
+
+
 def test_the_shared_sample_is_the_dear_one():
     """Six Gaussians of multiplier 3 on one sample; then with a Laplace release, which can only cost more."""
     alone = sampled(Repeated(gaussian(3.0), count=6), 0.1)
