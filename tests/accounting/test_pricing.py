@@ -271,13 +271,14 @@ def test_delta_zero():
         price(gaussian(1.0)).epsilon(0.0)
 
 
-def test_a_sample_of_a_mixed_composition_falls_back_to_its_pure_price():
+def test_a_sample_of_a_mixed_composition_is_priced_by_its_composed_losses():
     event = sampled(Composed((laplace(2.0), laplace(3.0))), 0.1)
     priced = price(event)
-    assert priced.method == "pure"
+    assert priced.method == "pld"
     assert priced.epsilon(0.0) == pytest.approx(math.log1p(0.1 * math.expm1(0.5 + 1.0 / 3.0)), rel=1e-12)
+    assert priced.epsilon(1e-3) < price(event, method="pure").epsilon(1e-3)
     with pytest.raises(UnsupportedEvent):
-        price(sampled(Composed((laplace(2.0), gaussian(3.0))), 0.1))
+        price(sampled(Composed((laplace(2.0), gaussian(3.0))), 0.1), method="renyi")
 
 
 def test_a_mixed_plan_has_a_lower_end_above_its_dearest_draw():

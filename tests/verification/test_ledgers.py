@@ -373,8 +373,34 @@ def test_groups_of_mixed_compositions_verify():
     book.grant(Parallel((mixed, LAPLACE), probabilities=(0.5, 0.25)), purpose="groups", delta=1e-6)
     book.grant(Parallel.worst((mixed, Repeated(LAPLACE, count=2))), purpose="worst", delta=1e-6)
     lines = book.record().lines
-    assert [json.loads(line)["charge"]["method"] for line in lines[1:]] == ["renyi", "renyi"]
+    assert [json.loads(line)["charge"]["method"] for line in lines[1:]] == ["pld", "pld"]
     assert verify_text(lines).grants == 2
+    by_renyi = by_method(lines, Parallel((mixed, LAPLACE), probabilities=(0.5, 0.25)), "renyi")
+    assert verify_text(by_renyi).grants == 2
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PoissonSampled(Composed((*[GaussianEvent(noise_multiplier=3.0, adjacency=A)] * 6, TENTH)), sampling_rate=0.1),
+        PoissonSampled(Repeated(LaplaceEvent(noise_multiplier=1.0, adjacency=A), count=2), sampling_rate=0.1),
+        Repeated(
+            PoissonSampled(
+                Composed((LaplaceEvent(noise_multiplier=1.0, adjacency=A), STEP_AT_ONE.event)), sampling_rate=0.01
+            ),
+            count=1000,
+        ),
+    ],
+)
+def test_samples_of_mixed_compositions_are_held_to_a_hundredth(event):
+    book = ledger(budget=Budget(epsilon=8.0, delta=1e-5, adjacency=A))
+    book.grant(event, purpose="p", delta=1e-5)
+    lines = book.record().lines
+    charge = json.loads(lines[1])["charge"]
+    assert charge["method"] == "pld"
+    assert verify_text(lines).grants == 1
+    with pytest.raises(LedgerCorrupted, match="entry 1: delta at epsilon .* is at least"):
+        verify_text(rebuilt(lines, 1, with_charge(epsilon=charge["epsilon"] * (1 - 1e-2))))
 
 
 def test_the_working_precision_of_others_does_not_matter():

@@ -21,6 +21,7 @@ from ledgerwood.accounting.events.sampling import PoissonSampled
 from ledgerwood.accounting.events.staircase import StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent
 from ledgerwood.accounting.events.truncated import TruncatedLaplaceEvent
+from ledgerwood.accounting.losses.joint import Joint
 from ledgerwood.errors import UnsupportedEvent
 
 ULP = renyi.ULP
@@ -47,6 +48,8 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
             return np.maximum(*(_sampled_up(inner, rate, t, d) for d in (Direction.REMOVE, Direction.ADD)))
         case Parallel(members, probabilities=weights):
             return _mixed(members, weights, epsilons, direction)
+        case Joint():
+            return event.log_profile_below(epsilons, direction)
         case LaplaceEvent():
             gap = np.minimum(t - (1.0 - 4.0 * ULP) / event.noise_multiplier, 0.0)
             return _lowered(renyi.log1mexp(0.5 * gap), 0.0)

@@ -11,11 +11,14 @@ from typing import Literal
 
 import numpy as np
 
+from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampling import PoissonSampled
 from ledgerwood.accounting.events.stated import ApproximateEvent
-from ledgerwood.accounting.losses import groups, lattice, lower, saddle, spectrum
+from ledgerwood.accounting.losses import groups, joint, lattice, lower, saddle, spectrum
 from ledgerwood.accounting.losses.lattice import Dots, Indices, Law
 from ledgerwood.errors import UnsupportedEvent
 
@@ -34,6 +37,9 @@ _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so th
 _NEGLIGIBLE = 1e-7  # of delta: the mass that goes to infinity
 _NARROW = 5e-5
 _TARGETS = (math.log(0.1), math.log(1e-4), math.log(1e-10))  # deltas at which a whole curve is composed
+_JOINT_TARGETS = (*_TARGETS, math.log(1e-20), math.log(1e-40))  # those of a composition inside a sample
+_MOST_JOINT = 8  # of them in a plan, each with laws of its own
+_MOST_JOINT_POINTS = 1 << 17
 _LEAST_LOG_DELTA = math.log(1e-280)
 
 
@@ -150,6 +156,11 @@ class Plan:
         """Whether there were more distinct draws than can be composed."""
         return self.parts is not self.below
 
+    @property
+    def single(self) -> Event | None:
+        """The only draw, whose own profile says it all."""
+        return self.parts[0][0] if len(self.parts) == 1 and self.parts[0][1] == 1 else None
+
     def directions(self) -> tuple[Direction, ...]:
         return (Direction.REMOVE,) if self.symmetric else (Direction.REMOVE, Direction.ADD)
 
@@ -184,15 +195,87 @@ def plan(event: Event) -> Plan:
         UnsupportedEvent: a draw without a profile, or too many distinct draws that are too different to group.
     """
     above, below = groups.parts(event)
+    opened = _opened(above)
+    above, below = opened, opened if below is above else _opened(below)
     for part, _ in above:
         part.log_profile(np.zeros(1), direction=Direction.REMOVE)
     return Plan(above, below, all(part.symmetric() for part, _ in above))
+
+
+def _opened(parts: groups.Parts) -> groups.Parts:
+    """The draws with every composition inside a sample or a group as one draw: docs/explanation/pld.md#joint."""
+    opened = tuple((_with_joint(part), count) for part, count in parts)
+    changed = sum(new != old for (new, _), (old, _) in zip(opened, parts, strict=True))
+    if changed > _MOST_JOINT:
+        raise UnsupportedEvent(f"{changed} different samples of compositions, more than {_MOST_JOINT}, in one plan")
+    return opened if changed else parts
+
+
+def _with_joint(event: Event) -> Event:
+    """The event itself where it has a profile."""
+    try:
+        event.log_profile(np.zeros(1), direction=Direction.REMOVE)
+        return event
+    except UnsupportedEvent:
+        pass
+    match event:
+        case PoissonSampled(inner, sampling_rate=rate):
+            return PoissonSampled(_with_joint(inner), sampling_rate=rate)
+        case FixedSizeSampled(inner, sample_size=size, population=population):
+            return FixedSizeSampled(_with_joint(inner), sample_size=size, population=population)
+        case ReplaceOneSampled(inner, add_remove=present, sampling_rate=rate):
+            return ReplaceOneSampled(_with_joint(inner), add_remove=_with_joint(present), sampling_rate=rate)
+        case Parallel(members, probabilities=weights):
+            return Parallel(tuple(_with_joint(member) for member in members), probabilities=weights)
+        case Repeated(inner, count=1) | Composed((inner,)):
+            return _with_joint(inner)
+        case Repeated() | Composed():
+            above, below = groups.parts(event)
+            if above is below:  # a shorter name for the same composition, in whatever order
+                event = Composed(tuple(Repeated(part, count=count) for part, count in above))
+            return joint.Joint(event, event.pure_epsilon(), _joint_above, _joint_sums_below)
+    return event
+
+
+@functools.lru_cache(maxsize=16)
+def _joint_above(event: Event) -> tuple[joint.Chords, joint.Chords]:
+    found = plan(event)
+    ahead = _joint_sums(found, Direction.REMOVE, True)
+    back = ahead if found.symmetric else _joint_sums(found, Direction.ADD, True)
+    return joint.chords(ahead, back, event.pure_epsilon())
+
+
+@functools.lru_cache(maxsize=2 * _MOST_JOINT)
+def _joint_sums_below(event: Event, direction: Direction) -> tuple[joint.Sums, ...]:
+    return _joint_sums(plan(event), direction, False)
+
+
+def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.Sums, ...]:
+    """The profiles of the composed laws that are tight at some deltas; each bounds the plan's everywhere."""
+    sums, tilt = [], 0.0
+    fineness = FINENESS if len(found.parts) > 8 else 4.0 * FINENESS
+    for target in _JOINT_TARGETS:
+        point = saddle.point_at_delta(found.models(direction, target), target)
+        if point.tilt < 1.05 * tilt:  # near the largest loss, or at 0: the same law again
+            continue
+        with contextlib.suppress(UnsupportedEvent):
+            curve = _curve(found, direction, point, above, fineness, target)
+            factor = (len(curve.law.index) // _MOST_JOINT_POINTS).bit_length()
+            if factor:
+                curve = Curve(spectrum.coarsen(curve.law, 2**factor, above=above), above)
+            sums.append(joint.sums(curve.law, curve._misplaced(0.0), above=above))
+            tilt = point.tilt
+    if not sums:
+        raise UnsupportedEvent("the losses of a composition inside a sample span too many scales for one lattice")
+    return tuple(sums)
 
 
 def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FINENESS) -> float:
     """The epsilon at `log_delta`, from above or from below; the larger direction."""
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
+    if found.single is not None:
+        return _single_epsilon(found, found.single, log_delta, above)
     points = [(saddle.point_at_delta(found.models(d, log_delta), log_delta), d) for d in found.directions()]
     points.sort(key=lambda item: -item[0].epsilon)
     best = 0.0
@@ -205,6 +288,25 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
         elif point.epsilon > _CLEARLY_LESS * best:  # from below either direction is a bound
             best = max(best, _epsilon(found, direction, point, log_delta, above, fineness))
     return best
+
+
+def _single_epsilon(found: Plan, event: Event, log_delta: float, above: bool) -> float:
+    """By bisection: the bound fits (above), or it does not yet (below)."""
+    bracket = _search.least_fitting(
+        lambda epsilons: _single(found, event, epsilons, above) <= log_delta, event.pure_epsilon()
+    )
+    if bracket is None:
+        raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {log_delta!r}")
+    return bracket[1] if above else bracket[0]
+
+
+def _single(found: Plan, event: Event, epsilons: FloatArray, above: bool) -> FloatArray:
+    """A bound on the log profile of one draw at each epsilon >= 0, shape (k,); the larger direction."""
+    logs = [
+        event.log_profile(epsilons, direction=d) if above else lower.log_profile(event, epsilons, d)
+        for d in found.directions()
+    ]
+    return np.asarray(np.maximum.reduce(logs))
 
 
 def _epsilon(
@@ -221,6 +323,8 @@ def _epsilon(
 
 def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
     """log delta at `epsilon`, from above or from below; the larger direction."""
+    if found.single is not None:
+        return float(_single(found, found.single, np.array([epsilon]), above)[0])
     best = -math.inf
     for direction in found.directions():
         point = found.point_at_epsilon(direction, epsilon)
@@ -283,6 +387,8 @@ def log_deltas(found: Plan, epsilons: FloatArray) -> FloatArray:
     Raises:
         UnsupportedEvent: none of the compositions fits a lattice.
     """
+    if found.single is not None:
+        return np.minimum(_single(found, found.single, epsilons, True), 0.0)
     best = np.full(len(epsilons), np.inf)
     for target in _TARGETS:
         with contextlib.suppress(UnsupportedEvent):
