@@ -72,10 +72,11 @@ def least_delta(node: Node, epsilon: float, delta: float) -> Number:
     if single and (exact := _exact(node, epsilon)) is not None:
         return exact
     composed = _composed(Several(tuple(parts)), epsilon, delta)
-    if composed > 0.0 or single:
+    if composed > 0.5 * delta or single:
         return mpf(composed)
+    # One draw's own profile may find more than what binning leaves of all: a bounded range counts as one of its pairs.
     found = [_exact(part, epsilon) for part, _ in parts[:_MOST_PARTS]]
-    return max((value for value in found if value is not None), default=mpf(0))
+    return max([mpf(composed), *(value for value in found if value is not None)])
 
 
 def _exact(part: Node, epsilon: float) -> Number | None:

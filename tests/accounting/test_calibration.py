@@ -365,3 +365,15 @@ def test_budgets_at_the_end_of_the_floats():
 def test_bounds_that_are_no_interval_are_refused(bounds, integer):
     with pytest.raises(InvalidParameter, match="bounds"):
         calibrate(lambda s: Repeated(gaussian(3.0), count=int(s)), budget(1.0), bounds=bounds, integer=integer)
+
+
+def test_a_count_is_found_from_among_those_that_cost_nothing():
+    """The estimates of plans of epsilon 0 are equal: noise among them would look like a cost that turns back."""
+
+    def plan(count):
+        return Repeated(PoissonSampled(gaussian(2.0), sampling_rate=0.000943), count=count)
+
+    assert [price(plan(count)).epsilon(1e-3) for count in (1, 2, 8, 16)] == [0.0] * 4
+    limit = budget(0.0604, delta=1e-3)
+    count = calibrate(plan, limit, integer=True)
+    assert price(plan(count)).epsilon(1e-3) <= 0.0604 < price(plan(count + 1)).epsilon(1e-3)

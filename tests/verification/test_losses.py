@@ -200,3 +200,11 @@ def test_what_has_no_losses_is_refused():
 )
 def test_extremes_end_with_a_probability(event):
     assert 0.0 <= least(event, 1.0, 1e-6) <= 1.0
+
+
+def test_one_draw_may_say_more_than_what_is_left_of_all():
+    """Binned, a bounded range is one of its pairs; a forger could once claim less than it costs alone."""
+    event = Composed((BoundedRangeEvent(epsilon=1.25, adjacency=A), laplace(18.0)))
+    t = np.linspace(1.0, 1.25, 4001)[:-1]  # the pairs of two outputs, by the larger log ratio
+    alone = (np.expm1(1.25 - t) / np.expm1(1.25) * np.exp(t) - np.expm1(1.25 - t) / np.expm1(1.25) * math.e).max()
+    assert least(event, 1.0, 1e-3) >= alone > 1e-2

@@ -276,6 +276,8 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
     if found.single is not None:
         return _single_epsilon(found, found.single, log_delta, above)
+    if above and log_delta >= _log_any_difference(found):
+        return 0.0
     points = [(saddle.point_at_delta(found.models(d, log_delta), log_delta), d) for d in found.directions()]
     points.sort(key=lambda item: -item[0].epsilon)
     best = 0.0
@@ -325,6 +327,28 @@ def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FIN
     """log delta at `epsilon`, from above or from below; the larger direction."""
     if found.single is not None:
         return float(_single(found, found.single, np.array([epsilon]), above)[0])
+    if not above:
+        return _log_delta(found, epsilon, above, fineness)
+    cap = _log_any_difference(found)
+    try:
+        return min(_log_delta(found, epsilon, above, fineness), cap)
+    except UnsupportedEvent:
+        if cap >= 0.0:
+            raise
+        return cap
+
+
+def _log_any_difference(found: Plan) -> float:
+    """log of a bound on delta at every epsilon: that any draw's output tells at all. docs/explanation/pld.md#rare."""
+    with np.errstate(divide="ignore"):  # clipped where exponentials are still exact to a few units
+        same = sum(
+            count * float(np.log1p(-np.exp(np.clip(_sides(event).ahead[0], -690.0, 0.0))))
+            for event, count in found.parts
+        )
+    return min(math.log(-math.expm1(same)) + 1e-12 * (1.0 + len(found.parts)), 0.0)
+
+
+def _log_delta(found: Plan, epsilon: float, above: bool, fineness: float) -> float:
     best = -math.inf
     for direction in found.directions():
         point = found.point_at_epsilon(direction, epsilon)

@@ -5,7 +5,7 @@ Nothing here enters a bound: a bad choice only makes a bound wider. docs/explana
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -137,7 +137,8 @@ def point_at_tilt(models: list[tuple[Model, int]], log_tilt: float) -> Point:
 def point_at_delta(models: list[tuple[Model, int]], log_delta: float) -> Point:
     """The point of the curve at `log_delta`, or, where that is reached below epsilon 0, the one at 0."""
     found = _solve(models, lambda point: point.log_delta > log_delta)
-    return found if found.epsilon > 0.0 else point_at_epsilon(models, 0.0)
+    # Exactly 0: what the search leaves around it is noise, and has no order.
+    return found if found.epsilon > 0.0 else replace(point_at_epsilon(models, 0.0), epsilon=0.0)
 
 
 def point_at_epsilon(models: list[tuple[Model, int]], epsilon: float) -> Point:

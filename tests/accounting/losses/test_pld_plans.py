@@ -261,3 +261,18 @@ def test_no_bound_from_above_is_below_a_gaussian_closed_form(multiplier, count, 
         m, e = mp.sqrt(count) / mpf(multiplier), mpf(exact)
         truth = mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
         assert plans.log_delta(found, exact, above=True) >= mp.log(truth) - mpf("1e-11")
+
+
+@pytest.mark.parametrize("rate", [1e-5, 0.2])
+def test_what_hardly_ever_differs_costs_no_more_than_that_it_does(rate):
+    """Losses of 135,000 nats fit no lattice; with noise this small both are there with the probability of a sample."""
+    event = Repeated(sampled(laplace(7.4e-6), rate), count=2)
+    differs = -math.expm1(2.0 * math.log1p(-rate))
+    assert price(event).epsilon(differs * (1.0 + 1e-9)) == 0.0
+    assert price(event).epsilon(differs * (1.0 - 1e-9)) > 0.0
+    assert differs * (1.0 - 1e-12) <= price(event).delta(0.0) <= differs * (1.0 + 1e-9)
+
+
+def test_a_difference_too_small_for_a_float_is_not_none():
+    event = Repeated(sampled(gaussian(40.0), 1e-9), count=3)
+    assert price(event).delta(3.0) > 0.0
