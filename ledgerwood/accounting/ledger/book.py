@@ -3,7 +3,8 @@
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, final
@@ -11,7 +12,7 @@ from typing import NoReturn, final
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.filters import BasicFilter, Charge, Filter, Remaining, Spent
-from ledgerwood.accounting.ledger import jsonl
+from ledgerwood.accounting.ledger.opening import require_terms, store_at
 from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
 from ledgerwood.accounting.ledger.state import (
     DrawEntry,
@@ -20,18 +21,18 @@ from ledgerwood.accounting.ledger.state import (
     OpenEntry,
     Randomness,
     State,
-    encode,
     opened,
     replay,
 )
-from ledgerwood.errors import InvalidParameter, LedgerError
+from ledgerwood.accounting.ledger.store import Memory, Store
+from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerError
 
 _BASIC = BasicFilter()
 
 
 @final
 class Ledger:
-    """A budget, what was granted from it, and what was drawn; in memory, or in a file by `Ledger.open`.
+    """A budget, what was granted from it, and what was drawn; in memory, or in a file or database by `Ledger.open`.
 
     It may be used from several threads. It cannot be copied or pickled, nor used in a forked process: a copy would
     spend the same budget twice.
@@ -42,10 +43,10 @@ class Ledger:
         filter: what adds up, and in which currency.
     """
 
-    __slots__ = ("__weakref__", "_file", "_lock", "_owner", "_state")
+    __slots__ = ("__weakref__", "_lock", "_owner", "_state", "_store")
 
     def __init__(self, budget: Budget, *, unit: PrivacyUnit, filter: Filter = _BASIC) -> None:  # noqa: A002
-        self._hold(State(opened(budget, unit, filter, None)), None)
+        self._hold(State(opened(budget, unit, filter, None)), Memory())
 
     @classmethod
     def open(
@@ -56,47 +57,44 @@ class Ledger:
         unit: PrivacyUnit | None = None,
         filter: Filter | None = None,  # noqa: A002
     ) -> "Ledger":
-        """Create or reopen a ledger file; every entry is on its way to the disk before the call returns.
+        """Create or reopen a ledger; every entry is on its way to the disk before the call returns.
 
-        An existing file states its own terms; whatever is given here must agree with them. What was granted before
+        An existing one states its own terms; whatever is given here must agree with them. What was granted before
         stays spent: an old grant cannot be drawn from.
 
         Args:
-            path_or_url: a path of a JSON lines file.
-            dataset: a public label; None accepts any.
-            budget: needed for a new file.
-            unit: needed for a new file.
-            filter: `BasicFilter()` for a new file, if not given.
+            path_or_url: a path of a JSON lines file, which has one holder at a time; or sqlite:///FILE or
+                postgresql+psycopg://..., a database of many data sets that many processes may spend from (extra: sql).
+            dataset: a public label; None accepts any, of a file only.
+            budget: needed for a new ledger.
+            unit: needed for a new ledger.
+            filter: `BasicFilter()` for a new ledger, if not given.
 
         Raises:
-            LedgerError: other terms, or the file is in use.
+            LedgerError: other terms, or the file is in use, or the database cannot be used.
             LedgerCorrupted: names the first entry that does not fit.
-            LedgerWriteFailed: the new file could not be written.
-            InvalidParameter: a URL, or a new file without budget or unit.
+            LedgerWriteFailed: the new ledger could not be written.
+            InvalidParameter: another kind of URL, no dataset in a database, or a new ledger without budget or unit.
+            ImportError: a database, without the extra.
         """
-        if "://" in str(path_or_url):
-            raise InvalidParameter(f"path_or_url={path_or_url!r} must be the path of a JSON lines file (unit: path)")
-        path = Path(path_or_url)
         new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset)
-        if new is None and not path.exists():
-            raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
-        file = jsonl.JsonLinesFile(path)
+        store = store_at(path_or_url, dataset, new=new is not None)
         try:
-            lines = file.read()
-            if lines:
-                state = replay(lines)
-                _require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter)
-            elif new is None:
-                raise InvalidParameter(f"the ledger {path} is empty: it needs budget= and unit= (unit: terms)")
-            else:
-                file.append(encode(new), index=0, durable=True)
-                state = State(new)
+            lines = store.read()
+            if not lines:
+                if new is None:
+                    raise InvalidParameter(
+                        f"the ledger {store.name} is empty: it needs budget= and unit= (unit: terms)"
+                    )
+                lines = store.create(new)
+            state = replay(lines)
+            require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter)
         except BaseException:
-            file.close()
+            store.close()
             raise
         ledger = cls.__new__(cls)
-        ledger._hold(state, file)
-        weakref.finalize(ledger, file.close)
+        ledger._hold(state, store)
+        weakref.finalize(ledger, store.close)
         return ledger
 
     @property
@@ -116,14 +114,15 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries so far."""
-        with self._lock:
-            return tuple(self._state.entries)
+        """All entries so far, those of others in the same database included."""
+        with self._current() as state:
+            return tuple(state.entries)
 
     @property
     def head(self) -> str:
         """The last entry's hash, hexadecimal."""
-        return self._state.head
+        with self._current() as state:
+            return state.head
 
     def grant(self, event: Event, *, purpose: str, delta: float | None = None) -> "Grant":
         """Price a whole plan once, charge it, and hand out its purse.
@@ -141,9 +140,20 @@ class Ledger:
             LedgerWriteFailed: the entry could not be made durable; nothing was spent.
         """
         with self._lock:
-            entry = self._state.propose_grant(event, purpose, delta)
-            self._append(entry, durable=True)
-            return Grant(self, entry)
+            self._require_owner()
+            while True:
+                seen = len(self._state.charges)
+                charge = self._state.price(event, purpose, delta)  # it may take long: no other process waits for it
+                try:
+                    with self._store.locked(self._state):
+                        entry = self._state.propose_grant(event, charge, purpose)
+                        self._store.append(entry, durable=True)
+                except BudgetExceeded:
+                    if delta is None and len(self._state.charges) > seen:
+                        continue  # others spent meanwhile, so that another delta remains: price the plan at that
+                    raise
+                self._state.commit(entry)
+                return Grant(self, entry)
 
     def spend(
         self, event: Event, *, purpose: str, delta: float | None = None, randomness: Randomness = "secure"
@@ -163,13 +173,13 @@ class Ledger:
 
     def spent(self) -> Spent:
         """What the grants add up to by the filter, rounded up."""
-        with self._lock:
-            return self.filter.spent(self._state.charges, self.budget)
+        with self._current() as state:
+            return self.filter.spent(state.charges, self.budget)
 
     def remaining(self) -> Remaining:
         """What is left by the filter, rounded down."""
-        with self._lock:
-            return self.filter.remaining(self._state.charges, self.budget)
+        with self._current() as state:
+            return self.filter.remaining(state.charges, self.budget)
 
     def record(self) -> LedgerRecord:
         """The entries so far, frozen."""
@@ -185,10 +195,9 @@ class Ledger:
         self.record().save(path)
 
     def close(self) -> None:
-        """Release the ledger's file; grants of a closed file ledger cannot be drawn from."""
+        """Release the ledger's file or database; grants of a closed one cannot be drawn from."""
         with self._lock:
-            if self._file is not None:
-                self._file.close()
+            self._store.close()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -206,28 +215,39 @@ class Ledger:
         raise _no_copy("a ledger")
 
     def __repr__(self) -> str:
-        return f"Ledger(budget={self.budget!r}, unit={self.unit!r}, filter={self.filter!r}, spent={self.spent()!r})"
+        return (
+            f"Ledger(budget={self.budget!r}, unit={self.unit!r}, filter={self.filter!r}, "
+            f"spent={self.filter.spent(self._state.charges, self.budget)!r})"
+        )
 
-    def _hold(self, state: State, file: jsonl.JsonLinesFile | None) -> None:
+    def _hold(self, state: State, store: Store) -> None:
         self._lock, self._owner = threading.RLock(), os.getpid()
-        self._state, self._file = state, file
+        self._state, self._store = state, store
 
     def _draw(self, grant: int, event: Event, purpose: str, randomness: Randomness) -> DrawEntry:
         with self._lock:
-            entry = self._state.propose_draw(grant, event, purpose, randomness)
-            self._append(entry, durable=False)
+            self._require_owner()
+            with self._store.locked(self._state):
+                entry = self._state.propose_draw(grant, event, purpose, randomness)
+                self._store.append(entry, durable=False)
+            self._state.commit(entry)
             return entry
 
     def _left(self, grant: int) -> dict[Event, int]:
-        with self._lock:
-            return {event: count for event, count in self._state.left(grant).items() if count > 0}
+        with self._current() as state:
+            return {event: count for event, count in state.left(grant).items() if count > 0}
 
-    def _append(self, entry: GrantEntry | DrawEntry, *, durable: bool) -> None:
+    @contextmanager
+    def _current(self) -> Iterator[State]:
+        """The state, caught up with what others wrote; in a forked process, what was known when it was forked."""
+        with self._lock:
+            if self._owner == os.getpid():
+                self._store.catch_up(self._state)
+            yield self._state
+
+    def _require_owner(self) -> None:
         if self._owner != os.getpid():
             raise LedgerError("this ledger belongs to another process: a fork would spend the same budget twice")
-        if self._file is not None:
-            self._file.append(encode(entry), index=entry.index, durable=durable)
-        self._state.commit(entry)
 
 
 @final
@@ -297,19 +317,3 @@ class Grant:
 
 def _no_copy(what: str) -> LedgerError:
     return LedgerError(f"{what} cannot be copied or pickled, or one budget would be spent twice; keep ledger.record()")
-
-
-def _require_terms(
-    terms: OpenEntry, *, dataset: str | None, budget: Budget | None, unit: PrivacyUnit | None, filter_: Filter | None
-) -> None:
-    """What the caller names must be what the file says."""
-    for name, wanted, found in (
-        ("dataset", dataset, terms.dataset),
-        ("budget", budget, terms.budget),
-        ("unit", unit, terms.unit),
-        ("filter", filter_, terms.filter),
-    ):
-        if wanted is not None and wanted != found:
-            raise LedgerError(
-                f"the ledger was opened with {name}={found!r}; it cannot be reopened with {name}={wanted!r}"
-            )

@@ -70,6 +70,7 @@ class DrawEntry:
 
 Entry = OpenEntry | GrantEntry | DrawEntry
 _E = TypeVar("_E", OpenEntry, GrantEntry, DrawEntry)
+_BROKEN = (PrivacyError, ValueError, KeyError, TypeError, RecursionError)  # what a line that is no entry may raise
 
 
 def canonical(record: object) -> str:
@@ -107,19 +108,24 @@ class State:
         """What may still be drawn from the grant at this index."""
         return self._left[grant]
 
-    def propose_grant(self, event: Event, purpose: str, delta: float | None) -> GrantEntry:
-        """A grant that fits; nothing changes yet.
+    def price(self, event: Event, purpose: str, delta: float | None) -> Charge:
+        """What the plan costs, as things stand; it may take a while, and nothing changes.
 
         Raises:
-            BudgetExceeded: it does not fit.
             AdjacencyMismatch: event and budget are stated under different relations.
         """
         require_event(event)
-        purpose = require_label("purpose", purpose)
+        require_label("purpose", purpose)
         self._require_adjacency(event)
-        terms, spent = self.terms, self.charges
-        charge = terms.filter.charge(event, spent, terms.budget, delta)
-        terms.filter.admit(spent, charge, terms.budget)
+        return self.terms.filter.charge(event, self.charges, self.terms.budget, delta)
+
+    def propose_grant(self, event: Event, charge: Charge, purpose: str) -> GrantEntry:
+        """A grant that fits, at the charge that `price` gave; nothing changes yet.
+
+        Raises:
+            BudgetExceeded: it does not fit.
+        """
+        self.terms.filter.admit(self.charges, charge, self.terms.budget)
         return sealed(
             GrantEntry(
                 index=len(self.entries), previous=self.head, hash="", event=event, charge=charge, purpose=purpose
@@ -159,6 +165,28 @@ class State:
                 self._require_left(entry.grant, entry.event)
                 self._left[entry.grant][entry.event] -= 1
         self.entries.append(entry)
+
+    def follow(self, lines: Iterable[str]) -> None:
+        """Take in lines that others wrote after the last entry; prices are taken as written.
+
+        Raises:
+            LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands.
+        """
+        known: dict[str, Event] = {}
+        charged = len(self.charges)
+        for line in lines:
+            try:
+                entry = decode(line, known)
+                if isinstance(entry, OpenEntry):
+                    raise LedgerCorrupted("a second opening")
+                self.commit(entry)
+            except _BROKEN as error:
+                raise LedgerCorrupted(f"entry {len(self.entries)}: {error}") from error
+        if len(self.charges) > charged:
+            try:
+                self.terms.filter.admit(self.charges[:-1], self.charges[-1], self.terms.budget)
+            except BudgetExceeded as error:
+                raise LedgerCorrupted(f"the grants exceed the budget: {error}") from error
 
     def _require_adjacency(self, event: Event) -> None:
         ours = self.terms.budget.adjacency
@@ -200,28 +228,18 @@ def replay(lines: Iterable[str]) -> State:
         LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands;
             prices are taken as written.
     """
-    state: State | None = None
-    known: dict[str, Event] = {}
-    for index, line in enumerate(lines):
-        try:
-            entry = decode(line, known)
-            if state is None:
-                if not isinstance(entry, OpenEntry) or (entry.index, entry.previous) != (0, GENESIS):
-                    raise LedgerCorrupted("the first entry does not open a ledger")
-                state = State(entry)
-            elif isinstance(entry, OpenEntry):
-                raise LedgerCorrupted("a second opening")
-            else:
-                state.commit(entry)
-        except (PrivacyError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise LedgerCorrupted(f"entry {index}: {error}") from error
-    if state is None:
+    rest = iter(lines)
+    first = next(rest, None)
+    if first is None:
         raise LedgerCorrupted("entry 0: the ledger is empty")
-    if state.charges:
-        try:
-            state.terms.filter.admit(state.charges[:-1], state.charges[-1], state.terms.budget)
-        except BudgetExceeded as error:
-            raise LedgerCorrupted(f"the grants exceed the budget: {error}") from error
+    try:
+        entry = decode(first)
+        if not isinstance(entry, OpenEntry) or (entry.index, entry.previous) != (0, GENESIS):
+            raise LedgerCorrupted("the first entry does not open a ledger")
+    except _BROKEN as error:
+        raise LedgerCorrupted(f"entry 0: {error}") from error
+    state = State(entry)
+    state.follow(rest)
     return state
 
 

@@ -137,7 +137,8 @@ def test_commit_takes_only_what_follows():
     machine = state.State(
         state.opened(Budget(epsilon=1.0, delta=0.0, adjacency=A), PrivacyUnit.ROW, BasicFilter(), None)
     )
-    entry = machine.propose_grant(PureEvent(epsilon=0.1, adjacency=A), "p", None)
+    event = PureEvent(epsilon=0.1, adjacency=A)
+    entry = machine.propose_grant(event, machine.price(event, "p", None), "p")
     assert len(machine.entries) == 1  # a proposal changes nothing
     machine.commit(entry)
     with pytest.raises(LedgerCorrupted, match="does not follow"):
