@@ -29,6 +29,8 @@ from ledgerwood.accounting.filters import Filter as Filter
 from ledgerwood.accounting.filters import GDPFilter as GDPFilter
 from ledgerwood.accounting.filters import Remaining as Remaining
 from ledgerwood.accounting.filters import Spent as Spent
+from ledgerwood.accounting.individuals import IndividualGDP as IndividualGDP
+from ledgerwood.accounting.individuals import IndividualRenyi as IndividualRenyi
 from ledgerwood.accounting.ledger import Grant as Grant
 from ledgerwood.accounting.ledger import Ledger as Ledger
 from ledgerwood.accounting.ledger import LedgerRecord as LedgerRecord
