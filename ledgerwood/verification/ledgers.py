@@ -16,6 +16,7 @@ from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import LedgerCorrupted, LedgerError
 from ledgerwood.verification import _pairs
 from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification._databases import database_lines
 
 SLACK = 1e-9
 """Relative room for a recorded number below the verifier's own lower bound."""
@@ -64,22 +65,37 @@ class LedgerReport:
     head: str
 
 
-def verify_ledger(path_or_record: str | Path | LedgerRecord, *, head: str | None = None) -> LedgerReport:
-    """Check a ledger file, or a model's ledger record, entry by entry.
+def verify_ledger(
+    path_or_record: str | Path | LedgerRecord, *, dataset: str | None = None, head: str | None = None
+) -> LedgerReport:
+    """Check a ledger file, a data set's ledger in a database, or a model's ledger record, entry by entry.
 
     Form, version, order, hashes, grants within the budget by the filter, draws within their grants; and each grant's
     price, recomputed by other code, accepted if it is at least the verifier's own lower bound (relative slack 1e-9).
 
     Args:
-        path_or_record: a ledger file, or a record.
+        path_or_record: a ledger file, the URL of a ledger database (extra: sql), or a record.
+        dataset: the label that the ledger must have; needed for a database.
         head: the hash that the last entry must have; without it, a cut tail and a chain rebuilt whole go unseen.
 
     Raises:
         LedgerCorrupted: names the first entry that fails.
-        LedgerError: the file cannot be read.
+        LedgerError: the file or database cannot be read.
     """
+    if isinstance(path_or_record, str) and "://" in path_or_record:
+        lines, kept = database_lines(path_or_record, dataset)
+    else:
+        lines, kept = _lines(path_or_record), None
     with _PRECISION:
-        return _verified(_lines(path_or_record), head)
+        report = _verified(lines, head)
+    if kept not in (None, report.head):
+        raise LedgerCorrupted(
+            f"entry {len(lines) - 1}: the chain ends with hash {report.head}, the database's head is {kept}: "
+            "its tail was cut off or added to"
+        )
+    if dataset not in (None, report.dataset):
+        raise LedgerCorrupted(f"entry 0: the ledger is of data set {report.dataset!r}, not of {dataset!r}")
+    return report
 
 
 def _verified(lines: list[str], head: str | None) -> LedgerReport:

@@ -16,16 +16,10 @@ from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
 SCHEMA_VERSION = 1
 """Of the tables; the entries in them carry the version of their own format."""
 
-PATIENCE = 30
+PATIENCE = 30.0
 """Seconds that anything waits for a lock or for the server, at most."""
 
 _KINDS = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
-_LOCAL = {  # settings of each of PostgreSQL's transactions, whatever the server's defaults
-    "lock_timeout": f"{PATIENCE}s",
-    "statement_timeout": f"{2 * PATIENCE}s",
-    "idle_in_transaction_session_timeout": f"{2 * PATIENCE}s",  # a client that is gone locks nobody out for longer
-    "synchronous_commit": "on",  # a commit that returns is on the server's disk
-}
 _GATE = 0x6C656467  # the advisory lock under which PostgreSQL's tables and new ledgers are made
 
 _tables = sa.MetaData()
@@ -79,7 +73,7 @@ def engine_for(address: sa.URL) -> sa.Engine:
         return sa.create_engine(
             address, pool_size=1, max_overflow=0, pool_pre_ping=True, hide_parameters=True,
             isolation_level="READ COMMITTED",  # a row that was waited for is read as its last writer left it
-            connect_args={"connect_timeout": PATIENCE, "tcp_user_timeout": PATIENCE * 1000},
+            connect_args={"connect_timeout": int(PATIENCE) + 1, "tcp_user_timeout": int(PATIENCE * 1000)},
         )  # fmt: skip
     engine = sa.create_engine(
         address, pool_size=1, max_overflow=0, hide_parameters=True, connect_args={"timeout": PATIENCE}
@@ -105,7 +99,13 @@ def begin(engine: sa.Engine, *, writes: bool) -> sa.Connection:
     try:
         connection.begin()
         if engine.dialect.name == "postgresql":
-            connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in _LOCAL.items())))
+            settings = {  # of this transaction, whatever the server's defaults
+                "lock_timeout": f"{int(PATIENCE * 1000)}ms",
+                "statement_timeout": f"{int(2 * PATIENCE * 1000)}ms",
+                "idle_in_transaction_session_timeout": f"{int(2 * PATIENCE * 1000)}ms",  # a lost client's lock ends
+                "synchronous_commit": "on",  # a commit that returns is on the server's disk
+            }
+            connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in settings.items())))
     except BaseException:
         drop(connection)
         raise
@@ -176,7 +176,7 @@ def reason(error: SQLAlchemyError) -> tuple[int, str]:
     if state in {"55P03", "57014"} or (
         code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
     ):
-        return errno.EBUSY, f"somebody else kept it locked for more than {PATIENCE} s ({text}); try again"
+        return errno.EBUSY, f"somebody else kept it locked for more than {PATIENCE:g} s ({text}); try again"
     if state == "25006" or (code is not None and code & 0xFF == sqlite3.SQLITE_READONLY):
         return errno.EROFS, f"it is read-only ({text})"
     if state == "53100" or (code is not None and code & 0xFF == sqlite3.SQLITE_FULL):

@@ -18,7 +18,6 @@ from ledgerwood.accounting.ledger.state import (
     DrawEntry,
     Entry,
     GrantEntry,
-    OpenEntry,
     Randomness,
     State,
     opened,
@@ -88,6 +87,7 @@ class Ledger:
                     )
                 lines = store.create(new)
             state = replay(lines)
+            store.catch_up(state)
             require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter)
         except BaseException:
             store.close()

@@ -7,15 +7,13 @@ true state, append, commit durably; only then does the caller hear of it (docs/e
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from typing import Any, final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from ledgerwood.accounting.ledger import _database as database
-from ledgerwood.accounting.ledger.record import LedgerRecord
-from ledgerwood.accounting.ledger.state import Entry, State, encode, replay
+from ledgerwood.accounting.ledger.state import Entry, State, encode
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, LedgerWriteFailed
 
 
@@ -215,7 +213,8 @@ class SqlStore:
         if row is None or row.entries < known:
             raise LedgerError(
                 f"the ledger database {self.name} holds {0 if row is None else row.entries} entries, "
-                f"where {known} have been seen: entries were lost, or an older copy was put in its place; nothing more is granted"
+                f"where {known} have been seen: entries were lost, or an older copy was put in its place; "
+                "nothing more is granted"
             )
         state.follow(self._lines(connection, known, row.entries))
         if state.head != row.head:
@@ -240,53 +239,3 @@ class SqlStore:
             if len(found) < stop - start:
                 raise LedgerCorrupted(f"entry {start + len(found)}: missing from the database")
         return [row.line for row in found]
-
-
-def datasets(url: str) -> list[str]:
-    """The labels of the data sets in a database.
-
-    Raises:
-        LedgerError: there is no such database, or it holds no ledgers of this version.
-    """
-    address = database.parsed(url)
-    file, name = database.sqlite_file(address), address.render_as_string()
-    if file is not None and not file.exists():
-        raise LedgerError(f"there is no ledger database {name}")
-    engine = database.engine_for(address)
-    try:
-        connection = database.begin(engine, writes=False)
-        try:
-            if not database.has_tables(connection):
-                return []
-            return sorted(connection.scalars(sa.select(database.heads.c.dataset)))
-        finally:
-            database.drop(connection)
-    except SQLAlchemyError as error:
-        raise database.failure(error, name) from error
-    finally:
-        engine.dispose()
-
-
-def import_ledger(record: LedgerRecord, url: str) -> None:
-    """Store a ledger in a database, under its own data set label; to do so twice changes nothing.
-
-    Whoever holds the original can still spend from it: retire it first. Prices are taken as written (`verify_ledger`).
-
-    Raises:
-        LedgerError: the database has another ledger for this data set, or only the beginning of this one.
-        LedgerWriteFailed: nothing was written.
-        InvalidParameter: the ledger has no data set label.
-    """
-    lines = list(record.lines)
-    replay(lines)
-    store = SqlStore(url, record.terms.dataset)
-    try:
-        found = store.write(lines, head=record.head)
-    finally:
-        store.close()
-    if found[: len(lines)] != lines:
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, lines, strict=False)))
-        raise LedgerError(
-            f"the database {store.name} holds another ledger of {len(found)} entries, the first {common} of them the "
-            "same; a data set has one ledger. Nothing was imported"
-        )
