@@ -1,6 +1,5 @@
 """What can happen to a database: full, locked, read-only, gone in the middle of a commit, tampered with, copied."""
 
-import contextlib
 import errno
 import shutil
 import sqlite3
@@ -358,6 +357,7 @@ def test_a_transaction_that_was_killed_in_the_middle_leaves_nothing(sqlite_url, 
     """A hot journal beside the file: what a killed process leaves, rolled back by the next one."""
     with create(sqlite_url) as ledger:
         ledger.grant(pure(0.25), purpose="p")
+        whole = (tmp_path / "team.db").read_bytes()
         writer = sqlite3.connect(tmp_path / "team.db", isolation_level=None)
         writer.execute("PRAGMA cache_spill = 1")
         writer.execute("PRAGMA cache_size = 1")
@@ -367,12 +367,10 @@ def test_a_transaction_that_was_killed_in_the_middle_leaves_nothing(sqlite_url, 
             writer.execute("INSERT INTO ledgerwood_entries VALUES ('adult', ?, ?)", (i, "x" * 1000))
         for name in ("team.db", "team.db-journal"):
             shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")
+        assert (tmp_path / "killed-team.db").read_bytes()[: len(whole)] != whole
         writer.execute("ROLLBACK")
         writer.close()
     for name in ("team.db", "team.db-journal"):
         (tmp_path / f"killed-{name}").rename(tmp_path / f"dead{name.removeprefix('team')}")
-    with contextlib.closing(sqlite3.connect(f"file:{tmp_path}/dead.db?immutable=1", uri=True)) as peek:
-        lines = peek.execute("SELECT line FROM ledgerwood_entries").fetchall()  # what is there without the journal
-        assert any("xxx" in line for (line,) in lines)
     with Ledger.open(f"sqlite:///{tmp_path}/dead.db", dataset="adult") as again:
         assert again.spent().epsilon == 0.25
