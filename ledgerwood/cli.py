@@ -218,6 +218,7 @@ def train(
         typer.Option(help="Ledger to pay from: a file, or a database's URL; by default OUT.ledger.jsonl, made new."),
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Public label of the data set, for the ledger.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="Who pays, where analysts share the ledger.")] = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     expected_rows: ExpectedRows = None,
     preset: Preset = "default",
@@ -248,6 +249,7 @@ def train(
         out=out,
         place=ledger or str(out.with_name(f"{out.name}.ledger.jsonl")),
         dataset=dataset,
+        analyst=analyst,
         verbose=not as_json,
     )
     show("trained", facts, as_json=as_json)

@@ -87,7 +87,7 @@ def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
     show("ledger", terms(record), as_json=False)
     drawn = Counter(entry.grant for entry in record.entries if isinstance(entry, DrawEntry))
     table = Table(title="grants", title_justify="left")
-    for column in ("entry", "purpose", "epsilon", "delta", "mu", "method", "drawn"):
+    for column in ("entry", "analyst", "purpose", "epsilon", "delta", "mu", "method", "drawn"):
         table.add_column(column)
     for entry in record.entries:
         if isinstance(entry, GrantEntry):
@@ -95,6 +95,7 @@ def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
             charge = entry.charge
             table.add_row(
                 str(entry.index),
+                escape(entry.analyst or "-"),
                 escape(entry.purpose),
                 *(plain(value) for value in (charge.epsilon, charge.delta, charge.mu, charge.method)),
                 f"{drawn[entry.index]} of {planned}",
@@ -125,6 +126,7 @@ def terms(record: LedgerRecord) -> dict[str, Fact]:
         "filter": opened.filter.name,
         "spent_epsilon": spent.epsilon,
         "spent_delta": spent.delta,
+        "analysts": ", ".join(f"{label} {share!r}" for label, share in opened.analysts) or None,
         "randomness": record.randomness,
         "entries": len(record.entries),
         "head": record.head,

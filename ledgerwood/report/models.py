@@ -100,7 +100,15 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
 
 
 def train_model(
-    rows: Path, schema: Schema, settings: Settings, *, out: Path, place: str, dataset: str | None, verbose: bool
+    rows: Path,
+    schema: Schema,
+    settings: Settings,
+    *,
+    out: Path,
+    place: str,
+    dataset: str | None,
+    analyst: str | None,
+    verbose: bool,
 ) -> dict[str, Fact]:
     """Train on a CSV file; the grant is on disk in the ledger at `place` before a row enters a release.
 
@@ -118,7 +126,7 @@ def train_model(
     terms, unit = (estimator.budget, PrivacyUnit.ROW) if new else (None, None)
     out.mkdir(parents=True, exist_ok=True)  # a model that has no place is found out before it is paid for
     try:
-        with Ledger.open(place, dataset=dataset, budget=terms, unit=unit) as ledger:
+        with Ledger.open(place, dataset=dataset, budget=terms, unit=unit, analyst=analyst) as ledger:
             try:
                 model = estimator.fit(X, y, ledger=ledger)
             except PrivacyError:

@@ -27,6 +27,7 @@ _KEYS = {
     "grant": {"event", "charge", "purpose"},
     "draw": {"grant", "event", "purpose", "randomness"},
 }
+_KEYS_OF_2 = {"open": {"analysts"}, "grant": {"analyst"}, "draw": set()}  # what version 2 has besides
 _COMMON = {"version", "index", "previous", "hash", "kind"}
 _PRECISION = threading.Lock()  # an mpmath context has one working precision for all threads
 
@@ -132,6 +133,8 @@ class _Book:
     delta: Fraction = Fraction()
     mu_squared: Fraction = Fraction()
     held: dict[int, dict[str, int]] = field(default_factory=dict)
+    shares: dict[str, Fraction] = field(default_factory=dict)
+    by_analyst: dict[str, tuple[Fraction, Fraction, Fraction]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         terms: dict[str, Any] = self.terms
@@ -146,10 +149,13 @@ class _Book:
         _require(terms["filter"] == "basic" or limit["delta"] > 0, "a Gaussian-DP filter needs delta > 0")
         if terms["dataset"] is not None:
             _label(terms["dataset"])
+        if terms["version"] == 2:
+            self._open_shares(terms["analysts"])
         self.head = terms["hash"]
 
     def add(self, record: dict[str, Any]) -> None:
         """Take in an entry that is well formed and chained."""
+        _require(record["version"] == self.terms["version"], "its version is not the ledger's")
         if record["kind"] == "grant":
             self._grant(record)
         elif record["kind"] == "draw":
@@ -194,6 +200,35 @@ class _Book:
         self.held[record["index"]] = held
         self.grants += 1
 
+        if record["version"] == 2:
+            self._spend_share(record["analyst"], charge)
+
+    def _open_shares(self, analysts: Any) -> None:
+        """Labels with shares in (0, 1], as the decimals that are written, at most 1 together."""
+        _require(isinstance(analysts, dict) and len(analysts) > 0, "no analysts")
+        for label, share in analysts.items():
+            _label(label)
+            _require(_is_number(share) and 0 < share <= 1, f"the share of {label!r} is {share!r}")
+            self.shares[label] = Fraction(repr(share))
+            self.by_analyst[label] = (Fraction(), Fraction(), Fraction())
+        _require(sum(self.shares.values()) <= 1, "the shares are more than the whole")
+
+    def _spend_share(self, analyst: Any, charge: dict[str, Any]) -> None:
+        """The analyst's own grants stay within that share of the budget, by the same filter."""
+        _require(analyst in self.shares, f"no analyst {analyst!r}")
+        limit, share = self.terms["budget"], self.shares[analyst]
+        epsilon, delta, squares = self.by_analyst[analyst]
+        epsilon += Fraction(charge.get("epsilon", 0.0))
+        delta += Fraction(charge.get("delta", 0.0))
+        squares += Fraction(charge.get("mu", 0.0)) ** 2
+        self.by_analyst[analyst] = epsilon, delta, squares
+        own = Fraction(limit["epsilon"]) * share, Fraction(limit["delta"]) * share
+        if self.terms["filter"] == "basic":
+            within = epsilon <= own[0] and delta <= own[1]
+        else:
+            within = _gaussian_fits(squares, _up(own[0]), _up(own[1]))
+        _require(within, f"the grants of {analyst!r} exceed their share")
+
     def _draw(self, record: dict[str, Any]) -> None:
         _label(record["purpose"])
         _require(record["randomness"] in ("secure", "test"), f"unknown randomness {record['randomness']!r}")
@@ -229,10 +264,12 @@ def _entry(line: str, index: int, previous: str) -> dict[str, Any]:
     """The record of one line, its form, its place and its hash checked."""
     record: dict[str, Any] = json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
     _require(isinstance(record, dict), "not a JSON object")
-    _require(record.get("version") == 1, f"format version {record.get('version')!r} is not 1")
+    version: Any = record.get("version")
+    _require(type(version) is int and version in (1, 2), f"format version {version!r} is not 1 or 2")
     kind: Any = record.get("kind")
     _require(isinstance(kind, str) and kind in _KEYS, f"unknown kind {kind!r}")
-    _require(set(record) == _KEYS[kind] | _COMMON, f"fields {sorted(record)}")
+    own = _KEYS[kind] | (_KEYS_OF_2[kind] if version == 2 else set())
+    _require(set(record) == own | _COMMON, f"fields {sorted(record)}")
     _require(_canonical(record) == line, "not in canonical form")
     body = {key: value for key, value in record.items() if key != "hash"}
     _require(

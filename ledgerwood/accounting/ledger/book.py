@@ -12,17 +12,10 @@ from typing import NoReturn, final
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.filters import BasicFilter, Charge, Filter, Remaining, Spent
+from ledgerwood.accounting.ledger.entries import DrawEntry, Entry, GrantEntry, Randomness
 from ledgerwood.accounting.ledger.opening import require_terms, store_at
 from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
-from ledgerwood.accounting.ledger.state import (
-    DrawEntry,
-    Entry,
-    GrantEntry,
-    Randomness,
-    State,
-    opened,
-    replay,
-)
+from ledgerwood.accounting.ledger.state import State, opened, replay
 from ledgerwood.accounting.ledger.store import Memory, Store
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerError
 
@@ -42,7 +35,7 @@ class Ledger:
         filter: what adds up, and in which currency.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_owner", "_state", "_store")
+    __slots__ = ("__weakref__", "_analyst", "_lock", "_owner", "_state", "_store")
 
     def __init__(self, budget: Budget, *, unit: PrivacyUnit, filter: Filter = _BASIC) -> None:  # noqa: A002
         self._hold(State(opened(budget, unit, filter, None)), Memory())
@@ -55,6 +48,9 @@ class Ledger:
         budget: Budget | None = None,
         unit: PrivacyUnit | None = None,
         filter: Filter | None = None,  # noqa: A002
+        *,
+        analysts: Mapping[str, float] | None = None,
+        analyst: str | None = None,
     ) -> "Ledger":
         """Create or reopen a ledger; every entry is on its way to the disk before the call returns.
 
@@ -68,6 +64,8 @@ class Ledger:
             budget: needed for a new ledger.
             unit: needed for a new ledger.
             filter: `BasicFilter()` for a new ledger, if not given.
+            analysts: for a new ledger, who may spend and which share of the budget each, in (0, 1]; together at most 1.
+            analyst: who spends by this handle, where analysts share the budget; nobody checks that it is true.
 
         Raises:
             LedgerError: other terms, or the file is in use, or the database cannot be used.
@@ -76,7 +74,7 @@ class Ledger:
             InvalidParameter: another kind of URL, no dataset in a database, or a new ledger without budget or unit.
             ImportError: a database, without the extra.
         """
-        new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset)
+        new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset, analysts)
         store = store_at(path_or_url, dataset, new=new is not None)
         try:
             lines = store.read()
@@ -88,12 +86,13 @@ class Ledger:
                 lines = store.create(new)
             state = replay(lines)
             store.catch_up(state)
-            require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter)
+            require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter, analysts=analysts)
+            state.purse(analyst)
         except BaseException:
             store.close()
             raise
         ledger = cls.__new__(cls)
-        ledger._hold(state, store)
+        ledger._hold(state, store, analyst)
         weakref.finalize(ledger, store.close)
         return ledger
 
@@ -111,6 +110,11 @@ class Ledger:
     def filter(self) -> Filter:
         """What adds up, and in which currency."""
         return self._state.terms.filter
+
+    @property
+    def analyst(self) -> str | None:
+        """Who spends by this handle, where analysts share the budget."""
+        return self._analyst
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -143,10 +147,12 @@ class Ledger:
             self._require_owner()
             while True:
                 seen = len(self._state.charges)
-                charge = self._state.price(event, purpose, delta)  # it may take long: no other process waits for it
+                charge = self._state.price(
+                    event, purpose, delta, self._analyst
+                )  # it may take long: no other process waits for it
                 try:
                     with self._store.locked(self._state):
-                        entry = self._state.propose_grant(event, charge, purpose)
+                        entry = self._state.propose_grant(event, charge, purpose, self._analyst)
                         self._store.append(entry, durable=True)
                 except BudgetExceeded:
                     if delta is None and len(self._state.charges) > seen:
@@ -171,15 +177,15 @@ class Ledger:
             grant = self.grant(event, purpose=purpose, delta=delta)
             return grant.draw(parts[0][0], purpose=purpose, randomness=randomness)
 
-    def spent(self) -> Spent:
-        """What the grants add up to by the filter, rounded up."""
+    def spent(self, analyst: str | None = None) -> Spent:
+        """What the grants add up to by the filter, rounded up; those of one analyst if named."""
         with self._current() as state:
-            return self.filter.spent(state.charges, self.budget)
+            return self.filter.spent(*state.purse(analyst))
 
-    def remaining(self) -> Remaining:
-        """What is left by the filter, rounded down."""
+    def remaining(self, analyst: str | None = None) -> Remaining:
+        """What is left by the filter, rounded down; of one analyst's share if named."""
         with self._current() as state:
-            return self.filter.remaining(state.charges, self.budget)
+            return self.filter.remaining(*state.purse(analyst))
 
     def record(self) -> LedgerRecord:
         """The entries so far, frozen."""
@@ -220,9 +226,9 @@ class Ledger:
             f"spent={self.filter.spent(self._state.charges, self.budget)!r})"
         )
 
-    def _hold(self, state: State, store: Store) -> None:
+    def _hold(self, state: State, store: Store, analyst: str | None = None) -> None:
         self._lock, self._owner = threading.RLock(), os.getpid()
-        self._state, self._store = state, store
+        self._state, self._store, self._analyst = state, store, analyst
 
     def _draw(self, grant: int, event: Event, purpose: str, randomness: Randomness) -> DrawEntry:
         with self._lock:

@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, final
 
-from ledgerwood.accounting.ledger.state import Entry, State, encode
+from ledgerwood.accounting.ledger.entries import Entry, encode
+from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import LedgerError, LedgerWriteFailed
 
 

@@ -1,12 +1,13 @@
 """Where a ledger is found, and whether it is the one that was meant."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.filters import Filter
+from ledgerwood.accounting.ledger.entries import OpenEntry
 from ledgerwood.accounting.ledger.jsonl import JsonLinesFile
-from ledgerwood.accounting.ledger.state import OpenEntry
 from ledgerwood.errors import InvalidParameter, LedgerError
 
 if TYPE_CHECKING:
@@ -30,14 +31,21 @@ def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "Jso
 
 
 def require_terms(
-    terms: OpenEntry, *, dataset: str | None, budget: Budget | None, unit: PrivacyUnit | None, filter_: Filter | None
+    terms: OpenEntry,
+    *,
+    dataset: str | None,
+    budget: Budget | None,
+    unit: PrivacyUnit | None,
+    filter_: Filter | None,
+    analysts: Mapping[str, float] | None,
 ) -> None:
-    """What the caller names must be what the file says."""
+    """What the caller names must be what the ledger says."""
     for name, wanted, found in (
         ("dataset", dataset, terms.dataset),
         ("budget", budget, terms.budget),
         ("unit", unit, terms.unit),
         ("filter", filter_, terms.filter),
+        ("analysts", None if analysts is None else dict(analysts), dict(terms.analysts)),
     ):
         if wanted is not None and wanted != found:
             raise LedgerError(

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from ledgerwood.accounting.ledger import _database as database
-from ledgerwood.accounting.ledger.state import Entry, State, encode
+from ledgerwood.accounting.ledger.entries import Entry, encode, require_label
+from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, LedgerWriteFailed
 
 
@@ -33,7 +34,10 @@ class SqlStore:
             raise InvalidParameter(
                 "dataset=None must be the public label of a data set: a database holds many (unit: text)"
             )
-        self.dataset, self.name = dataset, f"{self._address.render_as_string()}, data set {dataset!r}"
+        self.dataset, self.name = (
+            require_label("dataset", dataset),
+            f"{self._address.render_as_string()}, data set {dataset!r}",
+        )
         self._engine = database.engine_for(self._address)
         self._connection: sa.Connection | None = None
         self._owner = os.getpid()

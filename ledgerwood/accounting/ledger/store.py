@@ -3,7 +3,8 @@
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, final
 
-from ledgerwood.accounting.ledger.state import Entry, State
+from ledgerwood.accounting.ledger.entries import Entry
+from ledgerwood.accounting.ledger.state import State
 
 
 class Store(Protocol):

@@ -62,9 +62,9 @@ def test_a_longer_file_is_not_grafted_onto_a_shorter_ledger(url, record):
 
 
 def test_a_ledger_needs_a_label_and_a_chain_that_holds(url, record, tmp_path):
-    with Ledger.open(tmp_path / "unnamed.jsonl", budget=BUDGET, unit=PrivacyUnit.ROW) as unnamed:
-        with pytest.raises(InvalidParameter, match="dataset=None"):
-            transfer.import_ledger(unnamed.record(), url)
+    unnamed = Ledger(BUDGET, unit=PrivacyUnit.ROW).record()
+    with pytest.raises(InvalidParameter, match="dataset=None"):
+        transfer.import_ledger(unnamed, url)
     forged = LedgerRecord(entries=(*record.entries[:2], *record.entries[3:]))
     with pytest.raises(LedgerCorrupted, match="entry 2"):
         transfer.import_ledger(forged, url)
