@@ -62,6 +62,7 @@ def test_verify_a_ledger(tmp_path, monkeypatch):
 def test_team_ledger(tmp_path, monkeypatch):
     names = run("team-ledger", tmp_path, monkeypatch)
     assert lw.verification.verify_ledger(names["url"], dataset="adult-2026").grants == 1
+    assert names["hers"].epsilon == pytest.approx(0.1)
     assert 0.0 < names["left"].epsilon == pytest.approx(3.0 - names["grant"].charge.epsilon)
 
 

@@ -83,6 +83,7 @@ class Ledger:
                     raise InvalidParameter(
                         f"the ledger {store.name} is empty: it needs budget= and unit= (unit: terms)"
                     )
+                State(new).purse(analyst)  # refused before anything is made
                 lines = store.create(new)
             state = replay(lines)
             store.catch_up(state)
