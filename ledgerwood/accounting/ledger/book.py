@@ -119,14 +119,14 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries so far, those of others in the same database included."""
-        with self._current() as state:
+        """All entries so far, those of others included; as last seen, if their database cannot be reached now."""
+        with self._current(lenient=True) as state:
             return tuple(state.entries)
 
     @property
     def head(self) -> str:
-        """The last entry's hash, hexadecimal."""
-        with self._current() as state:
+        """The last entry's hash, hexadecimal; as in `entries`."""
+        with self._current(lenient=True) as state:
             return state.head
 
     def grant(self, event: Event, *, purpose: str, delta: float | None = None) -> "Grant":
@@ -189,7 +189,7 @@ class Ledger:
             return self.filter.remaining(*state.purse(analyst))
 
     def record(self) -> LedgerRecord:
-        """The entries so far, frozen."""
+        """The entries so far, frozen; as in `entries`."""
         return LedgerRecord(entries=self.entries)
 
     def save(self, path: str | Path) -> None:
@@ -245,11 +245,11 @@ class Ledger:
             return {event: count for event, count in state.left(grant).items() if count > 0}
 
     @contextmanager
-    def _current(self) -> Iterator[State]:
+    def _current(self, *, lenient: bool = False) -> Iterator[State]:
         """The state, caught up with what others wrote; in a forked process, what was known when it was forked."""
         with self._lock:
             if self._owner == os.getpid():
-                self._store.catch_up(self._state)
+                self._store.catch_up(self._state, lenient=lenient)
             yield self._state
 
     def _require_owner(self) -> None:

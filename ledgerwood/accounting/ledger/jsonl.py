@@ -76,7 +76,7 @@ class JsonLinesFile:
         self.append(first, durable=True)
         return [encode(first)]
 
-    def catch_up(self, state: State) -> None:
+    def catch_up(self, state: State, *, lenient: bool = False) -> None:
         """Nobody else writes to this file."""
 
     def locked(self, state: State) -> AbstractContextManager[None]:

@@ -95,15 +95,19 @@ class SqlStore:
             database.drop(connection)
         return lines
 
-    def catch_up(self, state: State) -> None:
+    def catch_up(self, state: State, *, lenient: bool = False) -> None:
         """Read what others appended; after a commit of unknown outcome, only once that outcome is certain."""
         if self._closed:
             return
         if self._doubt:
             with self.locked(state):
                 return
-        with self._reading() as connection:
-            self._follow(connection, state, self._head_row(connection))
+        try:
+            with self._reading() as connection:
+                self._follow(connection, state, self._head_row(connection))
+        except LedgerError as error:
+            if not (lenient and isinstance(error.__cause__, SQLAlchemyError)):
+                raise
 
     @contextmanager
     def locked(self, state: State) -> Iterator[None]:

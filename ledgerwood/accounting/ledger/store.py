@@ -13,8 +13,8 @@ class Store(Protocol):
     def create(self, first: Entry) -> list[str]:
         """Write the first entry, durably; the lines that the store then holds."""
 
-    def catch_up(self, state: State) -> None:
-        """Tell the state what others appended since."""
+    def catch_up(self, state: State, *, lenient: bool = False) -> None:
+        """Tell the state what others appended since; `lenient`: unless the store cannot be reached just now."""
 
     def locked(self, state: State) -> AbstractContextManager[None]:
         """Keep other writers out, the state caught up; what is not appended by the end was never there."""
@@ -40,7 +40,7 @@ class Memory:
         """Nothing is kept."""
         return []
 
-    def catch_up(self, state: State) -> None:
+    def catch_up(self, state: State, *, lenient: bool = False) -> None:
         """Nobody else appends."""
 
     def locked(self, state: State) -> AbstractContextManager[None]:

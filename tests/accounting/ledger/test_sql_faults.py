@@ -45,7 +45,7 @@ def edit(url, statement, **values):
         assert connection.execute(sa.text(statement), values).rowcount == 1
 
 
-def lost(*_):
+def lost(*_, **__):
     raise OperationalError("COMMIT", {}, ConnectionError("the connection was lost"))
 
 
@@ -128,6 +128,20 @@ def test_an_unknown_outcome_counts_as_spent_until_the_database_says(url, monkeyp
         else:
             ledger.grant(pure(0.75), purpose="again")
         assert verify_ledger(url, dataset="adult", head=ledger.head).epsilon_readded == 0.75
+
+
+def test_a_database_out_of_reach_leaves_what_was_seen(url, monkeypatch):
+    """A model is not lost because the database is; but no total is named that others may have moved."""
+    with create(url) as ledger:
+        ledger.spend(pure(0.25), purpose="p")
+        seen = (ledger.entries, ledger.head, ledger.record())
+        monkeypatch.setattr(database, "begin", lost)
+        assert (ledger.entries, ledger.head, ledger.record()) == seen
+        for ask in (ledger.spent, ledger.remaining):
+            with pytest.raises(LedgerError, match="cannot be read: .*the connection was lost"):
+                ask()
+        with pytest.raises(LedgerWriteFailed, match="nothing was recorded"):
+            ledger.grant(pure(0.1), purpose="q")
 
 
 @pytest.mark.parametrize("lands", [False, True])
