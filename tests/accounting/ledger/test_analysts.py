@@ -45,17 +45,6 @@ def opened(place, analyst, analysts=SHARES, filter_=BASIC):
     )
 
 
-@pytest.fixture(params=["file", "sqlite", "postgresql"])
-def place(request, tmp_path):
-    match request.param:
-        case "file":
-            return tmp_path / "run.ledger.jsonl"
-        case "sqlite":
-            return f"sqlite:///{tmp_path}/team.db"
-        case _:
-            return request.getfixturevalue("postgres_url")
-
-
 def verified(place):
     return verify_ledger(place, dataset="adult")
 

@@ -62,6 +62,10 @@ def stored(url, dataset="adult"):
         return list(connection.scalars(sa.text(query), {"d": dataset}))
 
 
+def test_postgresql_is_here(postgres):
+    assert postgres.startswith("postgresql+psycopg://ledger@127.0.0.1:")
+
+
 def test_every_entry_is_in_the_database_before_the_call_returns(url):
     with create(url) as ledger:
         assert len(stored(url)) == 1
