@@ -316,12 +316,31 @@ def ledger_verify(
     ledger: Place,
     dataset: Label = None,
     head: Annotated[str | None, typer.Option(help="The hash that a model's privacy statement names.")] = None,
+    signature: Annotated[Path | None, typer.Option(dir_okay=False, help="What `ledger sign` wrote.")] = None,
+    public_key: Annotated[Path | None, typer.Option(dir_okay=False, help="PEM file of the signer's key.")] = None,
     as_json: Json = False,
 ) -> None:
     """Add the ledger up again with other code; exit code 1 and the first bad entry where it does not hold."""
     from ledgerwood.report.ledgers import show_verified
 
-    show_verified(ledger, dataset=dataset, head=head, as_json=as_json)
+    show_verified(
+        ledger, dataset=dataset, head=head, signature=signature, public_key=public_key, as_json=as_json
+    )  # fmt: skip
+
+
+@ledger_app.command("sign")
+@refusals
+def ledger_sign(
+    ledger: Place,
+    out: Annotated[Path, typer.Argument(dir_okay=False, help="File to write, new.")],
+    private_key: Annotated[Path, typer.Option(dir_okay=False, help="PEM file of an Ed25519 private key.")],
+    dataset: Label = None,
+    as_json: Json = False,
+) -> None:
+    """Verify the ledger and sign its head, so that a chain rebuilt whole is told from it."""
+    from ledgerwood.report.ledgers import write_signature
+
+    write_signature(ledger, out, private_key=private_key, dataset=dataset, as_json=as_json)
 
 
 @ledger_app.command("export")

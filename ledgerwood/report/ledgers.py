@@ -13,7 +13,7 @@ from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.report.printing import Fact, plain, print_json, show
-from ledgerwood.verification import verify_ledger
+from ledgerwood.verification import sign_ledger, verify_ledger
 
 
 def read_record(place: str, dataset: str | None) -> LedgerRecord:
@@ -103,15 +103,32 @@ def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
     Console().print(table)
 
 
-def show_verified(place: str, *, dataset: str | None, head: str | None, as_json: bool) -> None:
+def show_verified(
+    place: str,
+    *,
+    dataset: str | None,
+    head: str | None,
+    signature: Path | None,
+    public_key: Path | None,
+    as_json: bool,
+) -> None:
     """Add the ledger at `place` up again by other code, and print what it says.
 
     Raises:
         LedgerCorrupted: names the first entry that fails.
         LedgerError: the file cannot be read.
     """
-    report = verify_ledger(place, dataset=dataset, head=head)
+    report = verify_ledger(place, dataset=dataset, head=head, signature=signature, public_key=public_key)
     show("verified", asdict(report), as_json=as_json)
+
+
+def write_signature(place: str, out: Path, *, private_key: Path, dataset: str | None, as_json: bool) -> None:
+    """Verify the ledger at `place` and write a signature of its head to a new file; errors as in `sign_ledger`."""
+    line = sign_ledger(place, private_key=private_key, dataset=dataset)
+    with out.open("x", encoding="utf-8") as file:
+        file.write(line + "\n")
+    signed = json.loads(line)
+    show("signed", {key: signed[key] for key in ("dataset", "entries", "head")} | {"file": str(out)}, as_json=as_json)
 
 
 def terms(record: LedgerRecord) -> dict[str, Fact]:

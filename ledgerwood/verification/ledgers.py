@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, final
 
 from ledgerwood.accounting.ledger import LedgerRecord
-from ledgerwood.errors import LedgerCorrupted, LedgerError
+from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import _pairs
 from ledgerwood.verification._atoms import mp, mpf
 from ledgerwood.verification._databases import database_lines
+from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
 
 SLACK = 1e-9
 """Relative room for a recorded number below the verifier's own lower bound."""
@@ -67,7 +68,12 @@ class LedgerReport:
 
 
 def verify_ledger(
-    path_or_record: str | Path | LedgerRecord, *, dataset: str | None = None, head: str | None = None
+    path_or_record: str | Path | LedgerRecord,
+    *,
+    dataset: str | None = None,
+    head: str | None = None,
+    signature: str | Path | None = None,
+    public_key: str | Path | None = None,
 ) -> LedgerReport:
     """Check a ledger file, a data set's ledger in a database, or a model's ledger record, entry by entry.
 
@@ -78,11 +84,43 @@ def verify_ledger(
         path_or_record: a ledger file, the URL of a ledger database (extra: sql), or a record.
         dataset: the label that the ledger must have; needed for a database.
         head: the hash that the last entry must have; without it, a cut tail and a chain rebuilt whole go unseen.
+        signature: a file that `sign_ledger` wrote: the ledger must begin with the entries that were signed.
+        public_key: PEM file of the Ed25519 key that the signature must be of.
 
     Raises:
         LedgerCorrupted: names the first entry that fails.
         LedgerError: the file or database cannot be read.
+        InvalidParameter: a signature without a key, or the other way round.
     """
+    if (signature is None) != (public_key is None):
+        raise InvalidParameter("signature and public_key must be given together (unit: files)")
+    lines, report = _checked(path_or_record, dataset, head)
+    if signature is not None and public_key is not None:
+        check_signature(lines, read_signature(signature), public_key)
+    return report
+
+
+def sign_ledger(
+    path_or_record: str | Path | LedgerRecord, *, private_key: str | Path, dataset: str | None = None
+) -> str:
+    """Verify a ledger, and sign its head: one line to keep in a file (docs/explanation/ledger.md#signatures).
+
+    Args:
+        path_or_record: as in `verify_ledger`.
+        private_key: PEM file of an Ed25519 private key, not encrypted.
+        dataset: as in `verify_ledger`.
+
+    Raises:
+        LedgerCorrupted, LedgerError: as in `verify_ledger`; nothing is signed.
+        InvalidParameter: no such key.
+    """
+    lines, _ = _checked(path_or_record, dataset, None)
+    return signature_of(lines, private_key)
+
+
+def _checked(
+    path_or_record: str | Path | LedgerRecord, dataset: str | None, head: str | None
+) -> tuple[list[str], LedgerReport]:
     if isinstance(path_or_record, str) and "://" in path_or_record:
         lines, kept = database_lines(path_or_record, dataset)
     else:
@@ -96,7 +134,7 @@ def verify_ledger(
         )
     if dataset not in (None, report.dataset):
         raise LedgerCorrupted(f"entry 0: the ledger is of data set {report.dataset!r}, not of {dataset!r}")
-    return report
+    return lines, report
 
 
 def _verified(lines: list[str], head: str | None) -> LedgerReport:
