@@ -88,9 +88,8 @@ class SqlStore:
             try:
                 database.commit(connection)
             except SQLAlchemyError as error:
-                raise LedgerError(
-                    f"whether the ledger was made is unknown: {database.write_failure(error, self.name)}; open it again"
-                ) from error
+                why = database.reason(error)[1]
+                raise LedgerError(f"whether {self.name} was made is unknown: {why}; open it again") from error
         finally:
             database.drop(connection)
         return lines
