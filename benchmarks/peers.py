@@ -10,8 +10,8 @@ from typing import Any
 FOLDER = Path(__file__).parent / ".peers"
 
 
-def run(name: str, requirements: tuple[str, ...], script: str) -> Any | None:
-    """What a script prints as JSON on its last line, in the peer's environment; None where it cannot be installed."""
+def environment(name: str, requirements: tuple[str, ...]) -> Path | None:
+    """The peer's interpreter; None, said once, where it cannot be installed."""
     python = FOLDER / name / "bin" / "python"
     if not python.exists():
         venv.create(FOLDER / name, with_pip=True)
@@ -20,5 +20,22 @@ def run(name: str, requirements: tuple[str, ...], script: str) -> Any | None:
             python.unlink()
             print(f"{name} cannot be installed here: its column stays empty", file=sys.stderr)
             return None
-    output = subprocess.run([str(python), "-W", "ignore", "-c", script], check=True, capture_output=True, text=True)
+    return python
+
+
+def run(name: str, requirements: tuple[str, ...], script: str | Path, given: Any = None) -> Any | None:
+    """What a script prints as JSON on its last line, in the peer's environment; None where it cannot be installed.
+
+    Args:
+        name: the environment's name.
+        requirements: what pip installs into it.
+        script: Python code, or the path of a file.
+        given: written to the script's standard input as JSON.
+    """
+    python = environment(name, requirements)
+    if python is None:
+        return None
+    code = [str(script)] if isinstance(script, Path) else ["-c", script]
+    command = [str(python), "-W", "ignore", *code]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, input=json.dumps(given))
     return json.loads(output.stdout.strip().splitlines()[-1])

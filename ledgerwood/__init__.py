@@ -17,6 +17,7 @@ from ledgerwood.accounting import DiscreteGaussianEvent as DiscreteGaussianEvent
 from ledgerwood.accounting import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting import Event as Event
+from ledgerwood.accounting import FixedSizeSampled as FixedSizeSampled
 from ledgerwood.accounting import GaussianEvent as GaussianEvent
 from ledgerwood.accounting import GDPEvent as GDPEvent
 from ledgerwood.accounting import GDPFilter as GDPFilter
@@ -25,6 +26,7 @@ from ledgerwood.accounting import LaplaceEvent as LaplaceEvent
 from ledgerwood.accounting import Ledger as Ledger
 from ledgerwood.accounting import Parallel as Parallel
 from ledgerwood.accounting import PoissonSampled as PoissonSampled
+from ledgerwood.accounting import PoissonSelection as PoissonSelection
 from ledgerwood.accounting import Price as Price
 from ledgerwood.accounting import PrivacyUnit as PrivacyUnit
 from ledgerwood.accounting import ProfileEvent as ProfileEvent
@@ -33,10 +35,19 @@ from ledgerwood.accounting import RandomizedResponseEvent as RandomizedResponseE
 from ledgerwood.accounting import Receipt as Receipt
 from ledgerwood.accounting import RenyiEvent as RenyiEvent
 from ledgerwood.accounting import Repeated as Repeated
+from ledgerwood.accounting import RepeatedSelection as RepeatedSelection
+from ledgerwood.accounting import ReplaceOneSampled as ReplaceOneSampled
+from ledgerwood.accounting import SkellamEvent as SkellamEvent
+from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
+from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
+from ledgerwood.accounting import TruncatedLaplaceEvent as TruncatedLaplaceEvent
 from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
+from ledgerwood.accounting import grouped as grouped
+from ledgerwood.accounting import matrix_gaussian as matrix_gaussian
 from ledgerwood.accounting import price as price
 from ledgerwood.accounting import split as split
+from ledgerwood.accounting import tree_gaussian as tree_gaussian
 from ledgerwood.errors import BudgetExceeded as BudgetExceeded
 from ledgerwood.errors import PrivacyError as PrivacyError
 
@@ -62,12 +73,59 @@ _LATE = {
 _LATE_MODULES = ("datasets", "trainers", "verification")
 
 __all__ = [
-    "Adjacency", "ApproximateEvent", "BasicFilter", "BoundedRangeEvent", "Budget", "BudgetExceeded", "Categorical",
-    "Composed", "Direction", "DiscreteGaussianEvent", "DiscreteLaplaceEvent", "EllipticalGaussianEvent", "Event",
-    "GDPEvent", "GDPFilter", "GaussianEvent", "Grant", "LaplaceEvent", "Ledger", "Numeric", "Parallel",
-    "PoissonSampled", "Price", "PrivacyError", "PrivacyUnit", "ProfileEvent", "PureEvent",
-    "RandomizedResponseEvent", "Receipt", "RenyiEvent", "Repeated", "Schema", "SecureRandom", "TestRandom",
-    "ZeroConcentratedEvent", "__version__", "calibrate", "datasets", "price", "split", "trainers", "verification",
+    "Adjacency",
+    "ApproximateEvent",
+    "BasicFilter",
+    "BoundedRangeEvent",
+    "Budget",
+    "BudgetExceeded",
+    "Categorical",
+    "Composed",
+    "Direction",
+    "DiscreteGaussianEvent",
+    "DiscreteLaplaceEvent",
+    "EllipticalGaussianEvent",
+    "Event",
+    "FixedSizeSampled",
+    "GDPEvent",
+    "GDPFilter",
+    "GaussianEvent",
+    "Grant",
+    "LaplaceEvent",
+    "Ledger",
+    "Numeric",
+    "Parallel",
+    "PoissonSampled",
+    "PoissonSelection",
+    "Price",
+    "PrivacyError",
+    "PrivacyUnit",
+    "ProfileEvent",
+    "PureEvent",
+    "RandomizedResponseEvent",
+    "Receipt",
+    "RenyiEvent",
+    "Repeated",
+    "RepeatedSelection",
+    "ReplaceOneSampled",
+    "Schema",
+    "SecureRandom",
+    "SkellamEvent",
+    "SkellamVectorEvent",
+    "StaircaseEvent",
+    "TestRandom",
+    "TruncatedLaplaceEvent",
+    "ZeroConcentratedEvent",
+    "__version__",
+    "calibrate",
+    "datasets",
+    "grouped",
+    "matrix_gaussian",
+    "price",
+    "split",
+    "trainers",
+    "tree_gaussian",
+    "verification",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
 from ledgerwood.accounting.pricing import Method
 from ledgerwood.errors import PrivacyError
-from ledgerwood.report.printing import show
+from ledgerwood.report.printing import Fact, show
 
 P = ParamSpec("P")
 Noise = Literal["gaussian", "laplace"]
@@ -144,10 +144,17 @@ def price(
     adjacency: Relation = Adjacency.ADD_REMOVE,
     noise: Kind = "gaussian",
     method: Way = "tightest",
+    false_positive_rate: Annotated[
+        float | None, typer.Option(help="Also say what an attacker with this rate of false alarms can do.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say how the price was got and what it means.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """What STEPS steps of noise cost: epsilon at a delta, or delta at an epsilon."""
     from ledgerwood.accounting import price as price_event
+    from ledgerwood.accounting import risk
 
     if (delta is None) == (epsilon is None):
         raise typer.BadParameter("give exactly one of --delta and --epsilon; the other one is the answer")
@@ -156,21 +163,25 @@ def price(
         epsilon = priced.epsilon(delta)
     elif epsilon is not None:
         delta = priced.delta(epsilon)
-    show(
-        "price",
-        {
-            "epsilon": epsilon,
-            "delta": delta,
-            "noise_multiplier": noise_multiplier,
-            "adjacency": adjacency.value,
-            "noise": noise,
-            "sampling_rate": sampling_rate,
-            "steps": steps,
-            "method": priced.method,
-            "certified": priced.certified,
-        },
-        as_json=as_json,
-    )
+    facts: dict[str, Fact] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "noise_multiplier": noise_multiplier,
+        "adjacency": adjacency.value,
+        "noise": noise,
+        "sampling_rate": sampling_rate,
+        "steps": steps,
+        "method": priced.method,
+        "certified": priced.certified,
+    }
+    if false_positive_rate is not None:
+        facts["advantage"] = risk.advantage(priced)
+        facts["false_positive_rate"] = false_positive_rate
+        facts["true_positive_rate"] = risk.true_positive_rate(priced, false_positive_rate)
+        facts["belief_at_even_odds"] = risk.belief(priced, 0.5, false_positive_rate)
+    if explain:
+        facts["explanation"] = priced.explain(delta or None)
+    show("price", facts, as_json=as_json)
 
 
 @app.command()

@@ -33,8 +33,12 @@ def test_every_page_is_covered_here():
 
 def test_noise_for_a_target(tmp_path, monkeypatch):
     names = run("noise-for-a-target", tmp_path, monkeypatch)
-    assert lw.price(names["plan"](names["sigma"])).epsilon(1e-5) == pytest.approx(1.0, rel=1e-6)
+    assert lw.price(names["plan"](names["sigma"])).epsilon(1e-5) == pytest.approx(1.0, rel=1e-4)
     assert lw.price(names["two_parts"](names["sigma"])).epsilon(1e-5) > 1.0
+    step = names["plan"](4.0).event
+    assert lw.price(lw.Repeated(step, count=names["steps"])).epsilon(1e-5) <= 1.0
+    assert lw.price(lw.Repeated(step, count=names["steps"] + 1)).epsilon(1e-5) > 1.0
+    assert 0.01 < names["rate"] < 0.011  # a multiplier of 4 is a little more than a rate of 0.01 needs
 
 
 def test_choose_a_schema(tmp_path, monkeypatch):

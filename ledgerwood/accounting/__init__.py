@@ -1,5 +1,6 @@
 """Accounting: events, their prices, budgets, filters and the ledger. Pure mathematics: no rows, no randomness."""
 
+from ledgerwood.accounting import risk as risk
 from ledgerwood.accounting.adjacency import Adjacency as Adjacency
 from ledgerwood.accounting.adjacency import Budget as Budget
 from ledgerwood.accounting.adjacency import Direction as Direction
@@ -12,17 +13,28 @@ from ledgerwood.accounting.events import DiscreteGaussianEvent as DiscreteGaussi
 from ledgerwood.accounting.events import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting.events import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting.events import Event as Event
+from ledgerwood.accounting.events import FixedSizeSampled as FixedSizeSampled
 from ledgerwood.accounting.events import GaussianEvent as GaussianEvent
 from ledgerwood.accounting.events import GDPEvent as GDPEvent
 from ledgerwood.accounting.events import LaplaceEvent as LaplaceEvent
 from ledgerwood.accounting.events import Parallel as Parallel
 from ledgerwood.accounting.events import PoissonSampled as PoissonSampled
+from ledgerwood.accounting.events import PoissonSelection as PoissonSelection
 from ledgerwood.accounting.events import ProfileEvent as ProfileEvent
 from ledgerwood.accounting.events import PureEvent as PureEvent
 from ledgerwood.accounting.events import RandomizedResponseEvent as RandomizedResponseEvent
 from ledgerwood.accounting.events import RenyiEvent as RenyiEvent
 from ledgerwood.accounting.events import Repeated as Repeated
+from ledgerwood.accounting.events import RepeatedSelection as RepeatedSelection
+from ledgerwood.accounting.events import ReplaceOneSampled as ReplaceOneSampled
+from ledgerwood.accounting.events import SkellamEvent as SkellamEvent
+from ledgerwood.accounting.events import SkellamVectorEvent as SkellamVectorEvent
+from ledgerwood.accounting.events import StaircaseEvent as StaircaseEvent
+from ledgerwood.accounting.events import TruncatedLaplaceEvent as TruncatedLaplaceEvent
 from ledgerwood.accounting.events import ZeroConcentratedEvent as ZeroConcentratedEvent
+from ledgerwood.accounting.events import grouped as grouped
+from ledgerwood.accounting.events import matrix_gaussian as matrix_gaussian
+from ledgerwood.accounting.events import tree_gaussian as tree_gaussian
 from ledgerwood.accounting.filters import BasicFilter as BasicFilter
 from ledgerwood.accounting.filters import Charge as Charge
 from ledgerwood.accounting.filters import Filter as Filter
@@ -38,6 +50,8 @@ from ledgerwood.accounting.ledger import Receipt as Receipt
 from ledgerwood.accounting.pricing import Price as Price
 from ledgerwood.accounting.pricing import Quote as Quote
 from ledgerwood.accounting.pricing import price as price
+from ledgerwood.accounting.splitting import Part as Part
 from ledgerwood.accounting.splitting import Share as Share
+from ledgerwood.accounting.splitting import common_scale as common_scale
 from ledgerwood.accounting.splitting import relative_multipliers as relative_multipliers
 from ledgerwood.accounting.splitting import split as split

@@ -1,7 +1,10 @@
 """Searches on monotone functions that end on the private side: the point returned was itself tried and fits."""
 
+import bisect
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,9 @@ Fits = Callable[[FloatArray], NDArray[np.bool_]]
 """Points (k,) to whether each fits."""
 
 _SMALLEST, _LARGEST, _SECTIONS = 1e-12, 1e12, 32
+_ALIKE = 1e-9  # values of an excess no further apart say nothing about its direction
+_CUT = 20.0  # an excess beyond this is cut off or noisy
+_EDGE = 1e-12  # relative width to which the end of a domain is found
 
 
 def least_fitting(fits: Fits, cap: float) -> tuple[float, float] | None:
@@ -128,6 +134,174 @@ def bracket_outward(
         middle = math.sqrt(misfit * fit)
         misfit, fit = (middle, fit) if excess(middle) > 0.0 else (misfit, middle)
     return misfit, fit
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """Two neighbours among the points tried, one on each side of the threshold.
+
+    Args:
+        misfit: where the excess is positive; None where no such point was found.
+        fit: where it is not; None where no such point was found.
+        falling: whether the excess falls as x grows; None where every point tried has the same excess.
+        last: the last point tried in the direction of the threshold.
+    """
+
+    misfit: float | None
+    fit: float | None
+    falling: bool | None
+    last: float
+
+
+def bracket(
+    excess: Callable[[float], float],
+    inside: Callable[[float], bool],
+    start: float,
+    limits: tuple[float, float],
+    *,
+    whole: bool = False,
+) -> Bracket:
+    """Two neighbours around the threshold of a monotone function of x > 0, in whichever direction it lies.
+
+    Two values that differ say whether the excess falls or rises; the walk then leads towards the threshold alone, in
+    growing strides from `start`, so that no far end is tried without need.
+
+    Args:
+        excess: positive where x does not fit; monotone, finite.
+        inside: whether x is in the domain, an interval that holds `start`.
+        start: where to begin.
+        limits: the least and the largest x to try, in the domain or not.
+        whole: whether x is a whole number; then so are `start` and `limits`.
+    """
+    first = excess(start)
+    trails = {upward: [(start, first)] for upward in (True, False)}
+    walks = {upward: _outward(excess, inside, start, limits[upward], whole=whole) for upward in (True, False)}
+    falling: bool | None = None
+    while falling is None and walks:
+        for upward in tuple(walks):
+            if (step := next(walks[upward], None)) is None:
+                del walks[upward]
+                continue
+            trails[upward].append(step)
+            if abs(difference := _cut(step[1]) - _cut(first)) > _ALIKE:
+                falling = (difference < 0.0) is upward
+                break
+    if falling is None:
+        return Bracket(start, None, None, start) if first > 0.0 else Bracket(None, start, None, start)
+    upward = (first > 0.0) is falling
+    trail = trails[upward]
+    while (trail[-1][1] > 0.0) is (first > 0.0):
+        if (step := next(walks[upward], None) if upward in walks else None) is None:
+            last = trail[-1][0]
+            return Bracket(last, None, falling, last) if first > 0.0 else Bracket(None, last, falling, last)
+        trail.append(step)
+    near, far = trail[-2][0], trail[-1][0]
+    return Bracket(near, far, falling, far) if first > 0.0 else Bracket(far, near, falling, far)
+
+
+def _outward(
+    excess: Callable[[float], float], inside: Callable[[float], bool], start: float, limit: float, *, whole: bool
+) -> Iterator[tuple[float, float]]:
+    """Points from `start` (which is left out) to `limit` or the domain's end, with their excess."""
+    near, stride, upward = start, 2.0, limit > start
+    while near != limit:
+        far = min(near * stride, limit) if upward else max(near / stride, limit)
+        far = float(math.floor(far)) if whole else far
+        if not inside(far):
+            limit = last_inside(inside, near, far, whole=whole)
+            continue
+        yield far, excess(far)
+        near, stride = far, min(stride * stride, 256.0)
+
+
+def last_inside(inside: Callable[[float], bool], near: float, far: float, *, whole: bool) -> float:
+    """The last point of the domain on the way from `near`, in it, to `far`, outside; by halving the logarithm."""
+    for _ in range(80):
+        middle = math.sqrt(near) * math.sqrt(far)
+        middle = float(math.floor(middle)) if whole else middle
+        if middle in (near, far):
+            if not whole or abs(far - near) <= 1.0:
+                break
+            middle = near + 1.0 if far > near else near - 1.0
+        near, far = (middle, far) if inside(middle) else (near, middle)
+        if not whole and abs(math.log(far / near)) < _EDGE:
+            break
+    return near
+
+
+def close_fit(
+    excess: Callable[[float], float],
+    inside: Callable[[float], bool],
+    near: float,
+    *,
+    falling: bool,
+    slope: float,
+    close: float,
+) -> float | None:
+    """A fit that is `close` (relative) to the root of an excess that is dear and rough in its last digits.
+
+    Each trial aims half of `close` beyond the root, so that a good slope ends the search after two or three.
+
+    Args:
+        excess: positive where x does not fit; monotone in x > 0, and nearly linear in its logarithm.
+        inside: whether x is in the domain.
+        near: a guess of the root, in the domain.
+        falling: whether the excess falls as x grows.
+        slope: a guess of its slope's size, per unit of log x.
+        close: relative; also the roughness that the slope cannot be read off.
+    """
+    sign = 1.0 if falling else -1.0
+    z = last = sign * math.log(near)  # the excess falls as z grows
+    misfits: list[tuple[float, float]] = []
+    fits: list[tuple[float, float]] = []
+    for turn in range(100):
+        while not inside(math.exp(sign * z)):
+            z = 0.5 * (z + last)
+        last, over = z, excess(math.exp(sign * z))
+        bisect.insort(misfits if over > 0.0 else fits, (z, over))
+        if fits and -fits[0][1] <= close * slope:
+            break
+        if fits and misfits and fits[0][0] - misfits[-1][0] <= close:
+            break
+        pair = [*misfits[-1:], *fits[:1]] if misfits and fits else [*misfits[-2:], *fits[:2]]
+        far = max(abs(value) for _, value in pair) >= _CUT
+        if len(pair) == 2 and not far:
+            (z_low, y_low), (z_high, y_high) = pair
+            slope = min(max((y_low - y_high) / (z_high - z_low), 0.3 * slope), 3.0 * slope)
+        if misfits and fits:
+            (z_low, y_low), (z_high, _) = pair
+            z = 0.5 * (z_low + z_high)
+            if turn % 3 and not far:
+                z = min(z_low + y_low / slope + 0.5 * close, z_high - 0.25 * close)
+        else:
+            step = over / slope + 0.5 * close
+            z += math.copysign(min(max(abs(step), 0.25 * close * 2.0**turn), 2.0), step)
+    return math.exp(sign * fits[0][0]) if fits else None
+
+
+def whole_root(excess: Callable[[float], float], misfit: float, fit: float) -> tuple[float, float]:
+    """The neighbouring whole numbers (misfit, fit) around the root of a monotone function, by secants in log x.
+
+    `misfit` and `fit` are whole, in either order, with excess(misfit) > 0 >= excess(fit).
+    """
+    for turn in itertools.count():
+        apart = abs(fit - misfit)
+        if apart <= 1.0:
+            return misfit, fit
+        over, under = excess(misfit), excess(fit)
+        trial = math.floor(math.sqrt(misfit) * math.sqrt(fit))
+        if turn % 3 and max(over, -under) < _CUT:  # twice in three turns: a little beyond the secant, so as to enclose
+            share = over / (over - under)
+            share += math.copysign(0.05, 0.5 - share) * min(share, 1.0 - share)
+            trial = round(math.exp(math.log(misfit) + share * math.log(fit / misfit)))
+        trial = min(max(trial, int(min(misfit, fit)) + 1), int(max(misfit, fit)) - 1)
+        misfit, fit = (trial, fit) if excess(float(trial)) > 0.0 else (misfit, trial)
+    raise AssertionError
+
+
+def _cut(value: float) -> float:
+    """An excess without the rounding noise of its far ends."""
+    return max(min(value, _CUT), -_CUT)
 
 
 def log_ratio(log_target: float, log_found: float) -> float:

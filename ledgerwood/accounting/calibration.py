@@ -1,93 +1,378 @@
-"""The least noise multiplier whose plan fits a budget, from the private side.
+"""The parameter of a plan that just fits a budget, from the private side.
 
 docs/explanation/pricing.md#calibration.
 """
 
-import functools
+import contextlib
+import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, final, overload
 
 from ledgerwood import _validate
 from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.pricing import Method, log_delta, price
-from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter
+from ledgerwood.accounting.events.base import Event, require_event
+from ledgerwood.accounting.losses import plans
+from ledgerwood.accounting.pricing import Method, Price, log_delta, price
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, PrivacyError, UnsupportedEvent
 
-_LOWEST, _HIGHEST = 1e-9, 1e12
+Excess = Callable[[float], float]
+
+_BOUNDS = (1e-9, 1e12)
+_WHOLE_BOUNDS = (1, 2**53)
 _TOLERANCE = 1e-12
 _MARGIN = 1e-12  # so that the plan also fits a limit that another currency states, rounded on its own
 _FAR = 60.0  # where the search's excess is cut off
+_COMPOSED = frozenset({"pld", "mgf"})  # prices that take milliseconds and are not smooth to the last digits
+_NEAR = 1e-4  # relative width to which their estimate is followed
+_STRIDE = 1e-3  # relative distance at which the price is first tried around an estimated whole number
+_CLOSE = 1e-5  # relative distance from their root at which the search ends
+_ROUGHNESS = {True: 1e-2, False: 1e-6}  # by how much an estimate, and an exact excess, may turn back
 
 
-def calibrate(make_event: Callable[[float], Event], budget: Budget, *, method: Method = "tightest") -> float:
-    """The least noise multiplier whose event fits `budget`; the event at the returned value really fits.
+@overload
+def calibrate(
+    make_event: Callable[[float], Event],
+    budget: Budget,
+    *,
+    method: Method = "tightest",
+    integer: Literal[False] = False,
+    bounds: tuple[float, float] | None = None,
+) -> float: ...
+
+
+@overload
+def calibrate(
+    make_event: Callable[[int], Event],
+    budget: Budget,
+    *,
+    method: Method = "tightest",
+    integer: Literal[True],
+    bounds: tuple[int, int] | None = None,
+) -> int: ...
+
+
+def calibrate(
+    make_event: Callable[[float], Event] | Callable[[int], Event],
+    budget: Budget,
+    *,
+    method: Method = "tightest",
+    integer: bool = False,
+    bounds: tuple[float, float] | None = None,
+) -> float:
+    """The value whose event just fits `budget`; the event at the returned value really fits.
+
+    Where the cost falls with the value (a noise multiplier), that is the least value that fits; where it rises (a
+    sampling rate, a count, an epsilon per query), the largest one. The search finds out by itself which it is.
 
     Args:
-        make_event: a noise multiplier, > 0, to the whole plan; a larger multiplier must not cost more.
+        make_event: a value > 0 to the whole plan, whose cost is monotone in it. Values at which it raises ValueError
+            or ArithmeticError (as events do outside their bounds) are outside its domain, an interval.
         budget: the limit.
-        method: as in `price`.
+        method: as in `price`; by one that is not certified, what is returned fits by its estimate.
+        integer: whole numbers only; make_event gets an int.
+        bounds: the least and the largest value to try; (1e-9, 1e12) or, for whole numbers, (1, 2**53) if not given.
+            If given, its end is the answer where every value within it fits.
 
     Returns:
-        The multiplier, at most 3e-12 (relative) above the least one that fits by this method.
+        The value. A whole number fits and its costlier neighbour does not. A real one is within 3e-12 (relative) of
+        the last one that fits by this method, or within 3e-5 where the price composes losses.
 
     Raises:
         AdjacencyMismatch: the event's adjacency is not the budget's.
-        InvalidParameter: method "pld", which is not certified yet.
-        CalibrationFailed: nothing in 1e-9..1e12 fits, or everything does; the message has the reason.
+        InvalidParameter: bounds that are no interval above 0.
+        UnsupportedEvent: the plan has no price by this method.
+        CalibrationFailed: nothing fits, or everything does and no bounds were given, or the cost does not depend on
+            the value or is not monotone in it; the message has the reason.
     """
     if not isinstance(budget, Budget):
         raise _validate.fail("budget", budget, "a Budget", "budget")
+    low, high = _limits(bounds, whole=integer)
+    cost = _Cost(make_event, budget, method, integer, low, high)  # type: ignore[arg-type]
+    start = cost.start()
+    cost.check(start)
+    excess: Excess = cost.rough
+    found = _search.bracket(excess, cost.accepts, start, (low, high), whole=integer)
+    if _open(found) and cost.composes and (cost.exact(found.last) > 0.0) is (found.misfit is None):
+        excess = cost.exact  # the estimate led astray
+        found = _search.bracket(excess, cost.accepts, start, (low, high), whole=integer)
+    if found.misfit is None or found.fit is None:
+        if found.fit is not None and bounds is not None and found.falling is not None and cost.fits(found.fit):
+            return int(found.fit) if integer else found.fit
+        cost.require_monotone(falling=found.falling is True)
+        raise CalibrationFailed(cost.reason(found))
+    cost.require_monotone(falling=found.falling is True)
+    if not integer and not cost.composes:
+        return cost.last_exact(found.misfit, found.fit)
+    last = cost.last_whole if integer else cost.last_composed
+    value = last(excess, found.misfit, found.fit)
+    if cost.composes and cost.undercut(value):
+        cost.take_the_whole_price()
+        value = last(excess, found.misfit, found.fit)
+    return value
 
-    if method == "pld":
-        raise InvalidParameter("method='pld' is not certified yet, and a calibration returns what is proven to fit")
 
-    @functools.cache
-    def excess(multiplier: float) -> float:
-        return _excess(make_event(multiplier), budget, method)
+def _open(found: _search.Bracket) -> bool:
+    return found.misfit is None or found.fit is None
 
-    def fits(multiplier: float) -> bool:
-        return price(make_event(multiplier), method=method).epsilon(budget.delta) <= budget.epsilon
 
-    first = make_event(1.0)
-    if first.adjacency is not budget.adjacency:
-        raise AdjacencyMismatch(
-            f"the event is stated under {first.adjacency.value}, the budget under {budget.adjacency.value}"
-        )
-    if budget.delta == 0.0 and not math.isfinite(first.pure_epsilon()):
+def _limits(bounds: tuple[float, float] | None, *, whole: bool) -> tuple[float, float]:
+    if bounds is None:
+        return _WHOLE_BOUNDS if whole else _BOUNDS
+    if len(bounds) != 2:
+        raise _validate.fail("bounds", bounds, "a pair (low, high)", "parameter")
+    if whole:
+        low, high = (float(_validate.count("bounds", end, "parameter")) for end in bounds)
+    else:
+        low, high = (_validate.positive("bounds", end, "parameter") for end in bounds)
+    if not low < high <= (_WHOLE_BOUNDS[1] if whole else math.inf):
+        raise _validate.fail("bounds", bounds, "a pair low < high" + (" <= 2**53" if whole else ""), "parameter")
+    return low, high
+
+
+@final
+@dataclass(slots=True)
+class _Cost:
+    """What the plan costs at each value, as an excess over the budget: positive where it does not fit.
+
+    `rough` may be an estimate; `exact` decides: the price itself or, until another method is found to be lower, the
+    composed losses alone. Both are nearly linear in the logarithm of the value, and both are remembered.
+    """
+
+    make_event: Callable[[float], Event]
+    budget: Budget
+    method: Method
+    whole: bool
+    low: float
+    high: float
+    composes: bool = False
+    losses_alone: bool = True
+    _seen: dict[float, float] = field(default_factory=dict)
+    _priced: dict[float, float] = field(default_factory=dict)
+
+    def event(self, value: float) -> Event:
+        return self.make_event(int(value) if self.whole else value)
+
+    def accepts(self, value: float) -> bool:
+        return self.low <= value <= self.high and self._refusal(value) is None
+
+    def _refusal(self, value: float) -> Exception | None:
+        try:
+            event = self.event(value)
+        except (UnsupportedEvent, AdjacencyMismatch):
+            raise
+        except (ValueError, ArithmeticError) as refusal:
+            return refusal
+        require_event(event)
+        return None
+
+    def start(self) -> float:
+        """The value of the domain nearest to 1 among the decades within the limits, or the limits' middle."""
+        decades = sorted(range(-9, 13), key=lambda power: (abs(power), power))
+        middle = math.sqrt(self.low) * math.sqrt(self.high)
+        values = [min(max(10.0**power, self.low), self.high) for power in decades]
+        refusals = []
+        for value in (*values, math.floor(middle) if self.whole else middle):
+            if self.accepts(value):
+                return value
+            refusals.append(self._refusal(value))
+        first = refusals[0]
+        if first is not None and {str(refusal) for refusal in refusals} == {str(first)}:
+            raise first  # the value is not what is wrong
         raise CalibrationFailed(
-            "delta=0.0 (unit: probability) asks for pure differential privacy, and the plan is not pure at any noise "
-            "multiplier; Gaussian noise has no finite epsilon at delta 0: give delta > 0, or use Laplace noise"
+            f"make_event refuses every value that was tried in {self.low:g}..{self.high:g}, the last one with: "
+            f"{self._refusal(value)}"
         )
-    misfit, fit = _search.bracket_outward(excess, _LOWEST, _HIGHEST)
-    if misfit is None or fit is None:
-        end = _HIGHEST if fit is None else _LOWEST
-        raise CalibrationFailed(_reason(fit is None, make_event(end), end, budget, method))
-    found = _search.root_from_above(excess, misfit, fit, tolerance=_TOLERANCE)[1] * (1.0 + _MARGIN)
-    for _ in range(60):
-        if fits(found):
-            return found
-        found *= 1.0 + _MARGIN
-    raise CalibrationFailed(f"the price is not monotone in the noise multiplier near {found!r}")
 
+    def check(self, start: float) -> None:
+        """Refuse what no value can mend; find out how the plan is priced."""
+        first, budget = self.event(start), self.budget
+        if first.adjacency is not budget.adjacency:
+            raise AdjacencyMismatch(
+                f"the event is stated under {first.adjacency.value}, the budget under {budget.adjacency.value}"
+            )
+        if budget.delta == 0.0:
+            if not math.isfinite(first.pure_epsilon()):
+                raise CalibrationFailed(
+                    "delta=0.0 (unit: probability) asks for pure differential privacy, and the plan is not pure at any "
+                    "noise multiplier; Gaussian noise has no finite epsilon at delta 0: give delta > 0, or use "
+                    "Laplace noise"
+                )
+            return
+        beside = [value for value in (0.5 * start, 2.0 * start) if not self.whole or value.is_integer()]
+        kinds = [price(first, method=self.method), *(self._price(value) for value in beside if self.accepts(value))]
+        self.composes = any(priced is not None and priced.method in _COMPOSED for priced in kinds)
 
-def _excess(event: Event, budget: Budget, method: Method) -> float:
-    """Positive where the event costs too much; smooth and roughly linear in the logarithm of the multiplier."""
-    priced = price(event, method=method)
-    if budget.delta == 0.0:
-        ratio = event.pure_epsilon() / budget.epsilon
-        return math.log(ratio) if 0.0 < ratio < math.inf else math.copysign(_FAR, ratio - 1.0)
-    return _search.log_ratio(math.log(budget.delta), log_delta(priced, budget.epsilon))
+    def _price(self, value: float) -> Price | None:
+        """The price, or None where the plan has none by this method at this value."""
+        try:
+            return price(self.event(value), method=self.method)
+        except UnsupportedEvent:
+            return None
 
+    def rough(self, value: float) -> float:
+        if value not in self._seen:
+            self._seen[value] = self._estimate(value) if self.composes else self.exact(value)
+        return self._seen[value]
 
-def _reason(upward: bool, event: Event, multiplier: float, budget: Budget, method: Method) -> str:
-    cost = price(event, method=method).epsilon(budget.delta)
-    limit = f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r}"
-    if upward:
-        return (
-            f"even at noise multiplier {multiplier:g} the plan costs epsilon={cost!r}, above the budget of {limit}: "
-            "its other parts do not fit"
+    def exact(self, value: float) -> float:
+        if value not in self._priced:
+            self._priced[value] = self._over(value) if self.composes else self._over_delta(value)
+        return self._priced[value]
+
+    def _estimate(self, value: float) -> float:
+        priced = self._price(value)
+        if priced is None or priced.method not in _COMPOSED:
+            return self.exact(value)
+        try:
+            epsilon = plans.estimated_epsilon(plans.plan(priced.event), math.log(self.budget.delta))
+        except UnsupportedEvent:
+            return self.exact(value)
+        return self._ratio(epsilon, self.budget.epsilon)
+
+    def _over(self, value: float) -> float:
+        """The excess of epsilon at the budget's delta."""
+        try:
+            epsilon = self._epsilon(price(self.event(value), method=self.method))
+        except UnsupportedEvent:
+            return _FAR
+        over = self._ratio(epsilon, self.budget.epsilon)
+        return max(over, 1e-16) if epsilon > self.budget.epsilon else min(over, 0.0)
+
+    def _epsilon(self, priced: Price) -> float:
+        if priced.method == "pld" and self.losses_alone:
+            with contextlib.suppress(UnsupportedEvent):
+                return plans.epsilon(plans.plan(priced.event), math.log(self.budget.delta), above=True)
+        return priced.epsilon(self.budget.delta)
+
+    def undercut(self, value: float) -> bool:
+        """Whether at `value`, found by the losses alone, another method may have a lower price."""
+        priced = self._price(value)
+        if priced is None or priced.method != "pld" or not self.losses_alone:
+            return False
+        try:
+            other = price(priced.event, method="renyi").epsilon(self.budget.delta)
+        except UnsupportedEvent:
+            return math.isfinite(priced.event.pure_epsilon())
+        return other < self.budget.epsilon
+
+    def take_the_whole_price(self) -> None:
+        self.losses_alone = False
+        self._priced.clear()
+
+    def _over_delta(self, value: float) -> float:
+        """The excess of delta at the budget's epsilon, which needs no inversion."""
+        if self.budget.delta == 0.0:
+            return self._ratio(self.event(value).pure_epsilon(), self.budget.epsilon)
+        priced = self._price(value)
+        if priced is None:
+            return _FAR
+        return _search.log_ratio(math.log(self.budget.delta), log_delta(priced, self.budget.epsilon))
+
+    @staticmethod
+    def _ratio(epsilon: float, limit: float) -> float:
+        ratio = epsilon / limit
+        return max(min(math.log(ratio), _FAR), -_FAR) if 0.0 < ratio < math.inf else math.copysign(_FAR, ratio - 1.0)
+
+    def fits(self, value: float) -> bool:
+        try:
+            return price(self.event(value), method=self.method).epsilon(self.budget.delta) <= self.budget.epsilon
+        except UnsupportedEvent:
+            return False
+
+    def require_monotone(self, *, falling: bool) -> None:
+        """Refuse a cost that turned back among the values tried."""
+        tried = sorted(self._seen.items())
+        for (one, before), (other, after) in itertools.pairwise(tried):
+            rise = after - before if falling else before - after
+            if rise > _ROUGHNESS[self.composes] and max(before, after) > -20.0 and min(before, after) < 20.0:
+                at = ", ".join(f"{self._shown(value)} at {value:g}" for value, _ in (tried[0], tried[-1]))
+                raise CalibrationFailed(
+                    f"the cost is not monotone: {self._shown(one)} at {one:g} and "
+                    f"{self._shown(other)} at {other:g}, but {at}; give bounds=(low, high) within which it is"
+                )
+
+    def last_exact(self, misfit: float, fit: float) -> float:
+        """The end of a smooth price, moved by the margin until it fits."""
+        found = self._root(self.exact, misfit, fit, _TOLERANCE)[1]
+        for _ in range(60):
+            found = found * (1.0 + _MARGIN) if misfit < fit else found / (1.0 + _MARGIN)
+            if self.fits(found):
+                return found
+        raise CalibrationFailed(f"the price is not monotone in the value near {found!r}")
+
+    def last_composed(self, excess: Excess, misfit: float, fit: float) -> float:
+        """The end of a price that composes losses: near it by `excess`, then by few of the prices themselves."""
+        high = self._root(excess, misfit, fit, _NEAR)[1]
+        beside = 1.01 * high if self.accepts(1.01 * high) else high / 1.01
+        slope = abs((excess(beside) - excess(high)) / math.log(beside / high))
+        found = _search.close_fit(
+            self.exact, self.accepts, high, falling=misfit < fit, slope=min(max(slope, 0.1), 10.0), close=_CLOSE
         )
-    return (
-        f"even at noise multiplier {multiplier:g} the plan costs only epsilon={cost!r}; the budget {limit} never binds"
-    )
+        if found is None:
+            raise CalibrationFailed(f"nothing fits near {high!r}, where the estimated price meets the budget")
+        return found
+
+    def last_whole(self, excess: Excess, misfit: float, fit: float) -> int:
+        """The last whole number that fits, next to one that does not."""
+        misfit, fit = _search.whole_root(excess, misfit, fit)
+        step = fit - misfit  # +1 or -1
+        if self.composes:
+            misfit, fit = self._enclosed(misfit, fit)
+            return int(fit if misfit == fit else _search.whole_root(self.exact, misfit, fit)[1])
+        for _ in range(60):  # the excess above is in delta, and rounded on its own
+            if not self.fits(fit):
+                fit += step
+            elif self.accepts(fit - step) and self.fits(fit - step):
+                fit -= step
+            else:
+                return int(fit)
+        raise CalibrationFailed(f"the price is not monotone in the value near {fit!r}")
+
+    def _enclosed(self, misfit: float, fit: float) -> tuple[float, float]:
+        """Whole numbers near an estimated pair, between which the price changes sides; equal at an end that fits."""
+        step = stride = (fit - misfit) * max(1.0, math.floor(_STRIDE * fit))
+        while self.exact(fit) > 0.0:
+            if not self.accepts(fit + math.copysign(1.0, step)):
+                raise CalibrationFailed(self.reason(_search.Bracket(fit, None, step > 0.0, fit)))
+            misfit, fit, stride = fit, self._moved(fit, stride), 4.0 * stride
+        stride = -step
+        while self.exact(misfit) <= 0.0:
+            if not self.accepts(misfit - math.copysign(1.0, step)):
+                return misfit, misfit
+            misfit, fit, stride = self._moved(misfit, stride), misfit, 4.0 * stride
+        return misfit, fit
+
+    def _moved(self, value: float, stride: float) -> float:
+        """A whole number of the domain, at most `stride` further."""
+        far = min(max(value + stride, self.low), self.high)
+        return far if self.accepts(far) else _search.last_inside(self.accepts, value, far, whole=True)
+
+    def _root(self, excess: Excess, misfit: float, fit: float, tolerance: float) -> tuple[float, float]:
+        """Both sides of the root of a monotone excess, `tolerance` (relative) apart."""
+        while max(misfit, fit) > 2.0 * min(misfit, fit):
+            middle = math.sqrt(misfit) * math.sqrt(fit)
+            misfit, fit = (middle, fit) if excess(middle) > 0.0 else (misfit, middle)
+        if misfit < fit:
+            return _search.root_from_above(excess, misfit, fit, tolerance=tolerance)
+        low, high = _search.root_from_above(lambda x: excess(1.0 / x), 1.0 / misfit, 1.0 / fit, tolerance=tolerance)
+        return 1.0 / low, 1.0 / high
+
+    def reason(self, found: _search.Bracket) -> str:
+        """Why there is no bracket."""
+        limit = f"epsilon={self.budget.epsilon!r} nats at delta={self.budget.delta!r}"
+        cost = f"even at {found.last:g} the plan costs"
+        if found.falling is None:
+            cost = f"at {found.last:g}, as at every other value that was tried, the plan costs"
+        if found.fit is None:
+            return f"{cost} {self._shown(found.last)}, above the budget of {limit}: its other parts do not fit"
+        return f"{cost} only {self._shown(found.last)}; the budget {limit} never binds"
+
+    def _shown(self, value: float) -> str:
+        try:
+            epsilon = price(self.event(value), method=self.method).epsilon(self.budget.delta)
+        except PrivacyError:
+            return "no finite epsilon"
+        return f"epsilon={epsilon!r} nats"

@@ -17,10 +17,13 @@ from ledgerwood.errors import PrivacyError, UnsupportedEvent
 LEAST_ORDER, LARGEST_ORDER = 1.0 + 1e-6, 1.0 + 1e6
 _COARSE = np.linspace(math.log(1e-6), math.log(1e6), 64)
 _ULP = 2.0**-52
+_FARTHEST = 1e290  # nats; delta falls with epsilon, and beyond this its logarithm would overflow
 _FLAT, _APART = 1e-14, 1e-9  # relative rise of the neighbours at which to stop; least distance of two orders' logs
 
 Curve = Callable[[FloatArray], FloatArray]
 """Orders (k,) to Renyi divergences (k,), in nats."""
+Objective = Callable[[FloatArray, FloatArray], FloatArray]
+"""Orders (k,) and divergences (k,) to the values (k,) that are to be least."""
 
 
 class Best(NamedTuple):
@@ -54,6 +57,7 @@ def renyi_epsilons(orders: FloatArray, divergences: FloatArray, log_delta: float
 
 def renyi_log_deltas(orders: FloatArray, divergences: FloatArray, epsilon: float) -> FloatArray:
     """log delta at one epsilon from each order alone; the inverse of `renyi_epsilons`. Rounded up."""
+    epsilon = min(epsilon, _FARTHEST)
     gap = orders - 1.0
     first, second = gap * _log_shrink(orders), np.log(orders)
     guard = 8.0 * _ULP * (gap * (divergences + epsilon) + np.abs(first) + second)
@@ -101,7 +105,7 @@ def pure_log_delta(pure: float, epsilon: float) -> float:
     return min(value + 8.0 * _ULP * (1.0 + abs(value) + pure / (pure - epsilon)), 0.0)
 
 
-def least_over_orders(curve: Curve, objective: Callable[[FloatArray, FloatArray], FloatArray]) -> Best:
+def least_over_orders(curve: Curve, objective: Objective) -> Best:
     """Minimise objective(orders, curve(orders)) over real orders, on the scale of log(order - 1).
 
     A grid over twelve decades, one refinement, then parabolas until the neighbours are no higher to the last digits.

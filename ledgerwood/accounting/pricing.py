@@ -3,6 +3,7 @@
 docs/explanation/pricing.md derives each method and its rounding.
 """
 
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import Literal, assert_never, final, get_args
@@ -10,25 +11,27 @@ from typing import Literal, assert_never, final, get_args
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search, conversion, gdp
+from ledgerwood.accounting import _search, conversion, crowds, gdp, mgf
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.losses import plans
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
-Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld"]
-"""How a number was got. Ledgers store all of these but "pld": a name is never removed and never changes its meaning."""
-Curve = Literal["profile", "renyi", "gdp", "pure", "pld"]
+Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld", "mgf"]
+"""How a number was got. Ledgers store all of these but "mgf": a name is never removed and never changes its meaning."""
+Curve = Literal["profile", "renyi", "gdp", "pure", "pld", "mgf"]
 """How a whole curve is got; single points of it may be cut off by another route."""
-Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld"]
+Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld", "mgf"]
 """What one may ask for."""
 
+_LARGEST = 1e300
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
-_SOURCES: dict[Route, str] = {
+SOURCES: dict[Route, str] = {
     "profile": "exact inversion of the event's own privacy profile in both directions, the larger one at the end",
     "renyi": "exact Renyi divergences, the best real order, Canonne-Kamath-Steinke 2020, Proposition 12",
     "gdp": "the profile of the Gaussian pair of the event's mu, Dong-Roth-Su 2019, Corollary 2.13",
     "pld": "the privacy losses of all draws on a lattice, composed; connect the dots, Doroshenko et al. 2022",
+    "mgf": "the losses' moments inverted along the line through their saddle point; accurate as measured, mgf.md",
     "unsampled": "the exact profile of the same plan with every unit in every sample, which dominates it",
     "pure": "the sum of pure epsilons; at delta > 0 the randomised-response pair, Kairouz-Oh-Viswanath 2015",
 }
@@ -80,7 +83,9 @@ class Price:
             InvalidParameter: epsilon negative or not finite.
         """
         epsilon = _validate.non_negative("epsilon", epsilon, "nats")
-        return conversion.exp_up(log_delta(self, epsilon))
+        if epsilon >= self.event.pure_epsilon():
+            return 0.0
+        return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
 
     def quote(self, delta: float) -> Quote:
         """The price at `delta` with its method and order; errors as in `epsilon`."""
@@ -90,7 +95,7 @@ class Price:
             if not math.isfinite(pure):
                 raise InvalidParameter(
                     f"delta={delta!r} must be > 0 (unit: probability): the event is not purely private; "
-                    f"Gaussian noise, for one, has no finite epsilon at delta 0: {_short(self.event)}"
+                    f"Gaussian noise, for one, has no finite epsilon at delta 0: {short(self.event)}"
                 )
             return self._quoted(pure, delta, "pure", None)
         match self.method:
@@ -99,9 +104,11 @@ class Price:
             case "renyi":
                 return self._renyi_quote(delta, pure)
             case "pld":
-                found = plans.epsilon(plans.plan(self.event), math.log(delta), above=True)
+                return self._losses_quote(delta, pure)
+            case "mgf":
+                found = mgf.epsilon(mgf.plan(self.event), math.log(delta))
                 cap = conversion.pure_epsilon_at(pure, delta) if math.isfinite(pure) else math.inf
-                return self._quoted(min(found, cap), delta, "pld" if found <= cap else "pure", None)
+                return self._quoted(min(found, cap), delta, "mgf" if found <= cap else "pure", None)
             case "profile" | "gdp":
                 return self._quoted(self._invert(math.log(delta), pure)[1], delta, self.method, None)
             case _:
@@ -111,58 +118,84 @@ class Price:
         """(lower, upper) around the epsilon, in nats, of the event's *dominating pair* at `delta`.
 
         The lower end bounds the dominating pair, not the mechanism: a mechanism may be better than its pair.
-        It is the exact profile rounded down; for a plan without an exact profile, the largest exact epsilon of
-        any one of its draws. By "pld" both ends are composed losses, on a lattice that is refined until they are near.
+        It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
+        lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Where neither
+        exists, the lower end is the largest exact epsilon of any one draw.
         """
         upper = self.epsilon(delta)
         if delta == 0.0:
             return upper, upper
-        if self.method == "pld":
-            low, high = plans.interval(plans.plan(self.event), math.log(delta))
-            return min(low, high, upper), min(upper, high)
-        parts = [self.event] if _has_profile(self.event) else list(dict(self.event.draws()))
-        strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         lower = 0.0
-        for part in parts:
+        if self.method == "pld":
+            with contextlib.suppress(UnsupportedEvent):
+                lower, high = plans.interval(plans.plan(self.event), math.log(delta))
+                upper = min(upper, high)
+        parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
+        strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
+        for part in parts if lower == 0.0 else []:
             if strict < 0.0 and _has_profile(part):
                 exact = Price(event=part, method="profile", certified=True)
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
         return min(lower, upper), upper
 
-    def explain(self) -> str:
-        """What was priced, how, and what the number means; a few lines of text."""
-        certainty = "a proven upper bound" if self.certified else "an estimate, not a bound"
-        return (
-            f"event: {_short(self.event)}\nadjacency: {self.event.adjacency.value}\n"
-            f"method: {self.method} ({_SOURCES[self.method]})\n"
-            f"the numbers are {certainty}, rounded up; epsilon in nats; never above the pure sum "
-            f"{self.event.pure_epsilon():.6g}"
-        )
+    def explain(self, delta: float | None = None) -> str:
+        """What was priced, how, and what the numbers mean; with a `delta`, also the price there and its error budget.
+
+        Raises:
+            InvalidParameter, UnsupportedEvent: as `epsilon`, for a delta that is given.
+        """
+        from ledgerwood.accounting import explaining  # it reads prices itself
+
+        return explaining.explain(self, delta)
 
     def _quoted(self, epsilon: float, delta: float, method: Route, order: float | None) -> Quote:
         return Quote(epsilon=epsilon, delta=delta, method=method, order=order, certified=self.certified)
 
     def _renyi_quote(self, delta: float, pure: float) -> Quote:
         target = math.log(delta)
-        least = float(self.event.renyi(np.array([conversion.LEAST_ORDER]))[0])
+        best, least = crowds.least_over_orders(
+            self.event, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
+        )
         if target >= conversion.log_total_variation(least):
             return self._quoted(0.0, delta, "renyi", conversion.LEAST_ORDER)
-        best = conversion.least_over_orders(
-            self.event.renyi, lambda orders, curve: conversion.renyi_epsilons(orders, curve, target)
-        )
         routes: list[tuple[float, Route, float | None]] = [(max(best.value, 0.0), "renyi", best.order)]
         if math.isfinite(pure):
             routes.append((conversion.pure_epsilon_at(pure, delta), "pure", None))
         if (whole := _unsampled(self.event)) is not None:
-            routes.append((whole._invert(target, pure)[1], "unsampled", None))
+            with contextlib.suppress(UnsupportedEvent):  # above 1e12 nats
+                routes.append((whole._invert(target, pure)[1], "unsampled", None))
         epsilon, method, order = min(routes, key=lambda route: route[0])
         return self._quoted(epsilon, delta, method, order)
+
+    def _losses_quote(self, delta: float, pure: float) -> Quote:
+        """The composed losses, or whichever of the other certified prices is lower; those win a tie."""
+        quotes, refusals = [], []
+        try:
+            plan = plans.plan(self.event)
+            found = plans.epsilon(plan, math.log(delta), above=True)
+        except UnsupportedEvent as error:
+            refusals.append(error)
+        else:
+            quotes.append(self._quoted(found, delta, "pld", None))
+        # Thousands of different samples have thousands of different Renyi integrals, and losses that are tighter.
+        if not (quotes and plan.grouped and math.isfinite(quotes[0].epsilon)):
+            try:
+                quotes.insert(0, self._renyi_quote(delta, pure))
+            except UnsupportedEvent as error:
+                refusals.append(error)
+        if math.isfinite(pure):
+            quotes.insert(0, self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
+        best = min(quotes, key=lambda quote: quote.epsilon, default=None)
+        if best is None or not math.isfinite(best.epsilon):
+            reasons = "; ".join(str(error) for error in refusals) or "a loss is infinite more often than that"
+            raise UnsupportedEvent(f"no finite epsilon was found at delta={delta!r}: {reasons}")
+        return best
 
     def _invert(self, target: float, pure: float) -> tuple[float, float]:
         """The neighbours of the epsilon at which the log profile falls to `target`."""
         bracket = _search.least_fitting(lambda epsilons: _log_profile(self, epsilons) <= target, pure)
         if bracket is None:
-            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {_short(self.event)}")
+            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {short(self.event)}")
         return bracket
 
 
@@ -173,8 +206,9 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         event: what is to be released.
         method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
             at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
-            losses of its draws (tighter than Renyi, and not certified yet: pld.md#status names what is assumed);
-            "tightest" is the exact profile where it exists, else the lesser of Renyi and pure.
+            losses of its draws, or takes the Renyi price where that is lower; "mgf" inverts their moments (an estimate
+            for long plans, not certified); "tightest" is the exact profile where it exists, else "pld", else the
+            lesser of Renyi and pure.
 
     Raises:
         InvalidParameter: not an event, or not one of these methods.
@@ -187,14 +221,16 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
     if route == "profile":
         event.log_profile(np.zeros(1), direction=Direction.REMOVE)
     elif route == "renyi":
-        event.renyi(np.array([2.0]))
+        crowds.require_renyi(event)
     elif route == "gdp":
         event.mu()
     elif route == "pld":
         plans.plan(event)
+    elif route == "mgf":
+        mgf.plan(event)
     elif not math.isfinite(event.pure_epsilon()):
-        raise UnsupportedEvent(f"the event has no finite pure epsilon: {_short(event)}")
-    return Price(event=event, method=route, certified=route != "pld")
+        raise UnsupportedEvent(f"the event has no finite pure epsilon: {short(event)}")
+    return Price(event=event, method=route, certified=route != "mgf")
 
 
 def log_delta(priced: Price, epsilon: float) -> float:
@@ -206,21 +242,41 @@ def log_delta(priced: Price, epsilon: float) -> float:
         case "pure":
             return conversion.pure_log_delta(pure, epsilon)
         case "renyi":
-            least = float(event.renyi(np.array([conversion.LEAST_ORDER]))[0])
-            best = conversion.least_over_orders(
-                event.renyi, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
+            best, least = crowds.least_over_orders(
+                event, lambda orders, curve: conversion.renyi_log_deltas(orders, curve, epsilon)
             )
             cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
             if (whole := _unsampled(event)) is not None:
                 cap = min(cap, log_delta(whole, epsilon))
             return min(best.value, conversion.log_total_variation(least), cap, 0.0)
         case "pld":
+            values = [conversion.pure_log_delta(pure, epsilon)] if math.isfinite(pure) else [0.0]
+            plan = plans.plan(event)
+            with contextlib.suppress(UnsupportedEvent):
+                values.append(plans.log_delta(plan, epsilon, above=True))
+            if not plan.grouped or len(values) == 1:
+                with contextlib.suppress(UnsupportedEvent):
+                    values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
+            return min(*values, 0.0)
+        case "mgf":
             cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
-            return min(plans.log_delta(plans.plan(event), epsilon, above=True), cap, 0.0)
+            return min(mgf.log_delta(mgf.plan(event), epsilon), cap, 0.0)
         case "profile" | "gdp":
             return min(float(_log_profile(priced, np.array([epsilon]))[0]), 0.0)
         case _:
             assert_never(priced.method)
+
+
+def log_deltas(priced: Price, epsilons: FloatArray) -> FloatArray:
+    """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; quicker than so many times `log_delta`."""
+    pure = priced.event.pure_epsilon()
+    if priced.method in ("profile", "gdp"):
+        return np.where(epsilons >= pure, -np.inf, np.minimum(_log_profile(priced, epsilons), 0.0))
+    if priced.method == "pld":
+        with contextlib.suppress(UnsupportedEvent):
+            values = plans.log_deltas(plans.plan(priced.event), epsilons)
+            return np.where(epsilons >= pure, -np.inf, values)
+    return np.array([log_delta(priced, float(epsilon)) for epsilon in epsilons])
 
 
 def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
@@ -232,7 +288,7 @@ def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
         priced.event.log_profile(epsilons, direction=Direction.ADD),
     )
     if np.isnan(values).any():
-        raise PrivacyError(f"the log profile of {_short(priced.event)} is not a number")
+        raise PrivacyError(f"the log profile of {short(priced.event)} is not a number")
     return values
 
 
@@ -240,7 +296,13 @@ def _tightest(event: Event) -> Curve:
     if _has_profile(event):
         return "profile"
     try:
-        event.renyi(np.array([2.0]))
+        plans.plan(event)
+    except UnsupportedEvent:
+        pass
+    else:
+        return "pld"
+    try:
+        crowds.require_renyi(event)
     except UnsupportedEvent:
         if math.isfinite(event.pure_epsilon()):
             return "pure"
@@ -269,6 +331,7 @@ def _probability(delta: float) -> float:
     return value
 
 
-def _short(event: Event) -> str:
+def short(event: Event) -> str:
+    """The event in at most 200 characters."""
     text = repr(event)
     return text if len(text) <= 200 else text[:197] + "..."

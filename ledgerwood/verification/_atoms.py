@@ -3,6 +3,8 @@
 Nothing here is shared with `ledgerwood.accounting`. docs/explanation/ledger.md#verification.
 """
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,7 @@ Number = Any
 Points = tuple[tuple[Number, Number], ...]
 
 _MOST_INTEGERS = 1 << 18
+_MOST_POOLS = 1 << 12
 
 
 def worst_shift(epsilon: Number, value: Callable[[Number, Number, Number, Number], Number]) -> Number:
@@ -92,10 +95,21 @@ def curve_divergence(rho: Number | None, given: Points, order: Number) -> Number
 
 
 def laplace_integers(scale: Number, shift: int) -> list[tuple[Number, Number]]:
-    """(log likelihood ratio, Q) of the discrete Laplace: what lies beyond 0 and beyond the shift is one atom each."""
+    """(log likelihood ratio, Q) of the discrete Laplace: what lies beyond 0 and beyond the shift is one atom each.
+
+    Of a wide shift, integers are pooled, which is post-processing: what is computed from the pools is a lower bound.
+    """
     decay = mp.exp(-1 / scale)
-    inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
-    return [(-shift / scale, 1 / (1 + decay)), *inner, (shift / scale, decay**shift / (1 + decay))]
+    ends = (-shift / scale, 1 / (1 + decay)), (shift / scale, decay**shift / (1 + decay))
+    if shift <= _MOST_POOLS:
+        inner = [((2 * z - shift) / scale, (1 - decay) / (1 + decay) * decay**z) for z in range(1, shift)]
+        return [ends[0], *inner, ends[1]]
+    edges = [1 + (shift - 1) * i // _MOST_POOLS for i in range(_MOST_POOLS + 1)]
+    without = [(decay**a - decay**b) / (1 + decay) for a, b in itertools.pairwise(edges)]
+    with_unit = [
+        (decay ** (shift - b + 1) - decay ** (shift - a + 1)) / (1 + decay) for a, b in itertools.pairwise(edges)
+    ]
+    return [ends[0], *((mp.log(p / q), q) for p, q in zip(with_unit, without, strict=True)), ends[1]]
 
 
 def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Number, Number]]:
@@ -104,22 +118,73 @@ def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Numb
     Mass beyond e^{-800} is left out.
     """
     reach = int(mp.ceil(40 * scale)) + 1
-    total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
     left, right = -reach - int(power) * shift, reach + (int(power) + 1) * shift
     if right - left > _MOST_INTEGERS:
         raise ValueError(f"a discrete Gaussian over {right - left} integers is too wide to be enumerated")
+    total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
     return [
         (shift * (z - mpf(shift) / 2) / scale**2, mp.exp(-(mpf(z) ** 2) / (2 * scale**2)) / total)
         for z in range(left, right + 1)
     ]
 
 
+def skellam_integers(variance: Number, shift: int, power: Number, level: int) -> list[tuple[Number, Number]] | None:
+    """(P, Q) of the integers that matter to a moment of `power`; None where they are too many.
+
+    What is left out of the law at each end is below e^{-level}.
+    """
+    peak = _skellam_peak(variance, max(abs(power), abs(1 - power), 2) * shift)
+    near = _skellam_reach(variance, level) + shift
+    far = int(peak) + _skellam_reach(mp.sqrt(variance**2 + peak**2), level) + shift
+    if near + far > 8 * _MOST_INTEGERS:  # far more than anybody sums without being asked to verify it
+        return None
+    left, right = (near, far) if power > 1 else (far, near + shift)
+    law = _skellam_law(variance, max(left, right) + shift, mp.prec)
+    return [(law[abs(z - shift)], law[abs(z)]) for z in range(-left, right + 1)]
+
+
+def _skellam_peak(variance: Number, moved: Number) -> Number:
+    """Where sqrt(v^2 + x^2) asinh(x / v) is at least order times shift: the terms of a moment fall from there on."""
+    x = mpf(moved)
+    while mp.sqrt(variance**2 + (x / 2) ** 2) * mp.asinh(x / 2 / variance) > moved:
+        x /= 2
+    return x
+
+
+def _skellam_reach(variance: Number, level: int) -> int:
+    """A whole number that the noise passes with probability below e^{-level}, by Bernstein: k^2 / (2 v + 2 k / 3)."""
+    return int(mp.ceil(level / mpf(3) + mp.sqrt((level / mpf(3)) ** 2 + 2 * level * variance)))
+
+
+@functools.lru_cache(maxsize=4)
+def _skellam_law(variance: Number, last: int, precision: int) -> list[Number]:
+    """The probabilities of 0 .. last, by Miller's backward recurrence of the Bessel functions I_k(variance)."""
+    start = last + 2 * _skellam_reach(variance, precision)
+    above, value, kept = mpf(0), mpf(1), [mpf(0)] * (last + 1)
+    total = mpf(0)
+    for k in range(start, -1, -1):
+        if k <= last:
+            kept[k] = value
+        total += value if k == 0 else 2 * value
+        above, value = value, 2 * k / variance * value + above
+    return [one / total for one in kept]
+
+
+def skellam_bend(variance: Number) -> Number:
+    """A bound on log(pi(k)^2 / (pi(k-1) pi(k+1))) over all k: exact at k = 0, and one formula for all others."""
+    others = min(mpf(1) / 2, 1 / mp.sqrt(variance**2 + mpf(3) / 4))
+    return max(2 * mp.log(mp.besseli(0, variance) / mp.besseli(1, variance)), -mp.log(1 - others))
+
+
 def integer_gaussian_excess(scale: Number, shift: int, power: Number) -> Number:
     """E_Q[r^p] - 1 of a discrete Gaussian: that of the normal law, times theta(p shift) / theta(0)."""
+    growth = mp.exp(power * (power - 1) * shift**2 / (2 * scale**2))
+    if scale > 50:  # theta(x) / theta(0) is 1 to within 4 e^{-2 pi^2 scale^2}, less than 1e-20000
+        return growth - 1
     centre = power * shift - mp.nint(power * shift)
     reach = int(mp.ceil(20 * scale)) + 2
 
     def theta(offset: Number) -> Number:
         return mp.fsum(mp.exp(-((z - offset) ** 2) / (2 * scale**2)) for z in range(-reach, reach + 1))
 
-    return mp.exp(power * (power - 1) * shift**2 / (2 * scale**2)) * theta(centre) / theta(mpf(0)) - 1
+    return growth * theta(centre) / theta(mpf(0)) - 1

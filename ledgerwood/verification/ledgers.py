@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, final
 
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
-from ledgerwood.verification import _pairs
+from ledgerwood.verification import _losses, _pairs
 from ledgerwood.verification._atoms import mp, mpf
 from ledgerwood.verification._databases import database_lines
 from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
@@ -78,7 +78,8 @@ def verify_ledger(
     """Check a ledger file, a data set's ledger in a database, or a model's ledger record, entry by entry.
 
     Form, version, order, hashes, grants within the budget by the filter, draws within their grants; and each grant's
-    price, recomputed by other code, accepted if it is at least the verifier's own lower bound (relative slack 1e-9).
+    price, recomputed by other code, accepted if it is at least the verifier's own lower bound (relative slack 1e-9;
+    for composed losses that bound itself lies a little below the truth).
 
     Args:
         path_or_record: a ledger file, the URL of a ledger database (extra: sql), or a record.
@@ -340,6 +341,12 @@ def _check_basic(node: _pairs.Node, charge: dict[str, Any]) -> None:
                 _require(delta > 0, "delta is 0, where only a pure price holds")
                 found = _pairs.hockey_stick(_pairs.unsampled(node) if method == "unsampled" else node, room)
                 _require(found <= slack, f"delta at epsilon {epsilon!r} is {mp.nstr(found, 17)}, above {delta!r}")
+            case "pld":
+                _require(delta > 0, "delta is 0, where only a pure price holds")
+                least = _losses.least_delta(node, float(room), delta)
+                _require(
+                    least <= slack, f"delta at epsilon {epsilon!r} is at least {mp.nstr(least, 10)}, above {delta!r}"
+                )
             case "renyi":
                 order = charge["order"]
                 _require(_is_number(order) and order > 1, f"order {order!r}")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ledgerwood.accounting import (
     Adjacency,
     BasicFilter,
+    BoundedRangeEvent,
     Budget,
     Charge,
     GaussianEvent,
@@ -46,8 +47,10 @@ def test_basic_charges_the_tightest_price_at_the_given_delta():
     assert (charge.epsilon, charge.delta, charge.method) == (price(gaussian(10.0)).epsilon(1e-6), 1e-6, "profile")
     sampled = Repeated(PoissonSampled(gaussian(10.0), sampling_rate=0.1), count=10)
     charge = BasicFilter().charge(sampled, [], BUDGET, 1e-6)
-    assert charge.method == "renyi"
-    assert charge.order == price(sampled).quote(1e-6).order
+    assert (charge.epsilon, charge.method, charge.order) == (price(sampled).epsilon(1e-6), "pld", None)
+    sampled = Repeated(BoundedRangeEvent(epsilon=0.1, adjacency=A), count=1000)  # whose members are below its profile
+    charge = BasicFilter().charge(sampled, [], BUDGET, 1e-6)
+    assert (charge.method, charge.order) == ("renyi", price(sampled).quote(1e-6).order)
 
 
 def test_no_delta_means_all_that_remains_for_gaussian_noise_and_none_for_a_pure_plan():

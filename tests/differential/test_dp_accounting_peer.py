@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.accounting.interop import to_dp_event, to_neighboring_relation
+from ledgerwood.accounting.interop import from_dp_event, to_dp_event, to_neighboring_relation
 
 ADD_REMOVE, ZERO_OUT, REPLACE_ONE = lw.Adjacency.ADD_REMOVE, lw.Adjacency.ZERO_OUT, lw.Adjacency.REPLACE_ONE
 dpa = pytest.importorskip("dp_accounting", reason="needs the extra: oracle")
@@ -127,6 +127,31 @@ def test_of_an_exponential_mechanism_the_peer_knows_less():
     ours = lw.price(lw.Repeated(event, count=1000)).epsilon(1e-6)
     assert ours < 8.85 < 19.3 < box.self_compose(1000).get_epsilon_for_delta(1e-6) < 19.4
     assert lw.price(event).delta(0.05) <= box.get_delta_for_epsilon(0.05)
+
+
+SAMPLES = {
+    "poisson": (dpa.dp_event.PoissonSampledDpEvent(0.1, dpa.GaussianDpEvent(2.0)), 50),
+    "nearly everybody": (dpa.dp_event.PoissonSampledDpEvent(0.9, dpa.GaussianDpEvent(2.0)), 5),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_under_replace_one_are_bounded_from_above(name):
+    """The peer has the Gaussian's own three laws; ours bounds any release of that presence and replacement."""
+    tree, count = SAMPLES[name]
+    accountant = dpa.pld.PLDAccountant(to_neighboring_relation(REPLACE_ONE), STEP)
+    accountant.compose(tree, count)
+    event = lw.Repeated(from_dp_event(tree, adjacency=REPLACE_ONE), count=count)
+    assert accountant.get_epsilon(1e-5) - STEP * count <= lw.price(event).epsilon(1e-5)
+
+
+@pytest.mark.parametrize("shape", [1.0, float("inf")])
+def test_private_selection_costs_what_the_peer_says_or_less(shape):
+    tree = dpa.dp_event.RepeatAndSelectDpEvent(dpa.GaussianDpEvent(3.0), 10.0, shape)
+    accountant = dpa.rdp.RdpAccountant()
+    accountant.compose(tree)
+    ours, theirs = lw.price(from_dp_event(tree, adjacency=ADD_REMOVE)).epsilon(1e-5), accountant.get_epsilon(1e-5)
+    assert 0.75 * theirs < ours < theirs * (1 + 1e-9)
 
 
 def test_the_gaussian_is_calibrated_alike():

@@ -38,6 +38,15 @@ GOLDEN = {
     "analysts": (
         "fee5d9aec1df4887b2a1b93456ca81bdfde804a756bc96e0fcd4e750bf8e773a", 0.741169122573576, 1e-05, 2, 4, "secure",
     ),
+    "cut-and-stepped": (
+        "8d7508d20188254631eaacc573a4194572975be53dcd6a4d9d895cf82014e8de", 7.677012417594455, 2.6e-05, 8, 3, "secure",
+    ),
+    "replaced-rows": (
+        "64e3bfd31abd80bf1f10922232d7a0ba458dc5f7379db99b290ad7bfc2c1ca7d", 2.654008102413793, 4e-06, 5, 2, "secure",
+    ),
+    "selections": (
+        "95bd71a634c44862889c63e0342e5b18aa6638b9fa1c3328f25ac30be90dd035", 3.4632560399660357, 3e-06, 4, 1, "secure",
+    ),
 }  # fmt: skip
 
 

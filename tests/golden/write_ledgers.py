@@ -17,6 +17,7 @@ from ledgerwood.accounting import (
     EllipticalGaussianEvent,
     Event,
     Filter,
+    FixedSizeSampled,
     GaussianEvent,
     GDPEvent,
     GDPFilter,
@@ -24,12 +25,19 @@ from ledgerwood.accounting import (
     Ledger,
     Parallel,
     PoissonSampled,
+    PoissonSelection,
     PrivacyUnit,
     ProfileEvent,
     PureEvent,
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
+    RepeatedSelection,
+    ReplaceOneSampled,
+    SkellamEvent,
+    SkellamVectorEvent,
+    StaircaseEvent,
+    TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
     calibrate,
 )
@@ -195,6 +203,59 @@ def analysts() -> None:
             draw_all(ledger, Repeated(gaussian(multiplier), count=2), f"means of {name}")
 
 
+def cut_and_stepped() -> None:
+    """Skellam, staircase and truncated Laplace noise: alone, many, and on samples."""
+    ledger = open_ledger("cut-and-stepped", Budget(epsilon=30.0, delta=1e-4, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    count = SkellamEvent(variance=20.0, sensitivity=1, adjacency=A)
+    vector = SkellamVectorEvent(variance=4096.0, l2_sensitivity=12.5, adjacency=A)
+    steps = StaircaseEvent(epsilon=0.5, inner_width=0.4375, adjacency=A)
+    cut = TruncatedLaplaceEvent(noise_multiplier=2.0, bound=30.0, adjacency=A)
+    near = TruncatedLaplaceEvent(noise_multiplier=0.03125, bound=0.75, adjacency=A)
+    ledger.grant(count, purpose="a count", delta=1e-6).draw(count, purpose="count")
+    ledger.grant(PoissonSampled(count, sampling_rate=0.125), purpose="a sampled count", delta=1e-6)
+    ledger.grant(Composed((vector, Repeated(count, count=4))), purpose="a vector and counts", delta=1e-6)
+    ledger.grant(steps, purpose="steps").draw(steps, purpose="mean")
+    ledger.grant(Repeated(PoissonSampled(steps, sampling_rate=0.25), count=30), purpose="sampled steps", delta=1e-6)
+    ledger.grant(cut, purpose="bounded noise", delta=1e-6).draw(cut, purpose="mean")
+    ledger.grant(PoissonSampled(cut, sampling_rate=0.125), purpose="bounded noise on a sample", delta=1e-6)
+    ledger.grant(PoissonSampled(near, sampling_rate=2.0**-16), purpose="short noise on a sample", delta=2e-5)
+
+
+def replaced_rows() -> None:
+    """Secret samples under replace-one: of a fixed size, and by Poisson sampling."""
+    R = Adjacency.REPLACE_ONE
+    ledger = open_ledger("replaced-rows", Budget(epsilon=10.0, delta=1e-5, adjacency=R), BasicFilter())
+    if ledger is None:
+        return
+    moved = GaussianEvent(noise_multiplier=1.5, adjacency=R)
+    batch = FixedSizeSampled(moved, sample_size=32, population=1024)
+    ledger.grant(batch, purpose="one batch", delta=1e-6).draw(batch, purpose="step")
+    ledger.grant(Repeated(batch, count=40), purpose="batches", delta=1e-6)
+    answer = RandomizedResponseEvent(epsilon=1.0, categories=3, adjacency=R)
+    ledger.grant(FixedSizeSampled(answer, sample_size=8, population=64), purpose="sampled answers")
+    present = GaussianEvent(noise_multiplier=3.0, adjacency=A)
+    poisson = ReplaceOneSampled(moved, add_remove=present, sampling_rate=0.03125)
+    ledger.grant(poisson, purpose="one Poisson sample", delta=1e-6).draw(poisson, purpose="step")
+    ledger.grant(Repeated(poisson, count=40), purpose="Poisson samples", delta=1e-6)
+
+
+def selections() -> None:
+    """The best of many runs, and correlated noise as the Gaussian pair that it is."""
+    ledger = open_ledger("selections", Budget(epsilon=20.0, delta=1e-5, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    run = Repeated(gaussian(16.0), count=4)
+    best = RepeatedSelection(run, shape=1.0, stopping_rate=0.125)
+    ledger.grant(best, purpose="the best of many", delta=1e-6).draw(best, purpose="select")
+    ledger.grant(RepeatedSelection(laplace(8.0), shape=0.0, stopping_rate=0.25), purpose="the best, purely")
+    several = Composed((Repeated(PoissonSelection(gaussian(16.0), mean=20.0), count=3), laplace(8.0)))
+    ledger.grant(several, purpose="the best of Poisson many, and a count", delta=1e-6)
+    mixed = Composed((laplace(16.0), gaussian(16.0)))
+    ledger.grant(PoissonSelection(mixed, mean=4.0), purpose="a run without a profile", delta=1e-6)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
@@ -205,3 +266,6 @@ if __name__ == "__main__":
     randomised_response()
     integers()
     analysts()
+    cut_and_stepped()
+    replaced_rows()
+    selections()

@@ -11,16 +11,24 @@ from ledgerwood.accounting.events import (
     DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     Event,
+    FixedSizeSampled,
     GaussianEvent,
     GDPEvent,
     LaplaceEvent,
     Parallel,
     PoissonSampled,
+    PoissonSelection,
     ProfileEvent,
     PureEvent,
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
+    RepeatedSelection,
+    ReplaceOneSampled,
+    SkellamEvent,
+    SkellamVectorEvent,
+    StaircaseEvent,
+    TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
 )
 
@@ -41,11 +49,17 @@ def gaussians(adjacency: Adjacency) -> st.SearchStrategy[Event]:
 
 
 def stated(adjacency: Adjacency) -> st.SearchStrategy[Event]:
-    """Guarantees that somebody else has proven."""
+    """Guarantees that are known by a bound of their own."""
     epsilons = st.lists(st.floats(0.01, 5.0), min_size=1, max_size=4, unique=True).map(sorted)
     orders = st.lists(st.floats(1.01, 900.0), max_size=3, unique=True).map(lambda a: [*sorted(a), 1000.0])
     return st.one_of(
         st.builds(GDPEvent, mu=st.floats(0.03, 3.0), adjacency=st.just(adjacency)),
+        st.builds(
+            SkellamVectorEvent,
+            variance=st.floats(0.2, 1e6),
+            l2_sensitivity=st.floats(1.0, 20.0),
+            adjacency=st.just(adjacency),
+        ),
         st.builds(ZeroConcentratedEvent, rho=st.floats(1e-4, 2.0), adjacency=st.just(adjacency)),
         st.builds(
             lambda a, d: RenyiEvent(orders=tuple(a), divergences=tuple(d[: len(a)]), adjacency=adjacency),
@@ -89,10 +103,46 @@ def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
             sensitivity=st.integers(1, 4),
             adjacency=st.just(adjacency),
         ),
+        st.builds(
+            SkellamEvent, variance=st.floats(0.2, 400.0), sensitivity=st.integers(1, 4), adjacency=st.just(adjacency)
+        ),
+        st.builds(
+            StaircaseEvent, epsilon=st.floats(0.01, 3.0), inner_width=st.floats(0.0, 1.0), adjacency=st.just(adjacency)
+        ),
+        st.builds(
+            TruncatedLaplaceEvent,
+            noise_multiplier=multipliers,
+            bound=st.floats(0.6, 30.0),
+            adjacency=st.just(adjacency),
+        ),
         stated(adjacency),
         st.builds(LaplaceEvent, noise_multiplier=multipliers, adjacency=st.just(adjacency)),
         st.builds(PureEvent, epsilon=st.floats(0.01, 3.0), adjacency=st.just(adjacency)),
         st.builds(BoundedRangeEvent, epsilon=st.floats(0.01, 5.0), adjacency=st.just(adjacency)),
+    )
+
+
+def replaced() -> st.SearchStrategy[Event]:
+    """Secret samples under replace-one."""
+    relation = st.just(Adjacency.REPLACE_ONE)
+    kinds = st.sampled_from([GaussianEvent, LaplaceEvent])
+    return st.one_of(
+        st.builds(
+            lambda e, size: FixedSizeSampled(e, sample_size=size, population=100),
+            relation.flatmap(leaves),
+            st.integers(1, 100),
+        ),
+        st.builds(
+            lambda kind, noise, share, q: ReplaceOneSampled(
+                kind(noise_multiplier=noise, adjacency=Adjacency.REPLACE_ONE),
+                add_remove=kind(noise_multiplier=noise * share, adjacency=Adjacency.ADD_REMOVE),
+                sampling_rate=q,
+            ),
+            kinds,
+            multipliers,
+            st.floats(1.0, 2.0),
+            rates,
+        ),
     )
 
 
@@ -102,7 +152,16 @@ def _combined(inner: st.SearchStrategy[Event], adjacency: Adjacency) -> st.Searc
         st.builds(lambda e, n: Repeated(e, count=n), inner, st.integers(1, 4)),
         st.builds(Composed, st.one_of(st.tuples(inner), pairs)),
         st.builds(lambda e, p: Parallel(e, probabilities=(p, 1.0 - p)), pairs, st.floats(0.0, 1.0)),
+        st.builds(
+            lambda e, shape, rate: RepeatedSelection(e, shape=shape, stopping_rate=rate),
+            inner,
+            st.floats(-0.9, 3.0),
+            st.floats(1e-3, 0.9),
+        ),
+        st.builds(lambda e, mean: PoissonSelection(e, mean=mean), inner, st.floats(1e-3, 100.0)),
     ]
+    if adjacency is Adjacency.REPLACE_ONE:
+        choices.append(replaced())
     if adjacency is not Adjacency.REPLACE_ONE:
         choices += [
             st.builds(lambda e, q: PoissonSampled(e, sampling_rate=q), inner, rates),

@@ -23,6 +23,10 @@ from ledgerwood.accounting import (
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
+    SkellamEvent,
+    SkellamVectorEvent,
+    StaircaseEvent,
+    TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
 )
 from ledgerwood.accounting.events.serial import to_json
@@ -41,6 +45,8 @@ OPEN_TABLE = ProfileEvent(epsilons=(0.4, 0.9), deltas=(0.1, 1e-3), adjacency=A)
 CURVES = [
     ZeroConcentratedEvent(rho=0.3, adjacency=A),
     RenyiEvent(orders=(1.5, 2.0, 4.0, 9.0), divergences=(0.2, 0.5, 0.3, 1.5), adjacency=A),
+    SkellamVectorEvent(variance=100.0, l2_sensitivity=5.5, adjacency=A),
+    SkellamVectorEvent(variance=1e-3, l2_sensitivity=1.0, adjacency=A),
 ]
 DRAWS = [
     GAUSSIAN,
@@ -66,6 +72,13 @@ DRAWS = [
     DiscreteGaussianEvent(scale=0.2, sensitivity=3, adjacency=A),
     DiscreteGaussianEvent(scale=50.0, sensitivity=20, adjacency=A),
     PoissonSampled(DiscreteGaussianEvent(scale=3.5, sensitivity=2, adjacency=A), sampling_rate=0.1),
+    SkellamEvent(variance=0.3, sensitivity=2, adjacency=A),
+    SkellamEvent(variance=20.0, sensitivity=3, adjacency=A),
+    SkellamEvent(variance=1e-12, sensitivity=1, adjacency=A),
+    PoissonSampled(SkellamEvent(variance=5.0, sensitivity=1, adjacency=A), sampling_rate=0.1),
+    StaircaseEvent(epsilon=0.7, inner_width=0.3, adjacency=A),
+    StaircaseEvent(epsilon=0.7, inner_width=0.8, adjacency=A),
+    PoissonSampled(StaircaseEvent(epsilon=1.5, inner_width=0.4, adjacency=A), sampling_rate=0.1),
     TABLE,
     PoissonSampled(TABLE, sampling_rate=0.1),
     PoissonSampled(Parallel((RANGE, PURE), probabilities=(0.5, 0.25)), sampling_rate=0.3),
@@ -91,6 +104,9 @@ REVEALING = [
     OPEN_TABLE,
     PoissonSampled(APPROXIMATE, sampling_rate=0.1),
     PoissonSampled(OPEN_TABLE, sampling_rate=0.1),
+    TruncatedLaplaceEvent(noise_multiplier=0.75, bound=0.7, adjacency=A),
+    TruncatedLaplaceEvent(noise_multiplier=0.75, bound=12.0, adjacency=A),
+    PoissonSampled(TruncatedLaplaceEvent(noise_multiplier=2.0, bound=1.5, adjacency=A), sampling_rate=0.1),
     Parallel((APPROXIMATE, GAUSSIAN), probabilities=(0.5, 0.25)),
 ]
 
@@ -191,6 +207,11 @@ def test_draws_open_compositions_and_leave_samples_closed():
         {"type": "PureEvent", "epsilon": True, "adjacency": "add-remove"},
         {"type": "GaussianEvent", "noise_multiplier": -1.0, "adjacency": "add-remove"},
         {"type": "EllipticalGaussianEvent", "sensitivities": [1.0], "stddevs": [1.0, 2.0], "adjacency": "add-remove"},
+        {"type": "SkellamEvent", "variance": 0.0, "sensitivity": 1, "adjacency": "add-remove"},
+        {"type": "SkellamEvent", "variance": 1.0, "sensitivity": 1.0, "adjacency": "add-remove"},
+        {"type": "SkellamVectorEvent", "variance": 1.0, "l2_sensitivity": 0.5, "adjacency": "add-remove"},
+        {"type": "StaircaseEvent", "epsilon": 1.0, "inner_width": 1.5, "adjacency": "add-remove"},
+        {"type": "TruncatedLaplaceEvent", "noise_multiplier": 1.0, "bound": 0.5, "adjacency": "add-remove"},
         {"type": "Composed", "events": []},
         {"type": "Repeated", "event": to_json(PURE), "count": 0},
         {"type": "Repeated", "event": to_json(PURE), "count": 1.5},

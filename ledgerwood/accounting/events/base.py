@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
@@ -81,6 +82,10 @@ class Event(abc.ABC):
         """
         return False
 
+    def removal_dominates(self) -> bool:
+        """Whether the Renyi divergence of removal is known to be the larger one at every order."""
+        return self.symmetric()
+
     def unsampled(self) -> "Event":
         """This event with all units in every sample; its pair dominates this one's (events.md#unsampled)."""
         return self
@@ -88,6 +93,17 @@ class Event(abc.ABC):
     def draws(self) -> Iterator[tuple["Event", int]]:
         """The events that a grant of this event holds, each with its count: compositions opened, samples not."""
         yield self, 1
+
+
+def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float, reason: str) -> FloatArray:
+    """Log excess moments from the event's own Renyi divergences, for an event whose sample has none; shape (k,).
+
+    Raises:
+        UnsupportedEvent: a sampling rate below 1; `reason` says why, and what to do instead.
+    """
+    if sampling_rate == 1.0:
+        return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
+    raise UnsupportedEvent(f"{event!r} cannot be sampled{reason}")
 
 
 def require_event(value: object) -> None:

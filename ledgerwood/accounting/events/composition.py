@@ -21,6 +21,7 @@ from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 _SUM_TOLERANCE = 1e-9
 _MOST = 2**53
+_SHOWN = 100  # events of a composition that a message spells out
 
 
 @final
@@ -71,6 +72,9 @@ class Repeated(Event):
     def symmetric(self) -> bool:
         return self.event.symmetric()
 
+    def removal_dominates(self) -> bool:
+        return self.event.removal_dominates()
+
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         if self.count == 1:
             return self.event.log_excess_moments(powers, sampling_rate=sampling_rate)
@@ -102,6 +106,11 @@ class Composed(Event):
     def __post_init__(self) -> None:
         object.__setattr__(self, "events", _members(self.events, "Composed"))
 
+    def __repr__(self) -> str:
+        if len(self.events) <= _SHOWN:
+            return f"Composed(events={self.events!r})"
+        return f"Composed(events=({self.events[0]!r}, ... {len(self.events) - 1} more))"
+
     @property
     def adjacency(self) -> Adjacency:
         return self.events[0].adjacency
@@ -112,9 +121,10 @@ class Composed(Event):
         return gaussian_log_profile(_joint_mu(self, "profile"), epsilons)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
-        if direction is None and not self.symmetric():
-            return np.maximum(
-                self.renyi(orders, direction=Direction.REMOVE), self.renyi(orders, direction=Direction.ADD)
+        if direction is None:
+            remove = self.renyi(orders, direction=Direction.REMOVE)
+            return (
+                remove if self.removal_dominates() else np.maximum(remove, self.renyi(orders, direction=Direction.ADD))
             )
         total = sum((event.renyi(orders, direction=direction) * n for event, n in self._counted()), start=np.zeros(()))
         return renyi.raise_by(total, len(self.events))
@@ -129,6 +139,9 @@ class Composed(Event):
 
     def symmetric(self) -> bool:
         return all(event.symmetric() for event in self.events)
+
+    def removal_dominates(self) -> bool:
+        return all(event.removal_dominates() for event in self.events)
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         if len(self.events) == 1:

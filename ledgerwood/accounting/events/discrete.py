@@ -9,7 +9,7 @@ import functools
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,10 +18,11 @@ from ledgerwood import _directed, _validate
 from ledgerwood.accounting import quadrature, renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction, require_adjacency
 from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.corners import Corners, corners_of, interpolated
 from ledgerwood.accounting.events.gaussian import gaussian_log_excess
 from ledgerwood.errors import UnsupportedEvent
 
-_MOST_ATOMS = 1 << 18
+MOST_ATOMS = 1 << 18
 _REACH = 40.0  # e^{-40^2/2} = e^{-800}: the window of a discrete Gaussian, in scales
 _THETA_SCALE = 3.0  # from here on the lattice differs from the line by less than e^{-177}
 
@@ -48,12 +49,12 @@ class DiscreteLaplaceEvent(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _scale(self.scale))
-        object.__setattr__(self, "sensitivity", _sensitivity(self.sensitivity))
+        object.__setattr__(self, "sensitivity", whole_sensitivity(self.sensitivity))
         require_adjacency(self.adjacency)
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         t = renyi.check_epsilons(epsilons)
-        profile = _interpolated(_laplace_corners(self.scale, self.sensitivity), t)
+        profile = interpolated(_laplace_corners(self.scale, self.sensitivity), t)
         return np.where(t >= self.pure_epsilon(), -np.inf, profile)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
@@ -102,20 +103,20 @@ class DiscreteGaussianEvent(Event):
         if scale < 0.1:
             raise _validate.fail("scale", self.scale, ">= 0.1", "units of the statistic")
         object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "sensitivity", _sensitivity(self.sensitivity))
+        object.__setattr__(self, "sensitivity", whole_sensitivity(self.sensitivity))
         require_adjacency(self.adjacency)
-        if _REACH * scale + self.sensitivity > _MOST_ATOMS:
+        if _REACH * scale + self.sensitivity > MOST_ATOMS:
             rho = 0.5 * (self.sensitivity / scale) ** 2
             raise UnsupportedEvent(
                 f"a discrete Gaussian of scale {scale!r} and sensitivity {self.sensitivity} spreads over more than "
-                f"{_MOST_ATOMS} integers; state ZeroConcentratedEvent(rho={rho!r}), which it keeps"
+                f"{MOST_ATOMS} integers; state ZeroConcentratedEvent(rho={rho!r}), which it keeps"
             )
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         t = renyi.check_epsilons(epsilons)
         corners = _gaussian_corners(self.scale, self.sensitivity)
         far = t >= corners.log_ratio[-1]
-        return np.where(far, self._log_tail(np.where(far, t, np.inf)), _interpolated(corners, t))
+        return np.where(far, self._log_tail(np.where(far, t, np.inf)), interpolated(corners, t))
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         """a D^2 / (2 s^2) + log(theta(a D) / theta(0)) / (a - 1): the second term is 0 where a D is whole."""
@@ -155,7 +156,7 @@ class DiscreteGaussianEvent(Event):
         reach, largest = math.ceil(_REACH * self.scale), max(float(np.abs(powers).max()), 2.0)
         side = math.ceil(largest * self.sensitivity)
         left, right = (reach, reach + side) if powers[0] > 1.0 else (reach + side, reach + 2 * self.sensitivity)
-        if left + right > _MOST_ATOMS:  # s >= 1 - q
+        if left + right > MOST_ATOMS:  # s >= 1 - q
             return np.where(powers < 0.0, renyi.log_expm1(np.maximum(powers * math.log1p(-q), 0.0)), np.inf)
         z = np.arange(-left, right + 1.0)
         log_weight = -0.5 * (z / self.scale) ** 2 - _log_theta(self.scale)
@@ -172,54 +173,6 @@ class DiscreteGaussianEvent(Event):
             return renyi.raise_log(np.minimum(log_mass - series, 0.0), 64)
 
 
-class _Corners(NamedTuple):
-    """A profile that is linear in e^t between the log ratios; arrays of one shape, rising in `log_ratio`."""
-
-    log_ratio: FloatArray
-    log_profile: FloatArray  # at the log ratios
-    log_mass: FloatArray  # of Q, from each log ratio on
-    log_error: FloatArray  # of the profile's terms, each times the size of the exponents that it was made of
-
-
-def _corners(log_weight: FloatArray, log_ratio: FloatArray, log_mass_beyond: float, log_beyond: float) -> _Corners:
-    """The corners of a discrete pair; only sums of positive terms, in long doubles.
-
-    Args:
-        log_weight: log Q at each atom, shape (n,).
-        log_ratio: rising, shape (n,).
-        log_mass_beyond: log of Q beyond the last atom.
-        log_beyond: log of the profile at the last log ratio.
-    """
-    weight = np.append(log_weight, log_mass_beyond).astype(np.longdouble)
-    mass = np.logaddexp.accumulate(weight[::-1])[::-1][:-1]
-    rise = log_ratio[1:] + renyi.log1mexp(-np.diff(log_ratio)) + mass[1:]
-    profile = np.logaddexp.accumulate(np.append(rise, np.longdouble(log_beyond))[::-1])[::-1]
-    sizes = np.log(_size(log_ratio[1:], mass[1:]))
-    last = np.longdouble(log_beyond + math.log(2.0 + abs(log_beyond)) if math.isfinite(log_beyond) else log_beyond)
-    error = np.logaddexp.accumulate(np.append(rise + sizes, last)[::-1])[::-1]
-    return _Corners(log_ratio, *(part.astype(np.float64) for part in (profile, mass, error)))
-
-
-def _size(log_ratio: FloatArray, log_mass: FloatArray) -> FloatArray:
-    """How many units of 2^-53 a product of the two is uncertain by, relative."""
-    return np.asarray(2.0 + np.abs(log_ratio) + np.abs(log_mass))
-
-
-def _interpolated(corners: _Corners, t: FloatArray) -> FloatArray:
-    """H(t) = H(l) + (e^l - e^t) Q(from l on), l the next log ratio; the last corner's value beyond it."""
-    index = np.minimum(np.searchsorted(corners.log_ratio, t, side="right"), corners.log_ratio.size - 1)
-    level = corners.log_ratio[index]
-    mass = corners.log_mass[index]
-    fall = level + renyi.log1mexp(np.minimum(t - level, 0.0)) + mass
-    profile = np.logaddexp(corners.log_profile[index], fall)
-    error = np.logaddexp(corners.log_error[index], fall + np.log(_size(level, mass)))
-    count = corners.log_ratio.size * float(np.finfo(np.longdouble).eps) / renyi.ULP
-    with np.errstate(invalid="ignore"):
-        condition = np.where(np.isneginf(profile), 0.0, np.exp(error - profile))
-        raised = profile + renyi.ULP * ((32.0 + count) * (1.0 + np.abs(profile)) + 4.0 * condition)
-    return np.where(np.isneginf(profile), -np.inf, np.minimum(raised, 0.0))
-
-
 @functools.lru_cache(maxsize=16)
 def _laplace_atoms(scale: float, sensitivity: int) -> tuple[FloatArray, FloatArray]:
     """log Q and log ratio of z <= 0, z = 1 .. sensitivity - 1, z >= sensitivity."""
@@ -230,13 +183,13 @@ def _laplace_atoms(scale: float, sensitivity: int) -> tuple[FloatArray, FloatArr
 
 
 @functools.lru_cache(maxsize=16)
-def _laplace_corners(scale: float, sensitivity: int) -> _Corners:
+def _laplace_corners(scale: float, sensitivity: int) -> Corners:
     log_weight, log_ratio = _laplace_atoms(scale, sensitivity)
-    return _corners(log_weight, log_ratio, -math.inf, -math.inf)
+    return corners_of(log_weight, log_ratio, -math.inf, -math.inf)
 
 
 @functools.lru_cache(maxsize=16)
-def _gaussian_corners(scale: float, sensitivity: int) -> _Corners:
+def _gaussian_corners(scale: float, sensitivity: int) -> Corners:
     last = sensitivity + math.ceil(_REACH * scale) + 1
     z = np.arange(max(sensitivity // 2 - 1, 0), last + 1.0)
     log_weight = -0.5 * (z / scale) ** 2 - _log_theta(scale)
@@ -247,7 +200,7 @@ def _gaussian_corners(scale: float, sensitivity: int) -> _Corners:
         first = -0.5 * ((start + 1.0) / scale) ** 2 - _log_theta(scale)
         return first - float(renyi.log1mexp(np.array(series)))
 
-    return _corners(log_weight, log_ratio, beyond(float(last)), beyond(float(last - sensitivity)))
+    return corners_of(log_weight, log_ratio, beyond(float(last)), beyond(float(last - sensitivity)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -284,8 +237,8 @@ def _scale(value: object) -> float:
     return scale
 
 
-def _sensitivity(value: object) -> int:
+def whole_sensitivity(value: object) -> int:
     sensitivity = _validate.count("sensitivity", value, "units of the statistic")
-    if sensitivity > _MOST_ATOMS:
-        raise _validate.fail("sensitivity", value, f"at most {_MOST_ATOMS}", "units of the statistic")
+    if sensitivity > MOST_ATOMS:
+        raise _validate.fail("sensitivity", value, f"at most {MOST_ATOMS}", "units of the statistic")
     return sensitivity

@@ -113,8 +113,7 @@ class RandomizedResponseEvent(Event):
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         """H(t) = (e^eps - e^t)+ / (e^eps + k - 1), both directions."""
-        gap = np.minimum(renyi.check_epsilons(epsilons) - self.epsilon, 0.0)
-        return renyi.raise_log(renyi.log1mexp(gap) - self._log_total(), 8)
+        return moved_log_profile(epsilons, epsilon=self.epsilon, log_share=-self._log_total())
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         a = renyi.check_orders(orders)
@@ -129,16 +128,28 @@ class RandomizedResponseEvent(Event):
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         """As of `PureEvent`, divided by e^eps + k - 1 in place of e^eps + 1: where nothing moves there is no excess."""
-        p = renyi.check_powers(powers)
-        total, eps = self._log_total(), self.epsilon
-        if sampling_rate == 1.0:
-            d = np.where(p > 1.0, p - 1.0, -p)
-            return np.asarray(renyi.log_expm1(d * eps) + renyi.log1mexp(-(1.0 + d) * eps) - total)
-        moved = np.array([-total, -eps - total])
-        return quadrature.discrete_log_excess(
-            p, log_weight=moved, log_ratio=np.array([-eps, eps]), sampling_rate=sampling_rate
-        )
+        return moved_log_excess(powers, epsilon=self.epsilon, log_share=-self._log_total(), sampling_rate=sampling_rate)
 
     def _log_total(self) -> float:
         """log(1 + (k - 1) e^{-eps})."""
         return math.log1p((self.categories - 1) * math.exp(-self.epsilon))
+
+
+def moved_log_profile(epsilons: ArrayLike, *, epsilon: float, log_share: float) -> FloatArray:
+    """log H of a pair with log ratios -epsilon, 0 and epsilon only, Q(-epsilon) = share: share (1 - e^{t - eps})+."""
+    gap = np.minimum(renyi.check_epsilons(epsilons) - epsilon, 0.0)
+    return renyi.raise_log(renyi.log1mexp(gap) + log_share, 8)
+
+
+def moved_log_excess(powers: ArrayLike, *, epsilon: float, log_share: float, sampling_rate: float) -> FloatArray:
+    """log E_Q[s^p - 1 - p (s - 1)] of such a pair; the ratio 1 has no excess, sampled or not. Shape (k,)."""
+    p = renyi.check_powers(powers)
+    if sampling_rate == 1.0:
+        d = np.where(p > 1.0, p - 1.0, -p)
+        return np.asarray(renyi.log_expm1(d * epsilon) + renyi.log1mexp(-(1.0 + d) * epsilon) + log_share)
+    return quadrature.discrete_log_excess(
+        p,
+        log_weight=np.array([log_share, log_share - epsilon]),
+        log_ratio=np.array([-epsilon, epsilon]),
+        sampling_rate=sampling_rate,
+    )

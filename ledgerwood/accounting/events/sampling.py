@@ -49,7 +49,8 @@ class PoissonSampled(Event):
         if self.event.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
                 f"PoissonSampled of a replace-one event ({self.event!r}) has no certified price: under replace-one the "
-                "sampled pair has a third law, the row's absence; state the event under add-remove or zero-out"
+                "sampled pair has a third law, the row's absence; state what the row's presence costs too, in a "
+                "ReplaceOneSampled, or state the event under add-remove or zero-out"
             )
 
     @property
@@ -62,7 +63,7 @@ class PoissonSampled(Event):
             return self.event.log_profile(epsilons, direction=direction)
         t = renyi.check_epsilons(epsilons)
         if direction is Direction.REMOVE:
-            inner = self.event.log_profile(_remove_epsilon(t, q), direction=direction)
+            inner = self.event.log_profile(remove_epsilon(t, q), direction=direction)
             return renyi.raise_log(math.log(q) + inner, 4)
         log_mass, inner_epsilon = _add_epsilon(t, q)
         reached = np.isfinite(log_mass)
@@ -76,8 +77,7 @@ class PoissonSampled(Event):
         a = renyi.check_orders(orders)
         if direction is None:
             remove = self.renyi(a, direction=Direction.REMOVE)
-            # A reflection that exchanges P and Q makes "remove" the larger direction at every order and rate.
-            return remove if self.event.symmetric() else np.maximum(remove, self.renyi(a, direction=Direction.ADD))
+            return remove if self.removal_dominates() else np.maximum(remove, self.renyi(a, direction=Direction.ADD))
         excess = self.event.log_excess_moments(renyi.powers_of(a, direction), sampling_rate=q)
         return renyi.guarded(excess, a)
 
@@ -93,6 +93,10 @@ class PoissonSampled(Event):
 
     def symmetric(self) -> bool:
         return self.sampling_rate == 1.0 and self.event.symmetric()
+
+    def removal_dominates(self) -> bool:
+        # A reflection that exchanges P and Q makes "remove" the larger direction at every order and rate.
+        return self.event.symmetric()
 
     def unsampled(self) -> Event:
         return self.event.unsampled()
@@ -114,7 +118,7 @@ def sampled_epsilon(epsilon: float, sampling_rate: float) -> float:
     return min(math.nextafter(amplified * (1.0 + 8 * renyi.ULP), math.inf), epsilon)
 
 
-def _remove_epsilon(t: FloatArray, q: float) -> FloatArray:
+def remove_epsilon(t: FloatArray, q: float) -> FloatArray:
     """log(1 + (e^t - 1) / q), lowered by its rounding error; never overflows."""
     small = np.log1p(np.expm1(np.minimum(t, 1.0)) / q)
     large = (t - math.log(q)) + np.log1p(-(1.0 - q) * np.exp(-np.maximum(t, 1.0)))

@@ -14,12 +14,17 @@ from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.selection import PoissonSelection, RepeatedSelection
+from ledgerwood.accounting.events.skellam import SkellamEvent, SkellamVectorEvent
+from ledgerwood.accounting.events.staircase import StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent, GDPEvent, RenyiEvent, ZeroConcentratedEvent
 from ledgerwood.accounting.events.tabulated import ProfileEvent
+from ledgerwood.accounting.events.truncated import TruncatedLaplaceEvent
 from ledgerwood.errors import LedgerError
 
 _LEVELS = 32
@@ -32,6 +37,10 @@ _CLASSES: dict[str, type[Event]] = {
         PureEvent,
         DiscreteGaussianEvent,
         DiscreteLaplaceEvent,
+        SkellamEvent,
+        SkellamVectorEvent,
+        StaircaseEvent,
+        TruncatedLaplaceEvent,
         ProfileEvent,
         ApproximateEvent,
         RenyiEvent,
@@ -40,6 +49,10 @@ _CLASSES: dict[str, type[Event]] = {
         RandomizedResponseEvent,
         BoundedRangeEvent,
         PoissonSampled,
+        FixedSizeSampled,
+        ReplaceOneSampled,
+        RepeatedSelection,
+        PoissonSelection,
         Repeated,
         Composed,
         Parallel,
@@ -119,7 +132,7 @@ def _value(key: str, value: Any, levels: int) -> Any:
             return Adjacency(value)
         except ValueError as error:
             raise LedgerError(f"unknown adjacency {value!r}") from error
-    if key == "event":
+    if key in ("event", "add_remove"):
         return _event(value, levels)
     if key == "events":
         if not isinstance(value, list):

@@ -93,7 +93,7 @@ class ZeroConcentratedEvent(Event):
         require_adjacency(self.adjacency)
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
-        raise _no_profile(self)
+        raise no_profile(self)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         return renyi.raise_by(renyi.check_orders(orders) * self.rho, 1)
@@ -105,7 +105,7 @@ class ZeroConcentratedEvent(Event):
         return True
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        return _unsampled_moments(self, powers, sampling_rate)
+        return unsampled_moments(self, powers, sampling_rate)
 
 
 @final
@@ -143,7 +143,7 @@ class RenyiEvent(Event):
         require_adjacency(self.adjacency)
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
-        raise _no_profile(self)
+        raise no_profile(self)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         a = renyi.check_orders(orders)
@@ -164,7 +164,7 @@ class RenyiEvent(Event):
         return True
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        return _unsampled_moments(self, powers, sampling_rate)
+        return unsampled_moments(self, powers, sampling_rate)
 
 
 @final
@@ -258,11 +258,13 @@ def _lower_chords(orders: tuple[float, ...], divergences: tuple[float, ...]) -> 
     return table[:, 0], table[:, 1]
 
 
-def _no_profile(event: Event) -> UnsupportedEvent:
+def no_profile(event: Event) -> UnsupportedEvent:
+    """The refusal of an event that is known by its Renyi divergences alone."""
     return UnsupportedEvent(f"{event!r} has no profile of its own: Renyi divergences do not fix one; price it by Renyi")
 
 
-def _unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> FloatArray:
+def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> FloatArray:
+    """The moments of such an event: of itself, never of its sample."""
     if sampling_rate == 1.0:
         return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
     raise UnsupportedEvent(

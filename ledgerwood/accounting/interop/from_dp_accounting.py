@@ -16,10 +16,12 @@ from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Repeated
 from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.gaussian import GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.selection import PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.events.stated import ApproximateEvent, ZeroConcentratedEvent
 from ledgerwood.errors import UnsupportedEvent
 
@@ -30,11 +32,10 @@ _REFUSED = {
     "NonPrivateDpEvent": "a release without privacy has no finite price",
     "UnsupportedDpEvent": "it says of itself that nothing is known about it",
     "SampledWithReplacementDpEvent": "a record may be drawn twice, and no event here describes that",
-    "RepeatAndSelectDpEvent": "no event here describes a selection among a random number of runs",
     "TruncatedSubsampledGaussianDpEvent": "the truncation of a sample depends on who else is in it, and no event here "
     "describes that",
-    "SampledWithoutReplacementDpEvent": "no event here describes a sample of fixed size",
 }
+_NORM_BOUNDED = {"GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent"}
 
 
 def from_dp_event(tree: object, *, adjacency: Adjacency) -> Event:
@@ -77,11 +78,53 @@ def _event(tree: Any, adjacency: Adjacency, levels: int) -> Event | None:
             members = tuple(part for part in parts if part is not None)
             return Composed(members) if members else None
         case "PoissonSampledDpEvent":
-            rate = _validate.non_negative("sampling_probability", tree.sampling_probability, "probability")
-            inner = _event(tree.event, adjacency, levels - 1) if rate > 0.0 else None
-            return None if inner is None else PoissonSampled(inner, sampling_rate=rate)
+            return _poisson_sampled(tree, adjacency, levels)
+        case "SampledWithoutReplacementDpEvent":
+            size = _validate.count("sample_size", tree.sample_size, "rows", minimum=0)
+            inner = _event(tree.event, adjacency, levels - 1) if size else None
+            population = tree.source_dataset_size
+            return None if inner is None else FixedSizeSampled(inner, sample_size=size, population=population)
+        case "RepeatAndSelectDpEvent":
+            inner = _event(tree.event, adjacency, levels - 1)
+            return None if inner is None else _selection(tree, inner)
         case _:
             return _release(tree, adjacency)
+
+
+def _poisson_sampled(tree: Any, adjacency: Adjacency, levels: int) -> Event | None:
+    """Under replace-one a norm bound says both what a replaced record moves and what a record's presence does."""
+    rate = _validate.non_negative("sampling_probability", tree.sampling_probability, "probability")
+    inner = _event(tree.event, adjacency, levels - 1) if rate > 0.0 else None
+    if inner is None:
+        return None
+    if adjacency is not Adjacency.REPLACE_ONE:
+        return PoissonSampled(inner, sampling_rate=rate)
+    if not _norm_bounded(tree.event):
+        raise _refused(tree, "under replace-one it must be known what the presence of a record costs, and it is not")
+    present = _event(tree.event, Adjacency.ADD_REMOVE, levels - 1)
+    assert present is not None
+    return ReplaceOneSampled(inner, add_remove=present, sampling_rate=rate)
+
+
+def _norm_bounded(tree: Any) -> bool:
+    match type(tree).__name__:
+        case "SelfComposedDpEvent":
+            return _norm_bounded(tree.event)
+        case "ComposedDpEvent":
+            return all(_norm_bounded(part) for part in tree.events)
+        case name:
+            return name in _NORM_BOUNDED
+
+
+def _selection(tree: Any, inner: Event) -> Event:
+    """The best of a Poisson or a geometric number of runs; docs/explanation/interop.md#dp-selection."""
+    mean = _validate.positive("mean", tree.mean, "runs")
+    if tree.shape == math.inf:
+        return PoissonSelection(inner, mean=mean)
+    if tree.shape != 1.0 or mean < 1.0:
+        raise _refused(tree, "only a Poisson (shape inf) or a geometric (shape 1, mean >= 1) number of runs is taken")
+    rate = _directed.float_down(1 / Fraction(mean))
+    return inner if rate == 1.0 else RepeatedSelection(inner, shape=1.0, stopping_rate=rate)
 
 
 def _release(tree: Any, adjacency: Adjacency) -> Event | None:

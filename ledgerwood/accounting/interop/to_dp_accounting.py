@@ -10,13 +10,15 @@ from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Repeated
 from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.selection import PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.events.stated import ApproximateEvent, ZeroConcentratedEvent
 from ledgerwood.accounting.interop import peers
-from ledgerwood.accounting.interop.from_dp_accounting import log_odds, sensitivity_factor
+from ledgerwood.accounting.interop.from_dp_accounting import from_dp_event, log_odds, sensitivity_factor
 from ledgerwood.errors import UnsupportedEvent
 
 _ULP = 2.0**-52
@@ -70,6 +72,21 @@ def _tree(event: Event, known: dict[str, Any]) -> Any:
             return make("ComposedDpEvent", [_tree(part, known) for part in event.events])
         case PoissonSampled():
             return make("PoissonSampledDpEvent", event.sampling_rate, _tree(event.event, known))
+        case FixedSizeSampled():
+            inner = _tree(event.event, known)
+            return make("SampledWithoutReplacementDpEvent", event.population, event.sample_size, inner)
+        case ReplaceOneSampled():
+            tree = make("PoissonSampledDpEvent", event.sampling_rate, _tree(event.event, known))
+            if from_dp_event(tree, adjacency=event.adjacency) != event:
+                raise UnsupportedEvent(
+                    f"{event!r}: dp-accounting takes a record's presence for half of its replacement"
+                )
+            return tree
+        case PoissonSelection():
+            return make("RepeatAndSelectDpEvent", _tree(event.event, known), event.mean, math.inf)
+        case RepeatedSelection() if event.shape == 1.0:
+            mean = _directed.float_up(1 / Fraction(event.stopping_rate))
+            return make("RepeatAndSelectDpEvent", _tree(event.event, known), mean, 1.0)
         case GaussianEvent() | EllipticalGaussianEvent():
             return make("GaussianDpEvent", factor * event.noise_multiplier)
         case LaplaceEvent():

@@ -6,15 +6,19 @@ docs/explanation/pld.md#above and #below.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import UnsupportedEvent
 
 ULP = 2.0**-52
+LEAST = 1e-306  # of a profile's values that are not 0: where exponentials are still exact to a few units
 Indices = NDArray[np.int64]
+
+_FEW = 2048  # lattice points
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class Law:
         mass: shape (k,), >= 0, of sum about 1.
         log_scale: natural logarithm of the factor that was taken out.
         infinite: the probability of an infinite loss.
+        log_whole: logarithm of all mass under P, the infinite included, where that is above 1; else 0.
         error: total absolute error of `mass`, as a measure, against the law that it stands for.
         growth: logarithm of the factor by which the law's profile may be on the wrong side.
     """
@@ -38,16 +43,17 @@ class Law:
     mass: FloatArray
     log_scale: float
     infinite: float
+    log_whole: float
     error: float
     growth: float
 
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """The profile at ascending lattice points >= 0 (`index * step`), in both directions; from index 0 on.
+    """A bound on the profile at ascending lattice points >= 0 (`index * step`), in both directions; from index 0 on.
 
-    A cap is where the line through the support's end and a point just before it meets the last dot with a loss beyond:
-    it lies under the curve, and tells an atom at the end from a density.
+    The errors are how far the truth may be on the other side of each value; None for a bound from above. A cap bounds
+    the profile from below at the dot before the last positive one, by a line that is under the curve on that cell.
     """
 
     step: float
@@ -55,80 +61,119 @@ class Dots:
     ahead: FloatArray
     back_index: Indices
     back: FloatArray
-    ahead_cap: float = math.inf
-    back_cap: float = math.inf
+    ahead_error: FloatArray | None = None
+    back_error: FloatArray | None = None
+    ahead_cap: float = 0.0
+    back_cap: float = 0.0
 
 
-def nodes(step: float, dense: float, end: float, per_fold: float) -> Indices:
-    """Every lattice point up to `dense` (nats), then ever sparser ones, by 1 / per_fold of the loss, beyond `end`."""
+def nodes(step: float, end: float, per_fold: float) -> Indices:
+    """The first `per_fold` lattice points, then ever sparser ones, by 1 / per_fold of the loss, beyond `end` (nats).
+
+    Every one to the end, if they are few.
+    """
     last = math.ceil(end / step) + 2
-    first = min(math.ceil(dense / step), last)
-    start = max(first, math.ceil(per_fold))
+    start = last if last <= _FEW else min(math.ceil(per_fold), last)
     count = int(math.log(max(last / start, 1.0)) * per_fold) + 2
     sparse = np.rint(start * np.exp(np.arange(count + 1) / per_fold)).astype(np.int64)
     edge = np.arange(max(last - 4, 0), last + 1)
-    head = np.arange(0, min(start, last) + 1)
-    return np.unique(np.concatenate((head, sparse[sparse < last], edge))).astype(np.int64)
+    return np.unique(np.concatenate((np.arange(start + 1), sparse[sparse < last], edge))).astype(np.int64)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
 def law(dots: Dots, *, tilt: float, above: bool) -> Law:
-    """The dominating (`above`) or the dominated law of a pair with this profile."""
+    """The dominating (`above`) or the dominated law of a pair with this profile.
+
+    Raises:
+        UnsupportedEvent: all loss falls off the lattice.
+    """
     index, mass, infinite = _connect(dots)
     step = dots.step
-    wanted = _profile(dots)
+    base, floor = _line(dots, dots.back, dots.ahead)
     if above:
+        wanted = base + floor
         mass = np.maximum(mass, 0.0)
         whole = float(mass.sum()) + infinite
         found = evaluate(index, mass, step) + infinite
-        with np.errstate(divide="ignore", invalid="ignore"):
-            growth = max(float(np.where(wanted > 0.0, wanted / found, 0.0).max()), 1.0 / whole, 1.0) - 1.0
+        worst = max(float(np.where(wanted > 0.0, wanted / found, 0.0).max()), 1.0 / whole)
     else:
-        drop = _grounded(dots, index, lowering(index, mass, step, 0.0))
-        mass, _ = hull(index, lowered(index, mass, drop, step, 0.0), step, 0.0)
-        infinite = 0.0
-        over = evaluate(index, mass, step) - np.maximum(wanted - drop, 0.0)
-        ratio = np.where(over > 0.0, over / np.maximum(wanted, 1e-307), 0.0)
-        growth = 2.0 * max(float(ratio.max()), float(mass.sum()) - 1.0, 0.0)
+        left = _fallen(dots, index, mass, floor)
+        mass, _ = hull(index, lowered(index, mass, floor - left, step, 0.0), step, 0.0)
+        centre = len(dots.back_index) - 1
+        mass[centre + 1 + int(np.argmax(left[centre:] <= 0.0)) :] = 0.0  # nothing is left beyond
+        infinite = whole = 0.0
+        wanted = base + left
+        found = evaluate(index, mass, step)
+        worst = max(float(np.where(found > 0.0, found / wanted, 0.0).max()), float(mass.sum()))
     kept = mass > 0.0
-    return tilted(index[kept], mass[kept], step, tilt, infinite, math.log1p(growth) + 8.0 * ULP * (len(index) + 8))
+    if not kept.any() or math.isnan(worst):
+        raise UnsupportedEvent(f"no loss of the draw is on a lattice of step {step:.3g}")
+    log_whole = math.log(max(whole, 1.0)) + 64.0 * ULP
+    growth = math.log(max(worst, 1.0)) + 8.0 * ULP * (len(index) + 8)
+    return tilted(Law(step, tilt, index[kept], mass[kept], 0.0, infinite, log_whole, 0.0, growth))
 
 
-def _grounded(dots: Dots, index: Indices, drop: FloatArray) -> FloatArray:
-    """The same falls, but no dot falls below the profile of no loss at all, and the outermost fall right onto it."""
-    floor = np.concatenate((dots.back[:0:-1] * np.exp(-dots.step * dots.back_index[:0:-1]), dots.ahead))
+def _fallen(dots: Dots, index: Indices, mass: FloatArray, floor: FloatArray) -> FloatArray:
+    """What is left of the floor, >= 0, when each dot has fallen far enough; 0 from somewhere on, on both sides."""
+    assert dots.ahead_error is not None
+    assert dots.back_error is not None
+    _, error = _line(dots, dots.back_error, dots.ahead_error)
     centre = len(dots.back_index) - 1
-    result = np.where(floor > 0.0, drop, 0.0)
-    for side, cap in ((slice(centre + 1, None), dots.ahead_cap), (slice(centre - 1, None, -1), dots.back_cap)):
-        if side.start < 0:
+    noise = 32.0 * ULP * floor
+    noise[centre] += 16.0 * ULP * math.expm1(dots.step * max(int(dots.ahead_index[1]), int(dots.back_index[1])))
+    margin = 2.0 * _margin(index, error + noise, noise, dots.step)
+    left = floor - lowering(index, mass, dots.step, 0.0) - margin
+    # Each side as a view, from the centre outward.
+    for side, cap, inward in ((left[centre:], dots.ahead_cap, -1), (left[centre::-1], dots.back_cap, 1)):
+        stuck = np.flatnonzero(~(side > 0.0))
+        if stuck.size == 0:
+            side[-1] = 0.0
             continue
-        heights, falls = floor[side], result[side]  # views, from the centre outward
-        ends = np.flatnonzero(heights <= 0.0)
-        if ends.size == 0:
-            last = len(heights) - 1
-        elif int(ends[0]) == 0:
-            result[centre] = floor[centre]
+        # It cannot fall as far as both its cells ask for. On the ground it needs to have fallen for the inner one only.
+        last = int(stuck[0])
+        dot = centre - inward * last
+        if last == 0 or floor[dot] >= _asked(index, mass, margin, dots.step, dot, dot + inward):
+            side[last:] = 0.0
             continue
-        else:
-            last = int(ends[0]) - 1
-            fall = heights[last] - cap * math.exp(min(float(dots.step * index[side][last]), 0.0))
-            falls[last] = max(falls[last], min(fall, heights[last]))
-            last += 1
-        bad = np.flatnonzero(heights[:last] - falls[:last] <= 0.0)
-        if bad.size:
-            last = max(int(bad[0]) - 1, 0)
-        falls[last:] = heights[last:]
-    return result
+        # Or its neighbour falls: under the cap where there is one, else to the ground.
+        behind = dot - inward
+        capped = floor[dot] > 0.0 and (not 0 <= behind < len(floor) or floor[behind] <= 0.0)
+        scale = math.exp(min(dots.step * float(index[dot + inward]), 0.0))
+        side[last - 1] = min(float(side[last - 1]), cap * scale * (1.0 - 16.0 * ULP)) if capped else 0.0
+        side[last:] = 0.0
+    return left
 
 
-def tilted(index: Indices, mass: FloatArray, step: float, tilt: float, infinite: float, growth: float) -> Law:
-    """A law from untilted masses; the rounding of the tilt is an error of each mass."""
-    powers = np.log(mass) + tilt * step * index
+def _asked(index: Indices, mass: FloatArray, margin: FloatArray, step: float, dot: int, inner: int) -> float:
+    """How far `dot` must fall for the chord to its neighbour `inner`: `lowering` for one cell."""
+    gap = step * float(index[dot] - index[inner])
+    beside = np.array(max(float(mass[inner]), 0.0) * math.exp(min(gap, 700.0)))
+    fall = abs(math.expm1(-gap)) * float(_share(np.array(max(float(mass[dot]), 0.0)), beside))
+    return float(fall * (1.0 + 16.0 * ULP) + min(margin[dot], margin[inner]))
+
+
+def _margin(index: Indices, error: FloatArray, noise: FloatArray, step: float) -> FloatArray:
+    """By how much the extended chords may lie too high next to each dot, where dots are too low by up to `error`.
+
+    `noise` is what of it is the rounding of the chords themselves.
+    """
+    gaps = np.diff(index) * step
+    cells = np.zeros(len(gaps) + 2)  # one more on each side
+    cells[2:-1] = error[:-2] * np.expm1(gaps[1:]) / -np.expm1(-gaps[:-1])
+    cells[1:-2] = np.maximum(cells[1:-2], error[2:] * -np.expm1(-gaps[:-1]) / np.expm1(gaps[1:]))
+    cells[1:-1] += np.maximum(noise[1:], noise[:-1])
+    return np.asarray(np.maximum(cells[1:], cells[:-1]))
+
+
+def tilted(law: Law) -> Law:
+    """The law, untilted so far, with its masses tilted and scaled; their rounding becomes its error."""
+    sizes = np.abs(np.log(law.mass)) + np.abs(law.tilt * law.step * law.index)
+    powers = np.log(law.mass) + law.tilt * law.step * law.index
     top = float(powers.max())
     weights = np.exp(powers - top)
     total = math.fsum(weights.tolist())
-    error = 4.0 * ULP * (8.0 + float(np.abs(np.log(mass)) @ weights + np.abs(tilt * step * index) @ weights) / total)
-    return Law(step, tilt, index, weights / total, top + math.log(total), infinite, error, growth)
+    error = 4.0 * ULP * (16.0 + float(((sizes + (top - powers)) * weights).sum()) / total)
+    return replace(law, mass=weights / total, log_scale=top + math.log(total), error=error)
 
 
 def lowering(index: Indices, mass: FloatArray, step: float, tilt: float) -> FloatArray:
@@ -141,9 +186,14 @@ def lowering(index: Indices, mass: FloatArray, step: float, tilt: float) -> Floa
     left = np.append(0.0, -np.expm1(-gaps))
     ratio = np.exp((1.0 + tilt) * gaps)
     positive = np.maximum(mass, 0.0)
-    beside = np.maximum(np.append(positive[1:] / ratio, 0.0), np.append(0.0, positive[:-1] * ratio))
-    drop: FloatArray = np.maximum(right, left) * np.minimum(0.5 * positive, beside)
-    return drop * (1.0 + 16.0 * ULP)
+    ahead = _share(positive, np.append(positive[1:] / ratio, 0.0))
+    behind = _share(positive, np.append(0.0, positive[:-1] * ratio))
+    return np.asarray(np.maximum(right * ahead, left * behind) * (1.0 + 16.0 * ULP))
+
+
+def _share(mass: FloatArray, beside: FloatArray) -> FloatArray:
+    """What a dot does for a cell of width 1: all, half or nothing, as its neighbour's mass is less, alike or more."""
+    return np.where(beside <= 0.5 * mass, beside, np.where(beside <= 2.0 * mass, 0.5 * mass, 0.0))
 
 
 def lowered(index: Indices, mass: FloatArray, drop: FloatArray, step: float, tilt: float) -> FloatArray:
@@ -222,8 +272,8 @@ def _side(index: Indices, h: FloatArray, step: float) -> tuple[FloatArray, float
     return masses, float(slopes[0])
 
 
-def _profile(dots: Dots) -> FloatArray:
-    """The profile at all dots, as one line in e^loss: H ahead, 1 - x + x H(back) below."""
+def _line(dots: Dots, back: FloatArray, ahead: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The profile of no loss at all, (1 - x)+, and what a profile has beyond it, at all dots along the line."""
     below = dots.step * dots.back_index[:0:-1]
-    negative = -np.expm1(-below) + np.exp(-below) * dots.back[:0:-1]
-    return np.concatenate((negative, dots.ahead))
+    base = np.concatenate((-np.expm1(-below), np.zeros(len(ahead))))
+    return base, np.concatenate((np.exp(-below) * back[:0:-1], ahead))

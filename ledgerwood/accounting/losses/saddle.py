@@ -11,9 +11,9 @@ import numpy as np
 
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
-from ledgerwood.errors import UnsupportedEvent
 
 NODES = np.concatenate(([0.0], np.geomspace(1e-13, 1e7, 481)))
+_MOST_PER_FOLD = 4096.0
 _LOG_TILTS = (math.log(1e-6), math.log(1e9))
 
 
@@ -97,6 +97,30 @@ def _masses(log_profile: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(masses, 0.0))
 
 
+def grid(models: list[tuple[Model, int]], tilt: float, room: float) -> tuple[float, float]:
+    """A lattice step (nats), and how many dots per factor e of the loss, that add variance `room` each under the tilt.
+
+    Connecting dots at distance d adds about d^2 / 6 for a loss between them, or |loss| d for one much nearer 0 than d.
+    """
+    sizes, weights = [], []
+    for item, count in models:
+        powers = item.log_mass + tilt * item.losses
+        shares = np.exp(powers - powers.max())
+        sizes.append(np.abs(item.losses))
+        weights.append(count * shares / shares.sum())
+    size, weight = np.concatenate(sizes), np.concatenate(weights)
+
+    def added(step: float) -> float:
+        return float((weight * np.minimum(size * step, step * step / 6.0)).sum())
+
+    low, high = -40.0, 20.0
+    for _ in range(26):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if added(math.exp(middle)) > room else (middle, high)
+    squares = float((weight * size * size).sum())
+    return math.exp(low), min(max(math.sqrt(squares / (6.0 * room)), 24.0), _MOST_PER_FOLD)
+
+
 def point_at_tilt(models: list[tuple[Model, int]], log_tilt: float) -> Point:
     """The point whose saddle is at exp(log_tilt)."""
     tilt = math.exp(log_tilt)
@@ -134,17 +158,3 @@ def _solve(models: list[tuple[Model, int]], before: Callable[[Point], bool]) -> 
         if high - low < 1e-5:
             break
     return found
-
-
-def parts_of(event: Event, most: int) -> list[tuple[Event, int]]:
-    """The distinct draws of a plan, each with its count.
-
-    Raises:
-        UnsupportedEvent: more than `most` distinct draws.
-    """
-    counts: dict[Event, int] = {}
-    for part, count in event.draws():
-        counts[part] = counts.get(part, 0) + count
-        if len(counts) > most:
-            raise UnsupportedEvent(f"the plan has more than {most} distinct draws, too many to compose by their losses")
-    return list(counts.items())

@@ -1,8 +1,8 @@
 """Events priced a second time, in mpmath, by code that shares nothing with `ledgerwood.accounting`.
 
 An event is read from its JSON record into a node (records.py): a pair of laws (continuous.py, pure.py, integers.py,
-stated.py), or a sample, parallel groups or a composition of nodes (combined.py). What a node must answer is in
-node.py. docs/explanation/ledger.md#verification.
+stated.py), a sample, parallel groups or a composition of nodes (combined.py), or what is bounded only (replaced.py,
+selection.py). What a node must answer is in node.py. docs/explanation/ledger.md#verification.
 """
 
 from ledgerwood.verification._atoms import Number, mp, mpf

@@ -1,4 +1,4 @@
-"""Pairs with a density: Gaussian and Laplace noise."""
+"""Pairs with a density: Gaussian, Laplace and truncated Laplace noise."""
 
 from dataclasses import dataclass
 from typing import final
@@ -72,3 +72,39 @@ class Laplace(Node):
             return mpf(1), mpf(1)
         x = (self.scale * loss + 1) / 2
         return 1 - mp.exp(-(1 - x) / self.scale) / 2, mp.exp(-x / self.scale) / 2
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TruncatedLaplace(Node):
+    """Laplace noise of this scale, cut off at -bound and bound, and a shift by 1."""
+
+    scale: Number
+    bound: Number
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        if slope < 0:  # (x)+ = x + (-x)+, and P has mass 1, some of it at an infinite ratio
+            return slope + constant + self.positive_part(-slope, -constant)
+        if slope == 0 or constant >= 0:
+            return max(slope + constant, 0)
+        x = (self.scale * mp.log(-constant / slope) + 1) / 2  # on 0 .. 1 the ratio rises from e^{-1/b} to e^{1/b}
+        if x <= 0:
+            x = 1 - self.bound  # all outputs that P reaches
+        elif x > 1 or x > self.bound:
+            x = self.bound  # those that Q does not reach
+        x = max(x, 1 - self.bound)
+        return slope * (1 - self._below(x - 1)) + constant * (1 - self._below(x))
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        return mp.inf
+
+    def pure_epsilon(self) -> Number:
+        return mp.inf
+
+    def _below(self, x: Number) -> Number:
+        """The noise's distribution function."""
+        if x <= -self.bound or x >= self.bound:
+            return mpf(0) if x < 0 else mpf(1)
+        kept = 1 - mp.exp(-self.bound / self.scale)
+        half = (1 - mp.exp(-abs(x) / self.scale)) / kept / 2
+        return mpf(1) / 2 + (half if x > 0 else -half)

@@ -1,10 +1,10 @@
-"""Pure differential privacy: the randomised-response pair, and the pairs of a bounded range."""
+"""Pure differential privacy: the randomised-response pair, the pairs of a bounded range, the staircase."""
 
 from dataclasses import dataclass
 from typing import final
 
-from ledgerwood.verification._atoms import Number, mp, worst_shift
-from ledgerwood.verification._pairs.node import Node, moment_term
+from ledgerwood.verification._atoms import Number, mp, mpf, worst_shift
+from ledgerwood.verification._pairs.node import Node, excess_of, moment_term, positive_part_of
 
 
 @final
@@ -54,3 +54,28 @@ class Range(Node):
 
     def pure_epsilon(self) -> Number:
         return self.epsilon
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Staircase(Node):
+    """A density that falls by e^-epsilon at w, 1 + w, ... from 0, and a shift by 1: ratios e^-epsilon, 1, e^epsilon."""
+
+    epsilon: Number
+    width: Number
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        return positive_part_of(self._atoms(), slope, constant)
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        return excess_of(self._atoms(), slope, constant, p)
+
+    def pure_epsilon(self) -> Number:
+        return self.epsilon
+
+    def _atoms(self) -> list[tuple[Number, Number]]:
+        fall = mp.exp(-self.epsilon)
+        height = (1 - fall) / (2 * (self.width + fall * (1 - self.width)))
+        # all of x >= 1, and the part of (0, 1) on which 1 - x is in the innermost step and x is not
+        up = fall / 2 + min(self.width, 1 - self.width) * height * fall
+        return [(-self.epsilon, up / fall), (mpf(0), 1 - up - up / fall), (self.epsilon, up)]

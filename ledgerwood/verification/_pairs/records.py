@@ -10,10 +10,12 @@ from typing import Any
 
 from ledgerwood.verification._atoms import Number, mp, mpf
 from ledgerwood.verification._pairs.combined import Groups, Sampled, join
-from ledgerwood.verification._pairs.continuous import Gaussian, Laplace
-from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace
+from ledgerwood.verification._pairs.continuous import Gaussian, Laplace, TruncatedLaplace
+from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
 from ledgerwood.verification._pairs.node import Node
-from ledgerwood.verification._pairs.pure import Pure, Range
+from ledgerwood.verification._pairs.pure import Pure, Range, Staircase
+from ledgerwood.verification._pairs.replaced import Replaced
+from ledgerwood.verification._pairs.selection import Selected, SelectedPoisson
 from ledgerwood.verification._pairs.stated import Approximate, Curve, Table
 
 _DIGITS = 50
@@ -51,12 +53,12 @@ def draws(record: Any) -> list[tuple[Any, int]]:
 
 
 def adjacencies(record: Any) -> set[str]:
-    """Every adjacency that the record's leaves name."""
+    """Every adjacency that the record's leaves name; what a row's presence costs within a sample speaks for itself."""
     if isinstance(record, list):
         return set().union(*(adjacencies(item) for item in record))
     if isinstance(record, dict):
         own = {record["adjacency"]} if "adjacency" in record else set()
-        return own.union(*(adjacencies(value) for value in record.values()))
+        return own.union(*(adjacencies(value) for key, value in record.items() if key != "add_remove"))
     return set()
 
 
@@ -69,6 +71,27 @@ def _response(record: Record) -> Node:
     if _count(record["categories"]) < 2 or record["adjacency"] != "replace-one":
         raise ValueError(f"not a randomised response that has a price: {record!r}")
     return Pure(_positive(record["epsilon"]), record["categories"])
+
+
+def _skellam_vector(record: Record) -> Node:
+    sensitivity = _number(record["l2_sensitivity"])
+    if sensitivity < 1:
+        raise ValueError(f"whole numbers do not move by {record['l2_sensitivity']!r}")
+    return SkellamVector(_positive(record["variance"]), sensitivity)
+
+
+def _staircase(record: Record) -> Node:
+    width = _number(record["inner_width"])
+    if width > 1:
+        raise ValueError(f"inner width {record['inner_width']!r} above 1")
+    return Staircase(_positive(record["epsilon"]), width)
+
+
+def _truncated(record: Record) -> Node:
+    bound = _number(record["bound"])
+    if not bound > 0.5:
+        raise ValueError(f"bound {record['bound']!r} is not above one half")
+    return TruncatedLaplace(_positive(record["noise_multiplier"]), bound)
 
 
 def _approximate(record: Record) -> Node:
@@ -92,6 +115,33 @@ def _sampled(record: Record) -> Node:
         raise ValueError(f"sampling rate {record['sampling_rate']!r} above 1")
     inner = parse(record["event"])
     return inner if rate == 1 else Sampled(inner, rate)
+
+
+def _fixed_size(record: Record) -> Node:
+    _require_replace_one(record)
+    size, population = _count(record["sample_size"]), _count(record["population"])
+    if size > population or record["event"].get("type") == "FixedSizeSampled":
+        raise ValueError(f"a sample of {size} of {population} rows, or of a sample")
+    inner = parse(record["event"])
+    return inner if size == population else Replaced(inner, None, mpf(size) / population)
+
+
+def _replace_one(record: Record) -> Node:
+    _require_replace_one(record)
+    if not adjacencies(record["add_remove"]) <= {"add-remove", "zero-out"}:
+        raise ValueError("what a row's presence costs is stated under replace-one")
+    rate = _positive(record["sampling_rate"])
+    if rate > 1:
+        raise ValueError(f"sampling rate {record['sampling_rate']!r} above 1")
+    inner = parse(record["event"])
+    return inner if rate == 1 else Replaced(inner, parse(record["add_remove"]), rate)
+
+
+def _selection(record: Record) -> Node:
+    shape, rate = record["shape"], _positive(record["stopping_rate"])
+    if not isinstance(shape, int | float) or isinstance(shape, bool) or not -1 < shape <= 100 or rate >= 1:
+        raise ValueError(f"not a law of runs: {record!r}")
+    return Selected(parse(record["event"]), mpf(shape), rate)
 
 
 def _groups(record: Record) -> Node:
@@ -122,6 +172,12 @@ _LEAVES: dict[str, Reader] = {
     "DiscreteGaussianEvent": _leaf(
         "scale", "sensitivity", read=lambda r: DiscreteGaussian(_positive(r["scale"]), _count(r["sensitivity"]))
     ),
+    "SkellamEvent": _leaf(
+        "variance", "sensitivity", read=lambda r: Skellam(_positive(r["variance"]), _count(r["sensitivity"]))
+    ),
+    "SkellamVectorEvent": _leaf("variance", "l2_sensitivity", read=_skellam_vector),
+    "StaircaseEvent": _leaf("epsilon", "inner_width", read=_staircase),
+    "TruncatedLaplaceEvent": _leaf("noise_multiplier", "bound", read=_truncated),
     "GDPEvent": _leaf("mu", read=lambda r: Gaussian(_positive(r["mu"]) ** 2)),
     "ZeroConcentratedEvent": _leaf("rho", read=lambda r: Curve(_positive(r["rho"]), ())),
     "RenyiEvent": _leaf(
@@ -132,6 +188,13 @@ _LEAVES: dict[str, Reader] = {
 }
 _COMBINED: dict[str, Reader] = {
     "PoissonSampled": (frozenset({"event", "sampling_rate"}), _sampled),
+    "FixedSizeSampled": (frozenset({"event", "sample_size", "population"}), _fixed_size),
+    "ReplaceOneSampled": (frozenset({"event", "add_remove", "sampling_rate"}), _replace_one),
+    "RepeatedSelection": (frozenset({"event", "shape", "stopping_rate"}), _selection),
+    "PoissonSelection": (
+        frozenset({"event", "mean"}),
+        lambda r: SelectedPoisson(parse(r["event"]), _positive(r["mean"])),
+    ),
     "Repeated": (frozenset({"event", "count"}), lambda r: join([(parse(r["event"]), _count(r["count"]))])),
     "Composed": (frozenset({"events"}), lambda r: join([(parse(item), 1) for item in _members(r["events"])])),
     "Parallel": (frozenset({"events", "probabilities"}), _groups),
@@ -143,6 +206,11 @@ def _refuse_replace_one(record: Record) -> None:
     """A replaced row that may be absent, or that may change its group, is not the pair that a leaf states."""
     if "replace-one" in adjacencies(record):
         raise ValueError(f"{record['type']} has no price under replace-one")
+
+
+def _require_replace_one(record: Record) -> None:
+    if adjacencies(record) != {"replace-one"}:
+        raise ValueError(f"{record['type']} is priced under replace-one only")
 
 
 def _kind(record: Any) -> str:

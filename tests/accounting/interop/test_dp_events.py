@@ -44,6 +44,13 @@ def events(adjacency):
         if adjacency in PRESENCE:
             rate = st.floats(1e-9, 1.0)
             combined.append(st.builds(lambda e, q: lw.PoissonSampled(e, sampling_rate=q), inner, rate))
+        else:
+            whole = inner.filter(lambda e: not isinstance(e, lw.FixedSizeSampled))
+            sizes = st.tuples(st.integers(1, 100), st.integers(100, 2**53))
+            combined.append(
+                st.builds(lambda e, n: lw.FixedSizeSampled(e, sample_size=n[0], population=n[1]), whole, sizes)
+            )
+        combined.append(st.builds(lambda e, m: lw.PoissonSelection(e, mean=m), inner, st.floats(0.1, 1e6)))
         return st.one_of(combined)
 
     return st.recursive(release, combine, max_leaves=6)
@@ -143,7 +150,8 @@ def test_what_has_no_event_here_is_refused_by_name():
         (de.NonPrivateDpEvent(), "NonPrivateDpEvent.*no finite price"),
         (de.UnsupportedDpEvent(), "UnsupportedDpEvent"),
         (de.SampledWithReplacementDpEvent(10, 2, gaussian), "drawn twice"),
-        (de.RepeatAndSelectDpEvent(gaussian, 3.0, 1.0), "random number of runs"),
+        (de.RepeatAndSelectDpEvent(gaussian, 3.0, 0.5), "geometric"),
+        (de.RepeatAndSelectDpEvent(gaussian, 0.5, 1.0), "mean >= 1"),
         (de.TruncatedSubsampledGaussianDpEvent(10, 0.1, 2, 1.0), "truncation"),
         (de.ZCDpEvent(0.5, 0.1), "xi"),
         (de.RandomizedResponseDpEvent(0.0, 2), "answer itself"),
@@ -201,6 +209,49 @@ def test_a_mixture_of_one_shift_is_the_sampled_gaussian():
     assert from_dp_event(de.MixtureOfGaussiansDpEvent(3.0, [2.0], [1.0]), adjacency=ADD_REMOVE) == gaussian
     with pytest.raises(UnsupportedEvent, match="replace-one"):
         from_dp_event(tree, adjacency=REPLACE_ONE)
+
+
+def test_a_sample_of_fixed_size_is_taken_under_replace_one():
+    tree = de.SampledWithoutReplacementDpEvent(1000, 10, de.GaussianDpEvent(3.0))
+    halved = lw.GaussianEvent(noise_multiplier=1.5, adjacency=REPLACE_ONE)
+    event = from_dp_event(tree, adjacency=REPLACE_ONE)
+    assert event == lw.FixedSizeSampled(halved, sample_size=10, population=1000)
+    assert to_dp_event(event) == tree
+    with pytest.raises(UnsupportedEvent, match="the number of rows"):
+        from_dp_event(tree, adjacency=ADD_REMOVE)
+    nobody = de.SampledWithoutReplacementDpEvent(1000, 0, de.GaussianDpEvent(3.0))
+    with pytest.raises(UnsupportedEvent, match="releases nothing"):
+        from_dp_event(nobody, adjacency=REPLACE_ONE)
+
+
+def test_a_poisson_sample_under_replace_one_knows_what_presence_costs():
+    joint = de.ComposedDpEvent([de.GaussianDpEvent(3.0), de.SelfComposedDpEvent(de.LaplaceDpEvent(5.0), 2)])
+    tree = de.PoissonSampledDpEvent(0.25, joint)
+    event = from_dp_event(tree, adjacency=REPLACE_ONE)
+    assert event.event == from_dp_event(joint, adjacency=REPLACE_ONE)
+    assert event.add_remove == from_dp_event(joint, adjacency=ADD_REMOVE)
+    assert to_dp_event(event) == tree
+    with pytest.raises(UnsupportedEvent, match="presence of a record"):
+        from_dp_event(de.PoissonSampledDpEvent(0.25, de.ZCDpEvent(0.5)), adjacency=REPLACE_ONE)
+    count = lw.ReplaceOneSampled(
+        lw.GaussianEvent(noise_multiplier=2.0, adjacency=REPLACE_ONE),
+        add_remove=lw.GaussianEvent(noise_multiplier=1.0, adjacency=ADD_REMOVE),
+        sampling_rate=0.25,
+    )
+    with pytest.raises(UnsupportedEvent, match="half of its replacement"):
+        to_dp_event(count)
+
+
+@pytest.mark.parametrize("mean", [1.0, 3.0, 1e4])
+def test_a_geometric_number_of_runs(mean):
+    tree = de.RepeatAndSelectDpEvent(de.GaussianDpEvent(3.0), mean, 1.0)
+    event = from_dp_event(tree, adjacency=ADD_REMOVE)
+    if mean == 1.0:
+        assert event == lw.GaussianEvent(noise_multiplier=3.0, adjacency=ADD_REMOVE)
+    else:
+        assert 1 - 1e-15 < event.stopping_rate * mean <= 1
+        back = from_dp_event(to_dp_event(event), adjacency=ADD_REMOVE)
+        assert event.stopping_rate * (1 - 1e-15) <= back.stopping_rate <= event.stopping_rate
 
 
 @pytest.mark.parametrize("steps", [1, 7, 8, [3, 100, 2]])

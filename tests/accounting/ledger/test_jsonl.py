@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import stat
 import subprocess
 import sys
 import warnings
@@ -292,6 +293,23 @@ def test_saving_is_whole_or_not_at_all(path, monkeypatch):
     assert verify_ledger(path, head=ledger.head).grants == 1
     with pytest.raises(LedgerWriteFailed):
         ledger.save(path.parent / "nowhere" / "x.jsonl")
+
+
+def test_a_saved_file_is_synced_before_it_has_its_name_and_its_folder_after(path, monkeypatch):
+    """Without the second sync a crash could undo the rename; without the first, leave the name without its content."""
+    ledger = Ledger(BUDGET, unit=PrivacyUnit.ROW)
+    lines, synced, real = ledger.record().lines, [], jsonl._fsync
+
+    def record(handle):
+        mode = os.fstat(handle)
+        folder = stat.S_ISDIR(mode.st_mode)
+        where = (mode.st_dev, mode.st_ino) == (path.parent.stat().st_dev, path.parent.stat().st_ino)
+        synced.append((folder, where, path.read_text().splitlines() if path.exists() else None))
+        real(handle)
+
+    monkeypatch.setattr(jsonl, "_fsync", record)
+    ledger.save(path)
+    assert synced == [(False, False, None), (True, True, list(lines))]
 
 
 def test_no_save_overwrites_the_file_of_an_open_ledger(path):

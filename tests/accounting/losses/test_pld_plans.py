@@ -6,6 +6,7 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 from scipy import integrate
 
 from ledgerwood.accounting import (
@@ -185,7 +186,7 @@ def test_six_fresh_draws():
     low, high = priced.epsilon_interval(1e-5)
     assert low <= priced.epsilon(1e-5) == pytest.approx(0.3528, abs=1e-4)
     assert high - low <= 1e-4
-    assert not priced.certified
+    assert priced.certified
 
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-30, 1e-100])
@@ -194,11 +195,69 @@ def test_tiny_deltas(delta):
     assert 0.0 < high - low <= 1e-3 * high
 
 
-@pytest.mark.parametrize("multiplier", [0.02, 1.0, 1000.0])
+@pytest.mark.parametrize("multiplier", [0.002, 0.02, 1.0, 1000.0])
 def test_memory_is_bounded(multiplier):
-    plan = Composed((Repeated(gaussian(multiplier), count=10), Repeated(sampled(gaussian(1.0), 0.01), count=100)))
+    plan = Composed(
+        (Repeated(gaussian(1.0), count=10), Repeated(sampled(gaussian(multiplier), 0.01), count=10_000), laplace(10.0))
+    )
     tracemalloc.start()
     price(plan, method="pld").epsilon(1e-5)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
+
+
+def binomial_epsilon(epsilon, rate, count, delta):
+    """Of sampled randomised responses: two outcomes a draw, so that the losses are binomial; the larger direction."""
+    with mp.workdps(40):
+        up = 1 / (1 + mp.exp(-mpf(epsilon)))
+        absent = (1 - up, up)
+        present = tuple((1 - mpf(rate)) * q + mpf(rate) * p for p, q in ((up, 1 - up), (1 - up, up)))
+        best = mpf(0)
+        for p, q in ((present, absent), (absent, present)):
+            losses = [k * mp.log(p[0] / q[0]) + (count - k) * mp.log(p[1] / q[1]) for k in range(count + 1)]
+            masses = [mp.binomial(count, k) * p[0] ** k * p[1] ** (count - k) for k in range(count + 1)]
+            pairs = list(zip(masses, losses, strict=True))
+
+            def over(epsilon, pairs=pairs):
+                return sum(m * -mp.expm1(epsilon - x) for m, x in pairs if x > epsilon) > delta
+
+            low, high = mpf(0), max(*losses, mpf(0)) if over(mpf(0)) else mpf(0)
+            for _ in range(44):
+                middle = (low + high) / 2
+                low, high = (middle, high) if over(middle) else (low, middle)
+            best = max(best, high)
+        return float(best)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.floats(0.02, 4.0),
+    st.one_of(st.just(1.0), st.floats(1e-3, 1.0)),
+    st.integers(2, 60),
+    st.sampled_from([0.1, 1e-3, 1e-6, 1e-12]),
+)
+def test_sampled_randomised_responses_enclose_the_binomial_law(epsilon, rate, count, delta):
+    event = PureEvent(epsilon=epsilon, adjacency=A)
+    low, high = both(Repeated(event if rate == 1.0 else sampled(event, rate), count=count), delta)
+    exact = binomial_epsilon(epsilon, rate, count, delta)
+    assert low <= exact * (1.0 + 1e-12)
+    assert high >= exact * (1.0 - 1e-12)
+    tightest = price(Repeated(sampled(event, rate), count=count)).epsilon(delta)
+    assert exact * (1.0 - 1e-12) <= tightest <= max(high, low)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0.3, 30.0), st.integers(2, 10**7), st.floats(-250.0, -0.5))
+def test_no_bound_from_above_is_below_a_gaussian_closed_form(multiplier, count, log10_delta):
+    """At rate 1, where everything is known: neither by epsilon nor by delta."""
+    mu, delta = math.sqrt(count) / multiplier, 10.0**log10_delta
+    exact = gdp.epsilon(mu, delta)
+    found = plans.plan(Repeated(gaussian(multiplier), count=count))
+    if exact > 1e4:
+        return
+    assert plans.epsilon(found, math.log(delta), above=True) >= exact * (1.0 - 1e-12)
+    with mp.workdps(40 + int(-log10_delta)):
+        m, e = mp.sqrt(count) / mpf(multiplier), mpf(exact)
+        truth = mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+        assert plans.log_delta(found, exact, above=True) >= mp.log(truth) - mpf("1e-11")

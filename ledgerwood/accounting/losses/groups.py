@@ -1,0 +1,82 @@
+"""The distinct draws of a plan, few enough to compose: near ones are replaced by one that dominates them all.
+
+docs/explanation/pld.md#groups.
+"""
+
+import math
+from collections.abc import Iterable
+
+from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
+from ledgerwood.accounting.events.gaussian import GaussianEvent
+from ledgerwood.accounting.events.laplace import LaplaceEvent
+from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.errors import UnsupportedEvent
+
+_MOST_DISTINCT = 64
+_FINEST, _COARSEST = 4096, 32  # cells per factor e of a parameter
+
+Parts = tuple[tuple[Event, int], ...]
+
+
+def parts(event: Event) -> tuple[Parts, Parts]:
+    """The draws and their counts, in two versions: each draw dominated by its own, and dominating it.
+
+    Both are the draws themselves where at most 64 are distinct.
+
+    Raises:
+        UnsupportedEvent: more distinct draws, and no grid of parameters that leaves 64.
+    """
+    exact = _merged(event.draws())
+    if len(exact) <= _MOST_DISTINCT:
+        return exact, exact
+    # A coarser grid refines none of the groups, so what one grid has merged may be rounded again.
+    above = below = exact
+    cells = _FINEST
+    while cells >= _COARSEST:
+        above, below = (
+            _merged((_rounded(draw, cells, up), n) for draw, n in kept) for kept, up in ((above, True), (below, False))
+        )
+        if max(len(above), len(below)) <= _MOST_DISTINCT:
+            return above, below
+        cells //= 2
+    raise UnsupportedEvent(
+        f"the plan has {len(exact)} distinct draws, too many to compose by their losses, and too different to group"
+    )
+
+
+def _merged(draws: Iterable[tuple[Event, int]]) -> Parts:
+    counts: dict[Event, int] = {}
+    for part, count in draws:
+        counts[part] = counts.get(part, 0) + count
+    return tuple(counts.items())
+
+
+def _rounded(event: Event, cells: int, up: bool) -> Event:
+    """The event with each parameter on a grid: a dearer event (`up`) or a cheaper one; itself if of another family."""
+    match event:
+        case GaussianEvent():
+            return GaussianEvent(
+                noise_multiplier=_on_grid(event.noise_multiplier, cells, not up), adjacency=event.adjacency
+            )
+        case LaplaceEvent():
+            return LaplaceEvent(
+                noise_multiplier=_on_grid(event.noise_multiplier, cells, not up), adjacency=event.adjacency
+            )
+        case PureEvent():
+            return PureEvent(epsilon=_on_grid(event.epsilon, cells, up), adjacency=event.adjacency)
+        case BoundedRangeEvent():
+            return BoundedRangeEvent(epsilon=_on_grid(event.epsilon, cells, up), adjacency=event.adjacency)
+        case PoissonSampled(inner, sampling_rate=rate):
+            return PoissonSampled(_rounded(inner, cells, up), sampling_rate=min(_on_grid(rate, cells, up), 1.0))
+    return event
+
+
+def _on_grid(value: float, cells: int, up: bool) -> float:
+    """The nearest e^{k / cells} that is not on the wrong side of `value`; floats of one k are equal."""
+    place = math.log(value) * cells
+    cell = math.ceil(place - 1e-9) if up else math.floor(place + 1e-9)
+    while (math.exp(cell / cells) < value) if up else (math.exp(cell / cells) > value):
+        cell += 1 if up else -1
+    return math.exp(cell / cells)

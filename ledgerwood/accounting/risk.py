@@ -1,0 +1,181 @@
+"""What a price means for an attacker who tests whether a unit was there: error rates, advantage, belief.
+
+docs/explanation/risk.md states the game. Under add-remove and zero-out the attacker, who knows all other units, tells
+from the outputs whether the unit was in the data; under replace-one, which of two units was. Every reading bounds every
+attacker: his power is rounded up, his errors down.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ledgerwood import _validate
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.accounting.pricing import Price, log_deltas
+from ledgerwood.errors import InvalidParameter, UnsupportedEvent
+
+_ULP = 2.0**-52
+_TINY = 5e-324
+_QUICK = ("profile", "gdp", "pure")  # whose deltas come by the thousand
+_MANY, _FEW, _ROUNDS = 1025, 33, 3
+_LEAST_RATE = 1e-12  # an error below it is read at the epsilons that are best at it
+_BLOCK = 1 << 21
+
+
+def trade_off(priced: Price, type_one: ArrayLike) -> FloatArray:
+    """A lower bound on an attacker's type II error at each type I error, of the shape of `type_one`.
+
+    sup over epsilon >= 0 of 1 - delta - e^epsilon a and e^-epsilon (1 - delta - a), at least 0; any epsilons give a
+    bound. Valid with either hypothesis as the null, since delta is the larger of both directions.
+
+    Args:
+        priced: the price to read.
+        type_one: probabilities of a false alarm, in [0, 1].
+
+    Raises:
+        InvalidParameter: a probability outside its bound.
+
+    Source: Wasserman and Zhou 2010; Dong, Roth and Su 2019; docs/explanation/risk.md#trade-off.
+    """
+    rates = np.asarray(type_one)
+    if rates.dtype.kind not in "iuf" or not ((rates >= 0.0) & (rates <= 1.0)).all():
+        raise InvalidParameter(f"type_one={type_one!r} must be in [0, 1] (unit: probability)")
+    flat = np.atleast_1d(rates).ravel().astype(np.float64)
+    if not flat.size:
+        return np.empty(rates.shape)
+    epsilons, deltas = _table(priced, flat)
+    errors = np.empty_like(flat)
+    step = max(1, _BLOCK // len(epsilons))
+    for start in range(0, len(flat), step):
+        errors[start : start + step] = _type_two(epsilons, deltas, flat[start : start + step])
+    return errors.reshape(rates.shape)
+
+
+def true_positive_rate(priced: Price, false_positive_rate: float) -> float:
+    """The largest probability of a right alarm, of all attackers with this probability of a false one; rounded up.
+
+    Raises:
+        InvalidParameter: a probability outside [0, 1].
+
+    Source: docs/explanation/risk.md#trade-off.
+    """
+    rate = _rate(false_positive_rate)
+    return float(_power(*_table(priced, rate), rate).min())
+
+
+def advantage(priced: Price) -> float:
+    """The largest right minus false alarm probability, which is the total variation distance delta(0); rounded up.
+
+    Source: Kulynych et al. 2024; docs/explanation/risk.md#advantage.
+    """
+    return priced.delta(0.0)
+
+
+def success(priced: Price, prior: float) -> float:
+    """The largest probability of a right guess where the unit was there with probability `prior`; rounded up.
+
+    Raises:
+        InvalidParameter: a prior outside (0, 1).
+
+    Source: docs/explanation/risk.md#success.
+    """
+    prior = _prior(prior)
+    likely, other = max(prior, 1.0 - prior), min(prior, 1.0 - prior)
+    epsilon = math.log(likely / other) * (1.0 - 4.0 * _ULP)
+    return min((likely + other * priced.delta(max(epsilon - 4.0 * _ULP, 0.0))) * (1.0 + 4.0 * _ULP), 1.0)
+
+
+def belief(priced: Price, prior: float, false_positive_rate: float) -> float:
+    """The largest probability that an alarm is right, of attackers with this false positive rate; rounded up.
+
+    The unit was there with probability `prior`; the posterior odds of an alarm are the prior odds times the ratio of
+    the true to the false positive rate.
+
+    Raises:
+        InvalidParameter: a prior outside (0, 1), a rate outside [0, 1].
+
+    Source: docs/explanation/risk.md#belief.
+    """
+    prior = _prior(prior)
+    rate = float(_rate(false_positive_rate)[0])
+    log_ratio = priced.event.pure_epsilon()
+    if rate > 0.0:
+        log_ratio = min(log_ratio, math.log(true_positive_rate(priced, rate)) - math.log(rate))
+    if log_ratio == math.inf:
+        return 1.0
+    log_odds = math.log(prior) - math.log1p(-prior) + log_ratio
+    value = 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > -700.0 else math.exp(log_odds)
+    return min(value * (1.0 + 16.0 * _ULP * (1.0 + abs(log_odds) + abs(log_ratio))), 1.0)
+
+
+def _prior(prior: float) -> float:
+    value = _validate.rate("prior", prior, "probability")
+    if value >= 1.0:
+        raise _validate.fail("prior", prior, "in (0, 1)", "probability")
+    return value
+
+
+def _rate(value: float) -> FloatArray:
+    rate = _validate.non_negative("false_positive_rate", value, "probability")
+    if rate > 1.0:
+        raise _validate.fail("false_positive_rate", value, "in [0, 1]", "probability")
+    return np.array([rate])
+
+
+def _table(priced: Price, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Epsilons and their deltas, shapes (m,), dense where some rate of shape (k,) has its best epsilon."""
+    quick = priced.method in _QUICK
+    epsilons = np.linspace(0.0, _top(priced, rates), _MANY if quick else _FEW)
+    if math.isfinite(pure := priced.event.pure_epsilon()):
+        epsilons = np.union1d(epsilons, [pure])  # where delta ends is often best
+    deltas = _deltas(priced, epsilons)
+    wanted = np.unique(rates)[:: max(1, len(np.unique(rates)) // (_MANY if quick else _FEW))]
+    for _ in range(_ROUNDS):
+        best = np.unique(np.argmin(_power(epsilons, deltas, wanted), axis=1))
+        middles = 0.5 * (epsilons[:-1] + epsilons[1:])
+        fresh = middles[np.unique(np.clip(np.concatenate((best - 1, best)), 0, len(middles) - 1))]
+        fresh = np.setdiff1d(fresh, epsilons)
+        epsilons, deltas = np.concatenate((epsilons, fresh)), np.concatenate((deltas, _deltas(priced, fresh)))
+        order = np.argsort(epsilons)
+        epsilons, deltas = epsilons[order], deltas[order]
+    return epsilons, deltas
+
+
+def _top(priced: Price, rates: FloatArray) -> float:
+    """An epsilon beyond which none is best: its delta is far below every error in question."""
+    errors = np.concatenate((rates, 1.0 - rates))
+    least = max(float(errors.min()), _LEAST_RATE)
+    try:
+        return priced.epsilon(1e-3 * least)
+    except UnsupportedEvent:
+        return -math.log(least)
+
+
+def _deltas(priced: Price, epsilons: FloatArray) -> FloatArray:
+    logs = log_deltas(priced, epsilons)
+    with np.errstate(invalid="ignore"):
+        raised = np.exp(logs) * (1.0 + (np.abs(logs) + 4.0) * _ULP) + _TINY
+    return np.where(np.isneginf(logs), 0.0, np.minimum(raised, 1.0))
+
+
+def _power(epsilons: FloatArray, deltas: FloatArray, rates: FloatArray) -> FloatArray:
+    """Bounds on the true positive rate at each rate (k,) from each epsilon (m,), shape (k, m); rounded up."""
+    a = rates[:, None]
+    shrink = np.exp(-epsilons)
+    with np.errstate(over="ignore", invalid="ignore"):
+        one = np.where(a > 0.0, deltas + np.exp(epsilons) * a, deltas)
+    other = -np.expm1(-epsilons) + shrink * (deltas + a)
+    power: FloatArray = np.minimum(np.minimum(one, other) * (1.0 + 8.0 * _ULP), 1.0)
+    return power
+
+
+def _type_two(epsilons: FloatArray, deltas: FloatArray, rates: FloatArray) -> FloatArray:
+    """The largest of the bounds on the type II error at each rate (k,), shape (k,); rounded down."""
+    a = rates[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        grown = np.where(a > 0.0, np.exp(epsilons) * a, 0.0)
+    one = 1.0 - (deltas + grown) * (1.0 + 8.0 * _ULP) - _ULP
+    other = np.exp(-epsilons) * ((1.0 - a) * (1.0 - 8.0 * _ULP) - deltas)
+    errors: FloatArray = np.maximum(np.maximum(one, other).max(axis=1), 0.0)
+    return errors

@@ -1,0 +1,139 @@
+"""Profiles from below: never above the truth, and next to the events' own, which are never below it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from ledgerwood.accounting import (
+    Adjacency,
+    ApproximateEvent,
+    BoundedRangeEvent,
+    Direction,
+    DiscreteLaplaceEvent,
+    FixedSizeSampled,
+    GaussianEvent,
+    LaplaceEvent,
+    Parallel,
+    PoissonSampled,
+    PureEvent,
+    RandomizedResponseEvent,
+    Repeated,
+    StaircaseEvent,
+    TruncatedLaplaceEvent,
+    price,
+)
+from ledgerwood.accounting.events import to_json
+from ledgerwood.accounting.losses import lower
+from ledgerwood.errors import UnsupportedEvent
+from ledgerwood.verification import _atoms, _pairs
+
+A = Adjacency.ADD_REMOVE
+T = np.array([0.0, 1e-6, 0.013, 0.4, 1.1, 3.0])
+
+
+def gaussian(x):
+    return GaussianEvent(noise_multiplier=x, adjacency=A)
+
+
+leaves = st.one_of(
+    st.floats(0.1, 30.0).map(gaussian),
+    st.floats(0.1, 30.0).map(lambda x: LaplaceEvent(noise_multiplier=x, adjacency=A)),
+    st.floats(0.01, 5.0).map(lambda x: PureEvent(epsilon=x, adjacency=A)),
+    st.floats(0.01, 5.0).map(lambda x: BoundedRangeEvent(epsilon=x, adjacency=A)),
+    st.floats(0.01, 5.0).map(lambda x: ApproximateEvent(epsilon=x, delta=1e-7, adjacency=A)),
+    st.builds(lambda x, n: Repeated(gaussian(x), count=n), st.floats(0.5, 30.0), st.integers(1, 9)),
+    st.builds(
+        lambda x, w: StaircaseEvent(epsilon=x, inner_width=w, adjacency=A), st.floats(0.01, 5.0), st.floats(0.0, 1.0)
+    ),
+    st.builds(
+        lambda x, b: TruncatedLaplaceEvent(noise_multiplier=x, bound=b, adjacency=A),
+        st.floats(0.1, 30.0), st.floats(0.51, 60.0),
+    ),
+)  # fmt: skip
+groups = st.builds(lambda a, b, p: Parallel((a, b), probabilities=(p, 1.0 - p)), leaves, leaves, st.floats(0.1, 0.9))
+draws = st.one_of(leaves, groups, st.builds(lambda a, b: Parallel.worst((a, b)), leaves, leaves))
+events = st.one_of(draws, st.builds(lambda e, q: PoissonSampled(e, sampling_rate=q), draws, st.floats(1e-6, 1.0)))
+
+
+@settings(max_examples=80, deadline=None)
+@given(events, st.sampled_from(list(Direction)))
+def test_it_lies_below_the_events_profile_and_next_to_it(event, direction):
+    below, above = lower.log_profile(event, T, direction), event.log_profile(T, direction=direction)
+    assert np.all((below <= above) | (below == -np.inf))
+    inside = above > -30.0
+    # relative, or of the whole mass near the end of a support
+    assert np.all(np.exp(above[inside]) - np.exp(below[inside]) <= 1e-9 * np.exp(above[inside]) + 1e-13)
+
+
+@pytest.mark.parametrize("multiplier", [0.05, 1.0, 40.0])
+@pytest.mark.parametrize("rate", [1.0, 0.3, 1e-4])
+def test_it_lies_below_the_gaussian_closed_form(multiplier, rate):
+    event = PoissonSampled(gaussian(multiplier), sampling_rate=rate)
+    with mp.workdps(60):
+        mu, q = 1 / mpf(multiplier), mpf(rate)
+
+        def profile(epsilon):
+            return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
+
+        for t in T.tolist():
+            remove = mp.log(q * profile(mp.log1p(mp.expm1(t) / q)))
+            assert lower.log_profile(event, np.array([t]), Direction.REMOVE)[0] <= remove
+            left = 1 - mp.exp(t) * (1 - q)
+            add = mp.log(left * profile(mp.log(mp.exp(t) * q / left))) if left > 0 else -mp.inf
+            assert lower.log_profile(event, np.array([t]), Direction.ADD)[0] <= add
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.7, 20.0])
+def test_it_lies_below_the_laplace_and_response_closed_forms(scale):
+    laplace, pure = LaplaceEvent(noise_multiplier=scale, adjacency=A), PureEvent(epsilon=scale, adjacency=A)
+    response = RandomizedResponseEvent(epsilon=scale, categories=5, adjacency=Adjacency.REPLACE_ONE)
+    with mp.workdps(40):
+        for t in (x for x in T.tolist() if x < min(scale, 1 / scale)):
+            exact = [
+                -mp.expm1((t - 1 / mpf(scale)) / 2),
+                (mp.exp(scale) - mp.exp(t)) / (1 + mp.exp(scale)),
+                (mp.exp(scale) - mp.exp(t)) / (4 + mp.exp(scale)),
+            ]
+            for event, truth in zip((laplace, pure, response), exact, strict=True):
+                found = lower.log_profile(event, np.array([t]), Direction.REMOVE)[0]
+                assert mp.log(truth) - mpf("1e-12") <= found <= mp.log(truth)
+
+
+R = Adjacency.REPLACE_ONE
+FIXED = FixedSizeSampled(GaussianEvent(noise_multiplier=0.7, adjacency=R), sample_size=3, population=700)
+CUT = TruncatedLaplaceEvent(noise_multiplier=2.0, bound=7.0, adjacency=A)
+NEAR = TruncatedLaplaceEvent(noise_multiplier=0.03, bound=0.8, adjacency=A)
+WIDE = TruncatedLaplaceEvent(noise_multiplier=90.0, bound=5000.0, adjacency=A)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        StaircaseEvent(epsilon=1.3, inner_width=0.3, adjacency=A),
+        StaircaseEvent(epsilon=4.0, inner_width=0.9, adjacency=A),
+        *(CUT, NEAR, WIDE, PoissonSampled(CUT, sampling_rate=0.01)),
+        FIXED,
+        FixedSizeSampled(LaplaceEvent(noise_multiplier=0.5, adjacency=R), sample_size=9, population=10),
+    ],
+)
+def test_it_lies_below_the_verifiers_profile_and_next_to_it(event):
+    """By other code, in 50 digits of a context of its own."""
+    node, other = _pairs.parse(to_json(event)), _atoms.mp
+    with other.workdps(50):
+        for t in [*T.tolist(), 0.0199999, 4.99, 19.9]:
+            truth = _pairs.hockey_stick(node, other.mpf(t))
+            found = max(lower.log_profile(event, np.array([t]), d)[0] for d in Direction)
+            assert other.exp(other.mpf(found)) <= truth
+            assert other.exp(other.mpf(found)) >= truth * (1 - other.mpf(10) ** -9) - other.mpf(10) ** -13
+
+
+def test_composed_batches_have_both_ends():
+    low, high = price(Repeated(FIXED, count=2000)).epsilon_interval(1e-6)
+    assert 0.0 < high - low <= max(1e-4, 1e-3 * high)
+
+
+def test_it_refuses_what_is_not_proven():
+    with pytest.raises(UnsupportedEvent, match="DiscreteLaplaceEvent"):
+        lower.log_profile(DiscreteLaplaceEvent(scale=1.0, sensitivity=1, adjacency=A), T, Direction.REMOVE)
