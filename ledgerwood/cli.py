@@ -68,7 +68,8 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except ModuleNotFoundError as missing:
-            _fail(f"this command needs {missing.name}: pip install 'ledgerwood[trainers]'", missing)
+            extra = "sql" if missing.name in {"sqlalchemy", "psycopg"} else "trainers"
+            _fail(f"this command needs {missing.name}: pip install 'ledgerwood[{extra}]'", missing)
         except ImportError as missing:
             _fail(str(missing), missing)
         except (PrivacyError, OSError) as refusal:

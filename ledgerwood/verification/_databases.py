@@ -16,11 +16,16 @@ def database_lines(url: str, dataset: str | None) -> tuple[list[str], str]:
     if dataset is None:
         raise InvalidParameter("dataset=None must be the label of a data set: a database holds many (unit: text)")
     try:
-        import sqlalchemy as sa
+        return _read(url, dataset)
     except ModuleNotFoundError as missing:
         raise ImportError(
             f"a ledger in a database needs {missing.name}: pip install 'ledgerwood[sql]'", name=missing.name
         ) from missing
+
+
+def _read(url: str, dataset: str) -> tuple[list[str], str]:
+    import sqlalchemy as sa
+
     try:
         address = sa.make_url(url)
         name = f"{address.render_as_string()}, data set {dataset!r}"

@@ -19,11 +19,12 @@ def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "Jso
     if "://" in str(path_or_url):
         try:
             from ledgerwood.accounting.ledger.sql import SqlStore
+
+            return SqlStore(str(path_or_url), dataset)
         except ModuleNotFoundError as missing:
             raise ImportError(
                 f"a ledger in a database needs {missing.name}: pip install 'ledgerwood[sql]'", name=missing.name
             ) from missing
-        return SqlStore(str(path_or_url), dataset)
     path = Path(path_or_url)
     if not new and not path.exists():
         raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")

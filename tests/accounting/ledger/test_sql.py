@@ -242,16 +242,19 @@ def test_a_server_that_is_not_there_is_named_without_its_password():
     assert "somebody:***@127.0.0.1:1" in str(refusal.value)
 
 
-def test_without_the_extra_it_says_how_to_get_it():
+@pytest.mark.parametrize(("package", "url"), [("sqlalchemy", "sqlite:///a.db"), ("psycopg", "postgresql://h/d")])
+def test_without_the_extra_it_says_how_to_get_it(package, url):
     program = (
-        "import sys; sys.modules['sqlalchemy'] = None\n"
+        f"import sys; sys.modules[{package!r}] = None\n"
         "import ledgerwood as lw\n"
         "for use in (lw.Ledger.open, lw.verification.verify_ledger):\n"
-        "    try:\n        use('sqlite:///a.db', dataset='d')\n"
+        f"    try:\n        use({url!r}, dataset='d')\n"
         "    except ImportError as error:\n        print(error)\n"
+        f"from ledgerwood.cli import main; sys.argv = ['ledgerwood', 'ledger', 'list', {url!r}]; main()"
     )
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert finished.stdout == "a ledger in a database needs sqlalchemy: pip install 'ledgerwood[sql]'\n" * 2
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert finished.stdout == f"a ledger in a database needs {package}: pip install 'ledgerwood[sql]'\n" * 2
+    assert finished.stderr == f"this command needs {package}: pip install 'ledgerwood[sql]'\n"
 
 
 def test_many_threads_never_overspend_together(url):
