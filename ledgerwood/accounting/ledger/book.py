@@ -143,6 +143,7 @@ class Ledger:
             UnsupportedEvent: the filter has no certified price for it.
             AdjacencyMismatch: event and ledger are stated under different relations.
             LedgerWriteFailed: the entry could not be made durable; nothing was spent.
+            LedgerError: the database was lost in the commit; what may have been recorded counts as spent.
         """
         with self._lock:
             self._require_owner()
@@ -302,6 +303,7 @@ class Grant:
         Raises:
             DrawRefused: the plan has no such event, or none left; nothing changed.
             LedgerWriteFailed: the entry could not be written; nothing was drawn.
+            LedgerError: the database was lost in the commit; what may have been recorded counts as drawn.
         """
         entry = self._ledger._draw(self._entry.index, event, purpose, randomness)
         return Receipt(
