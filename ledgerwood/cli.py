@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Price a plan, train a private model, add its ledger up again.",
 )
-ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger file, or add it up again.")
+ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger, add it up again, move it.")
 app.add_typer(ledger_app, name="ledger")
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
@@ -44,6 +44,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 Existing = typer.Argument(exists=True, dir_okay=False, readable=True)
 
 
+def _there(ledger: str) -> str:
+    if "://" not in ledger and not Path(ledger).is_file():
+        raise typer.BadParameter(f"there is no file {ledger!r}")
+    return ledger
+
+
+Place = Annotated[str, typer.Argument(callback=_there, help="A ledger file, or the URL of a ledger database.")]
+Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.")]
+Label = Annotated[str | None, typer.Option("--dataset", help="The data set's label; needed for a database.")]
+
+
 def main() -> None:
     """The console script."""
     app()
@@ -57,7 +68,10 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except ModuleNotFoundError as missing:
-            _fail(f"this command needs {missing.name}: pip install 'ledgerwood[trainers]'", missing)
+            extra = "sql" if missing.name in {"sqlalchemy", "psycopg"} else "trainers"
+            _fail(f"this command needs {missing.name}: pip install 'ledgerwood[{extra}]'", missing)
+        except ImportError as missing:
+            _fail(str(missing), missing)
         except (PrivacyError, OSError) as refusal:
             _fail(f"{type(refusal).__name__}: {refusal}", refusal)
 
@@ -212,9 +226,11 @@ def train(
     delta: Delta,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the model.")],
     ledger: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Ledger to pay from; by default OUT.ledger.jsonl, made new.")
+        str | None,
+        typer.Option(help="Ledger to pay from: a file, or a database's URL; by default OUT.ledger.jsonl, made new."),
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Public label of the data set, for the ledger.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="Who pays, where analysts share the ledger.")] = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     expected_rows: ExpectedRows = None,
     preset: Preset = "default",
@@ -243,8 +259,9 @@ def train(
         read_schema(schema),
         settings,
         out=out,
-        ledger_file=ledger or out.with_name(f"{out.name}.ledger.jsonl"),
+        place=ledger or str(out.with_name(f"{out.name}.ledger.jsonl")),
         dataset=dataset,
+        analyst=analyst,
         verbose=not as_json,
     )
     show("trained", facts, as_json=as_json)
@@ -287,23 +304,75 @@ def demo(
     show_demo(run_demo(dataset, epsilon=epsilon, delta=delta, verbose=not as_json), as_json=as_json)
 
 
+@ledger_app.command("list")
+@refusals
+def ledger_list(url: Url, as_json: Json = False) -> None:
+    """The data sets of a ledger database, with what each may spend and has spent."""
+    from ledgerwood.report.ledgers import list_ledgers
+
+    list_ledgers(url, as_json=as_json)
+
+
 @ledger_app.command("show")
 @refusals
-def ledger_show(path: Annotated[Path, Existing], as_json: Json = False) -> None:
+def ledger_show(ledger: Place, dataset: Label = None, as_json: Json = False) -> None:
     """Terms, grants and draws, after a check of the chain; prices stand as written (see `verify`)."""
     from ledgerwood.report.ledgers import show_ledger
 
-    show_ledger(path, as_json=as_json)
+    show_ledger(ledger, dataset=dataset, as_json=as_json)
 
 
 @ledger_app.command("verify")
 @refusals
 def ledger_verify(
-    path: Annotated[Path, Existing],
+    ledger: Place,
+    dataset: Label = None,
     head: Annotated[str | None, typer.Option(help="The hash that a model's privacy statement names.")] = None,
+    signature: Annotated[Path | None, typer.Option(dir_okay=False, help="What `ledger sign` wrote.")] = None,
+    public_key: Annotated[Path | None, typer.Option(dir_okay=False, help="PEM file of the signer's key.")] = None,
     as_json: Json = False,
 ) -> None:
     """Add the ledger up again with other code; exit code 1 and the first bad entry where it does not hold."""
     from ledgerwood.report.ledgers import show_verified
 
-    show_verified(path, head=head, as_json=as_json)
+    show_verified(
+        ledger, dataset=dataset, head=head, signature=signature, public_key=public_key, as_json=as_json
+    )  # fmt: skip
+
+
+@ledger_app.command("sign")
+@refusals
+def ledger_sign(
+    ledger: Place,
+    out: Annotated[Path, typer.Argument(dir_okay=False, help="File to write, new.")],
+    private_key: Annotated[Path, typer.Option(dir_okay=False, help="PEM file of an Ed25519 private key.")],
+    dataset: Label = None,
+    as_json: Json = False,
+) -> None:
+    """Verify the ledger and sign its head, so that a chain rebuilt whole is told from it."""
+    from ledgerwood.report.ledgers import write_signature
+
+    write_signature(ledger, out, private_key=private_key, dataset=dataset, as_json=as_json)
+
+
+@ledger_app.command("export")
+@refusals
+def ledger_export(
+    url: Url,
+    out: Annotated[Path, typer.Argument(dir_okay=False, help="JSON lines file to write.")],
+    dataset: Label = None,
+    as_json: Json = False,
+) -> None:
+    """Write a data set's ledger to the file OUT; the database stays the one to spend from."""
+    from ledgerwood.report.ledgers import export_ledger
+
+    export_ledger(url, out, dataset=dataset, as_json=as_json)
+
+
+@ledger_app.command("import")
+@refusals
+def ledger_import(path: Annotated[Path, Existing], url: Url, as_json: Json = False) -> None:
+    """Verify the ledger file PATH and store it in a database; do not spend from the file afterwards."""
+    from ledgerwood.report.ledgers import import_file
+
+    import_file(path, url, as_json=as_json)

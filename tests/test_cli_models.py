@@ -141,6 +141,23 @@ def test_predict_refuses_a_folder_that_is_no_model(place, tmp_path):
     assert "is not a model folder" in result.stderr
 
 
+def test_a_shared_ledger_pays_and_names_who_asked(place, tmp_path):
+    url = f"sqlite:///{tmp_path}/team.db"
+    limit = lw.Budget(epsilon=4.0, delta=4e-6, adjacency=lw.Adjacency.ADD_REMOVE)
+    terms = {"budget": limit, "unit": lw.PrivacyUnit.ROW, "analysts": {"ada": 0.25, "ben": 0.75}}
+    lw.Ledger.open(url, dataset="study", **terms).close()
+    pays = ("--ledger", url, "--dataset", "study", "--analyst", "ada")
+    train(place, "classification", tmp_path / "first", *pays)
+    head = json.loads((tmp_path / "first" / "model.json").read_text())["privacy"]["ledger_head"]
+    assert answer("ledger", "verify", url, "--dataset", "study", "--head", head)["grants"] == 1
+    more = (place / "rows.csv", place / "classification.json", tmp_path / "more")
+    for wrong in (pays, pays[:4], pays[:2]):  # her share is spent; nobody is named; no data set is named
+        result = try_training(*more, *wrong)
+        assert result.exit_code == 1
+        assert not (tmp_path / "more").exists()
+    assert answer("ledger", "verify", url, "--dataset", "study", "--head", head)["grants"] == 1
+
+
 def test_ledger_show_lists_terms_and_grants(place):
     found = answer("ledger", "show", place / "classification.ledger.jsonl")
     assert found["terms"]["budget_epsilon"] == 1.0

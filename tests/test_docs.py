@@ -26,7 +26,9 @@ def run(page, folder, monkeypatch):
 
 def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
-    assert with_code == {"noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "interop"}
+    assert with_code == {
+        "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop"
+    }  # fmt: skip
 
 
 def test_noise_for_a_target(tmp_path, monkeypatch):
@@ -59,6 +61,13 @@ def test_verify_a_ledger(tmp_path, monkeypatch):
     ledger.spend(lw.PureEvent(epsilon=0.25, adjacency=lw.Adjacency.ADD_REMOVE), purpose="a count")
     ledger.save(tmp_path / "run.ledger.jsonl")
     assert run("verify-a-ledger", tmp_path, monkeypatch)["report"].epsilon_readded == 0.25
+
+
+def test_team_ledger(tmp_path, monkeypatch):
+    names = run("team-ledger", tmp_path, monkeypatch)
+    assert lw.verification.verify_ledger(names["url"], dataset="adult-2026").grants == 1
+    assert names["hers"].epsilon == pytest.approx(0.1)
+    assert 0.0 < names["left"].epsilon == pytest.approx(3.0 - names["grant"].charge.epsilon)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of a peer's search over orders

@@ -11,7 +11,7 @@ import pytest
 import ledgerwood as lw
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("numba", "sklearn", "matplotlib", "narwhals", "pandas", "polars")
+HEAVY = ("numba", "sklearn", "matplotlib", "narwhals", "pandas", "polars", "sqlalchemy", "psycopg")
 
 
 @pytest.mark.parametrize("name", lw.__all__)

@@ -11,25 +11,83 @@ from rich.table import Table
 
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
+from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.report.printing import Fact, plain, print_json, show
-from ledgerwood.verification import verify_ledger
+from ledgerwood.verification import sign_ledger, verify_ledger
 
 
-def show_ledger(path: Path, *, as_json: bool) -> None:
-    """Print the ledger at `path`.
+def read_record(place: str, dataset: str | None) -> LedgerRecord:
+    """The ledger in a file, or of a data set in a database.
 
     Raises:
-        LedgerError: no such file, or cut short.
+        LedgerError: no such file or data set, another data set, or a file that was cut short.
         LedgerCorrupted: names the first entry that does not fit.
     """
-    record = LedgerRecord.from_lines(tuple(read_lines(path)))
+    if "://" in place:
+        from ledgerwood.accounting.ledger import transfer
+
+        if dataset is None:
+            raise InvalidParameter("a database holds many data sets: name one by --dataset (unit: text)")
+        return transfer.read_ledger(place, dataset)
+    record = LedgerRecord.from_lines(tuple(read_lines(Path(place))))
+    if dataset not in (None, record.terms.dataset):
+        raise LedgerError(f"the ledger {place} is of data set {record.terms.dataset!r}, not of {dataset!r}")
+    return record
+
+
+def list_ledgers(url: str, *, as_json: bool) -> None:
+    """Print each data set of a database with its terms and totals; errors as in `read_record`."""
+    from ledgerwood.accounting.ledger import transfer
+
+    rows = [terms(transfer.read_ledger(url, dataset)) for dataset in transfer.datasets(url)]
+    if as_json:
+        print_json({"ledgers": rows})
+        return
+    table = Table(title="ledgers", title_justify="left")
+    shown = (
+        "dataset",
+        "budget_epsilon",
+        "spent_epsilon",
+        "budget_delta",
+        "spent_delta",
+        "adjacency",
+        "entries",
+        "head",
+    )
+    for column in shown:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(plain(row[column])) for column in shown))
+    Console().print(table)
+
+
+def export_ledger(url: str, path: Path, *, dataset: str | None, as_json: bool) -> None:
+    """Write a data set's ledger to a file; errors as in `read_record` and `LedgerRecord.save`."""
+    record = read_record(url, dataset)
+    record.save(path)
+    show("exported", {"file": str(path), **terms(record)}, as_json=as_json)
+
+
+def import_file(path: Path, url: str, *, as_json: bool) -> None:
+    """Add a ledger file up again, and store it in a database; errors as in `verify_ledger` and `import_ledger`."""
+    from ledgerwood.accounting.ledger import transfer
+
+    record = read_record(str(path), None)
+    verify_ledger(record)
+    transfer.import_ledger(record, url)
+    show("imported", terms(record), as_json=as_json)
+
+
+def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
+    """Print the ledger at `place`; errors as in `read_record`."""
+    record = read_record(place, dataset)
     if as_json:
         print_json({"terms": terms(record), "entries": [json.loads(line) for line in record.lines]})
         return
-    show(f"ledger {path}", terms(record), as_json=False)
+    show("ledger", terms(record), as_json=False)
     drawn = Counter(entry.grant for entry in record.entries if isinstance(entry, DrawEntry))
     table = Table(title="grants", title_justify="left")
-    for column in ("entry", "purpose", "epsilon", "delta", "mu", "method", "drawn"):
+    for column in ("entry", "analyst", "purpose", "epsilon", "delta", "mu", "method", "drawn"):
         table.add_column(column)
     for entry in record.entries:
         if isinstance(entry, GrantEntry):
@@ -37,6 +95,7 @@ def show_ledger(path: Path, *, as_json: bool) -> None:
             charge = entry.charge
             table.add_row(
                 str(entry.index),
+                escape(entry.analyst or "-"),
                 escape(entry.purpose),
                 *(plain(value) for value in (charge.epsilon, charge.delta, charge.mu, charge.method)),
                 f"{drawn[entry.index]} of {planned}",
@@ -44,15 +103,32 @@ def show_ledger(path: Path, *, as_json: bool) -> None:
     Console().print(table)
 
 
-def show_verified(path: Path, *, head: str | None, as_json: bool) -> None:
-    """Add the ledger at `path` up again by other code, and print what it says.
+def show_verified(
+    place: str,
+    *,
+    dataset: str | None,
+    head: str | None,
+    signature: Path | None,
+    public_key: Path | None,
+    as_json: bool,
+) -> None:
+    """Add the ledger at `place` up again by other code, and print what it says.
 
     Raises:
         LedgerCorrupted: names the first entry that fails.
         LedgerError: the file cannot be read.
     """
-    report = verify_ledger(path, head=head)
-    show(f"verified: {path}", asdict(report), as_json=as_json)
+    report = verify_ledger(place, dataset=dataset, head=head, signature=signature, public_key=public_key)
+    show("verified", asdict(report), as_json=as_json)
+
+
+def write_signature(place: str, out: Path, *, private_key: Path, dataset: str | None, as_json: bool) -> None:
+    """Verify the ledger at `place` and write a signature of its head to a new file; errors as in `sign_ledger`."""
+    line = sign_ledger(place, private_key=private_key, dataset=dataset)
+    with out.open("x", encoding="utf-8") as file:
+        file.write(line + "\n")
+    signed = json.loads(line)
+    show("signed", {key: signed[key] for key in ("dataset", "entries", "head")} | {"file": str(out)}, as_json=as_json)
 
 
 def terms(record: LedgerRecord) -> dict[str, Fact]:
@@ -67,6 +143,7 @@ def terms(record: LedgerRecord) -> dict[str, Fact]:
         "filter": opened.filter.name,
         "spent_epsilon": spent.epsilon,
         "spent_delta": spent.delta,
+        "analysts": ", ".join(f"{label} {share!r}" for label, share in opened.analysts) or None,
         "randomness": record.randomness,
         "entries": len(record.entries),
         "head": record.head,

@@ -100,11 +100,20 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
 
 
 def train_model(
-    rows: Path, schema: Schema, settings: Settings, *, out: Path, ledger_file: Path, dataset: str | None, verbose: bool
+    rows: Path,
+    schema: Schema,
+    settings: Settings,
+    *,
+    out: Path,
+    place: str,
+    dataset: str | None,
+    analyst: str | None,
+    verbose: bool,
 ) -> dict[str, Fact]:
-    """Train on a CSV file; the grant is on disk in `ledger_file` before a row enters a release.
+    """Train on a CSV file; the grant is on disk in the ledger at `place` before a row enters a release.
 
-    A new ledger gets this training's budget as its limit; an existing one pays, and refuses what no longer fits.
+    A new ledger file gets this training's budget as its limit; an existing ledger, or one in a database, pays, and
+    refuses what no longer fits.
 
     Raises:
         SchemaError: file and schema do not fit; nothing was spent.
@@ -113,16 +122,16 @@ def train_model(
     """
     estimator = settings.estimator(schema, verbose=verbose)
     X, y = read_csv(rows, schema, with_target=True)
-    new, fresh = not ledger_file.exists(), not out.exists()
+    new, fresh = "://" not in place and not Path(place).exists(), not out.exists()
     terms, unit = (estimator.budget, PrivacyUnit.ROW) if new else (None, None)
     out.mkdir(parents=True, exist_ok=True)  # a model that has no place is found out before it is paid for
     try:
-        with Ledger.open(ledger_file, dataset=dataset, budget=terms, unit=unit) as ledger:
+        with Ledger.open(place, dataset=dataset, budget=terms, unit=unit, analyst=analyst) as ledger:
             try:
                 model = estimator.fit(X, y, ledger=ledger)
             except PrivacyError:
                 if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger
-                    ledger_file.unlink()
+                    Path(place).unlink()
                 raise
             spent = ledger.spent()
     except PrivacyError:
@@ -133,7 +142,7 @@ def train_model(
     model.save(out)
     return {
         "model": str(out),
-        "ledger": str(ledger_file),
+        "ledger": place,
         "trees": len(model.ensemble_.trees),
         "epsilon": model.privacy_.epsilon,
         "delta": model.privacy_.delta,

@@ -1,4 +1,5 @@
 """Verification: ledgers re-added by other code."""
 
 from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
+from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
 from ledgerwood.verification.ledgers import verify_ledger as verify_ledger

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, final
 
 from ledgerwood.accounting.ledger import LedgerRecord
-from ledgerwood.errors import LedgerCorrupted, LedgerError
+from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import _losses, _pairs
 from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification._databases import database_lines
+from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
 
 SLACK = 1e-9
 """Relative room for a recorded number below the verifier's own lower bound."""
@@ -26,6 +28,7 @@ _KEYS = {
     "grant": {"event", "charge", "purpose"},
     "draw": {"grant", "event", "purpose", "randomness"},
 }
+_KEYS_OF_2 = {"open": {"analysts"}, "grant": {"analyst"}, "draw": set()}  # what version 2 has besides
 _COMMON = {"version", "index", "previous", "hash", "kind"}
 _PRECISION = threading.Lock()  # an mpmath context has one working precision for all threads
 
@@ -64,23 +67,75 @@ class LedgerReport:
     head: str
 
 
-def verify_ledger(path_or_record: str | Path | LedgerRecord, *, head: str | None = None) -> LedgerReport:
-    """Check a ledger file, or a model's ledger record, entry by entry.
+def verify_ledger(
+    path_or_record: str | Path | LedgerRecord,
+    *,
+    dataset: str | None = None,
+    head: str | None = None,
+    signature: str | Path | None = None,
+    public_key: str | Path | None = None,
+) -> LedgerReport:
+    """Check a ledger file, a data set's ledger in a database, or a model's ledger record, entry by entry.
 
     Form, version, order, hashes, grants within the budget by the filter, draws within their grants; and each grant's
     price, recomputed by other code, accepted if it is at least the verifier's own lower bound (relative slack 1e-9;
     for composed losses that bound itself lies a little below the truth).
 
     Args:
-        path_or_record: a ledger file, or a record.
+        path_or_record: a ledger file, the URL of a ledger database (extra: sql), or a record.
+        dataset: the label that the ledger must have; needed for a database.
         head: the hash that the last entry must have; without it, a cut tail and a chain rebuilt whole go unseen.
+        signature: a file that `sign_ledger` wrote: the ledger must begin with the entries that were signed.
+        public_key: PEM file of the Ed25519 key that the signature must be of.
 
     Raises:
         LedgerCorrupted: names the first entry that fails.
-        LedgerError: the file cannot be read.
+        LedgerError: the file or database cannot be read.
+        InvalidParameter: a signature without a key, or the other way round.
     """
+    if (signature is None) != (public_key is None):
+        raise InvalidParameter("signature and public_key must be given together (unit: files)")
+    lines, report = _checked(path_or_record, dataset, head)
+    if signature is not None and public_key is not None:
+        check_signature(lines, read_signature(signature), public_key)
+    return report
+
+
+def sign_ledger(
+    path_or_record: str | Path | LedgerRecord, *, private_key: str | Path, dataset: str | None = None
+) -> str:
+    """Verify a ledger, and sign its head: one line to keep in a file (docs/explanation/ledger.md#signatures).
+
+    Args:
+        path_or_record: as in `verify_ledger`.
+        private_key: PEM file of an Ed25519 private key, not encrypted.
+        dataset: as in `verify_ledger`.
+
+    Raises:
+        LedgerCorrupted, LedgerError: as in `verify_ledger`; nothing is signed.
+        InvalidParameter: no such key.
+    """
+    lines, _ = _checked(path_or_record, dataset, None)
+    return signature_of(lines, private_key)
+
+
+def _checked(
+    path_or_record: str | Path | LedgerRecord, dataset: str | None, head: str | None
+) -> tuple[list[str], LedgerReport]:
+    if isinstance(path_or_record, str) and "://" in path_or_record:
+        lines, kept = database_lines(path_or_record, dataset)
+    else:
+        lines, kept = _lines(path_or_record), None
     with _PRECISION:
-        return _verified(_lines(path_or_record), head)
+        report = _verified(lines, head)
+    if kept not in (None, report.head):
+        raise LedgerCorrupted(
+            f"entry {len(lines) - 1}: the chain ends with hash {report.head}, the database's head is {kept}: "
+            "its tail was cut off or added to"
+        )
+    if dataset not in (None, report.dataset):
+        raise LedgerCorrupted(f"entry 0: the ledger is of data set {report.dataset!r}, not of {dataset!r}")
+    return lines, report
 
 
 def _verified(lines: list[str], head: str | None) -> LedgerReport:
@@ -117,6 +172,8 @@ class _Book:
     delta: Fraction = Fraction()
     mu_squared: Fraction = Fraction()
     held: dict[int, dict[str, int]] = field(default_factory=dict)
+    shares: dict[str, Fraction] = field(default_factory=dict)
+    by_analyst: dict[str, tuple[Fraction, Fraction, Fraction]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         terms: dict[str, Any] = self.terms
@@ -131,10 +188,13 @@ class _Book:
         _require(terms["filter"] == "basic" or limit["delta"] > 0, "a Gaussian-DP filter needs delta > 0")
         if terms["dataset"] is not None:
             _label(terms["dataset"])
+        if terms["version"] == 2:
+            self._open_shares(terms["analysts"])
         self.head = terms["hash"]
 
     def add(self, record: dict[str, Any]) -> None:
         """Take in an entry that is well formed and chained."""
+        _require(record["version"] == self.terms["version"], "its version is not the ledger's")
         if record["kind"] == "grant":
             self._grant(record)
         elif record["kind"] == "draw":
@@ -179,6 +239,35 @@ class _Book:
         self.held[record["index"]] = held
         self.grants += 1
 
+        if record["version"] == 2:
+            self._spend_share(record["analyst"], charge)
+
+    def _open_shares(self, analysts: Any) -> None:
+        """Labels with shares in (0, 1], as the decimals that are written, at most 1 together."""
+        _require(isinstance(analysts, dict) and len(analysts) > 0, "no analysts")
+        for label, share in analysts.items():
+            _label(label)
+            _require(_is_number(share) and 0 < share <= 1, f"the share of {label!r} is {share!r}")
+            self.shares[label] = Fraction(repr(share))
+            self.by_analyst[label] = (Fraction(), Fraction(), Fraction())
+        _require(sum(self.shares.values()) <= 1, "the shares are more than the whole")
+
+    def _spend_share(self, analyst: Any, charge: dict[str, Any]) -> None:
+        """The analyst's own grants stay within that share of the budget, by the same filter."""
+        _require(analyst in self.shares, f"no analyst {analyst!r}")
+        limit, share = self.terms["budget"], self.shares[analyst]
+        epsilon, delta, squares = self.by_analyst[analyst]
+        epsilon += Fraction(charge.get("epsilon", 0.0))
+        delta += Fraction(charge.get("delta", 0.0))
+        squares += Fraction(charge.get("mu", 0.0)) ** 2
+        self.by_analyst[analyst] = epsilon, delta, squares
+        own = Fraction(limit["epsilon"]) * share, Fraction(limit["delta"]) * share
+        if self.terms["filter"] == "basic":
+            within = epsilon <= own[0] and delta <= own[1]
+        else:
+            within = _gaussian_fits(squares, _up(own[0]), _up(own[1]))
+        _require(within, f"the grants of {analyst!r} exceed their share")
+
     def _draw(self, record: dict[str, Any]) -> None:
         _label(record["purpose"])
         _require(record["randomness"] in ("secure", "test"), f"unknown randomness {record['randomness']!r}")
@@ -214,10 +303,12 @@ def _entry(line: str, index: int, previous: str) -> dict[str, Any]:
     """The record of one line, its form, its place and its hash checked."""
     record: dict[str, Any] = json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
     _require(isinstance(record, dict), "not a JSON object")
-    _require(record.get("version") == 1, f"format version {record.get('version')!r} is not 1")
+    version: Any = record.get("version")
+    _require(type(version) is int and version in (1, 2), f"format version {version!r} is not 1 or 2")
     kind: Any = record.get("kind")
     _require(isinstance(kind, str) and kind in _KEYS, f"unknown kind {kind!r}")
-    _require(set(record) == _KEYS[kind] | _COMMON, f"fields {sorted(record)}")
+    own = _KEYS[kind] | (_KEYS_OF_2[kind] if version == 2 else set())
+    _require(set(record) == own | _COMMON, f"fields {sorted(record)}")
     _require(_canonical(record) == line, "not in canonical form")
     body = {key: value for key, value in record.items() if key != "hash"}
     _require(

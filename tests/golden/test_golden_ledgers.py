@@ -35,6 +35,9 @@ GOLDEN = {
     "integers": (
         "8e06932a74540d071c9bb4c2c02c689a3342236904507da5a67249bc964e045b", 11.685641617441526, 4e-06, 5, 2, "secure",
     ),
+    "analysts": (
+        "fee5d9aec1df4887b2a1b93456ca81bdfde804a756bc96e0fcd4e750bf8e773a", 0.741169122573576, 1e-05, 2, 4, "secure",
+    ),
     "cut-and-stepped": (
         "8d7508d20188254631eaacc573a4194572975be53dcd6a4d9d895cf82014e8de", 7.677012417594455, 2.6e-05, 8, 3, "secure",
     ),

@@ -190,6 +190,19 @@ def integers() -> None:
     ledger.grant(steps, purpose="sampled counts", delta=1e-6)
 
 
+def analysts() -> None:
+    """Format version 2: two analysts with a share each."""
+    path = FOLDER / "analysts.ledger.jsonl"
+    if path.exists():
+        return
+    shares = {"ada": 0.6, "ben": 0.4}
+    for name, multiplier in (("ada", 12.0), ("ben", 16.0)):
+        with Ledger.open(
+            path, dataset="golden", budget=BUDGET, unit=PrivacyUnit.ROW, analysts=shares, analyst=name
+        ) as ledger:
+            draw_all(ledger, Repeated(gaussian(multiplier), count=2), f"means of {name}")
+
+
 def cut_and_stepped() -> None:
     """Skellam, staircase and truncated Laplace noise: alone, many, and on samples."""
     ledger = open_ledger("cut-and-stepped", Budget(epsilon=30.0, delta=1e-4, adjacency=A), BasicFilter())
@@ -252,6 +265,7 @@ if __name__ == "__main__":
     stated()
     randomised_response()
     integers()
+    analysts()
     cut_and_stepped()
     replaced_rows()
     selections()

@@ -2,9 +2,9 @@
 
 from ledgerwood.accounting.ledger.book import Grant as Grant
 from ledgerwood.accounting.ledger.book import Ledger as Ledger
+from ledgerwood.accounting.ledger.entries import DrawEntry as DrawEntry
+from ledgerwood.accounting.ledger.entries import GrantEntry as GrantEntry
+from ledgerwood.accounting.ledger.entries import OpenEntry as OpenEntry
+from ledgerwood.accounting.ledger.entries import Randomness as Randomness
 from ledgerwood.accounting.ledger.record import LedgerRecord as LedgerRecord
 from ledgerwood.accounting.ledger.record import Receipt as Receipt
-from ledgerwood.accounting.ledger.state import DrawEntry as DrawEntry
-from ledgerwood.accounting.ledger.state import GrantEntry as GrantEntry
-from ledgerwood.accounting.ledger.state import OpenEntry as OpenEntry
-from ledgerwood.accounting.ledger.state import Randomness as Randomness

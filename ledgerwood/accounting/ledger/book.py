@@ -3,7 +3,8 @@
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, final
@@ -11,27 +12,19 @@ from typing import NoReturn, final
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.filters import BasicFilter, Charge, Filter, Remaining, Spent
-from ledgerwood.accounting.ledger import jsonl
+from ledgerwood.accounting.ledger.entries import DrawEntry, Entry, GrantEntry, Randomness
+from ledgerwood.accounting.ledger.opening import require_terms, store_at
 from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
-from ledgerwood.accounting.ledger.state import (
-    DrawEntry,
-    Entry,
-    GrantEntry,
-    OpenEntry,
-    Randomness,
-    State,
-    encode,
-    opened,
-    replay,
-)
-from ledgerwood.errors import InvalidParameter, LedgerError
+from ledgerwood.accounting.ledger.state import State, opened, replay
+from ledgerwood.accounting.ledger.store import Memory, Store
+from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerError
 
 _BASIC = BasicFilter()
 
 
 @final
 class Ledger:
-    """A budget, what was granted from it, and what was drawn; in memory, or in a file by `Ledger.open`.
+    """A budget, what was granted from it, and what was drawn; in memory, or in a file or database by `Ledger.open`.
 
     It may be used from several threads. It cannot be copied or pickled, nor used in a forked process: a copy would
     spend the same budget twice.
@@ -42,10 +35,10 @@ class Ledger:
         filter: what adds up, and in which currency.
     """
 
-    __slots__ = ("__weakref__", "_file", "_lock", "_owner", "_state")
+    __slots__ = ("__weakref__", "_analyst", "_lock", "_owner", "_state", "_store")
 
     def __init__(self, budget: Budget, *, unit: PrivacyUnit, filter: Filter = _BASIC) -> None:  # noqa: A002
-        self._hold(State(opened(budget, unit, filter, None)), None)
+        self._hold(State(opened(budget, unit, filter, None)), Memory())
 
     @classmethod
     def open(
@@ -55,48 +48,53 @@ class Ledger:
         budget: Budget | None = None,
         unit: PrivacyUnit | None = None,
         filter: Filter | None = None,  # noqa: A002
+        *,
+        analysts: Mapping[str, float] | None = None,
+        analyst: str | None = None,
     ) -> "Ledger":
-        """Create or reopen a ledger file; every entry is on its way to the disk before the call returns.
+        """Create or reopen a ledger; every entry is on its way to the disk before the call returns.
 
-        An existing file states its own terms; whatever is given here must agree with them. What was granted before
+        An existing one states its own terms; whatever is given here must agree with them. What was granted before
         stays spent: an old grant cannot be drawn from.
 
         Args:
-            path_or_url: a path of a JSON lines file.
-            dataset: a public label; None accepts any.
-            budget: needed for a new file.
-            unit: needed for a new file.
-            filter: `BasicFilter()` for a new file, if not given.
+            path_or_url: a path of a JSON lines file, which has one holder at a time; or sqlite:///FILE or
+                postgresql+psycopg://..., a database of many data sets that many processes may spend from (extra: sql).
+            dataset: a public label; None accepts any, of a file only.
+            budget: needed for a new ledger.
+            unit: needed for a new ledger.
+            filter: `BasicFilter()` for a new ledger, if not given.
+            analysts: for a new ledger, who may spend and which share of the budget each, in (0, 1]; together at most 1.
+            analyst: who spends by this handle, where analysts share the budget; nobody checks that it is true.
 
         Raises:
-            LedgerError: other terms, or the file is in use.
+            LedgerError: other terms, or the file is in use, or the database cannot be used.
             LedgerCorrupted: names the first entry that does not fit.
-            LedgerWriteFailed: the new file could not be written.
-            InvalidParameter: a URL, or a new file without budget or unit.
+            LedgerWriteFailed: the new ledger could not be written.
+            InvalidParameter: another kind of URL, no dataset in a database, or a new ledger without budget or unit.
+            ImportError: a database, without the extra.
         """
-        if "://" in str(path_or_url):
-            raise InvalidParameter(f"path_or_url={path_or_url!r} must be the path of a JSON lines file (unit: path)")
-        path = Path(path_or_url)
-        new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset)
-        if new is None and not path.exists():
-            raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
-        file = jsonl.JsonLinesFile(path)
+        new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset, analysts)
+        store = store_at(path_or_url, dataset, new=new is not None)
         try:
-            lines = file.read()
-            if lines:
-                state = replay(lines)
-                _require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter)
-            elif new is None:
-                raise InvalidParameter(f"the ledger {path} is empty: it needs budget= and unit= (unit: terms)")
-            else:
-                file.append(encode(new), index=0, durable=True)
-                state = State(new)
+            lines = store.read()
+            if not lines:
+                if new is None:
+                    raise InvalidParameter(
+                        f"the ledger {store.name} is empty: it needs budget= and unit= (unit: terms)"
+                    )
+                State(new).purse(analyst)  # refused before anything is made
+                lines = store.create(new)
+            state = replay(lines)
+            store.catch_up(state)
+            require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter, analysts=analysts)
+            state.purse(analyst)
         except BaseException:
-            file.close()
+            store.close()
             raise
         ledger = cls.__new__(cls)
-        ledger._hold(state, file)
-        weakref.finalize(ledger, file.close)
+        ledger._hold(state, store, analyst)
+        weakref.finalize(ledger, store.close)
         return ledger
 
     @property
@@ -115,15 +113,21 @@ class Ledger:
         return self._state.terms.filter
 
     @property
+    def analyst(self) -> str | None:
+        """Who spends by this handle, where analysts share the budget."""
+        return self._analyst
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries so far."""
-        with self._lock:
-            return tuple(self._state.entries)
+        """All entries so far, those of others included; as last seen, if their database cannot be reached now."""
+        with self._current(lenient=True) as state:
+            return tuple(state.entries)
 
     @property
     def head(self) -> str:
-        """The last entry's hash, hexadecimal."""
-        return self._state.head
+        """The last entry's hash, hexadecimal; as in `entries`."""
+        with self._current(lenient=True) as state:
+            return state.head
 
     def grant(self, event: Event, *, purpose: str, delta: float | None = None) -> "Grant":
         """Price a whole plan once, charge it, and hand out its purse.
@@ -139,11 +143,25 @@ class Ledger:
             UnsupportedEvent: the filter has no certified price for it.
             AdjacencyMismatch: event and ledger are stated under different relations.
             LedgerWriteFailed: the entry could not be made durable; nothing was spent.
+            LedgerError: the database was lost in the commit; what may have been recorded counts as spent.
         """
         with self._lock:
-            entry = self._state.propose_grant(event, purpose, delta)
-            self._append(entry, durable=True)
-            return Grant(self, entry)
+            self._require_owner()
+            while True:
+                seen = len(self._state.charges)
+                charge = self._state.price(
+                    event, purpose, delta, self._analyst
+                )  # it may take long: no other process waits for it
+                try:
+                    with self._store.locked(self._state):
+                        entry = self._state.propose_grant(event, charge, purpose, self._analyst)
+                        self._store.append(entry, durable=True)
+                except BudgetExceeded:
+                    if delta is None and len(self._state.charges) > seen:
+                        continue  # others spent meanwhile, so that another delta remains: price the plan at that
+                    raise
+                self._state.commit(entry)
+                return Grant(self, entry)
 
     def spend(
         self, event: Event, *, purpose: str, delta: float | None = None, randomness: Randomness = "secure"
@@ -161,18 +179,18 @@ class Ledger:
             grant = self.grant(event, purpose=purpose, delta=delta)
             return grant.draw(parts[0][0], purpose=purpose, randomness=randomness)
 
-    def spent(self) -> Spent:
-        """What the grants add up to by the filter, rounded up."""
-        with self._lock:
-            return self.filter.spent(self._state.charges, self.budget)
+    def spent(self, analyst: str | None = None) -> Spent:
+        """What the grants add up to by the filter, rounded up; those of one analyst if named."""
+        with self._current() as state:
+            return self.filter.spent(*state.purse(analyst))
 
-    def remaining(self) -> Remaining:
-        """What is left by the filter, rounded down."""
-        with self._lock:
-            return self.filter.remaining(self._state.charges, self.budget)
+    def remaining(self, analyst: str | None = None) -> Remaining:
+        """What is left by the filter, rounded down; of one analyst's share if named."""
+        with self._current() as state:
+            return self.filter.remaining(*state.purse(analyst))
 
     def record(self) -> LedgerRecord:
-        """The entries so far, frozen."""
+        """The entries so far, frozen; as in `entries`."""
         return LedgerRecord(entries=self.entries)
 
     def save(self, path: str | Path) -> None:
@@ -185,10 +203,9 @@ class Ledger:
         self.record().save(path)
 
     def close(self) -> None:
-        """Release the ledger's file; grants of a closed file ledger cannot be drawn from."""
+        """Release the ledger's file or database; grants of a closed one cannot be drawn from."""
         with self._lock:
-            if self._file is not None:
-                self._file.close()
+            self._store.close()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -206,28 +223,39 @@ class Ledger:
         raise _no_copy("a ledger")
 
     def __repr__(self) -> str:
-        return f"Ledger(budget={self.budget!r}, unit={self.unit!r}, filter={self.filter!r}, spent={self.spent()!r})"
+        return (
+            f"Ledger(budget={self.budget!r}, unit={self.unit!r}, filter={self.filter!r}, "
+            f"spent={self.filter.spent(self._state.charges, self.budget)!r})"
+        )
 
-    def _hold(self, state: State, file: jsonl.JsonLinesFile | None) -> None:
+    def _hold(self, state: State, store: Store, analyst: str | None = None) -> None:
         self._lock, self._owner = threading.RLock(), os.getpid()
-        self._state, self._file = state, file
+        self._state, self._store, self._analyst = state, store, analyst
 
     def _draw(self, grant: int, event: Event, purpose: str, randomness: Randomness) -> DrawEntry:
         with self._lock:
-            entry = self._state.propose_draw(grant, event, purpose, randomness)
-            self._append(entry, durable=False)
+            self._require_owner()
+            with self._store.locked(self._state):
+                entry = self._state.propose_draw(grant, event, purpose, randomness)
+                self._store.append(entry, durable=False)
+            self._state.commit(entry)
             return entry
 
     def _left(self, grant: int) -> dict[Event, int]:
-        with self._lock:
-            return {event: count for event, count in self._state.left(grant).items() if count > 0}
+        with self._current() as state:
+            return {event: count for event, count in state.left(grant).items() if count > 0}
 
-    def _append(self, entry: GrantEntry | DrawEntry, *, durable: bool) -> None:
+    @contextmanager
+    def _current(self, *, lenient: bool = False) -> Iterator[State]:
+        """The state, caught up with what others wrote; in a forked process, what was known when it was forked."""
+        with self._lock:
+            if self._owner == os.getpid():
+                self._store.catch_up(self._state, lenient=lenient)
+            yield self._state
+
+    def _require_owner(self) -> None:
         if self._owner != os.getpid():
             raise LedgerError("this ledger belongs to another process: a fork would spend the same budget twice")
-        if self._file is not None:
-            self._file.append(encode(entry), index=entry.index, durable=durable)
-        self._state.commit(entry)
 
 
 @final
@@ -275,6 +303,7 @@ class Grant:
         Raises:
             DrawRefused: the plan has no such event, or none left; nothing changed.
             LedgerWriteFailed: the entry could not be written; nothing was drawn.
+            LedgerError: the database was lost in the commit; what may have been recorded counts as drawn.
         """
         entry = self._ledger._draw(self._entry.index, event, purpose, randomness)
         return Receipt(
@@ -297,19 +326,3 @@ class Grant:
 
 def _no_copy(what: str) -> LedgerError:
     return LedgerError(f"{what} cannot be copied or pickled, or one budget would be spent twice; keep ledger.record()")
-
-
-def _require_terms(
-    terms: OpenEntry, *, dataset: str | None, budget: Budget | None, unit: PrivacyUnit | None, filter_: Filter | None
-) -> None:
-    """What the caller names must be what the file says."""
-    for name, wanted, found in (
-        ("dataset", dataset, terms.dataset),
-        ("budget", budget, terms.budget),
-        ("unit", unit, terms.unit),
-        ("filter", filter_, terms.filter),
-    ):
-        if wanted is not None and wanted != found:
-            raise LedgerError(
-                f"the ledger was opened with {name}={found!r}; it cannot be reopened with {name}={wanted!r}"
-            )

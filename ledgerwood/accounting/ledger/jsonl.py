@@ -5,9 +5,12 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, final
 
+from ledgerwood.accounting.ledger.entries import Entry, encode
+from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import LedgerError, LedgerWriteFailed
 
 
@@ -36,6 +39,11 @@ class JsonLinesFile:
         self._length = 0  # bytes, and lines, that were acknowledged
         self._count = 0
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return str(self.path)
+
     def read(self) -> list[str]:
         """The complete lines; what stands after the last newline was never acknowledged and is cut off.
 
@@ -63,14 +71,26 @@ class JsonLinesFile:
         self._count = len(lines)
         return lines
 
-    def append(self, line: str, *, index: int, durable: bool) -> None:
-        """Write the line of entry `index` and flush it; `durable` waits until it is on the disk.
+    def create(self, first: Entry) -> list[str]:
+        """Write the first entry, durably; errors as in `append`."""
+        self.append(first, durable=True)
+        return [encode(first)]
+
+    def catch_up(self, state: State, *, lenient: bool = False) -> None:
+        """Nobody else writes to this file."""
+
+    def locked(self, state: State) -> AbstractContextManager[None]:
+        """The file is held for as long as it is open."""
+        return nullcontext()
+
+    def append(self, entry: Entry, *, durable: bool) -> None:
+        """Write the entry's line and flush it; `durable` waits until it is on the disk.
 
         Raises:
             LedgerWriteFailed: nothing was recorded; the file is as before, or refuses further use.
         """
-        self._require_usable(index)
-        data = line.encode("utf-8") + b"\n"
+        self._require_usable(entry.index)
+        data = encode(entry).encode("utf-8") + b"\n"
         try:
             rest = memoryview(data)
             while rest:

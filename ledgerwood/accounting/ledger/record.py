@@ -8,7 +8,8 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.filters import Charge, Spent
 from ledgerwood.accounting.ledger import jsonl
-from ledgerwood.accounting.ledger.state import DrawEntry, Entry, GrantEntry, OpenEntry, Randomness, encode, replay
+from ledgerwood.accounting.ledger.entries import DrawEntry, Entry, GrantEntry, OpenEntry, Randomness, encode
+from ledgerwood.accounting.ledger.state import replay
 from ledgerwood.errors import LedgerError
 
 

@@ -1,103 +1,47 @@
-"""The ledger as a state machine without input or output: entries, their chain of hashes, what may follow what.
+"""The ledger as a state machine without input or output: what may follow what, and what it adds up to."""
 
-The format is docs/adr/0004-ledger-file-format.md.
-"""
-
-import functools
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, final, get_args
+from fractions import Fraction
+from typing import final, get_args
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
+from ledgerwood._directed import float_down
+from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
-from ledgerwood.accounting.events.serial import from_json, to_json
-from ledgerwood.accounting.filters import Charge, Filter, filter_named
-from ledgerwood.accounting.pricing import Route
-from ledgerwood.errors import AdjacencyMismatch, BudgetExceeded, DrawRefused, LedgerCorrupted, PrivacyError
+from ledgerwood.accounting.filters import Charge, Filter
+from ledgerwood.accounting.ledger.entries import (
+    GENESIS,
+    DrawEntry,
+    Entry,
+    GrantEntry,
+    OpenEntry,
+    Randomness,
+    decode,
+    exact_share,
+    require_label,
+    require_randomness,
+    sealed,
+    shares,
+)
+from ledgerwood.errors import AdjacencyMismatch, BudgetExceeded, DrawRefused, LedgerCorrupted, LedgerError, PrivacyError
 
-VERSION = 1
-GENESIS = "0" * 64
-_LONGEST_PURPOSE = 200
-
-Randomness = Literal["secure", "test"]
-"""Where noise comes from; "test" is reproducible and protects nobody."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenEntry:
-    """The first entry: the terms. `dataset` is a public label, never derived from data."""
-
-    index: int
-    previous: str
-    hash: str
-    budget: Budget
-    unit: PrivacyUnit
-    filter: Filter
-    dataset: str | None
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantEntry:
-    """A plan that was priced, charged and granted."""
-
-    index: int
-    previous: str
-    hash: str
-    event: Event
-    charge: Charge
-    purpose: str
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawEntry:
-    """One planned event that was taken out of the grant whose index is `grant`."""
-
-    index: int
-    previous: str
-    hash: str
-    grant: int
-    event: Event
-    purpose: str
-    randomness: Randomness
-
-
-Entry = OpenEntry | GrantEntry | DrawEntry
-_E = TypeVar("_E", OpenEntry, GrantEntry, DrawEntry)
-
-
-def canonical(record: object) -> str:
-    """Sorted keys, no spaces, shortest float representations, no NaN, plain UTF-8."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def digest(body: str) -> str:
-    """SHA-256 of a canonical text, in hexadecimal."""
-    return hashlib.sha256(body.encode("utf-8")).hexdigest()
-
-
-def encode(entry: Entry) -> str:
-    """The entry's line in a ledger file, without the newline."""
-    return canonical({**_body(entry), "hash": entry.hash})
+_BROKEN = (PrivacyError, ValueError, KeyError, TypeError, RecursionError)  # what a line that is no entry may raise
 
 
 @final
 class State:
     """Entries and what follows from them. Propose an entry, make it durable elsewhere, then commit it."""
 
-    __slots__ = ("_left", "charges", "entries", "terms")
+    __slots__ = ("_by", "_left", "_limits", "charges", "entries", "terms")
 
     def __init__(self, terms: OpenEntry) -> None:
         self.terms = terms
         self.entries: list[Entry] = [terms]
         self.charges: list[Charge] = []
         self._left: dict[int, Counter[Event]] = {}
+        self._by: dict[str, list[Charge]] = {label: [] for label, _ in terms.analysts}
+        self._limits = {label: limit(terms.budget, share) for label, share in terms.analysts}
 
     @property
     def head(self) -> str:
@@ -107,24 +51,51 @@ class State:
         """What may still be drawn from the grant at this index."""
         return self._left[grant]
 
-    def propose_grant(self, event: Event, purpose: str, delta: float | None) -> GrantEntry:
-        """A grant that fits; nothing changes yet.
+    def purse(self, analyst: str | None) -> tuple[list[Charge], Budget]:
+        """What was charged to an analyst, and the limit; of the whole ledger for None.
 
         Raises:
-            BudgetExceeded: it does not fit.
+            LedgerError: the ledger knows no such analyst.
+        """
+        if analyst is None:
+            return self.charges, self.terms.budget
+        if analyst not in self._by:
+            raise LedgerError(
+                f"the ledger has no analyst {analyst!r}; it was opened for {sorted(self._by) or 'anyone'}"
+            )
+        return self._by[analyst], self._limits[analyst]
+
+    def price(self, event: Event, purpose: str, delta: float | None, analyst: str | None = None) -> Charge:
+        """What the plan costs, as things stand; it may take a while, and nothing changes.
+
+        Raises:
             AdjacencyMismatch: event and budget are stated under different relations.
+            LedgerError: no such analyst, or none where analysts share the budget.
         """
         require_event(event)
-        purpose = require_label("purpose", purpose)
+        require_label("purpose", purpose)
         self._require_adjacency(event)
-        terms, spent = self.terms, self.charges
-        charge = terms.filter.charge(event, spent, terms.budget, delta)
-        terms.filter.admit(spent, charge, terms.budget)
+        self._require_analyst(analyst)
+        spent, budget = self.purse(analyst)
+        return self.terms.filter.charge(event, spent, budget, delta)
+
+    def propose_grant(self, event: Event, charge: Charge, purpose: str, analyst: str | None = None) -> GrantEntry:
+        """A grant that fits, at the charge that `price` gave; nothing changes yet.
+
+        Raises:
+            BudgetExceeded: it does not fit into the budget, or into the analyst's share of it.
+        """
+        self._require_analyst(analyst)
+        self.terms.filter.admit(self.charges, charge, self.terms.budget)
+        if analyst is not None:
+            spent, share = self.purse(analyst)
+            self.terms.filter.admit(spent, charge, share)
         return sealed(
             GrantEntry(
-                index=len(self.entries), previous=self.head, hash="", event=event, charge=charge, purpose=purpose
+                index=len(self.entries), previous=self.head, hash="", event=event, charge=charge, purpose=purpose,
+                analyst=analyst, version=self.terms.version,
             )
-        )
+        )  # fmt: skip
 
     def propose_draw(self, grant: int, event: Event, purpose: str, randomness: Randomness) -> DrawEntry:
         """A draw that the grant holds; nothing changes yet.
@@ -133,12 +104,12 @@ class State:
             DrawRefused: the event was not granted, or is used up.
         """
         purpose = require_label("purpose", purpose)
-        _randomness(randomness)
+        require_randomness(randomness)
         self._require_left(grant, event)
         return sealed(
             DrawEntry(
                 index=len(self.entries), previous=self.head, hash="", grant=grant, event=event, purpose=purpose,
-                randomness=randomness,
+                randomness=randomness, version=self.terms.version,
             )
         )  # fmt: skip
 
@@ -146,19 +117,55 @@ class State:
         """Append an entry that follows the last one."""
         if (entry.index, entry.previous) != (len(self.entries), self.head):
             raise LedgerCorrupted(f"entry {entry.index} does not follow entry {len(self.entries) - 1}")
+        if entry.version != self.terms.version:
+            raise LedgerCorrupted(f"an entry of version {entry.version} in a ledger of version {self.terms.version}")
         match entry:
             case GrantEntry():
                 self._require_adjacency(entry.event)
+                self._require_analyst(entry.analyst)
                 self.terms.filter.require_currency(entry.charge)
                 held: Counter[Event] = Counter()
                 for part, count in entry.event.draws():
                     held[part] += count
                 self._left[entry.index] = held
                 self.charges.append(entry.charge)
+                if entry.analyst is not None:
+                    self._by[entry.analyst].append(entry.charge)
             case DrawEntry():
                 self._require_left(entry.grant, entry.event)
                 self._left[entry.grant][entry.event] -= 1
         self.entries.append(entry)
+
+    def follow(self, lines: Iterable[str]) -> None:
+        """Take in lines that others wrote after the last entry; prices are taken as written.
+
+        Raises:
+            LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands.
+        """
+        known: dict[str, Event] = {}
+        charged = len(self.charges)
+        for line in lines:
+            try:
+                entry = decode(line, known)
+                if isinstance(entry, OpenEntry):
+                    raise LedgerCorrupted("a second opening")
+                self.commit(entry)
+            except _BROKEN as error:
+                raise LedgerCorrupted(f"entry {len(self.entries)}: {error}") from error
+        if len(self.charges) > charged:
+            for analyst in (None, *self._by):
+                spent, budget = self.purse(analyst)
+                try:
+                    if spent:
+                        self.terms.filter.admit(spent[:-1], spent[-1], budget)
+                except BudgetExceeded as error:
+                    whose = "the budget" if analyst is None else f"the share of {analyst!r}"
+                    raise LedgerCorrupted(f"the grants exceed {whose}: {error}") from error
+
+    def _require_analyst(self, analyst: str | None) -> None:
+        if analyst is None and self._by:
+            raise LedgerError(f"analysts share this ledger: open it with analyst= one of {sorted(self._by)} to spend")
+        self.purse(analyst)
 
     def _require_adjacency(self, event: Event) -> None:
         ours = self.terms.budget.adjacency
@@ -177,7 +184,22 @@ class State:
             )
 
 
-def opened(budget: Budget, unit: PrivacyUnit, filter_: Filter, dataset: str | None) -> OpenEntry:
+def limit(budget: Budget, share: float) -> Budget:
+    """A share of a budget, rounded down; shares of at most 1 together stay within it, by basic composition."""
+    exact = exact_share(share)
+    return Budget(
+        epsilon=float_down(Fraction(budget.epsilon) * exact), delta=float_down(Fraction(budget.delta) * exact),
+        adjacency=budget.adjacency,
+    )  # fmt: skip
+
+
+def opened(
+    budget: Budget,
+    unit: PrivacyUnit,
+    filter_: Filter,
+    dataset: str | None,
+    analysts: Mapping[str, float] | None = None,
+) -> OpenEntry:
     """The first entry of a new ledger."""
     if not isinstance(budget, Budget):
         raise _validate.fail("budget", budget, "a Budget", "budget")
@@ -188,9 +210,15 @@ def opened(budget: Budget, unit: PrivacyUnit, filter_: Filter, dataset: str | No
     filter_.check(budget)
     if dataset is not None:
         dataset = require_label("dataset", dataset)
+    parts = () if analysts is None else shares(analysts)
+    for _, share in parts:
+        filter_.check(limit(budget, share))
     return sealed(
-        OpenEntry(index=0, previous=GENESIS, hash="", budget=budget, unit=unit, filter=filter_, dataset=dataset)
-    )
+        OpenEntry(
+            index=0, previous=GENESIS, hash="", budget=budget, unit=unit, filter=filter_, dataset=dataset,
+            analysts=parts, version=2 if parts else 1,
+        )
+    )  # fmt: skip
 
 
 def replay(lines: Iterable[str]) -> State:
@@ -200,150 +228,19 @@ def replay(lines: Iterable[str]) -> State:
         LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands;
             prices are taken as written.
     """
-    state: State | None = None
-    known: dict[str, Event] = {}
-    for index, line in enumerate(lines):
-        try:
-            entry = decode(line, known)
-            if state is None:
-                if not isinstance(entry, OpenEntry) or (entry.index, entry.previous) != (0, GENESIS):
-                    raise LedgerCorrupted("the first entry does not open a ledger")
-                state = State(entry)
-            elif isinstance(entry, OpenEntry):
-                raise LedgerCorrupted("a second opening")
-            else:
-                state.commit(entry)
-        except (PrivacyError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise LedgerCorrupted(f"entry {index}: {error}") from error
-    if state is None:
+    rest = iter(lines)
+    first = next(rest, None)
+    if first is None:
         raise LedgerCorrupted("entry 0: the ledger is empty")
-    if state.charges:
-        try:
-            state.terms.filter.admit(state.charges[:-1], state.charges[-1], state.terms.budget)
-        except BudgetExceeded as error:
-            raise LedgerCorrupted(f"the grants exceed the budget: {error}") from error
+    try:
+        entry = decode(first)
+        if not isinstance(entry, OpenEntry) or (entry.index, entry.previous) != (0, GENESIS):
+            raise LedgerCorrupted("the first entry does not open a ledger")
+    except _BROKEN as error:
+        raise LedgerCorrupted(f"entry 0: {error}") from error
+    state = State(entry)
+    state.follow(rest)
     return state
-
-
-def decode(line: str, known: dict[str, Event] | None = None) -> Entry:
-    """The entry of one line; `known` caches events by their canonical text."""
-    record = json.loads(line)
-    if not isinstance(record, dict) or record.get("version") != VERSION:
-        raise LedgerCorrupted(f"not an entry of format version {VERSION}")
-    common = {key: record[key] for key in ("index", "previous", "hash")}
-    entry: Entry
-    match record["kind"]:
-        case "open":
-            limit = record["budget"]
-            entry = OpenEntry(
-                index=common["index"], previous=common["previous"], hash=common["hash"],
-                budget=Budget(
-                    epsilon=limit["epsilon"], delta=limit["delta"], adjacency=Adjacency(limit["adjacency"])
-                ),
-                unit=PrivacyUnit(record["unit"]), filter=filter_named(record["filter"]), dataset=record["dataset"],
-            )  # fmt: skip
-        case "grant":
-            entry = GrantEntry(
-                index=common["index"], previous=common["previous"], hash=common["hash"],
-                event=_event(record["event"], known), charge=_charge(record["charge"]),
-                purpose=require_label("purpose", record["purpose"]),
-            )  # fmt: skip
-        case "draw":
-            entry = DrawEntry(
-                index=common["index"], previous=common["previous"], hash=common["hash"], grant=record["grant"],
-                event=_event(record["event"], known), purpose=require_label("purpose", record["purpose"]),
-                randomness=_randomness(record["randomness"]),
-            )  # fmt: skip
-        case kind:
-            raise LedgerCorrupted(f"unknown kind of entry {kind!r}")
-    if digest(canonical(_body(entry))) != entry.hash:
-        raise LedgerCorrupted("the hash does not match the entry")
-    if encode(entry) != line:
-        raise LedgerCorrupted("not in canonical form")
-    return entry
-
-
-def require_label(name: str, value: object) -> str:
-    """A short text without line breaks or other control characters."""
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_PURPOSE or not value.isprintable():
-        raise _validate.fail(name, value, f"printable text of 1 to {_LONGEST_PURPOSE} characters in one line", "text")
-    return value
-
-
-def sealed(entry: _E) -> _E:
-    """The entry with the hash of its own body."""
-    return replace(entry, hash=digest(canonical(_body(entry))))
-
-
-@functools.lru_cache(maxsize=256)
-def _record_of(event: Event) -> object:
-    """The event's JSON record; plans draw the same few events many times."""
-    return to_json(event)
-
-
-def _event(record: Mapping[str, Any], known: dict[str, Event] | None) -> Event:
-    if known is None:
-        return from_json(record)
-    text = canonical(record)
-    if text not in known:
-        known[text] = from_json(record)
-    return known[text]
-
-
-def _charge(record: Mapping[str, Any]) -> Charge:
-    if unknown := set(record) - {"epsilon", "delta", "mu", "method", "order"}:
-        raise LedgerCorrupted(f"unknown fields of a charge: {sorted(unknown)}")
-    method = record["method"]
-    if method not in get_args(Route):
-        raise LedgerCorrupted(f"unknown method of a charge: {method!r}")
-    return Charge(
-        epsilon=_number(record, "epsilon"), delta=_number(record, "delta"), mu=_number(record, "mu"),
-        order=_number(record, "order"), method=method,
-    )  # fmt: skip
-
-
-def _number(record: Mapping[str, Any], key: str) -> float | None:
-    value = record.get(key)
-    return None if value is None else _validate.non_negative(key, value, "charge")
-
-
-def _body(entry: Entry) -> dict[str, object]:
-    """All fields of the entry's record but its hash."""
-    common = {"version": VERSION, "index": entry.index, "previous": entry.previous}
-    match entry:
-        case OpenEntry():
-            limit = entry.budget
-            return common | {
-                "kind": "open",
-                "budget": {"epsilon": limit.epsilon, "delta": limit.delta, "adjacency": limit.adjacency.value},
-                "unit": entry.unit.value,
-                "filter": entry.filter.name,
-                "dataset": entry.dataset,
-            }
-        case GrantEntry():
-            charge = entry.charge
-            fields = {"epsilon": charge.epsilon, "delta": charge.delta, "mu": charge.mu, "order": charge.order}
-            return common | {
-                "kind": "grant",
-                "event": _record_of(entry.event),
-                "charge": {key: value for key, value in fields.items() if value is not None}
-                | {"method": charge.method},
-                "purpose": entry.purpose,
-            }
-        case DrawEntry():
-            return common | {
-                "kind": "draw",
-                "grant": entry.grant,
-                "event": _record_of(entry.event),
-                "purpose": entry.purpose,
-                "randomness": entry.randomness,
-            }
-
-
-def _randomness(value: Randomness) -> Randomness:
-    if value not in get_args(Randomness):
-        raise _validate.fail("randomness", value, "'secure' or 'test'", "name")
-    return value
 
 
 def _kinds(held: Counter[Event]) -> str:

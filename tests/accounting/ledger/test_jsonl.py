@@ -104,7 +104,7 @@ def test_a_new_file_needs_terms_and_a_url_is_refused(path):
         Ledger.open(path, budget=Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW, filter=GDPFilter())
     assert not path.exists()
     with pytest.raises(InvalidParameter, match="sqlite"):
-        Ledger.open("sqlite:///ledger.db", budget=BUDGET, unit=PrivacyUnit.ROW)
+        Ledger.open("mysql://host/ledgers", dataset="clinic", budget=BUDGET, unit=PrivacyUnit.ROW)
     path.touch()
     with pytest.raises(InvalidParameter, match="empty"):
         Ledger.open(path)
@@ -165,7 +165,7 @@ def test_a_full_disk_records_nothing_and_loses_nothing(path, monkeypatch, where)
         ledger.grant(pure(0.25), purpose="before")
         content, before = path.read_bytes(), (ledger.entries, ledger.spent(), ledger.head)
         if where == "flush":
-            ledger._file._file = NoFlush(ledger._file._file)
+            ledger._store._file = NoFlush(ledger._store._file)
         elif where == "fsync":
             real, calls = jsonl._fsync, []
             monkeypatch.setattr(jsonl, "_fsync", lambda h: real(h) if calls else (calls.append(1), no_space()))
@@ -178,7 +178,7 @@ def test_a_full_disk_records_nothing_and_loses_nothing(path, monkeypatch, where)
         assert before == (ledger.entries, ledger.spent(), ledger.head)
         monkeypatch.undo()
         if where == "flush":
-            ledger._file._file.full = False
+            ledger._store._file.full = False
         ledger.grant(pure(0.25), purpose="after")
         assert ledger.spent().epsilon == 0.5
     assert verify_ledger(path).grants == 2

@@ -18,7 +18,7 @@ from ledgerwood.accounting import (
     PureEvent,
     Repeated,
 )
-from ledgerwood.accounting.ledger import state
+from ledgerwood.accounting.ledger import entries, state
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted
 
 A = Adjacency.ADD_REMOVE
@@ -38,7 +38,7 @@ def lines():
 def resealed(record):
     """A forged line whose own hash is right."""
     body = {key: value for key, value in record.items() if key != "hash"}
-    return state.canonical({**body, "hash": state.digest(state.canonical(body))})
+    return entries.canonical({**body, "hash": entries.digest(entries.canonical(body))})
 
 
 def test_a_line_is_canonical_json():
@@ -68,7 +68,7 @@ def test_the_same_history_has_the_same_bytes():
 
 def test_replay_leads_to_the_same_state():
     replayed = state.replay(lines())
-    assert [state.encode(entry) for entry in replayed.entries] == lines()
+    assert [entries.encode(entry) for entry in replayed.entries] == lines()
     assert sum(replayed.left(1).values()) == 2
     assert LedgerRecord.from_lines(tuple(lines())).randomness == "test"
 
@@ -137,7 +137,8 @@ def test_commit_takes_only_what_follows():
     machine = state.State(
         state.opened(Budget(epsilon=1.0, delta=0.0, adjacency=A), PrivacyUnit.ROW, BasicFilter(), None)
     )
-    entry = machine.propose_grant(PureEvent(epsilon=0.1, adjacency=A), "p", None)
+    event = PureEvent(epsilon=0.1, adjacency=A)
+    entry = machine.propose_grant(event, machine.price(event, "p", None), "p")
     assert len(machine.entries) == 1  # a proposal changes nothing
     machine.commit(entry)
     with pytest.raises(LedgerCorrupted, match="does not follow"):
@@ -147,7 +148,7 @@ def test_commit_takes_only_what_follows():
 @pytest.mark.parametrize("label", ["", "a\nb", "tab\t", "x" * 201, "\u2028", "\ud800", 3, None])
 def test_labels_are_short_printable_lines(label):
     with pytest.raises(InvalidParameter, match="purpose"):
-        state.require_label("purpose", label)
+        entries.require_label("purpose", label)
 
 
 def test_a_chain_rebuilt_beyond_its_budget_is_refused():

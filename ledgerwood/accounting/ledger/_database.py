@@ -1,0 +1,184 @@
+"""Databases that hold ledgers: which URLs, which tables, how a transaction begins, what a failure means.
+
+Needs the extra `sql`; docs/explanation/ledger.md#databases says what is promised, and why it holds.
+"""
+
+import contextlib
+import errno
+import sqlite3
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
+
+SCHEMA_VERSION = 1
+"""Of the tables; the entries in them carry the version of their own format."""
+
+PATIENCE = 30.0
+"""Seconds that anything waits for a lock or for the server, at most."""
+
+_KINDS = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
+_GATE = 0x6C656467  # the advisory lock under which PostgreSQL's tables and new ledgers are made
+
+_tables = sa.MetaData()
+versions = sa.Table("ledgerwood_schema", _tables, sa.Column("version", sa.Integer, primary_key=True))
+heads = sa.Table(
+    "ledgerwood_heads",
+    _tables,
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("entries", sa.BigInteger, nullable=False),  # how many
+    sa.Column("head", sa.Text, nullable=False),  # the last one's hash
+)
+entries = sa.Table(
+    "ledgerwood_entries",
+    _tables,
+    sa.Column("dataset", sa.Text, sa.ForeignKey(heads.c.dataset), primary_key=True),
+    sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("line", sa.Text, nullable=False),
+)
+
+
+def parsed(url: str) -> sa.URL:
+    """The URL, of a kind that can hold a ledger.
+
+    Raises:
+        InvalidParameter: another database, a database in memory, or options for SQLite.
+    """
+    wanted = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE (unit: URL)"
+    try:
+        address = sa.make_url(url)
+    except ArgumentError as error:
+        raise InvalidParameter(f"the URL of a ledger's database must be {wanted}") from error
+    name = address.render_as_string()  # without its password
+    if address.drivername not in _KINDS:
+        raise InvalidParameter(f"path_or_url={name!r} must be the path of a JSON lines file, or {wanted}")
+    if address.drivername.startswith("sqlite"):
+        # A database in memory is no database; immutable=1 or nolock=1 would switch off what keeps writers apart.
+        if address.database in (None, "", ":memory:") or address.query or str(address.database).startswith("file:"):
+            raise InvalidParameter(f"path_or_url={name!r} must name a file, and no options: {wanted}")
+        return address.set(drivername="sqlite+pysqlite")
+    return address.set(drivername="postgresql+psycopg")
+
+
+def sqlite_file(address: sa.URL) -> Path | None:
+    """The file of a SQLite database, None for a server."""
+    return Path(str(address.database)) if address.drivername.startswith("sqlite") else None
+
+
+def engine_for(address: sa.URL) -> sa.Engine:
+    """One connection at a time, tested before each use; a statement that fails never shows its parameters."""
+    if sqlite_file(address) is None:
+        return sa.create_engine(
+            address, pool_size=1, max_overflow=0, pool_pre_ping=True, hide_parameters=True,
+            isolation_level="READ COMMITTED",  # a row that was waited for is read as its last writer left it
+            connect_args={"connect_timeout": int(PATIENCE) + 1, "tcp_user_timeout": int(PATIENCE * 1000)},
+        )  # fmt: skip
+    engine = sa.create_engine(
+        address, pool_size=1, max_overflow=0, hide_parameters=True, connect_args={"timeout": PATIENCE}
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def opened(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # transactions begin where we say so
+        connection.execute("PRAGMA synchronous=EXTRA")  # FULL, and the folder too once the rollback journal is gone
+
+    @sa.event.listens_for(engine, "begin")
+    def begins(connection: sa.Connection) -> None:
+        connection.exec_driver_sql(
+            "BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN DEFERRED"
+        )
+
+    return engine
+
+
+def begin(engine: sa.Engine, *, writes: bool) -> sa.Connection:
+    """A connection in a new transaction; one that writes has SQLite's lock, or bounds on PostgreSQL's waiting."""
+    connection = engine.connect().execution_options(writes=writes)
+    try:
+        connection.begin()
+        if engine.dialect.name == "postgresql":
+            settings = {  # of this transaction, whatever the server's defaults
+                "lock_timeout": f"{int(PATIENCE * 1000)}ms",
+                "statement_timeout": f"{int(2 * PATIENCE * 1000)}ms",
+                "idle_in_transaction_session_timeout": f"{int(2 * PATIENCE * 1000)}ms",  # a lost client's lock ends
+                "synchronous_commit": "on",  # a commit that returns is on the server's disk
+            }
+            connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in settings.items())))
+    except BaseException:
+        drop(connection)
+        raise
+    return connection
+
+
+def lock_gate(connection: sa.Connection) -> None:
+    """Let nobody else make tables or ledgers until the transaction ends; SQLite's transactions do so by themselves."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_GATE)))
+
+
+def make_tables(connection: sa.Connection) -> None:
+    """Create what is missing."""
+    if not has_tables(connection):
+        _tables.create_all(connection)
+        connection.execute(sa.insert(versions).values(version=SCHEMA_VERSION))
+
+
+def has_tables(connection: sa.Connection) -> bool:
+    """Whether the database holds ledgers, in tables of this version.
+
+    Raises:
+        LedgerError: of another version.
+    """
+    if not sa.inspect(connection).has_table(versions.name):
+        return False
+    found = sorted(connection.scalars(sa.select(versions.c.version)))
+    if found != [SCHEMA_VERSION]:
+        raise LedgerError(
+            f"the database's tables are of version {', '.join(map(str, found)) or 'none'}; this release reads version "
+            f"{SCHEMA_VERSION}. Nothing was changed; use the release that wrote it, or a later one"
+        )
+    return True
+
+
+def commit(connection: sa.Connection) -> None:
+    """Make the transaction durable."""
+    connection.commit()
+
+
+def drop(connection: sa.Connection, *, broken: bool = False) -> None:
+    """Roll back whatever was not committed, and give the connection back; throw it away if it is `broken`."""
+    with contextlib.suppress(SQLAlchemyError):  # it may be beyond use already
+        if broken:
+            connection.invalidate()
+    with contextlib.suppress(SQLAlchemyError):  # the transaction ends with its connection
+        connection.close()
+
+
+def failure(error: SQLAlchemyError, name: str) -> LedgerError:
+    """What to say of a read that failed."""
+    return LedgerError(f"the ledger database {name} cannot be read: {reason(error)[1]}")
+
+
+def write_failure(error: SQLAlchemyError, name: str) -> LedgerWriteFailed:
+    """What to say of a write that was certainly not recorded."""
+    number, why = reason(error)
+    return LedgerWriteFailed(number, f"nothing was recorded in the ledger database {name}: {why}")
+
+
+def reason(error: SQLAlchemyError) -> tuple[int, str]:
+    """An error number, and the reason in words."""
+    cause = getattr(error, "orig", None)
+    code = getattr(cause, "sqlite_errorcode", None)
+    state = getattr(cause, "sqlstate", None)
+    text = str(cause or error).strip()
+    if state in {"55P03", "57014"} or (
+        code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    ):
+        return errno.EBUSY, f"somebody else kept it locked for more than {PATIENCE:g} s ({text}); try again"
+    if state == "25006" or (code is not None and code & 0xFF == sqlite3.SQLITE_READONLY):
+        return errno.EROFS, f"it is read-only ({text})"
+    if state == "53100" or (code is not None and code & 0xFF == sqlite3.SQLITE_FULL):
+        return errno.ENOSPC, f"its disk is full ({text})"
+    return errno.EIO, text

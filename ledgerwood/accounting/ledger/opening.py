@@ -1,0 +1,54 @@
+"""Where a ledger is found, and whether it is the one that was meant."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
+from ledgerwood.accounting.filters import Filter
+from ledgerwood.accounting.ledger.entries import OpenEntry
+from ledgerwood.accounting.ledger.jsonl import JsonLinesFile
+from ledgerwood.errors import InvalidParameter, LedgerError
+
+if TYPE_CHECKING:
+    from ledgerwood.accounting.ledger.sql import SqlStore
+
+
+def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "JsonLinesFile | SqlStore":
+    """The store at that place; a file that is not there is made only for a new ledger."""
+    if "://" in str(path_or_url):
+        try:
+            from ledgerwood.accounting.ledger.sql import SqlStore
+
+            return SqlStore(str(path_or_url), dataset)
+        except ModuleNotFoundError as missing:
+            raise ImportError(
+                f"a ledger in a database needs {missing.name}: pip install 'ledgerwood[sql]'", name=missing.name
+            ) from missing
+    path = Path(path_or_url)
+    if not new and not path.exists():
+        raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
+    return JsonLinesFile(path)
+
+
+def require_terms(
+    terms: OpenEntry,
+    *,
+    dataset: str | None,
+    budget: Budget | None,
+    unit: PrivacyUnit | None,
+    filter_: Filter | None,
+    analysts: Mapping[str, float] | None,
+) -> None:
+    """What the caller names must be what the ledger says."""
+    for name, wanted, found in (
+        ("dataset", dataset, terms.dataset),
+        ("budget", budget, terms.budget),
+        ("unit", unit, terms.unit),
+        ("filter", filter_, terms.filter),
+        ("analysts", None if analysts is None else dict(analysts), dict(terms.analysts)),
+    ):
+        if wanted is not None and wanted != found:
+            raise LedgerError(
+                f"the ledger was opened with {name}={found!r}; it cannot be reopened with {name}={wanted!r}"
+            )

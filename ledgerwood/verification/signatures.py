@@ -1,0 +1,98 @@
+"""Ed25519 signatures of a ledger's head: what tells a chain rebuilt whole from the one that its owner signed.
+
+docs/explanation/ledger.md#signatures. Keys are PEM files, as `openssl genpkey -algorithm ed25519` writes them.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
+
+_KEYS = {"dataset", "entries", "format", "head", "signature"}
+_FORMAT = "ledgerwood ledger head, Ed25519, 1"
+
+
+def signature_of(lines: list[str], private_key: str | Path) -> str:
+    """Sign the head of a verified chain; one line of canonical JSON, without the key.
+
+    Args:
+        lines: all lines of the ledger.
+        private_key: PEM file of an Ed25519 private key, not encrypted.
+
+    Raises:
+        InvalidParameter: no such key.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(Path(private_key).read_bytes(), password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidParameter(f"private_key={str(private_key)!r} cannot be read: {error} (unit: PEM file)") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidParameter(f"private_key={str(private_key)!r} must be an Ed25519 private key (unit: PEM file)")
+    statement = _statement(lines)
+    return _canonical({**statement, "signature": key.sign(_canonical(statement).encode()).hex()})
+
+
+def check_signature(lines: list[str], signature: str, public_key: str | Path) -> int:
+    """How many entries, from the first, the signature vouches for; those after it are newer.
+
+    Args:
+        lines: all lines of a ledger whose chain holds.
+        signature: what `signature_of` returned.
+        public_key: PEM file of the Ed25519 public key that the reader trusts.
+
+    Raises:
+        LedgerCorrupted: the signature is not of this key, or not of this chain.
+        InvalidParameter: no such key.
+    """
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(Path(public_key).read_bytes())
+    except (OSError, ValueError) as error:
+        raise InvalidParameter(f"public_key={str(public_key)!r} cannot be read: {error} (unit: PEM file)") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise InvalidParameter(f"public_key={str(public_key)!r} must be an Ed25519 public key (unit: PEM file)")
+    try:
+        found: dict[str, Any] = json.loads(signature)
+        if set(found) != _KEYS or found["format"] != _FORMAT:
+            raise ValueError(f"not of the form {_FORMAT!r}")
+        statement = {name: value for name, value in found.items() if name != "signature"}
+        key.verify(bytes.fromhex(found["signature"]), _canonical(statement).encode())
+        count = int(found["entries"])
+    except InvalidSignature as error:
+        raise LedgerCorrupted("the signature was not made by the owner of this key, or was altered") from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise LedgerCorrupted(f"the signature cannot be read: {error}") from error
+    if count > len(lines):
+        raise LedgerCorrupted(f"entry {len(lines)}: missing; the signature is of a ledger of {count} entries")
+    if _statement(lines[:count]) != statement:
+        raise LedgerCorrupted(f"entry {count - 1}: not the one that was signed: the chain was rebuilt, or is another")
+    return count
+
+
+def read_signature(path: str | Path) -> str:
+    """The signature in a file.
+
+    Raises:
+        LedgerError: no such file.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LedgerError(f"the signature {path} cannot be read: {error}") from error
+
+
+def _statement(lines: list[str]) -> dict[str, object]:
+    """What is signed."""
+    first, last = (json.loads(line) for line in (lines[0], lines[-1]))
+    return {"dataset": first["dataset"], "entries": len(lines), "format": _FORMAT, "head": last["hash"]}
+
+
+def _canonical(record: object) -> str:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

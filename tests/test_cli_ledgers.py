@@ -1,0 +1,100 @@
+"""`ledgerwood ledger` on files and databases: list, show, verify, export, import."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import ledgerwood as lw
+from ledgerwood.cli import app
+
+RUNNER = CliRunner()
+A = lw.Adjacency.ADD_REMOVE
+BUDGET = lw.Budget(epsilon=1.0, delta=1e-5, adjacency=A)
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, ["ledger", *(str(argument) for argument in arguments)])
+
+
+def answer(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/team.db"
+
+
+@pytest.fixture
+def head(url):
+    """Two data sets; the head of the one that spent."""
+    lw.Ledger.open(url, dataset="census", budget=BUDGET, unit=lw.PrivacyUnit.USER).close()
+    with lw.Ledger.open(url, dataset="adult", budget=BUDGET, unit=lw.PrivacyUnit.ROW) as ledger:
+        ledger.spend(lw.PureEvent(epsilon=0.25, adjacency=A), purpose="a [bold] count")
+        return ledger.head
+
+
+def test_list_names_every_data_set(url, head):
+    rows = answer("list", url)["ledgers"]
+    assert [(row["dataset"], row["spent_epsilon"], row["entries"]) for row in rows] == [
+        ("adult", 0.25, 3),
+        ("census", 0.0, 1),
+    ]
+    assert rows[0]["head"] == head
+    shown = run("list", url)
+    assert shown.exit_code == 0
+    assert "census" in shown.stdout
+
+
+def test_show_and_verify_take_a_database(url, head):
+    assert answer("show", url, "--dataset", "adult")["terms"]["head"] == head
+    assert "a [bold] count" in run("show", url, "--dataset", "adult").stdout
+    assert answer("verify", url, "--dataset", "adult", "--head", head)["epsilon_readded"] == 0.25
+    wrong = run("verify", url, "--dataset", "adult", "--head", "0" * 64)
+    assert (wrong.exit_code, wrong.stdout) == (1, "")
+    assert "was expected" in wrong.stderr
+
+
+def test_export_and_import_move_a_ledger(url, head, tmp_path):
+    file, other = tmp_path / "adult.jsonl", f"sqlite:///{tmp_path}/other.db"
+    assert answer("export", url, file, "--dataset", "adult")["head"] == head
+    assert answer("import", file, other)["dataset"] == "adult"
+    assert answer("verify", other, "--dataset", "adult", "--head", head)["draws"] == 1
+    assert answer("show", file, "--dataset", "adult")["terms"]["entries"] == 3
+    file.write_text(file.read_text().replace("0.25", "0.125"))
+    bad = run("import", file, f"sqlite:///{tmp_path}/third.db")
+    assert bad.exit_code == 1
+    assert "entry 1" in bad.stderr
+    assert not (tmp_path / "third.db").exists()
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "export"])
+def test_a_database_needs_a_data_set(url, head, tmp_path, command):
+    more = [tmp_path / "out.jsonl"] if command == "export" else []
+    result = run(command, url, *more)
+    assert result.exit_code == 1
+    assert "data set" in result.stderr
+    missing = run(command, url, *more, "--dataset", "abalone")
+    assert missing.exit_code == 1
+    assert "there is no ledger at" in missing.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_another_data_set_is_refused(url, head, tmp_path):
+    run("export", url, tmp_path / "a.jsonl", "--dataset", "adult")
+    for command in ("show", "verify"):
+        result = run(command, tmp_path / "a.jsonl", "--dataset", "census")
+        assert result.exit_code == 1
+        assert "'adult', not of 'census'" in result.stderr
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    for command in ("list", "verify"):
+        result = run(command, f"sqlite:///{tmp_path}/none.db", *(["--dataset", "d"] if command == "verify" else []))
+        assert result.exit_code == 1
+        assert "there is no ledger database" in result.stderr
+    assert run("show", tmp_path / "none.jsonl").exit_code == 2
+    assert list(tmp_path.iterdir()) == []
