@@ -22,11 +22,13 @@ _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so th
 
 @functools.lru_cache(maxsize=64)
 def sides(event: Event) -> saddle.Sides:
+    """Both directions of the draw's profile, seen from afar."""
     return saddle.sides(event)
 
 
 @functools.lru_cache(maxsize=128)
 def model(event: Event, direction: Direction, log_lost: float) -> saddle.Model:
+    """The draw's coarse model, without the losses that a lattice would send to infinity."""
     found = sides(event)
     return saddle.model(found if direction is Direction.REMOVE else found.turned(), log_lost)
 
