@@ -155,7 +155,7 @@ def _their_half(title: str, records: list[dict[str, Any]]) -> Table:
         under = " UNDER" if known is not None and limit.get("value", known) < known - 1e-6 else ""
         table.add_row(
             row["plan"], sides.cell(row["interval"], lambda v: f"{v[1]:.6f}"),
-            f"[{sides.cell(row['dpa below'], four)}, {sides.cell(row['dpa above'], '{:.6f}'.format)}]",
+            f"[{sides.cell(row['dpa below'], '{:.6f}'.format)}, {sides.cell(row['dpa above'], '{:.6f}'.format)}]",
             sides.cell(row["prv"], lambda v: f"[{v[0]:.4f}, {v[2]:.4f}]"), sides.milliseconds(row["prv"]),
             *(sides.cell(row[key], four) for key in ("dpa renyi", "opacus renyi", "autodp renyi")), clt + under,
         )  # fmt: skip

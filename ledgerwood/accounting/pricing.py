@@ -206,9 +206,9 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         event: what is to be released.
         method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
             at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
-            losses of its draws, or takes the Renyi price where that is lower; "mgf" inverts
-            their moments (an estimate for long plans, not certified); "tightest" is the exact profile where
-            it exists, else "pld", else the lesser of Renyi and pure.
+            losses of its draws, or takes the Renyi price where that is lower; "mgf" inverts their moments (an estimate
+            for long plans, not certified); "tightest" is the exact profile where it exists, else "pld", else the
+            lesser of Renyi and pure.
 
     Raises:
         InvalidParameter: not an event, or not one of these methods.

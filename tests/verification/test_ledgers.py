@@ -120,9 +120,9 @@ def test_a_long_training_run_verifies():
 
     book, multiplier = ledger(), calibrate(plan, BUDGET)
     book.grant(plan(multiplier), purpose="train")
-    readded = verify_ledger(book.record()).epsilon_readded
-    assert readded == book.spent().epsilon
-    assert 1.0 - 1e-4 <= readded <= 1.0  # the multiplier is good to 3e-5
+    found = verify_ledger(book.record()).epsilon_readded
+    assert found == book.spent().epsilon
+    assert 1.0 - 1e-4 <= found <= 1.0  # the multiplier is good to 3e-5
 
 
 def test_test_randomness_shows():

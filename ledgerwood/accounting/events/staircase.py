@@ -1,4 +1,4 @@
-"""The staircase mechanism on one number. Geng and Viswanath 2014; docs/explanation/events.md#staircase."""
+"""The staircase mechanism on one number. Geng and Viswanath 2014; docs/explanation/events.md#staircase-noise."""
 
 import math
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ from ledgerwood.accounting.events.pure import epsilon_in_range, moved_log_excess
 class StaircaseEvent(Event):
     """One number plus noise whose density falls by e^-epsilon at w, 1 + w, 2 + w, ... sensitivities from 0.
 
-    The worst change is the whole sensitivity, at every epsilon: docs/explanation/events.md#staircase. Nothing is said
-    of a vector.
+    The worst change is the whole sensitivity, at every epsilon: docs/explanation/events.md#staircase-noise. Nothing is
+    said of a vector.
 
     Args:
         epsilon: the pure epsilon, log of each fall of the density, in [1e-100, 1e100], in nats.
@@ -46,7 +46,7 @@ class StaircaseEvent(Event):
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         """H(t) = share (1 - e^{t - eps})+, both directions."""
-        return moved_log_profile(epsilons, epsilon=self.epsilon, log_share=self._log_share())
+        return moved_log_profile(epsilons, epsilon=self.epsilon, log_share=self.log_share())
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         a = renyi.check_orders(orders)
@@ -60,9 +60,9 @@ class StaircaseEvent(Event):
         return True
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        return moved_log_excess(powers, epsilon=self.epsilon, log_share=self._log_share(), sampling_rate=sampling_rate)
+        return moved_log_excess(powers, epsilon=self.epsilon, log_share=self.log_share(), sampling_rate=sampling_rate)
 
-    def _log_share(self) -> float:
+    def log_share(self) -> float:
         """log of Q where the log ratio is -epsilon."""
         w, fall = self.inner_width, math.exp(-self.epsilon)
         if w == 0.0:

@@ -13,11 +13,14 @@ from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.fixed_size import FixedSizeSampled
 from ledgerwood.accounting.events.gaussian import gaussian_log_profile
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.staircase import StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent
+from ledgerwood.accounting.events.truncated import TruncatedLaplaceEvent
 from ledgerwood.errors import UnsupportedEvent
 
 ULP = renyi.ULP
@@ -37,6 +40,11 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
             return log_profile(inner, epsilons, direction)
         case PoissonSampled(inner, sampling_rate=q):
             return log_profile(inner, epsilons, direction) if q == 1.0 else _sampled(inner, q, t, direction)
+        case FixedSizeSampled(inner, sample_size=size, population=population):
+            if size == population:
+                return log_profile(inner, epsilons, direction)
+            rate = size / population * (1.0 - 4.0 * ULP)  # a larger sample costs more
+            return np.maximum(*(_sampled_up(inner, rate, t, d) for d in (Direction.REMOVE, Direction.ADD)))
         case Parallel(members, probabilities=weights):
             return _mixed(members, weights, epsilons, direction)
         case LaplaceEvent():
@@ -46,6 +54,11 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
             return _response(event.epsilon, 1.0, t)
         case RandomizedResponseEvent():
             return _response(event.epsilon, event.categories - 1.0, t)
+        case StaircaseEvent():
+            share = event.log_share()
+            return _lowered(renyi.log1mexp(np.minimum(t - event.epsilon, 0.0)) + share, abs(share))
+        case TruncatedLaplaceEvent():
+            return _truncated(1.0 / event.noise_multiplier, event.bound, epsilons)
         case BoundedRangeEvent():
             whole = float(renyi.log1mexp(np.array(-event.epsilon)))
             return _lowered(2.0 * renyi.log1mexp(0.5 * np.minimum(t - event.epsilon, 0.0)) - whole, 2.0 * abs(whole))
@@ -85,18 +98,35 @@ def _gaussian(mu: float, t: FloatArray) -> FloatArray:
 def _sampled(inner: Event, q: float, t: FloatArray, direction: Direction) -> FloatArray:
     """events.md#sampled-profile, with the inner epsilon raised and the mass lowered."""
     if direction is Direction.REMOVE:
-        near = np.log1p(np.expm1(np.minimum(t, 1.0)) / q)
-        far = (t - math.log(q)) + np.log1p(-(1.0 - q) * np.exp(-np.maximum(t, 1.0)))
-        return _lowered(
-            math.log(q) + log_profile(inner, np.where(t <= 1.0, near, far) * (1.0 + 16.0 * ULP), direction),
-            abs(math.log(q)),
-        )
+        return _sampled_up(inner, q, t, direction)
     with np.errstate(divide="ignore", over="ignore"):
         grown = (1.0 - q) / q * np.expm1(np.minimum(t, 700.0)) * (1.0 + 16.0 * ULP)
         reached = grown < 1.0
         log_left = np.log1p(-np.where(reached, grown, 0.0))
     values = log_profile(inner, (t - log_left) * (1.0 + 8.0 * ULP), direction)
     return np.where(reached, _lowered(math.log(q) + log_left + values, 2.0 * abs(math.log(q))), -np.inf)
+
+
+def _sampled_up(inner: Event, q: float, t: FloatArray, direction: Direction) -> FloatArray:
+    """log of q H(log(1 + (e^t - 1) / q))."""
+    near = np.log1p(np.expm1(np.minimum(t, 1.0)) / q)
+    far = (t - math.log(q)) + np.log1p(-(1.0 - q) * np.exp(-np.maximum(t, 1.0)))
+    return _lowered(
+        math.log(q) + log_profile(inner, np.where(t <= 1.0, near, far) * (1.0 + 16.0 * ULP), direction),
+        abs(math.log(q)),
+    )
+
+
+def _truncated(rate: float, bound: float, epsilons: FloatArray) -> FloatArray:
+    """events.md#truncated-laplace with every part moved down: it falls in t but for the mass beyond, which rises."""
+    least, most = rate * (1.0 - 2.0 * ULP), rate * (1.0 + 2.0 * ULP)
+    last = most * min(2.0 * bound - 1.0, 1.0) * (1.0 + 4.0 * ULP)
+    late, early = np.minimum(epsilons, last) * (1.0 + 2.0 * ULP), np.minimum(epsilons, last) * (1.0 - 8.0 * ULP)
+    inside = renyi.log1mexp(0.5 * np.minimum(late - least, 0.0))
+    left = (early - most) - (bound - 1.0) * most - 8.0 * ULP * (1.0 + bound) * most
+    outside = left + renyi.log1mexp(-early) - math.log(2.0)
+    kept = float(renyi.log1mexp(np.asarray(-bound * most * (1.0 + 4.0 * ULP))))
+    return _lowered(np.logaddexp(inside, outside) - kept, abs(kept))
 
 
 def _mixed(

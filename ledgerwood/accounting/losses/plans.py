@@ -58,7 +58,7 @@ class Curve:
         return value
 
     def _bound(self, total: float, epsilon: float) -> float:
-        """log delta from the tilted sum; its rounding is in docs/explanation/pld.md#rounding."""
+        """log delta from the tilted sum; its rounding is in docs/explanation/pld.md#loss-rounding."""
         law, misplaced = self.law, self._misplaced(epsilon)
         rounding = 4e-12 + 8.0 * lattice.ULP * law.tilt * (epsilon + 1.0)
         shift = law.log_scale - law.tilt * epsilon

@@ -48,7 +48,7 @@ def _log_sum(powers: FloatArray) -> float:
 def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float) -> Law:
     """The law of the sum of all losses, on the indices from `first` to `last` or beyond.
 
-    `log_outside` is what `window` was asked for. Every constant is derived in docs/explanation/pld.md#rounding.
+    `log_outside` is what `window` was asked for. Every constant is derived in docs/explanation/pld.md#loss-rounding.
     """
     step, tilt = parts[0][0].step, parts[0][0].tilt
     size = 1 << (last - first).bit_length()  # a power of two: the transform's error is proven for radix 2 and 4
@@ -123,7 +123,8 @@ def coarsen(law: Law, factor: int, *, above: bool) -> Law:
     if not above:
         drop = lowering(index, mass, step, tilt)
         mass, moved = hull(index, lowered(index, mass, drop, step, tilt), step, tilt)
-        error += 4.0 * moved + 2.0 * float(drop[-2:].sum()) / math.expm1(step)
+        # The last dots are on the ground already: that they cannot fall misplaces at most what their falls would move.
+        error += 4.0 * moved + 4.0 * float(drop[-2:].sum()) / -math.expm1(-step)
     return _with(replace(law, step=step), index, mass, error)
 
 

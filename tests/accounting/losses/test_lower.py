@@ -12,6 +12,7 @@ from ledgerwood.accounting import (
     BoundedRangeEvent,
     Direction,
     DiscreteLaplaceEvent,
+    FixedSizeSampled,
     GaussianEvent,
     LaplaceEvent,
     Parallel,
@@ -19,9 +20,14 @@ from ledgerwood.accounting import (
     PureEvent,
     RandomizedResponseEvent,
     Repeated,
+    StaircaseEvent,
+    TruncatedLaplaceEvent,
+    price,
 )
+from ledgerwood.accounting.events import to_json
 from ledgerwood.accounting.losses import lower
 from ledgerwood.errors import UnsupportedEvent
+from ledgerwood.verification import _atoms, _pairs
 
 A = Adjacency.ADD_REMOVE
 T = np.array([0.0, 1e-6, 0.013, 0.4, 1.1, 3.0])
@@ -38,7 +44,14 @@ leaves = st.one_of(
     st.floats(0.01, 5.0).map(lambda x: BoundedRangeEvent(epsilon=x, adjacency=A)),
     st.floats(0.01, 5.0).map(lambda x: ApproximateEvent(epsilon=x, delta=1e-7, adjacency=A)),
     st.builds(lambda x, n: Repeated(gaussian(x), count=n), st.floats(0.5, 30.0), st.integers(1, 9)),
-)
+    st.builds(
+        lambda x, w: StaircaseEvent(epsilon=x, inner_width=w, adjacency=A), st.floats(0.01, 5.0), st.floats(0.0, 1.0)
+    ),
+    st.builds(
+        lambda x, b: TruncatedLaplaceEvent(noise_multiplier=x, bound=b, adjacency=A),
+        st.floats(0.1, 30.0), st.floats(0.51, 60.0),
+    ),
+)  # fmt: skip
 groups = st.builds(lambda a, b, p: Parallel((a, b), probabilities=(p, 1.0 - p)), leaves, leaves, st.floats(0.1, 0.9))
 draws = st.one_of(leaves, groups, st.builds(lambda a, b: Parallel.worst((a, b)), leaves, leaves))
 events = st.one_of(draws, st.builds(lambda e, q: PoissonSampled(e, sampling_rate=q), draws, st.floats(1e-6, 1.0)))
@@ -86,6 +99,39 @@ def test_it_lies_below_the_laplace_and_response_closed_forms(scale):
             for event, truth in zip((laplace, pure, response), exact, strict=True):
                 found = lower.log_profile(event, np.array([t]), Direction.REMOVE)[0]
                 assert mp.log(truth) - mpf("1e-12") <= found <= mp.log(truth)
+
+
+R = Adjacency.REPLACE_ONE
+FIXED = FixedSizeSampled(GaussianEvent(noise_multiplier=0.7, adjacency=R), sample_size=3, population=700)
+CUT = TruncatedLaplaceEvent(noise_multiplier=2.0, bound=7.0, adjacency=A)
+NEAR = TruncatedLaplaceEvent(noise_multiplier=0.03, bound=0.8, adjacency=A)
+WIDE = TruncatedLaplaceEvent(noise_multiplier=90.0, bound=5000.0, adjacency=A)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        StaircaseEvent(epsilon=1.3, inner_width=0.3, adjacency=A),
+        StaircaseEvent(epsilon=4.0, inner_width=0.9, adjacency=A),
+        *(CUT, NEAR, WIDE, PoissonSampled(CUT, sampling_rate=0.01)),
+        FIXED,
+        FixedSizeSampled(LaplaceEvent(noise_multiplier=0.5, adjacency=R), sample_size=9, population=10),
+    ],
+)
+def test_it_lies_below_the_verifiers_profile_and_next_to_it(event):
+    """By other code, in 50 digits of a context of its own."""
+    node, other = _pairs.parse(to_json(event)), _atoms.mp
+    with other.workdps(50):
+        for t in [*T.tolist(), 0.0199999, 4.99, 19.9]:
+            truth = _pairs.hockey_stick(node, other.mpf(t))
+            found = max(lower.log_profile(event, np.array([t]), d)[0] for d in Direction)
+            assert other.exp(other.mpf(found)) <= truth
+            assert other.exp(other.mpf(found)) >= truth * (1 - other.mpf(10) ** -9) - other.mpf(10) ** -13
+
+
+def test_composed_batches_have_both_ends():
+    low, high = price(Repeated(FIXED, count=2000)).epsilon_interval(1e-6)
+    assert 0.0 < high - low <= max(1e-4, 1e-3 * high)
 
 
 def test_it_refuses_what_is_not_proven():
