@@ -339,8 +339,10 @@ def _curve(
     if not step > 0.0:
         raise UnsupportedEvent("the plan's losses are too small, or too large, for a lattice")
     log_lost = found.log_lost(log_target)
+    tried = 0.0
     for _ in range(8):
-        step = draws.aligned(found.parts, step)
+        aligned = draws.aligned(found.parts, step)
+        step = tried = aligned if aligned > tried else step  # else it would be the one that was too fine
         laws = [
             (lattice.law(draws.dots(event, direction, step, log_lost, above, per_fold), tilt=tilt, above=above), count)
             for event, count in (found.parts if above else found.below)

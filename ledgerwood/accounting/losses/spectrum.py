@@ -14,7 +14,7 @@ from ledgerwood.errors import UnsupportedEvent
 
 _FFT_ROUNDING = 16.0 * ULP  # per level of butterflies, relative to the sum of the absolute inputs: #transform
 _NEGLIGIBLE = -46.0  # logarithm of spectrum values that are left out, and counted as error
-_MARKOV = np.geomspace(0.5, 40.0, 12)
+_MARKOV = np.geomspace(0.03, 40.0, 18)  # the least for rare hits, far wider than the deviation
 _LEFT = np.array([0.25, 0.5, 0.75, 1.0])
 
 

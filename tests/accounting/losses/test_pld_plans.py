@@ -276,3 +276,10 @@ def test_what_hardly_ever_differs_costs_no_more_than_that_it_does(rate):
 def test_a_difference_too_small_for_a_float_is_not_none():
     event = Repeated(sampled(gaussian(40.0), 1e-9), count=3)
     assert price(event).delta(3.0) > 0.0
+
+
+@pytest.mark.parametrize(("multiplier", "reference"), [(0.387, 2.728192), (0.41, 1.861926)])
+def test_a_few_hits_of_little_noise_among_many_draws_need_no_coarse_lattice(multiplier, reference):
+    """Six of 1e5 draws hit. References: inversion of the moments; dp-accounting's bound for the first is 2.728476."""
+    event = Repeated(sampled(gaussian(multiplier), 6.266134301080212e-05), count=10**5)
+    assert reference - 1e-6 <= price(event).epsilon(1e-3) <= reference * 1.001
