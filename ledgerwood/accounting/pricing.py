@@ -120,8 +120,11 @@ class Price:
         The lower end bounds the dominating pair, not the mechanism: a mechanism may be better than its pair.
         It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
         lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Where neither
-        exists, the lower end is the largest exact epsilon of any one draw.
+        exists, the lower end is the largest exact epsilon of any one draw. Both ends are proven: for an estimate they
+        are those of the default method.
         """
+        if not self.certified:
+            return price(self.event).epsilon_interval(delta)
         upper = self.epsilon(delta)
         if delta == 0.0:
             return upper, upper
@@ -196,7 +199,10 @@ class Price:
         """The neighbours of the epsilon at which the log profile falls to `target`."""
         bracket = _search.least_fitting(lambda epsilons: _log_profile(self, epsilons) <= target, pure)
         if bracket is None:
-            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {short(self.event)}")
+            raise UnsupportedEvent(
+                f"no epsilon up to 1e12 nats reaches delta={math.exp(target):.6g} (unit: probability): "
+                f"{short(self.event)}"
+            )
         return bracket
 
 
