@@ -191,7 +191,8 @@ class Price:
             quotes.insert(0, self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
         best = min(quotes, key=lambda quote: quote.epsilon, default=None)
         if best is None or not math.isfinite(best.epsilon):
-            reasons = "; ".join(str(error) for error in refusals) or "a loss is infinite more often than that"
+            infinite = "a loss is infinite more often than that"  # whatever else has no answer then has it for this
+            reasons = infinite if quotes else "; ".join(str(error) for error in refusals)
             raise UnsupportedEvent(f"no finite epsilon was found at delta={delta!r}: {reasons}")
         return best
 

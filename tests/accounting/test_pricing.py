@@ -374,6 +374,8 @@ def test_a_guarantee_that_ends_above_delta_is_refused_by_name():
     stated = ApproximateEvent(epsilon=1.0, delta=1e-6, adjacency=A)
     with pytest.raises(UnsupportedEvent, match=r"no epsilon up to 1e12 nats reaches delta=1e-07 \(unit: probability\)"):
         price(stated).epsilon(1e-7)
+    with pytest.raises(UnsupportedEvent, match="delta=1e-06: a loss is infinite more often than that"):
+        price(Repeated(stated, count=10)).epsilon(1e-6)
 
 
 @pytest.mark.parametrize(
