@@ -181,9 +181,10 @@ class _Cost:
         first = refusals[0]
         if first is not None and {str(refusal) for refusal in refusals} == {str(first)}:
             raise first  # the value is not what is wrong
+        hint = "" if self.whole else " (a whole number is found with integer=True)"
         raise CalibrationFailed(
             f"make_event refuses every value that was tried in {self.low:g}..{self.high:g}, the last one with: "
-            f"{self._refusal(value)}"
+            f"{self._refusal(value)}{hint}"
         )
 
     def check(self, start: float) -> None:

@@ -122,8 +122,11 @@ class Price:
         It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
         lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Where neither
         exists, the lower end is the largest exact epsilon of any one draw; 0 for a `ReplaceOneSampled`, whose profile
-        is a bound on every pair and not the profile of one.
+        is a bound on every pair and not the profile of one. Both ends are proven: for an estimate they are those of the
+        default method.
         """
+        if not self.certified:
+            return price(self.event).epsilon_interval(delta)
         upper = self.epsilon(delta)
         if delta == 0.0:
             return upper, upper
@@ -190,7 +193,8 @@ class Price:
             quotes.insert(0, self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
         best = min(quotes, key=lambda quote: quote.epsilon, default=None)
         if best is None or not math.isfinite(best.epsilon):
-            reasons = "; ".join(str(error) for error in refusals) or "a loss is infinite more often than that"
+            infinite = "a loss is infinite more often than that"  # whatever else has no answer then has it for this
+            reasons = infinite if quotes else "; ".join(str(error) for error in refusals)
             raise UnsupportedEvent(f"no finite epsilon was found at delta={delta!r}: {reasons}")
         return best
 
@@ -198,7 +202,10 @@ class Price:
         """The neighbours of the epsilon at which the log profile falls to `target`."""
         bracket = _search.least_fitting(lambda epsilons: _log_profile(self, epsilons) <= target, pure)
         if bracket is None:
-            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {target!r}: {short(self.event)}")
+            raise UnsupportedEvent(
+                f"no epsilon up to 1e12 nats reaches delta={math.exp(target):.6g} (unit: probability): "
+                f"{short(self.event)}"
+            )
         return bracket
 
 

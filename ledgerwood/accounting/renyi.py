@@ -17,21 +17,22 @@ FloatArray = NDArray[np.float64]
 
 ULP = 2.0**-52
 _LEAST = float(np.finfo(np.float64).tiny)
+_LARGEST_ORDER = 1e15  # 1 - 1/a and a - 1 are still apart from 1 and a, and powers far from overflow
 
 
 def check_orders(orders: ArrayLike) -> FloatArray:
     """Real orders > 1 as a float array of shape (k,).
 
     Raises:
-        InvalidParameter: an order that is not a number, not finite, or <= 1; more than one axis.
+        InvalidParameter: an order that is not a number, <= 1 or above 1e15; more than one axis.
     """
     array = _floats("orders", orders)
     if array.ndim > 1:
         raise InvalidParameter(f"orders has shape {array.shape}; it must have one axis (unit: Renyi order)")
     array = np.atleast_1d(array)
-    bad = ~(np.isfinite(array) & (array > 1.0))
+    bad = ~((array > 1.0) & (array <= _LARGEST_ORDER))
     if bad.any():
-        raise InvalidParameter(f"orders={array[bad][0]!r} must be finite and > 1 (unit: Renyi order)")
+        raise InvalidParameter(f"orders={array[bad][0]!r} must be > 1 and at most 1e15 (unit: Renyi order)")
     return array
 
 

@@ -110,8 +110,8 @@ def belief(priced: Price, prior: float, false_positive_rate: float) -> float:
 
 
 def _prior(prior: float) -> float:
-    value = _validate.rate("prior", prior, "probability")
-    if value >= 1.0:
+    value = _validate.real("prior", prior, "probability")
+    if not 0.0 < value < 1.0:
         raise _validate.fail("prior", prior, "in (0, 1)", "probability")
     return value
 

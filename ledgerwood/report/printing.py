@@ -14,16 +14,24 @@ Fact = str | int | float | bool | None
 
 
 def show(title: str, facts: Mapping[str, Fact], *, as_json: bool) -> None:
-    """Print named facts; as JSON, infinity becomes the string "inf" (JSON has no such number)."""
+    """Print named facts, texts of several lines below the others.
+
+    As JSON, infinity becomes the string "inf" (JSON has no such number).
+    """
     if as_json:
         print_json(facts)
         return
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(overflow="fold")
+    texts = {name: value for name, value in facts.items() if isinstance(value, str) and "\n" in value}
     for name, value in facts.items():
-        table.add_row(name.replace("_", " "), escape(plain(value)))
-    Console().print(table)
+        if name not in texts:
+            table.add_row(name.replace("_", " "), escape(plain(value)))
+    console = Console()
+    console.print(table)
+    for text in texts.values():
+        console.print(escape(text), highlight=False)
 
 
 def print_json(value: object) -> None:

@@ -325,6 +325,10 @@ def test_a_plan_that_is_wrong_whatever_the_value_says_so_itself():
 
 
 def test_a_plan_that_no_value_accepts_or_prices():
+    with pytest.raises(
+        CalibrationFailed, match=r"refuses every value .* count=.* \(a whole number is found with integer"
+    ):
+        calibrate(lambda n: Repeated(gaussian(1.0), count=n), budget(1.0))
     with pytest.raises(CalibrationFailed, match="refuses every value .* noise_multiplier="):
         calibrate(lambda s: gaussian(-s), budget(1.0))
     with pytest.raises(UnsupportedEvent, match="pure"):

@@ -137,7 +137,9 @@ def test_what_calibrate_returns_fits_a_fresh_ledger_of_either_filter():
         found = calibrate(lambda s, n=count: Repeated(gaussian(s), count=n), BUDGET)
         plan = Repeated(gaussian(found), count=count)
         for filter_ in (BasicFilter(), GDPFilter()):
-            filter_.admit([], filter_.charge(plan, [], BUDGET, None), BUDGET)
+            charge = filter_.charge(plan, [], BUDGET, None)
+            filter_.admit([], charge, BUDGET)
+            assert filter_.spent([charge], BUDGET).epsilon <= BUDGET.epsilon * (1.0 + 1e-12)
 
 
 def test_a_point_is_never_turned_into_mu():

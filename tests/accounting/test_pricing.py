@@ -11,6 +11,7 @@ from mpmath import mp, mpf
 
 from ledgerwood.accounting import (
     Adjacency,
+    ApproximateEvent,
     Budget,
     Composed,
     DiscreteLaplaceEvent,
@@ -356,10 +357,26 @@ def test_rates_of_one_and_near_zero():
     assert price(Repeated(sampled(gaussian(1.0), 1e-100), count=2)).epsilon(1e-5) == 0.0
 
 
-@pytest.mark.parametrize("order", [1.0, 0.5, -2.0, math.nan, math.inf])
+@pytest.mark.parametrize("order", [1.0, 0.5, -2.0, 1e20, 1e308, math.nan, math.inf])
 def test_orders_outside_their_bound_are_refused(order):
-    with pytest.raises(InvalidParameter, match="must be finite and > 1"):
+    with pytest.raises(InvalidParameter, match="must be > 1 and at most 1e15"):
         Composed((laplace(1.0), sampled(gaussian(1.0), 0.1))).renyi([order])
+
+
+def test_the_largest_order_has_its_limit():
+    """The largest loss: of Laplace noise 1 / scale, sampled log(1 + q (e^{1 / scale} - 1)); a Gaussian's grows on."""
+    assert laplace(2.0).renyi([1e15])[0] == pytest.approx(0.5, rel=1e-12)
+    assert sampled(laplace(2.0), 0.1).renyi([1e15])[0] == pytest.approx(math.log1p(0.1 * math.expm1(0.5)), rel=1e-12)
+    assert gaussian(1.0).renyi([1e15])[0] == pytest.approx(5e14, rel=1e-12)
+    assert sampled(gaussian(1.0), 0.1).renyi([1e15])[0] == pytest.approx(5e14, rel=1e-12)
+
+
+def test_a_guarantee_that_ends_above_delta_is_refused_by_name():
+    stated = ApproximateEvent(epsilon=1.0, delta=1e-6, adjacency=A)
+    with pytest.raises(UnsupportedEvent, match=r"no epsilon up to 1e12 nats reaches delta=1e-07 \(unit: probability\)"):
+        price(stated).epsilon(1e-7)
+    with pytest.raises(UnsupportedEvent, match="delta=1e-06: a loss is infinite more often than that"):
+        price(Repeated(stated, count=10)).epsilon(1e-6)
 
 
 @pytest.mark.parametrize(

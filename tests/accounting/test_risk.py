@@ -191,7 +191,9 @@ def test_rates_outside_their_bound_are_refused(rate):
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, -1.0, math.nan])
 def test_priors_outside_their_bound_are_refused(prior):
-    with pytest.raises(InvalidParameter, match="prior"):
+    with pytest.raises(
+        InvalidParameter, match=r"prior=.* (must be in \(0, 1\)|a finite real number) \(unit: probability\)"
+    ):
         risk.success(price(gaussian(1.0)), prior)
     with pytest.raises(InvalidParameter, match="prior"):
         risk.belief(price(gaussian(1.0)), prior, 0.1)

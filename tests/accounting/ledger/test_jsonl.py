@@ -131,7 +131,8 @@ def test_a_forgotten_ledger_gives_its_file_back(path):
         ledger = create(path)
         del ledger
         gc.collect()
-        create(path).close()
+        with create(path) as again:
+            assert [entry.index for entry in again.entries] == [0]
 
 
 def no_space(*_):
