@@ -17,6 +17,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     Grid,
     LaplaceMechanism,
+    RandomizedResponseMechanism,
     SecureRandom,
     SkellamMechanism,
 )
@@ -93,6 +94,14 @@ def whole_numbers(source: SecureRandom) -> Table:
                 spent = seconds(lambda m=mechanism, s=statistic, g=grid: m.randomise(s, g, source))
                 cells.append(cell(statistic.size, spent))
             table.add_row(name, f"{scale:g}", *cells)
+    for categories in (2, 100):
+        answers = RandomizedResponseMechanism(epsilon=1.0, categories=categories)
+        cells = []
+        for shape in BATCHES.values():
+            rows = np.ones(shape, dtype=np.int64)
+            spent = seconds(lambda m=answers, r=rows: m.randomise(r, source))
+            cells.append(cell(rows.size, spent))
+        table.add_row(f"randomised response, {categories} categories", "", *cells)
     return table
 
 

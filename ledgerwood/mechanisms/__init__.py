@@ -8,6 +8,7 @@ from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as Ellipt
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid as Grid
 from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
+from ledgerwood.mechanisms.randomized_response import RandomizedResponseMechanism as RandomizedResponseMechanism
 from ledgerwood.mechanisms.randomness import RandomSource as RandomSource
 from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
