@@ -7,7 +7,12 @@ from ledgerwood.mechanisms.discrete import SkellamMechanism as SkellamMechanism
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid as Grid
+from ledgerwood.mechanisms.gridless import Candidate as Candidate
+from ledgerwood.mechanisms.gridless import CategoricalCandidates as CategoricalCandidates
+from ledgerwood.mechanisms.gridless import GridlessMechanism as GridlessMechanism
+from ledgerwood.mechanisms.gridless import NumericCandidates as NumericCandidates
 from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
+from ledgerwood.mechanisms.quantiles import QuantileMechanism as QuantileMechanism
 from ledgerwood.mechanisms.randomized_response import RandomizedResponseMechanism as RandomizedResponseMechanism
 from ledgerwood.mechanisms.randomness import RandomSource as RandomSource
 from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
