@@ -24,6 +24,9 @@ from ledgerwood.mechanisms.selection import Selection as Selection
 from ledgerwood.mechanisms.selection import UtilityRange as UtilityRange
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
+from ledgerwood.mechanisms.sparse_vector import QueryChange as QueryChange
+from ledgerwood.mechanisms.sparse_vector import SparseVectorMechanism as SparseVectorMechanism
+from ledgerwood.mechanisms.sparse_vector import SparseVectorRun as SparseVectorRun
 
 MECHANISMS: tuple[type, ...] = (
     GaussianMechanism,
