@@ -27,6 +27,7 @@ from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
 from ledgerwood.mechanisms.sparse_vector import QueryChange as QueryChange
 from ledgerwood.mechanisms.sparse_vector import SparseVectorMechanism as SparseVectorMechanism
 from ledgerwood.mechanisms.sparse_vector import SparseVectorRun as SparseVectorRun
+from ledgerwood.mechanisms.stability import StabilityHistogramMechanism as StabilityHistogramMechanism
 
 MECHANISMS: tuple[type, ...] = (
     GaussianMechanism,
