@@ -11,6 +11,7 @@ from ledgerwood.mechanisms.gridless import Candidate as Candidate
 from ledgerwood.mechanisms.gridless import CategoricalCandidates as CategoricalCandidates
 from ledgerwood.mechanisms.gridless import GridlessMechanism as GridlessMechanism
 from ledgerwood.mechanisms.gridless import NumericCandidates as NumericCandidates
+from ledgerwood.mechanisms.joint_quantiles import JointQuantilesMechanism as JointQuantilesMechanism
 from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
 from ledgerwood.mechanisms.quantiles import QuantileMechanism as QuantileMechanism
 from ledgerwood.mechanisms.randomized_response import RandomizedResponseMechanism as RandomizedResponseMechanism
