@@ -138,7 +138,7 @@ class _Weights:
             self._open.append(self._carry(j))
 
     def last_cells(self, j: int, before: int) -> tuple[list[int], list[int], list[tuple[int, int]]]:
-        """Running sums of the bounds, and their (times, cell): where the last of j quantiles are, in a cell below `before`."""
+        """Running sums of bounds, and their (times, cell): where the last of j quantiles are, before a cell."""
         after = before if before < len(self._widths) else self._rows  # the rows below what follows
         lows, highs, options = [], [], []
         for times in range(1, j + 1):
