@@ -1,6 +1,8 @@
 """Noise. Mechanisms see arrays that they are handed, never rows; each states the event that its sampler costs."""
 
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
+from ledgerwood.mechanisms.bounds import PrivateBoundsMechanism as PrivateBoundsMechanism
+from ledgerwood.mechanisms.bounds import log_edges as log_edges
 from ledgerwood.mechanisms.discrete import DiscreteGaussianMechanism as DiscreteGaussianMechanism
 from ledgerwood.mechanisms.discrete import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from ledgerwood.mechanisms.discrete import SkellamMechanism as SkellamMechanism
