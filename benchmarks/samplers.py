@@ -14,11 +14,20 @@ from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     EllipticalGaussianMechanism,
+    ExponentialMechanism,
     GaussianMechanism,
     Grid,
+    GridlessMechanism,
+    JointQuantilesMechanism,
     LaplaceMechanism,
+    NoisyMaxMechanism,
+    NumericCandidates,
+    PermuteAndFlipMechanism,
+    QuantileMechanism,
+    RandomizedResponseMechanism,
     SecureRandom,
     SkellamMechanism,
+    SparseVectorMechanism,
 )
 
 BATCHES = {"64 leaves x 2": (64, 2), "1,000": (1_000, 1), "1,000,000": (1_000_000, 1)}
@@ -73,6 +82,7 @@ def main() -> None:
         table.add_section()
     Console().print(table)
     Console().print(whole_numbers(source))
+    Console().print(selections(source))
 
 
 def whole_numbers(source: SecureRandom) -> Table:
@@ -93,6 +103,47 @@ def whole_numbers(source: SecureRandom) -> Table:
                 spent = seconds(lambda m=mechanism, s=statistic, g=grid: m.randomise(s, g, source))
                 cells.append(cell(statistic.size, spent))
             table.add_row(name, f"{scale:g}", *cells)
+    for categories in (2, 100):
+        answers = RandomizedResponseMechanism(epsilon=1.0, categories=categories)
+        cells = []
+        for shape in BATCHES.values():
+            rows = np.ones(shape, dtype=np.int64)
+            spent = seconds(lambda m=answers, r=rows: m.randomise(r, source))
+            cells.append(cell(rows.size, spent))
+        table.add_row(f"randomised response, {categories} categories", "", *cells)
+    return table
+
+
+def selections(source: SecureRandom) -> Table:
+    """One choice among n candidates, or from n rows on a grid of 2**30 points."""
+    sizes = (100, 1_000, 100_000)
+    table = Table(title="One exact choice on one thread, SecureRandom: milliseconds")
+    table.add_column("choice")
+    for size in sizes:
+        table.add_column(f"{size:,}", justify="right")
+    unit, points = Grid(exponents=(-4,)), 2**30
+    utilities = [np.arange(size, dtype=np.int64) % 97 for size in sizes]
+    rows = [np.sort(source.integers(points, size)) for size in sizes]
+    features = [
+        (NumericCandidates(positions=r, points=points, utilities=np.append(u, 0)),)
+        for r, u in zip(rows, utilities, strict=True)
+    ]
+    deciles = tuple(i / 10 for i in range(1, 10))
+    run = SparseVectorMechanism(threshold_scale=9.0, query_scale=9.0).start(unit, source)
+    calls: dict[str, list[Callable[[], object]]] = {
+        "exponential": [lambda u=u: ExponentialMechanism(rate=1.0).select(u, unit, source) for u in utilities],
+        "permute-and-flip": [lambda u=u: PermuteAndFlipMechanism(rate=1.0).select(u, unit, source) for u in utilities],
+        "noisy maximum": [lambda u=u: NoisyMaxMechanism(scale=1.0).select(u, unit, source) for u in utilities],
+        "grid-less, one feature": [lambda f=f: GridlessMechanism(rate=1.0).select(f, unit, source) for f in features],
+        "median": [lambda r=r: QuantileMechanism(quantile=0.5, rate=0.5).select(r, points, source) for r in rows],
+        "deciles, jointly": [
+            lambda r=r: JointQuantilesMechanism(quantiles=deciles, rate=0.5).select(r, points, source) for r in rows[:2]
+        ],
+        "sparse vector, one query": [lambda: run.above(-(10**9), 0)],
+    }
+    for name, each in calls.items():
+        cells = [f"{seconds(call) * 1e3:,.3f}" for call in each]
+        table.add_row(name, *cells, *("",) * (len(sizes) - len(cells)))
     return table
 
 

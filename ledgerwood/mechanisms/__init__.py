@@ -1,13 +1,22 @@
 """Noise. Mechanisms see arrays that they are handed, never rows; each states the event that its sampler costs."""
 
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
+from ledgerwood.mechanisms.bounds import PrivateBoundsMechanism as PrivateBoundsMechanism
+from ledgerwood.mechanisms.bounds import log_edges as log_edges
 from ledgerwood.mechanisms.discrete import DiscreteGaussianMechanism as DiscreteGaussianMechanism
 from ledgerwood.mechanisms.discrete import DiscreteLaplaceMechanism as DiscreteLaplaceMechanism
 from ledgerwood.mechanisms.discrete import SkellamMechanism as SkellamMechanism
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid as Grid
+from ledgerwood.mechanisms.gridless import Candidate as Candidate
+from ledgerwood.mechanisms.gridless import CategoricalCandidates as CategoricalCandidates
+from ledgerwood.mechanisms.gridless import GridlessMechanism as GridlessMechanism
+from ledgerwood.mechanisms.gridless import NumericCandidates as NumericCandidates
+from ledgerwood.mechanisms.joint_quantiles import JointQuantilesMechanism as JointQuantilesMechanism
 from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
+from ledgerwood.mechanisms.quantiles import QuantileMechanism as QuantileMechanism
+from ledgerwood.mechanisms.randomized_response import RandomizedResponseMechanism as RandomizedResponseMechanism
 from ledgerwood.mechanisms.randomness import RandomSource as RandomSource
 from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
@@ -18,6 +27,10 @@ from ledgerwood.mechanisms.selection import Selection as Selection
 from ledgerwood.mechanisms.selection import UtilityRange as UtilityRange
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
+from ledgerwood.mechanisms.sparse_vector import QueryChange as QueryChange
+from ledgerwood.mechanisms.sparse_vector import SparseVectorMechanism as SparseVectorMechanism
+from ledgerwood.mechanisms.sparse_vector import SparseVectorRun as SparseVectorRun
+from ledgerwood.mechanisms.stability import StabilityHistogramMechanism as StabilityHistogramMechanism
 
 MECHANISMS: tuple[type, ...] = (
     GaussianMechanism,

@@ -70,6 +70,22 @@ def geometric_noise(n: int, scale: float, law: EvenDeviate, source: RandomSource
     return out
 
 
+def unbounded_noise(scale: float, grid: Grid, law: EvenDeviate, source: RandomSource) -> int:
+    """round(scale x / step), x fresh of `law`, on a grid of one column: the integer itself, not modulo 2**64.
+
+    Raises:
+        InvalidParameter: a grid of several columns, or a scale above 2**55 grid steps.
+    """
+    require_fit((scale,), grid)
+    mantissa, exponent = math.frexp(scale)
+    exact = (int(math.ldexp(mantissa, _MANTISSA_BITS)), _MANTISSA_BITS - exponent + grid.exponents[0])
+    cells = law.draw(1, source)
+    x, bits = cells.refined.get(0) or (int(cells.cells[0]), FRACTION_BITS)
+    while (nearest := _nearest(x, bits, exact, down=False)) is None:
+        x, bits = (x << _WORD) + int(source.uint64(1)[0]), bits + _WORD
+    return nearest
+
+
 def require_fit(scales: Sequence[float], grid: Grid) -> None:
     """Refuse noise that cannot be drawn on a grid; ask before the budget moves.
 
@@ -118,12 +134,18 @@ def _refine(
     while undecided:
         later = []
         for i, x, bits in undecided:
-            m, shift = scales[i % len(scales)]
-            half = 0 if down else 1 << (bits + shift - 1)
-            least = (x * m + half) >> (bits + shift)
-            if least == ((x + 1) * m - 1 + half) >> (bits + shift):
-                out[i] = ((least + (1 << 63)) & ((1 << _WORD) - 1)) - (1 << 63)
+            nearest = _nearest(x, bits, scales[i % len(scales)], down=down)
+            if nearest is not None:
+                out[i] = ((nearest + (1 << 63)) & ((1 << _WORD) - 1)) - (1 << 63)
             else:
                 later.append((i, x, bits))
         words = source.uint64(len(later)).tolist()
         undecided = [(i, (x << _WORD) + word, bits + _WORD) for (i, x, bits), word in zip(later, words, strict=True)]
+
+
+def _nearest(x: int, bits: int, scale: tuple[int, int], *, down: bool) -> int | None:
+    """round(m / 2**shift v), or its floor, if it is one for all v in [x, x + 1) / 2**bits."""
+    m, shift = scale
+    half = 0 if down else 1 << (bits + shift - 1)
+    least = (x * m + half) >> (bits + shift)
+    return least if least == ((x + 1) * m - 1 + half) >> (bits + shift) else None
