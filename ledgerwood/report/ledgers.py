@@ -87,7 +87,7 @@ def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
     show("ledger", terms(record), as_json=False)
     drawn = Counter(entry.grant for entry in record.entries if isinstance(entry, DrawEntry))
     table = Table(title="grants", title_justify="left")
-    for column in ("entry", "analyst", "purpose", "epsilon", "delta", "mu", "method", "drawn"):
+    for column in ("entry", "analyst", "purpose", "epsilon", "delta", "mu", "rho", "divergence", "method", "drawn"):
         table.add_column(column)
     for entry in record.entries:
         if isinstance(entry, GrantEntry):
@@ -97,7 +97,7 @@ def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
                 str(entry.index),
                 escape(entry.analyst or "-"),
                 escape(entry.purpose),
-                *(plain(value) for value in (charge.epsilon, charge.delta, charge.mu, charge.method)),
+                *(plain(value) for value in (*charge.amounts().values(), charge.method)),
                 f"{drawn[entry.index]} of {planned}",
             )
     Console().print(table)
