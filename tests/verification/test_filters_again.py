@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 
 import pytest
 
@@ -167,3 +168,29 @@ def test_the_least_rho_is_below_what_is_charged_and_not_far(event):
 def test_what_has_no_rho_has_none_for_the_verifier(event):
     with pytest.raises(ValueError, match="without a proven rho"):
         _filters.least_rho(_pairs.parse(to_json(event)))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.05, 1e-12), (20.0, 1e-3)])
+@pytest.mark.parametrize("name", ["zcdp", "renyi", "whitehouse"])
+def test_a_ledger_that_is_spent_to_the_last_ulp_verifies(tmp_path, name, epsilon, delta):
+    budget = Budget(epsilon=epsilon, delta=delta, adjacency=A)
+    order = 2.0 * (1.0 + 12.0 * math.log(10.0) / epsilon)
+    filter_ = {
+        "zcdp": ZCDPFilter(),
+        "renyi": RenyiFilter(order=order),
+        "whitehouse": WhitehouseFilter(delta_prime=delta / 2),
+    }[name]
+    ledger = Ledger(budget, unit=PrivacyUnit.ROW, filter=filter_)
+    left = ledger.remaining()
+    if left.rho is not None:
+        event = ZeroConcentratedEvent(rho=left.rho, adjacency=A)
+    elif left.divergence is not None:
+        given = left.divergence * (1 - 1e-14)  # the event rounds its divergences up
+        event = RenyiEvent(orders=(order,), divergences=(given,), adjacency=A)
+    else:
+        event = PureEvent(epsilon=left.epsilon, adjacency=A)
+    ledger.grant(event, purpose="all")
+    path = tmp_path / "spent.ledger.jsonl"
+    ledger.save(path)
+    assert verify_ledger(path).epsilon_readded == pytest.approx(epsilon, rel=1e-8)
+    assert ledger.spent().epsilon <= epsilon
