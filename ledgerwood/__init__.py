@@ -34,6 +34,7 @@ from ledgerwood.accounting import PureEvent as PureEvent
 from ledgerwood.accounting import RandomizedResponseEvent as RandomizedResponseEvent
 from ledgerwood.accounting import Receipt as Receipt
 from ledgerwood.accounting import RenyiEvent as RenyiEvent
+from ledgerwood.accounting import RenyiFilter as RenyiFilter
 from ledgerwood.accounting import Repeated as Repeated
 from ledgerwood.accounting import RepeatedSelection as RepeatedSelection
 from ledgerwood.accounting import ReplaceOneSampled as ReplaceOneSampled
@@ -41,6 +42,8 @@ from ledgerwood.accounting import SkellamEvent as SkellamEvent
 from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
 from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
 from ledgerwood.accounting import TruncatedLaplaceEvent as TruncatedLaplaceEvent
+from ledgerwood.accounting import WhitehouseFilter as WhitehouseFilter
+from ledgerwood.accounting import ZCDPFilter as ZCDPFilter
 from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
 from ledgerwood.accounting import grouped as grouped
@@ -105,6 +108,7 @@ __all__ = [
     "RandomizedResponseEvent",
     "Receipt",
     "RenyiEvent",
+    "RenyiFilter",
     "Repeated",
     "RepeatedSelection",
     "ReplaceOneSampled",
@@ -115,6 +119,8 @@ __all__ = [
     "StaircaseEvent",
     "TestRandom",
     "TruncatedLaplaceEvent",
+    "WhitehouseFilter",
+    "ZCDPFilter",
     "ZeroConcentratedEvent",
     "__version__",
     "calibrate",

@@ -65,6 +65,18 @@ def renyi_log_deltas(orders: FloatArray, divergences: FloatArray, epsilon: float
     return deltas
 
 
+def renyi_divergences(orders: FloatArray, epsilon: float, log_delta: float) -> FloatArray:
+    """The largest divergence at each order whose price is `epsilon`, in nats; below 0 where none is. Rounded down.
+
+    The inverse of `renyi_epsilons`: that one is the divergence plus what does not depend on it.
+    """
+    gap = orders - 1.0
+    first, second, third = _log_shrink(orders), np.log(orders) / gap, -log_delta / gap
+    guard = 8.0 * _ULP * (epsilon + np.abs(first) + second + third)
+    divergences: FloatArray = epsilon - first + second - third - guard
+    return divergences
+
+
 def _log_shrink(orders: FloatArray) -> FloatArray:
     """log(1 - 1 / order), to a relative rounding error near 1 and far out."""
     shrunk: FloatArray = np.where(

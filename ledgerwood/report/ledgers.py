@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ledgerwood.accounting.filters import Filter, filter_record
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.errors import InvalidParameter, LedgerError
@@ -87,19 +88,21 @@ def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
     show("ledger", terms(record), as_json=False)
     drawn = Counter(entry.grant for entry in record.entries if isinstance(entry, DrawEntry))
     table = Table(title="grants", title_justify="left")
-    for column in ("entry", "analyst", "purpose", "epsilon", "delta", "mu", "method", "drawn"):
+    grants = [entry for entry in record.entries if isinstance(entry, GrantEntry)]
+    amounts = sorted(set().union(*(entry.charge.currency() for entry in grants)), reverse=True)  # epsilon before delta
+    for column in ("entry", "analyst", "purpose", *amounts, "method", "drawn"):
         table.add_column(column)
-    for entry in record.entries:
-        if isinstance(entry, GrantEntry):
-            planned = sum(count for _, count in entry.event.draws())
-            charge = entry.charge
-            table.add_row(
-                str(entry.index),
-                escape(entry.analyst or "-"),
-                escape(entry.purpose),
-                *(plain(value) for value in (charge.epsilon, charge.delta, charge.mu, charge.method)),
-                f"{drawn[entry.index]} of {planned}",
-            )
+    for entry in grants:
+        planned = sum(count for _, count in entry.event.draws())
+        stated = entry.charge.amounts()
+        table.add_row(
+            str(entry.index),
+            escape(entry.analyst or "-"),
+            escape(entry.purpose),
+            *(plain(stated[name]) for name in amounts),
+            plain(entry.charge.method),
+            f"{drawn[entry.index]} of {planned}",
+        )
     Console().print(table)
 
 
@@ -140,7 +143,7 @@ def terms(record: LedgerRecord) -> dict[str, Fact]:
         "budget_delta": opened.budget.delta,
         "adjacency": opened.budget.adjacency.value,
         "unit": opened.unit.value,
-        "filter": opened.filter.name,
+        "filter": _filter_text(opened.filter),
         "spent_epsilon": spent.epsilon,
         "spent_delta": spent.delta,
         "analysts": ", ".join(f"{label} {share!r}" for label, share in opened.analysts) or None,
@@ -148,3 +151,11 @@ def terms(record: LedgerRecord) -> dict[str, Fact]:
         "entries": len(record.entries),
         "head": record.head,
     }
+
+
+def _filter_text(filter_: Filter) -> str:
+    """A filter's name, with its parameter if it has one."""
+    record = filter_record(filter_)
+    if isinstance(record, str):
+        return record
+    return " ".join((filter_.name, *(f"{key}={value!r}" for key, value in record.items() if key != "name")))

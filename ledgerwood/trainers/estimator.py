@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.events import Event
-from ledgerwood.accounting.filters import GDPFilter
+from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter
 from ledgerwood.accounting.ledger import Ledger, LedgerRecord
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Aggregator, Curator, Schema, Table, column_count, encode_features
@@ -127,7 +127,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         table = Table.from_data(X, y, schema, loss=plan.loss, bins=plan.bins)
         own = ledger is None
         ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
-        delta = None if own or isinstance(ledger.filter, GDPFilter) else budget.delta
+        delta = None if own or isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else budget.delta
         grant = ledger.grant(plan.event, purpose=f"{type(self).__name__}.fit", delta=delta)
         with progress_bar(type(self).__name__, self.verbose) as progress:
             self.ensemble_ = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)

@@ -14,13 +14,11 @@ from typing import Any, Literal, NoReturn, final
 
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
-from ledgerwood.verification import _losses, _pairs
+from ledgerwood.verification import _filters, _losses, _pairs
 from ledgerwood.verification._atoms import mp, mpf
 from ledgerwood.verification._databases import database_lines
+from ledgerwood.verification._filters import SLACK
 from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
-
-SLACK = 1e-9
-"""Relative room for a recorded number below the verifier's own lower bound."""
 
 _ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 _KEYS = {
@@ -168,12 +166,11 @@ class _Book:
     grants: int = 0
     draws: int = 0
     test: bool = False
-    epsilon: Fraction = Fraction()
-    delta: Fraction = Fraction()
-    mu_squared: Fraction = Fraction()
+    rule: _filters.Rule = field(init=False)
+    spent: _filters.Amounts = (Fraction(), Fraction())
     held: dict[int, dict[str, int]] = field(default_factory=dict)
     shares: dict[str, Fraction] = field(default_factory=dict)
-    by_analyst: dict[str, tuple[Fraction, Fraction, Fraction]] = field(default_factory=dict)
+    by_analyst: dict[str, _filters.Amounts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         terms: dict[str, Any] = self.terms
@@ -184,8 +181,8 @@ class _Book:
         _require(_is_number(limit["delta"]) and 0 <= limit["delta"] < 1, "the budget's delta is no probability below 1")
         _require(limit["adjacency"] in _ADJACENCIES, f"unknown adjacency {limit['adjacency']!r}")
         _require(terms["unit"] in ("row", "user"), f"unknown privacy unit {terms['unit']!r}")
-        _require(terms["filter"] in ("basic", "gdp"), f"unknown filter {terms['filter']!r}")
-        _require(terms["filter"] == "basic" or limit["delta"] > 0, "a Gaussian-DP filter needs delta > 0")
+        self.rule = _filters.rule(terms["filter"])
+        _require(self.rule.opens(limit["delta"]), f"the budget's delta is too small for the filter {self.rule.name!r}")
         if terms["dataset"] is not None:
             _label(terms["dataset"])
         if terms["version"] == 2:
@@ -205,14 +202,11 @@ class _Book:
 
     def report(self) -> LedgerReport:
         limit = self.terms["budget"]
-        if self.terms["filter"] == "basic":
-            epsilon, delta = _up(self.epsilon), _up(self.delta)
-        else:
-            epsilon, delta = _gaussian_epsilon(self.mu_squared, limit["delta"]), limit["delta"] if self.grants else 0.0
+        epsilon, delta = self.rule.readded(self.spent, limit["delta"]) if self.grants else (0.0, 0.0)
         return LedgerReport(
             epsilon_readded=epsilon, delta_readded=delta, epsilon_budget=limit["epsilon"],
             delta_budget=limit["delta"], adjacency=limit["adjacency"], unit=self.terms["unit"],
-            filter=self.terms["filter"], dataset=self.terms["dataset"], grants=self.grants, draws=self.draws,
+            filter=self.rule.name, dataset=self.terms["dataset"], grants=self.grants, draws=self.draws,
             randomness="test" if self.test else "secure", head=self.head,
         )  # fmt: skip
 
@@ -222,15 +216,9 @@ class _Book:
         node = _pairs.parse(event)
         _require(_pairs.adjacencies(event) == {limit["adjacency"]}, "the plan's adjacency is not the budget's")
         _require(isinstance(charge, dict), "no charge")
-        if self.terms["filter"] == "basic":
-            _check_basic(node, charge)
-            self.epsilon += Fraction(charge["epsilon"])
-            self.delta += Fraction(charge["delta"])
-            within = self.epsilon <= Fraction(limit["epsilon"]) and self.delta <= Fraction(limit["delta"])
-        else:
-            _check_gdp(node, charge)
-            self.mu_squared += Fraction(charge["mu"]) ** 2
-            within = _gaussian_fits(self.mu_squared, limit["epsilon"], limit["delta"])
+        _check(self.rule, node, charge)
+        self.spent = _plus(self.spent, self.rule.amounts(charge))
+        within = self.rule.fits(self.spent, Fraction(limit["epsilon"]), Fraction(limit["delta"]))
         _require(within, "the grants exceed the budget")
         held: dict[str, int] = {}
         for item, count in _pairs.draws(event):
@@ -249,23 +237,16 @@ class _Book:
             _label(label)
             _require(_is_number(share) and 0 < share <= 1, f"the share of {label!r} is {share!r}")
             self.shares[label] = Fraction(repr(share))
-            self.by_analyst[label] = (Fraction(), Fraction(), Fraction())
+            self.by_analyst[label] = (Fraction(), Fraction())
         _require(sum(self.shares.values()) <= 1, "the shares are more than the whole")
 
     def _spend_share(self, analyst: Any, charge: dict[str, Any]) -> None:
         """The analyst's own grants stay within that share of the budget, by the same filter."""
         _require(analyst in self.shares, f"no analyst {analyst!r}")
         limit, share = self.terms["budget"], self.shares[analyst]
-        epsilon, delta, squares = self.by_analyst[analyst]
-        epsilon += Fraction(charge.get("epsilon", 0.0))
-        delta += Fraction(charge.get("delta", 0.0))
-        squares += Fraction(charge.get("mu", 0.0)) ** 2
-        self.by_analyst[analyst] = epsilon, delta, squares
+        self.by_analyst[analyst] = _plus(self.by_analyst[analyst], self.rule.amounts(charge))
         own = Fraction(limit["epsilon"]) * share, Fraction(limit["delta"]) * share
-        if self.terms["filter"] == "basic":
-            within = epsilon <= own[0] and delta <= own[1]
-        else:
-            within = _gaussian_fits(squares, _up(own[0]), _up(own[1]))
+        within = self.rule.fits(self.by_analyst[analyst], *own)
         _require(within, f"the grants of {analyst!r} exceed their share")
 
     def _draw(self, record: dict[str, Any]) -> None:
@@ -323,6 +304,39 @@ def _entry(line: str, index: int, previous: str) -> dict[str, Any]:
     return record
 
 
+def _check(rule: _filters.Rule, node: _pairs.Node, charge: dict[str, Any]) -> None:
+    """The recorded charge is in the filter's currency, and at least what is found here."""
+    match rule.name:
+        case "gdp":
+            _check_gdp(node, charge)
+        case "zcdp":
+            _check_zcdp(node, charge)
+        case "renyi":
+            _check_renyi(node, charge, rule.parameter)
+        case _:
+            _check_basic(node, charge)
+
+
+def _check_zcdp(node: _pairs.Node, charge: dict[str, Any]) -> None:
+    """The recorded rho is at least what the plan's divergences at some orders need."""
+    _require(set(charge) == {"rho", "method"} and charge["method"] == "zcdp", "fields of the charge")
+    _require(_is_number(charge["rho"]) and charge["rho"] >= 0, f"rho {charge['rho']!r}")
+    with mp.workdps(50):
+        own = _filters.least_rho(node)
+        _require(mpf(charge["rho"]) * (1 + mpf(SLACK)) >= own, f"rho is below the recomputed {mp.nstr(own, 17)}")
+
+
+def _check_renyi(node: _pairs.Node, charge: dict[str, Any], order: float) -> None:
+    """The recorded divergence is at least the plan's own, at the filter's order."""
+    _require(set(charge) == {"divergence", "method", "order"} and charge["method"] == "renyi", "fields of the charge")
+    found = charge["divergence"]
+    _require(_is_number(found) and found >= 0, f"divergence {found!r}")
+    _require(charge["order"] == order, f"order {charge['order']!r} is not the filter's")
+    with mp.workdps(50):
+        own = _pairs.renyi(node, mpf(order))
+        _require(mpf(found) * (1 + mpf(SLACK)) >= own, f"the divergence is below the recomputed {mp.nstr(own, 17)}")
+
+
 def _check_basic(node: _pairs.Node, charge: dict[str, Any]) -> None:
     """The recorded (epsilon, delta) is at least what the recorded method gives here."""
     renyi = charge.get("method") == "renyi"
@@ -369,10 +383,10 @@ def _check_gdp(node: _pairs.Node, charge: dict[str, Any]) -> None:
 
 
 def _renyi_epsilon(divergence: Any, order: Any, delta: Any) -> Any:
-    """Canonne, Kamath, Steinke 2020, Proposition 12; 0 where delta covers the total variation distance."""
+    """The conversion; 0 where delta covers the total variation distance."""
     if delta >= min(mp.sqrt(divergence / 2), mp.sqrt(-mp.expm1(-divergence))):
         return mpf(0)
-    return divergence + mp.log1p(-1 / order) - (mp.log(delta) + mp.log(order)) / (order - 1)
+    return _filters.conversion(divergence, order, delta)
 
 
 def _pure_epsilon_at(pure: Any, delta: Any) -> Any:
@@ -380,32 +394,6 @@ def _pure_epsilon_at(pure: Any, delta: Any) -> Any:
     _require(not mp.isinf(pure), "the plan has no finite pure epsilon")
     left = 1 - delta * (1 + mp.exp(-pure))
     return pure + mp.log(left) if left > 0 else mpf(0)
-
-
-def _gaussian_fits(mu_squared: Fraction, epsilon: float, delta: float) -> bool:
-    """Whether the total mu passes under the budget's point, with the slack on mu."""
-    if mu_squared == 0:
-        return True
-    with mp.workdps(50 + math.ceil(-math.log10(delta))):
-        square = mpf(mu_squared.numerator) / mpf(mu_squared.denominator) * (1 - mpf(SLACK)) ** 2
-        return bool(_pairs.hockey_stick(_pairs.Gaussian(square), mpf(epsilon)) <= mpf(delta))
-
-
-def _gaussian_epsilon(mu_squared: Fraction, delta: float) -> float:
-    """The epsilon of the total mu at delta, by bisection, rounded up."""
-    if mu_squared == 0:
-        return 0.0
-    with mp.workdps(50 + math.ceil(-math.log10(delta))):
-        pair = _pairs.Gaussian(mpf(mu_squared.numerator) / mpf(mu_squared.denominator))
-        low, high = mpf(0), mpf(1)
-        if _pairs.hockey_stick(pair, low) <= delta:
-            return 0.0
-        while _pairs.hockey_stick(pair, high) > delta:
-            low, high = high, 2 * high
-        while high - low > mpf(10) ** -18 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if _pairs.hockey_stick(pair, middle) <= delta else (middle, high)
-        return math.nextafter(float(high), math.inf)
 
 
 def _canonical(record: object) -> str:
@@ -438,6 +426,5 @@ def _too_small(recorded: float, own: Any) -> str:
     return f"the recorded epsilon {recorded!r} is below the recomputed {mp.nstr(own, 17)}: the price is too small"
 
 
-def _up(value: Fraction) -> float:
-    number = float(value)
-    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
+def _plus(first: _filters.Amounts, second: _filters.Amounts) -> _filters.Amounts:
+    return first[0] + second[0], first[1] + second[1]

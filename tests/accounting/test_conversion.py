@@ -119,3 +119,15 @@ def test_exp_up_is_never_below_and_never_zero(log_value):
         assert mp.exp(mpf(log_value)) <= found <= 1.0
     assert conversion.exp_up(-1e6) > 0.0
     assert conversion.exp_up(-math.inf) == 0.0
+
+
+@given(st.floats(1.0 + 1e-6, 1e6), st.floats(1e-6, 1e3), st.floats(-700.0, -1e-6))
+def test_the_largest_divergence_of_an_order_is_never_above_the_truth(order, epsilon, log_delta):
+    found = float(conversion.renyi_divergences(np.array([order]), epsilon, log_delta)[0])
+    with mp.workdps(60):
+        a, log_d = mpf(order), mpf(log_delta)
+        parts = (mpf(epsilon), -mp.log1p(-1 / a), (log_d + mp.log(a)) / (a - 1))
+        truth = sum(parts)
+        assert found <= truth
+        size = mpf(epsilon) + abs(parts[1]) + (abs(log_d) + mp.log(a)) / (a - 1)
+        assert found >= truth - mpf("1e-14") * size

@@ -47,6 +47,15 @@ GOLDEN = {
     "selections": (
         "95bd71a634c44862889c63e0342e5b18aa6638b9fa1c3328f25ac30be90dd035", 3.4632560399660357, 3e-06, 4, 1, "secure",
     ),
+    "zcdp-filter": (
+        "6d7a24753bc47812e027aef8122cfe8c13654f0a59a74f70cd8a5edaca0abd96", 2.125994853552699, 1e-05, 5, 7, "secure",
+    ),
+    "renyi-filter": (
+        "c7da2621d67e2f09860bad0e53a3789aeb059bfde6b236ceb07f3da80cf7bfe0", 0.48469103423103416, 1e-05, 2, 2, "secure",
+    ),
+    "whitehouse-filter": (
+        "158c5f477f0e96af2fbcf612dd78acaa183e5e6c669393ec6d4ad456db793f12", 0.8405644557677412, 2e-06, 4, 4, "secure",
+    ),
 }  # fmt: skip
 
 

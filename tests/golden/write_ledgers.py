@@ -31,6 +31,7 @@ from ledgerwood.accounting import (
     PureEvent,
     RandomizedResponseEvent,
     RenyiEvent,
+    RenyiFilter,
     Repeated,
     RepeatedSelection,
     ReplaceOneSampled,
@@ -38,6 +39,8 @@ from ledgerwood.accounting import (
     SkellamVectorEvent,
     StaircaseEvent,
     TruncatedLaplaceEvent,
+    WhitehouseFilter,
+    ZCDPFilter,
     ZeroConcentratedEvent,
     calibrate,
 )
@@ -256,6 +259,45 @@ def selections() -> None:
     ledger.grant(PoissonSelection(mixed, mean=4.0), purpose="a run without a profile", delta=1e-6)
 
 
+def zcdp_filter() -> None:
+    """Everything that has a rho, under the filter of all orders."""
+    ledger = open_ledger("zcdp-filter", Budget(epsilon=4.0, delta=1e-5, adjacency=A), ZCDPFilter())
+    if ledger is None:
+        return
+    draw_all(ledger, Composed((gaussian(8.0), Repeated(laplace(10.0), count=2))), "mixed")
+    selection = BoundedRangeEvent(epsilon=0.25, adjacency=A)
+    draw_all(ledger, Parallel((selection, PureEvent(epsilon=0.125, adjacency=A)), probabilities=(0.5, 0.5)), "groups")
+    draw_all(ledger, ZeroConcentratedEvent(rho=0.0625, adjacency=A), "stated")
+    draw_all(ledger, DiscreteGaussianEvent(scale=4.0, sensitivity=1, adjacency=A), "a count")
+    draw_all(ledger, PoissonSampled(laplace(2.0), sampling_rate=0.125), "a sampled mean")
+
+
+def renyi_filter() -> None:
+    """Format of a filter with a parameter: sampled Gaussian steps in plans chosen one after the other, at one order."""
+    ledger = open_ledger("renyi-filter", BUDGET, RenyiFilter(order=24.0))
+    if ledger is None:
+        return
+    step = PoissonSampled(gaussian(2.0), sampling_rate=0.015625)
+    ledger.grant(Repeated(step, count=100), purpose="first").draw(step, purpose="step 1")
+    ledger.grant(Composed((Repeated(step, count=50), laplace(20.0))), purpose="second").draw(step, purpose="step 1")
+
+
+def whitehouse_filter() -> None:
+    """Many small plans under advanced composition, for two analysts: format version 2, and a filter's parameter."""
+    path = FOLDER / "whitehouse-filter.ledger.jsonl"
+    if path.exists():
+        return
+    with Ledger.open(
+        path, dataset="golden", budget=Budget(epsilon=2.0, delta=1e-5, adjacency=A), unit=PrivacyUnit.ROW,
+        filter=WhitehouseFilter(delta_prime=1e-6), analysts={"ada": 0.75, "ben": 0.25}, analyst="ada",
+    ) as ledger:  # fmt: skip
+        for number in range(3):
+            draw_all(ledger, laplace(16.0), f"mean {number + 1}")
+        ledger.grant(Repeated(gaussian(64.0), count=4), purpose="means", delta=1e-6).draw(
+            gaussian(64.0), purpose="mean"
+        )
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
@@ -269,3 +311,6 @@ if __name__ == "__main__":
     cut_and_stepped()
     replaced_rows()
     selections()
+    zcdp_filter()
+    renyi_filter()
+    whitehouse_filter()

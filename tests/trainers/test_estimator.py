@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import ledgerwood as lw
-from ledgerwood import Adjacency, Budget, GDPFilter, Ledger, PrivacyUnit
+from ledgerwood import Adjacency, Budget, GDPFilter, Ledger, PrivacyUnit, RenyiFilter, ZCDPFilter
 from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.curator import Table, encode_features
 from ledgerwood.errors import (
@@ -197,6 +197,15 @@ def test_a_gaussian_ledger_takes_full_batch_plans():
     with pytest.raises(UnsupportedEvent):
         regressor(sampling_rate=0.1).fit(X, Y, ledger=ledger)
     assert ledger.entries == before
+
+
+@pytest.mark.parametrize("filter_", [ZCDPFilter(), RenyiFilter(order=20.0)])
+def test_ledgers_of_divergences_take_several_fits(filter_):
+    ledger = ledger_of(epsilon=4.0, delta=1e-6, filter=filter_)
+    model = regressor().fit(X, Y, ledger=ledger)
+    regressor().fit(X, Y, ledger=ledger)
+    assert 1.0 < ledger.spent().epsilon < 4.0
+    assert verify_ledger(model.ledger_).filter == filter_.name
 
 
 def test_a_ledger_file_holds_the_grant_before_the_rows_are_read(tmp_path, monkeypatch):

@@ -223,7 +223,7 @@ def test_a_cut_tail_is_found_against_the_head_only():
         (2, lambda b: b | {"event": b["event"] | {"sampling_rate": 0.5}}, "was not granted"),
         (3, lambda b: b | {"event": json.loads(LINES[2])["event"], "grant": 4}, "no grant 4"),
         (4, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * (1 - 1e-7))(b), "above 5"),
-        (0, lambda b: b | {"filter": "zcdp"}, "filter"),
+        (0, lambda b: b | {"filter": "laplace"}, "filter"),
         (0, lambda b: b | {"unit": "house"}, "unit"),
         (0, lambda b: b | {"budget": b["budget"] | {"adjacency": "replace-one"}}, "adjacency is not"),
         (0, lambda b: b | {"budget": b["budget"] | {"epsilon": 0.0}}, "not positive"),

@@ -15,7 +15,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.serial import from_json, to_json
-from ledgerwood.accounting.filters import Charge, Filter, filter_named
+from ledgerwood.accounting.filters import Charge, Filter, filter_from, filter_record
 from ledgerwood.accounting.pricing import Route
 from ledgerwood.errors import LedgerCorrupted
 
@@ -23,6 +23,7 @@ Version = Literal[1, 2]
 """Of an entry's format, the same for a whole ledger; 2 is that of a budget which analysts share."""
 
 GENESIS = "0" * 64
+_AMOUNTS = frozenset({"epsilon", "delta", "mu", "rho", "divergence"})
 _LONGEST_PURPOSE = 200
 
 Randomness = Literal["secure", "test"]
@@ -115,7 +116,7 @@ def decode(line: str, known: dict[str, Event] | None = None) -> Entry:
                 budget=Budget(
                     epsilon=limit["epsilon"], delta=limit["delta"], adjacency=Adjacency(limit["adjacency"])
                 ),
-                unit=PrivacyUnit(record["unit"]), filter=filter_named(record["filter"]), dataset=record["dataset"],
+                unit=PrivacyUnit(record["unit"]), filter=filter_from(record["filter"]), dataset=record["dataset"],
                 analysts=() if version == 1 else shares(record["analysts"]), version=version,
             )  # fmt: skip
         case "grant":
@@ -189,14 +190,15 @@ def _event(record: Mapping[str, Any], known: dict[str, Event] | None) -> Event:
 
 
 def _charge(record: Mapping[str, Any]) -> Charge:
-    if unknown := set(record) - {"epsilon", "delta", "mu", "method", "order"}:
+    if unknown := set(record) - {*_AMOUNTS, "method", "order"}:
         raise LedgerCorrupted(f"unknown fields of a charge: {sorted(unknown)}")
     method = record["method"]
-    if method not in get_args(Route):
+    if method not in (*get_args(Route), "zcdp"):
         raise LedgerCorrupted(f"unknown method of a charge: {method!r}")
     return Charge(
         epsilon=_number(record, "epsilon"), delta=_number(record, "delta"), mu=_number(record, "mu"),
-        order=_number(record, "order"), method=method,
+        rho=_number(record, "rho"), divergence=_number(record, "divergence"), order=_number(record, "order"),
+        method=method,
     )  # fmt: skip
 
 
@@ -217,14 +219,14 @@ def _body(entry: Entry) -> dict[str, object]:
                     "kind": "open",
                     "budget": {"epsilon": limit.epsilon, "delta": limit.delta, "adjacency": limit.adjacency.value},
                     "unit": entry.unit.value,
-                    "filter": entry.filter.name,
+                    "filter": filter_record(entry.filter),
                     "dataset": entry.dataset,
                 }
                 | ({"analysts": dict(entry.analysts)} if entry.version > 1 else {})
             )
         case GrantEntry():
             charge = entry.charge
-            fields = {"epsilon": charge.epsilon, "delta": charge.delta, "mu": charge.mu, "order": charge.order}
+            fields = {**charge.amounts(), "order": charge.order}
             return (
                 common
                 | {

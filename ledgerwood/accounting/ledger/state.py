@@ -26,6 +26,7 @@ from ledgerwood.accounting.ledger.entries import (
 )
 from ledgerwood.errors import AdjacencyMismatch, BudgetExceeded, DrawRefused, LedgerCorrupted, LedgerError, PrivacyError
 
+_FILTERS = "BasicFilter, ZCDPFilter, GDPFilter, RenyiFilter or WhitehouseFilter"
 _BROKEN = (PrivacyError, ValueError, KeyError, TypeError, RecursionError)  # what a line that is no entry may raise
 
 
@@ -206,7 +207,7 @@ def opened(
     if not isinstance(unit, PrivacyUnit):
         raise _validate.fail("unit", unit, "a PrivacyUnit (ROW, USER)", "privacy unit")
     if type(filter_) not in get_args(Filter):
-        raise _validate.fail("filter", filter_, "BasicFilter() or GDPFilter()", "filter")
+        raise _validate.fail("filter", filter_, _FILTERS, "filter")
     filter_.check(budget)
     if dataset is not None:
         dataset = require_label("dataset", dataset)

@@ -23,7 +23,7 @@ from ledgerwood.accounting import (
     gdp,
     price,
 )
-from ledgerwood.accounting.filters import filter_named
+from ledgerwood.accounting.filters import filter_from
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE
@@ -156,8 +156,8 @@ def test_a_gdp_filter_needs_delta():
         GDPFilter().check(Budget(epsilon=1.0, delta=0.0, adjacency=A))
 
 
-def test_filters_are_found_by_name():
-    assert filter_named("basic") == BasicFilter()
-    assert filter_named("gdp") == GDPFilter()
+def test_plain_filters_are_found_by_name():
+    assert filter_from("basic") == BasicFilter()
+    assert filter_from("gdp") == GDPFilter()
     with pytest.raises(InvalidParameter, match="filter"):
-        filter_named("zcdp")
+        filter_from("laplace")

@@ -1,0 +1,218 @@
+"""What adds up under each filter, once more: sums, limits and totals, in mpmath (docs/explanation/ledger.md#filters).
+
+A charge has two amounts that add up: its main one (epsilon, its square, mu squared, rho, a divergence) and its delta.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from ledgerwood.verification import _pairs
+from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification._pairs.combined import Groups, Several
+from ledgerwood.verification._pairs.integers import DiscreteGaussian
+from ledgerwood.verification._pairs.stated import Curve
+
+SLACK = 1e-9
+"""Relative room for a recorded number below the verifier's own lower bound."""
+
+Amounts = tuple[Fraction, Fraction]
+
+_PARAMETER = {"renyi": "order", "whitehouse": "delta_prime"}
+_PLAIN = ("basic", "gdp", "zcdp")
+_SIGHTS = (1 + 1e-6, 1.5, 2.0, 4.0)  # orders at which a recorded rho is looked at
+_ORDERS = 96
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A filter as a ledger states it: its name, and the parameter of those that have one."""
+
+    name: str
+    parameter: float = math.nan
+
+    def amounts(self, charge: dict[str, Any]) -> Amounts:
+        """What one charge adds."""
+        delta = Fraction(charge.get("delta", 0.0))
+        match self.name:
+            case "basic":
+                return Fraction(charge["epsilon"]), delta
+            case "whitehouse":
+                return Fraction(charge["epsilon"]) ** 2, delta
+            case "gdp":
+                return Fraction(charge["mu"]) ** 2, delta
+            case "zcdp":
+                return Fraction(charge["rho"]), delta
+        return Fraction(charge["divergence"]), delta
+
+    def opens(self, delta: float) -> bool:
+        """Whether a budget of this delta can have the filter at all."""
+        if self.name == "whitehouse":
+            return self.parameter <= delta
+        return self.name == "basic" or delta > 0
+
+    def fits(self, total: Amounts, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether a total is within (epsilon, delta); `SLACK` where a limit is no rational number."""
+        main, deltas = total
+        if self.name == "basic":
+            return main <= epsilon and deltas <= delta
+        if self.name == "whitehouse" and deltas + Fraction(self.parameter) > delta:
+            return False
+        if main == 0:
+            return True
+        with _digits(_up(delta)):
+            small = _number(main) * (1 - mpf(SLACK)) ** 2
+            match self.name:
+                case "whitehouse":
+                    return bool(_advanced(small, mpf(self.parameter)) <= _number(epsilon))
+                case "gdp":
+                    found = _pairs.hockey_stick(_pairs.Gaussian(small), _number(epsilon))
+                    return bool(found <= _number(delta))
+            return bool(self._converted(small, _number(delta)) <= _number(epsilon))
+
+    def readded(self, total: Amounts, delta: float) -> tuple[float, float]:
+        """The total's epsilon and delta, rounded up; `delta` is the budget's."""
+        main, deltas = total
+        if self.name == "basic":
+            return _up(main), _up(deltas)
+        if self.name == "whitehouse":
+            with _digits(self.parameter):
+                epsilon = _above(_advanced(_number(main), mpf(self.parameter)))
+            return epsilon, _up(deltas + Fraction(self.parameter))
+        if main == 0:
+            return 0.0, delta
+        with _digits(delta):
+            if self.name == "gdp":
+                return _gaussian_epsilon(_number(main), delta), delta
+            return _above(max(self._converted(_number(main), mpf(delta)), mpf(0))), delta
+
+    def _converted(self, main: Any, delta: Any) -> Any:
+        """Epsilon of a divergence at its order, or of a rho at its best order."""
+        if self.name == "renyi":
+            return conversion(main, mpf(self.parameter), delta)
+        return _least(lambda log: conversion(main * (1 + mp.exp(log)), 1 + mp.exp(log), delta))
+
+
+def rule(record: Any) -> Rule:
+    """The filter that an opening states.
+
+    Raises:
+        ValueError: an unknown name, or parameters that it does not have.
+    """
+    if isinstance(record, str) and record in _PLAIN:
+        return Rule(record)
+    if isinstance(record, dict):
+        key = _PARAMETER.get(record.get("name", ""))
+        if key is not None and set(record) == {"name", key} and isinstance(record[key], float):
+            value = record[key]
+            if (1 < value < math.inf) if key == "order" else (0 < value < 1):
+                return Rule(record["name"], value)
+    raise ValueError(f"unknown filter {record!r}")
+
+
+def least_rho(node: _pairs.Node) -> Any:
+    """A rho that the plan needs at least: divergences over their orders, at low orders and towards infinite ones.
+
+    Raises:
+        ValueError: the plan holds what has no rho worth the name, as a sampled Gaussian.
+    """
+    far = _far_rho(node)
+    if far is None:
+        raise ValueError("the plan has a part without a proven rho")
+    if node.mu_squared() is not None:
+        return far
+    found = [far]
+    for order in _SIGHTS:
+        with contextlib.suppress(ValueError):  # a quadrature that does not settle at one order says nothing
+            found.append(_pairs.renyi(node, mpf(order)) / mpf(order))
+    return max(found)
+
+
+def _far_rho(node: _pairs.Node) -> Any | None:
+    """The limit of D_a / a at infinite orders: 0 for pure parts; None where no rho is proven."""
+    square = node.mu_squared()
+    if square is not None:
+        return square / 2
+    if not mp.isinf(node.pure_epsilon()):
+        return mpf(0)
+    match node:
+        case Several():
+            parts = [(_far_rho(part), count) for part, count in node.parts]
+            known = [rho * count for rho, count in parts if rho is not None]
+            return sum(known, mpf(0)) if len(known) == len(parts) else None
+        case Groups():
+            weights = node.probabilities or (mpf(1),) * len(node.members)
+            members = [_far_rho(member) for member, p in zip(node.members, weights, strict=True) if p > 0]
+            known = [rho for rho in members if rho is not None]
+            return max(known) if len(known) == len(members) else None
+        case Curve():
+            return node.rho
+        case DiscreteGaussian():
+            return (node.sensitivity / node.scale) ** 2 / 2
+    return None
+
+
+def conversion(divergence: Any, order: Any, delta: Any) -> Any:
+    """Canonne, Kamath, Steinke 2020, Proposition 12."""
+    return divergence + mp.log1p(-1 / order) - (mp.log(delta) + mp.log(order)) / (order - 1)
+
+
+def _advanced(squares: Any, delta: Any) -> Any:
+    """The epsilon of a sum of squares at the delta that pays for adding up."""
+    return squares / 2 + mp.sqrt(-2 * squares * mp.log(delta))
+
+
+def _least(function: Callable[[Any], Any]) -> Any:
+    """The least value over log(order - 1): the best of a grid over twelve decades, then golden sections."""
+    step = mp.log(mpf(10)) * 12 / _ORDERS
+    grid = [mp.log(mpf(10)) * -6 + step * index for index in range(_ORDERS + 1)]
+    best = min(grid, key=function)
+    low, high = best - step, best + step
+    ratio = (mp.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(70):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = function(right)
+    return min(at_left, at_right)
+
+
+def _gaussian_epsilon(square: Any, delta: float) -> float:
+    """The epsilon of a total mu at delta, by bisection, rounded up."""
+    pair = _pairs.Gaussian(square)
+    low, high = mpf(0), mpf(1)
+    if _pairs.hockey_stick(pair, low) <= delta:
+        return 0.0
+    while _pairs.hockey_stick(pair, high) > delta:
+        low, high = high, 2 * high
+    while high - low > mpf(10) ** -18 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _pairs.hockey_stick(pair, middle) <= delta else (middle, high)
+    return _above(high)
+
+
+def _digits(delta: float) -> Any:
+    return mp.workdps(50 + math.ceil(-math.log10(delta)))
+
+
+def _number(value: Fraction) -> Any:
+    return mpf(value.numerator) / mpf(value.denominator)
+
+
+def _above(value: Any) -> float:
+    return math.nextafter(float(value), math.inf) if value > 0 else 0.0
+
+
+def _up(value: Fraction) -> float:
+    number = float(value)
+    return number if Fraction(number) >= value else math.nextafter(number, math.inf)

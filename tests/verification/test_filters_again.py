@@ -1,0 +1,196 @@
+"""The verifier's own filters: each forged term, charge or total of a ledger is found, and honest ones pass."""
+
+import hashlib
+import json
+import math
+
+import pytest
+
+from ledgerwood.accounting import (
+    Adjacency,
+    ApproximateEvent,
+    BoundedRangeEvent,
+    Budget,
+    Composed,
+    DiscreteGaussianEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    Ledger,
+    LedgerRecord,
+    Parallel,
+    PoissonSampled,
+    PrivacyUnit,
+    PureEvent,
+    RenyiEvent,
+    RenyiFilter,
+    Repeated,
+    SkellamEvent,
+    WhitehouseFilter,
+    ZCDPFilter,
+    ZeroConcentratedEvent,
+    concentrated,
+)
+from ledgerwood.accounting.events.serial import to_json
+from ledgerwood.errors import LedgerCorrupted
+from ledgerwood.verification import _filters, _pairs, verify_ledger
+from ledgerwood.verification._atoms import mp
+
+A = Adjacency.ADD_REMOVE
+BUDGET = Budget(epsilon=2.0, delta=1e-5, adjacency=A)
+GAUSSIAN = GaussianEvent(noise_multiplier=40.0, adjacency=A)
+LAPLACE = LaplaceEvent(noise_multiplier=16.0, adjacency=A)
+STEP = PoissonSampled(GaussianEvent(noise_multiplier=2.0, adjacency=A), sampling_rate=0.01)
+
+
+def lines_of(filter_, plan=LAPLACE, delta=None):
+    ledger = Ledger(BUDGET, unit=PrivacyUnit.ROW, filter=filter_)
+    ledger.grant(plan, purpose="one", delta=delta)
+    ledger.grant(LAPLACE, purpose="two")
+    return list(ledger.record().lines)
+
+
+def verified(tmp_path, lines, index=None, change=None):
+    """The report on the lines, entry `index` changed and all hashes from there on made right."""
+    if index is not None:
+        result, previous = [], "0" * 64
+        for place, line in enumerate(lines):
+            body = json.loads(line)
+            body = (change(body) if place == index else body) | {"previous": previous}
+            del body["hash"]
+            previous = hashlib.sha256(text(body).encode()).hexdigest()
+            result.append(text(body | {"hash": previous}))
+        lines = result
+    path = tmp_path / "edited.jsonl"
+    path.write_text("".join(line + "\n" for line in lines))
+    return verify_ledger(path)
+
+
+def text(record):
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def with_charge(**fields):
+    return lambda body: body | {"charge": body["charge"] | fields}
+
+
+def with_filter(value):
+    return lambda body: body | {"filter": value}
+
+
+CASES = [
+    (ZCDPFilter(), 1, lambda b: with_charge(rho=b["charge"]["rho"] * 0.98)(b), "rho is below"),
+    (ZCDPFilter(), 1, with_charge(rho=0.2), "exceed the budget"),
+    (ZCDPFilter(), 1, with_charge(rho=-0.1), "rho -0.1"),
+    (ZCDPFilter(), 1, lambda b: b | {"charge": {"mu": 0.1, "method": "gdp"}}, "fields of the charge"),
+    (ZCDPFilter(), 1, lambda b: b | {"event": to_json(STEP)}, "without a proven rho"),
+    (ZCDPFilter(), 0, with_filter({"name": "zcdp"}), "unknown filter"),
+    (ZCDPFilter(), 0, with_filter("renyi"), "unknown filter"),
+    (ZCDPFilter(), 0, lambda b: b | {"budget": b["budget"] | {"delta": 0.0}}, "delta is too small"),
+    (RenyiFilter(order=20.0), 1, lambda b: with_charge(divergence=b["charge"]["divergence"] * 0.999)(b), "is below"),
+    (RenyiFilter(order=20.0), 1, with_charge(divergence=1.9), "exceed the budget"),
+    (RenyiFilter(order=20.0), 1, with_charge(order=19.0), "is not the filter's"),
+    (RenyiFilter(order=20.0), 1, with_charge(method="zcdp"), "fields of the charge"),
+    (RenyiFilter(order=20.0), 0, with_filter({"name": "renyi", "order": 19.0}), "is not the filter's"),
+    (RenyiFilter(order=20.0), 0, with_filter({"name": "renyi", "order": 1.0}), "unknown filter"),
+    (RenyiFilter(order=20.0), 0, with_filter({"name": "renyi", "order": 20}), "unknown filter"),
+    (RenyiFilter(order=20.0), 0, with_filter({"name": "renyi", "order": 20.0, "x": 1.0}), "unknown filter"),
+    (WhitehouseFilter(delta_prime=2e-6), 1, with_charge(epsilon=0.01), "price is too small"),
+    (WhitehouseFilter(delta_prime=2e-6), 1, with_charge(epsilon=0.5), "exceed the budget"),
+    (WhitehouseFilter(delta_prime=2e-6), 1, with_charge(delta=9e-6), "exceed the budget"),
+    (
+        WhitehouseFilter(delta_prime=2e-6),
+        0,
+        with_filter({"name": "whitehouse", "delta_prime": 1e-4}),
+        "delta is too small",
+    ),
+    (WhitehouseFilter(delta_prime=2e-6), 0, with_filter({"name": "whitehouse", "delta_prime": 0.0}), "unknown filter"),
+]
+
+
+@pytest.mark.parametrize(("filter_", "index", "change", "match"), CASES)
+def test_a_forger_is_held_to_the_filter(tmp_path, filter_, index, change, match):
+    lines = lines_of(filter_)
+    assert verified(tmp_path, lines).grants == 2
+    with pytest.raises(LedgerCorrupted, match=match):
+        verified(tmp_path, lines, index, change)
+
+
+@pytest.mark.parametrize("order", [10.0, 20.0, 24.0])
+def test_sampled_plans_are_re_added_at_the_filters_order(tmp_path, order):
+    lines = lines_of(RenyiFilter(order=order), Repeated(STEP, count=50))
+    report = verified(tmp_path, lines)
+    spent = LedgerRecord.from_lines(lines).spent()
+    assert report.epsilon_readded == pytest.approx(spent.epsilon, rel=1e-9)
+
+
+def test_points_are_re_added_by_the_statement(tmp_path):
+    lines = lines_of(WhitehouseFilter(delta_prime=2e-6), Repeated(GAUSSIAN, count=2), 3e-6)
+    report = verified(tmp_path, lines)
+    spent = LedgerRecord.from_lines(lines).spent()
+    assert report.epsilon_readded == pytest.approx(spent.epsilon, rel=1e-12)
+    assert report.delta_readded == spent.delta == pytest.approx(5e-6, rel=1e-12)
+
+
+HONEST = [
+    GAUSSIAN,
+    LAPLACE,
+    PureEvent(epsilon=0.5, adjacency=A),
+    BoundedRangeEvent(epsilon=1.0, adjacency=A),
+    DiscreteGaussianEvent(scale=2.0, sensitivity=1, adjacency=A),
+    ZeroConcentratedEvent(rho=0.125, adjacency=A),
+    PoissonSampled(LAPLACE, sampling_rate=0.1),
+    Composed((GAUSSIAN, Repeated(LAPLACE, count=3))),
+    Parallel((GAUSSIAN, GaussianEvent(noise_multiplier=41.0, adjacency=A)), probabilities=(0.5, 0.5)),
+    Parallel.worst((GAUSSIAN, LAPLACE)),
+]
+
+
+@pytest.mark.parametrize("event", HONEST, ids=lambda event: type(event).__name__)
+def test_the_least_rho_is_below_what_is_charged_and_not_far(event):
+    with mp.workdps(50):
+        least = float(_filters.least_rho(_pairs.parse(to_json(event))))
+    assert 0.9 * concentrated.rho(event) <= least <= concentrated.rho(event) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        STEP,
+        PoissonSampled(GaussianEvent(noise_multiplier=1e4, adjacency=A), sampling_rate=1e-9),
+        ApproximateEvent(epsilon=0.1, delta=1e-9, adjacency=A),
+        RenyiEvent(orders=(2.0, 1e9), divergences=(0.01, 1.0), adjacency=A),
+        SkellamEvent(variance=20.0, sensitivity=1, adjacency=A),
+        Composed((GAUSSIAN, STEP)),
+        Parallel((GAUSSIAN, STEP), probabilities=(0.5, 0.5)),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_has_no_rho_has_none_for_the_verifier(event):
+    with pytest.raises(ValueError, match="without a proven rho"):
+        _filters.least_rho(_pairs.parse(to_json(event)))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.05, 1e-12), (20.0, 1e-3)])
+@pytest.mark.parametrize("name", ["zcdp", "renyi", "whitehouse"])
+def test_a_ledger_that_is_spent_to_the_last_ulp_verifies(tmp_path, name, epsilon, delta):
+    budget = Budget(epsilon=epsilon, delta=delta, adjacency=A)
+    order = 2.0 * (1.0 + 12.0 * math.log(10.0) / epsilon)
+    filter_ = {
+        "zcdp": ZCDPFilter(),
+        "renyi": RenyiFilter(order=order),
+        "whitehouse": WhitehouseFilter(delta_prime=delta / 2),
+    }[name]
+    ledger = Ledger(budget, unit=PrivacyUnit.ROW, filter=filter_)
+    left = ledger.remaining()
+    if left.rho is not None:
+        event = ZeroConcentratedEvent(rho=left.rho, adjacency=A)
+    elif left.divergence is not None:
+        given = left.divergence * (1 - 1e-14)  # the event rounds its divergences up
+        event = RenyiEvent(orders=(order,), divergences=(given,), adjacency=A)
+    else:
+        event = PureEvent(epsilon=left.epsilon, adjacency=A)
+    ledger.grant(event, purpose="all")
+    path = tmp_path / "spent.ledger.jsonl"
+    ledger.save(path)
+    assert verify_ledger(path).epsilon_readded == pytest.approx(epsilon, rel=1e-8)
+    assert ledger.spent().epsilon <= epsilon
