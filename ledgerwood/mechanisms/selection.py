@@ -18,7 +18,7 @@ from ledgerwood.mechanisms import choice
 from ledgerwood.mechanisms.deviates import standard_laplace
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.rounding import add_noise
+from ledgerwood.mechanisms.rounding import unbounded_noise
 
 Utilities = NDArray[np.int64]
 
@@ -176,18 +176,11 @@ class NoisyMaxMechanism:
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
         """As `Selection.select`; a scale above 2**55 grid steps raises too."""
         _require(utilities, grid)
-        zeros = np.zeros((utilities.size, 1), dtype=np.int64)
-        noise = add_noise(zeros, grid, (self.scale,), standard_laplace(), source)[:, 0]
-        # Utility and noise may be up to 2**63 each: their sum is compared as (high, low) halves, without wrapping.
-        high = (utilities >> 32) + (noise >> 32)
-        low = (utilities & _LOW) + (noise & _LOW)
-        high += low >> 32
-        low &= _LOW
-        best = np.flatnonzero(high == high.max())
-        return int(best[np.argmax(low[best])])
+        law = standard_laplace()
+        sums = [u + unbounded_noise(self.scale, grid, law, source) for u in utilities.tolist()]
+        return sums.index(max(sums))
 
 
-_LOW = np.int64((1 << 32) - 1)
 _MOST_POINTS = 1 << 40
 _MOST_CANDIDATES = 1 << 24
 
