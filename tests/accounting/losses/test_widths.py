@@ -10,6 +10,7 @@ from ledgerwood.accounting import (
     BoundedRangeEvent,
     Composed,
     DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     Parallel,
@@ -17,6 +18,7 @@ from ledgerwood.accounting import (
     ProfileEvent,
     PureEvent,
     Repeated,
+    SkellamEvent,
     price,
 )
 from ledgerwood.accounting.losses import plans
@@ -61,6 +63,16 @@ NARROW = [
     (Repeated(Parallel.worst((gaussian(1.0), laplace(1.0))), count=20), 1e-6),
     (Composed((gaussian(0.02), PoissonSampled(gaussian(1.0), sampling_rate=0.01))), 1e-5),
     (Repeated(gaussian(0.02), count=2), 1e-5),
+    (Repeated(DiscreteLaplaceEvent(scale=1.0, sensitivity=1, adjacency=A), count=100), 1e-5),
+    (Repeated(DiscreteGaussianEvent(scale=10.0, sensitivity=1, adjacency=A), count=100), 1e-5),
+    (Repeated(SkellamEvent(variance=100.0, sensitivity=2, adjacency=A), count=1000), 1e-6),
+    (
+        Repeated(
+            PoissonSampled(SkellamEvent(variance=2.0, sensitivity=1, adjacency=A), sampling_rate=0.01), count=10_000
+        ),
+        1e-6,
+    ),
+    (Repeated(ProfileEvent(epsilons=(0.1, 0.5, 1.0), deltas=(0.05, 0.01, 0.0), adjacency=A), count=50), 1e-6),
 ]
 
 
