@@ -93,6 +93,18 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
     return _gaussian(mu * (1.0 - _MU_SLACK), t)
 
 
+def log_infinite(event: Event, direction: Direction) -> float:
+    """log of a lower bound on the profile at every epsilon, which is the probability of an infinite loss."""
+    match event:
+        case Repeated(inner, count=1) | Composed((inner,)):
+            return log_infinite(inner, direction)
+        case PoissonSampled(inner, sampling_rate=q) if q == 1.0 or direction is Direction.REMOVE:
+            return (log_infinite(inner, direction) + math.log(q)) * (1.0 + 4.0 * ULP)
+        case ApproximateEvent() | TruncatedLaplaceEvent() | ProfileEvent():  # constant from some epsilon on
+            return float(log_profile(event, np.array([1e300]), direction)[0])
+    return -math.inf
+
+
 def _lowered(logs: FloatArray, size: float) -> FloatArray:
     """Logarithms made of terms no larger than themselves or `size`, lowered by their rounding error."""
     with np.errstate(invalid="ignore"):

@@ -377,7 +377,7 @@ def _curve(
         first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)
         if last - first < _MOST_POINTS or total < 64:
             if last - first <= _MOST_POINTS_EVER:
-                return Curve(spectrum.compose(laws, first, last, _LOG_OUTSIDE, squared=not above), above)
+                return Curve(spectrum.compose(laws, first, last, _LOG_OUTSIDE, above=above), above)
             step *= 1.01 * (last - first) / _MOST_POINTS_EVER
             continue
         curve, excess = _in_stages(laws, deviation, room, above)
@@ -403,10 +403,10 @@ def _in_stages(laws: list[tuple[Law, int]], deviation: float, room: float, above
         first, last = spectrum.window(group, deviation_of_block, log_outside_block)
         if last - first > _MOST_POINTS_EVER:
             return None, (last - first) / _MOST_POINTS_EVER
-        composed = spectrum.compose(group, first, last, log_outside_block, squared=not above)
+        composed = spectrum.compose(group, first, last, log_outside_block, above=above)
         trimmed = spectrum.trim(composed, math.exp(log_outside_block))
         blocks.append((spectrum.coarsen(trimmed, 2**factor, above=above) if factor else trimmed, count))
     first, last = spectrum.window(blocks, deviation, _LOG_OUTSIDE)
     if last - first > _MOST_POINTS_EVER:
         return None, (last - first) / _MOST_POINTS_EVER
-    return Curve(spectrum.compose(blocks, first, last, _LOG_OUTSIDE, squared=not above), above), 1.0
+    return Curve(spectrum.compose(blocks, first, last, _LOG_OUTSIDE, above=above), above), 1.0

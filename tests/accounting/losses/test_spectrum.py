@@ -64,15 +64,15 @@ def binary(up, step=0.01, index=1):
     return Law(step, 1e-9, np.array([-index, index]), mass, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("above", [True, False])
 @pytest.mark.parametrize(("count", "up"), [(3, 0.5), (1000, 0.51), (10**6, 0.5001), (1000, 1e-5), (10**6, 1e-6)])
-def test_powers_agree_with_the_binomial_law(count, up, squared):
+def test_powers_agree_with_the_binomial_law(count, up, above):
     law = binary(up)
     log_outside = math.log(1e-13)
     deviation = 0.02 * math.sqrt(count * up * (1.0 - up))
     first, last = spectrum.window([(law, count)], deviation, log_outside)
     first = min(first, last - 4000 if up < 0.01 else first)  # a spectrum that does not fall, many times
-    found = spectrum.compose([(law, count)], first, last, log_outside, squared=squared)
+    found = spectrum.compose([(law, count)], first, last, log_outside, above=above)
     with mp.workdps(30):
         p = mpf(up)
         logs = mp.loggamma(count + 1)
@@ -93,7 +93,7 @@ def test_powers_agree_with_the_binomial_law(count, up, squared):
                 if 2 * k - count - int(found.index[0]) < len(found.mass)
             )
     assert total <= found.error
-    if squared or up > 0.01:
+    if not above or up > 0.01:
         assert found.error <= 1e-11 * max(count, 10)
 
 
