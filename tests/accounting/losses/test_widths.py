@@ -50,6 +50,8 @@ def training(rate, count, multiplier):
 
 NARROW = [
     (training(1e-6, 10**8, 1.0), 1e-5),
+    (training(1e-6, 10**6, 1.0), 1e-8),
+    (training(0.5, 10**6, 2.0), 1e-3),
     (training(1e-4, 100, 1.0), 1e-5),
     (training(1e-3, 2, 1.0), 1e-10),
     (training(1e-3, 10, 0.6), 1e-10),
@@ -88,6 +90,12 @@ def test_both_ends_are_near(event, delta):
     assert high - low <= max(1e-4, 1e-3 * high)
     if not any(isinstance(part, BoundedRangeEvent | Parallel) for part, _ in event.draws()):  # not families of pairs
         assert low <= price(event, method="renyi").epsilon(delta)
+
+
+def test_few_hits_of_little_noise_have_a_near_lower_end():
+    """The upper end is what is wide here: the errors of its spectrum are added up without squares."""
+    low, high = plans.interval(plans.plan(training(1e-4, 10**4, 0.7)), math.log(1e-10))
+    assert 0.986 <= low <= 0.9885 <= high
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-10])
