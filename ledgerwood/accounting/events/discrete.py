@@ -54,7 +54,7 @@ class DiscreteLaplaceEvent(Event):
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         t = renyi.check_epsilons(epsilons)
-        profile = interpolated(_laplace_corners(self.scale, self.sensitivity), t)
+        profile = interpolated(laplace_corners(self.scale, self.sensitivity), t)
         return np.where(t >= self.pure_epsilon(), -np.inf, profile)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
@@ -114,7 +114,7 @@ class DiscreteGaussianEvent(Event):
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         t = renyi.check_epsilons(epsilons)
-        corners = _gaussian_corners(self.scale, self.sensitivity)
+        corners = gaussian_corners(self.scale, self.sensitivity)
         far = t >= corners.log_ratio[-1]
         return np.where(far, self._log_tail(np.where(far, t, np.inf)), interpolated(corners, t))
 
@@ -183,13 +183,15 @@ def _laplace_atoms(scale: float, sensitivity: int) -> tuple[FloatArray, FloatArr
 
 
 @functools.lru_cache(maxsize=16)
-def _laplace_corners(scale: float, sensitivity: int) -> Corners:
+def laplace_corners(scale: float, sensitivity: int) -> Corners:
+    """The profile of a `DiscreteLaplaceEvent`, whole."""
     log_weight, log_ratio = _laplace_atoms(scale, sensitivity)
     return corners_of(log_weight, log_ratio, -math.inf, -math.inf)
 
 
 @functools.lru_cache(maxsize=16)
-def _gaussian_corners(scale: float, sensitivity: int) -> Corners:
+def gaussian_corners(scale: float, sensitivity: int) -> Corners:
+    """The profile of a `DiscreteGaussianEvent`, with a bound on what is beyond 40 scales."""
     last = sensitivity + math.ceil(_REACH * scale) + 1
     z = np.arange(max(sensitivity // 2 - 1, 0), last + 1.0)
     log_weight = -0.5 * (z / scale) ** 2 - _log_theta(scale)

@@ -70,7 +70,7 @@ class SkellamEvent(Event):
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         t = renyi.check_epsilons(epsilons)
-        corners = _profile_corners(self.variance, self.sensitivity)
+        corners = skellam_corners(self.variance, self.sensitivity)
         far = t >= corners.log_ratio[-1]
         tail = np.minimum(self._log_tail(np.where(far, t, np.inf)), corners.log_profile[-1])
         return np.where(far, tail, interpolated(corners, np.where(far, 0.0, t)))
@@ -197,7 +197,8 @@ def _largest_bend(variance: float) -> float:
 
 
 @functools.lru_cache(maxsize=16)
-def _profile_corners(variance: float, sensitivity: int) -> Corners:
+def skellam_corners(variance: float, sensitivity: int) -> Corners:
+    """The profile of a `SkellamEvent`, with a bound on what is beyond its window."""
     last = sensitivity + reach(variance, _LEFT_OUT) + 1
     law = law_of(variance, last + 2)
     log_weight, log_ratio = law.atoms(np.arange(max(sensitivity // 2 - 1, 0), last + 1), sensitivity)

@@ -40,7 +40,10 @@ class Curve:
         shift = law.log_scale - law.tilt * epsilon
         if not self.above:
             left = total * (1.0 - rounding) - misplaced
-            return math.log(left) + shift - law.growth - rounding if left > 0.0 else -math.inf
+            value = math.log(left) + shift - law.growth - rounding if left > 0.0 else -math.inf
+            if law.infinite > 0.0:
+                value = float(np.logaddexp(value, math.log(law.infinite) + law.log_whole)) - rounding
+            return value
         value = math.log(total * (1.0 + rounding) + misplaced) + shift
         if law.infinite > 0.0:
             value = float(np.logaddexp(value, math.log(law.infinite) + law.log_whole))

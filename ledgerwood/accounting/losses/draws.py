@@ -68,16 +68,19 @@ def dots(event: Event, direction: Direction, step: float, log_lost: float, above
         return Dots(step, ahead_index, h, back_index, g)
     low_h, low_g = _from_below(event, points, direction), _from_below(event, back_points, other)
     low_h[0] = low_g[0] = min(low_h[0], low_g[0])
-    caps = _cap(event, ahead_index, step, low_h, direction), _cap(event, back_index, step, low_g, other)
-    return Dots(step, ahead_index, low_h, back_index, low_g, h - low_h, g - low_g, *caps)
+    rest = math.exp(lower.log_infinite(event, direction)) * (1.0 - 1e-9)
+    low_h[low_h <= rest * (1.0 + 1e-8)] = rest  # the same number wherever it is all that is left
+    low_g[0] = low_h[0]
+    caps = _cap(event, ahead_index, step, low_h, rest, direction), _cap(event, back_index, step, low_g, 0.0, other)
+    return Dots(step, ahead_index, low_h, back_index, low_g, h - low_h, g - low_g, *caps, rest)
 
 
-def _cap(event: Event, index: Indices, step: float, low: FloatArray, direction: Direction) -> float:
-    """The height, before the last positive dot, of a line through that dot and a point just beyond it.
+def _cap(event: Event, index: Indices, step: float, low: FloatArray, rest: float, direction: Direction) -> float:
+    """The height above `rest`, before the last dot above it, of a line through that dot and a point just beyond it.
 
     By convexity it lies under the profile there; it tells an atom at the end of a support from a density.
     """
-    last = int(np.flatnonzero(low > 0.0).max(initial=0))
+    last = int(np.flatnonzero(low > rest).max(initial=0))
     if last == 0:
         return 0.0
     beyond = step * 0.5 ** np.arange(1.0, 48.0)
@@ -86,7 +89,7 @@ def _cap(event: Event, index: Indices, step: float, low: FloatArray, direction: 
     beyond = beyond[beyond > 0.0]
     falls = low[last] - _from_above(event, here + beyond, direction)
     slope = float((falls / np.expm1(beyond + 4.0 * lattice.ULP * here)).max(initial=0.0))
-    return float(low[last]) + slope * -math.expm1(step * float(index[last - 1] - index[last])) * (1.0 - 1e-12)
+    return float(low[last]) - rest + slope * -math.expm1(step * float(index[last - 1] - index[last])) * (1.0 - 1e-12)
 
 
 def _indices(

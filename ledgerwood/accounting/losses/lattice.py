@@ -32,7 +32,7 @@ class Law:
         mass: shape (k,), >= 0, of sum about 1.
         log_scale: natural logarithm of the factor that was taken out.
         infinite: the probability of an infinite loss.
-        log_whole: logarithm of all mass under P, the infinite included, where that is above 1; else 0.
+        log_whole: logarithm of all mass under P, the infinite included: of a bound from above, at least 0, or below.
         error: total absolute error of `mass`, as a measure, against the law that it stands for.
         growth: logarithm of the factor by which the law's profile may be on the wrong side.
     """
@@ -54,6 +54,7 @@ class Dots:
 
     The errors are how far the truth may be on the other side of each value; None for a bound from above. A cap bounds
     the profile from below at the dot before the last positive one, by a line that is under the curve on that cell.
+    `rest` is never above the profile ahead, however large the loss; the cap ahead is a height above it.
     """
 
     step: float
@@ -65,6 +66,7 @@ class Dots:
     back_error: FloatArray | None = None
     ahead_cap: float = 0.0
     back_cap: float = 0.0
+    rest: float = 0.0
 
 
 def nodes(step: float, end: float, per_fold: float) -> Indices:
@@ -97,24 +99,29 @@ def law(dots: Dots, *, tilt: float, above: bool) -> Law:
         found = evaluate(index, mass, step) + infinite
         worst = max(float(np.where(wanted > 0.0, wanted / found, 0.0).max()), 1.0 / whole)
     else:
-        left = _fallen(dots, index, mass, floor)
-        mass, _ = hull(index, lowered(index, mass, floor - left, step, 0.0), step, 0.0)
         centre = len(dots.back_index) - 1
-        mass[centre + 1 + int(np.argmax(left[centre:] <= 0.0)) :] = 0.0  # nothing is left beyond
-        infinite = whole = 0.0
-        wanted = base + left
+        rest, left = dots.rest, _fallen(dots, index, mass, floor)
+        if rest > 0.0 and not left[centre] > rest:  # the lines on both sides of 1 need not lie under the curve
+            rest, left = 0.0, _fallen(replace(dots, rest=0.0, ahead_cap=0.0), index, mass, floor)
+        mass, _ = hull(index, lowered(index, mass, floor - left, step, 0.0), step, 0.0)
+        mass[centre + 1 + int(np.argmax(left[centre:] <= rest)) :] = 0.0  # nothing is left beyond
+        infinite = rest
+        wanted = base + left - rest
+        if rest > 0.0:
+            wanted = np.maximum(wanted - 4.0 * ULP * (base + left), 0.0)
         found = evaluate(index, mass, step)
-        worst = max(float(np.where(found > 0.0, found / wanted, 0.0).max()), float(mass.sum()))
+        worst = max(float(np.where(found > 0.0, found / wanted, 0.0).max()), float(mass.sum()) / (1.0 - rest))
+        whole = float(mass.sum()) / (max(worst, 1.0) * (1.0 + 1e-9)) + rest
     kept = mass > 0.0
     if not kept.any() or math.isnan(worst):
         raise UnsupportedEvent(f"no loss of the draw is on a lattice of step {step:.3g}")
-    log_whole = math.log(max(whole, 1.0)) + 64.0 * ULP
+    log_whole = math.log(max(whole, 1.0)) + 64.0 * ULP if above else min(math.log(max(whole, LEAST)), 0.0) - 64.0 * ULP
     growth = math.log(max(worst, 1.0)) + 8.0 * ULP * (len(index) + 8)
     return tilted(Law(step, tilt, index[kept], mass[kept], 0.0, infinite, log_whole, 0.0, growth))
 
 
 def _fallen(dots: Dots, index: Indices, mass: FloatArray, floor: FloatArray) -> FloatArray:
-    """What is left of the floor, >= 0, when each dot has fallen far enough; 0 from somewhere on, on both sides."""
+    """What is left of the floor when each dot has fallen far enough: from somewhere on 0, or ahead what never ends."""
     assert dots.ahead_error is not None
     assert dots.back_error is not None
     _, error = _line(dots, dots.back_error, dots.ahead_error)
@@ -124,23 +131,25 @@ def _fallen(dots: Dots, index: Indices, mass: FloatArray, floor: FloatArray) -> 
     margin = 2.0 * _margin(index, error + noise, noise, dots.step)
     left = floor - lowering(index, mass, dots.step, 0.0) - margin
     # Each side as a view, from the centre outward.
-    for side, cap, inward in ((left[centre:], dots.ahead_cap, -1), (left[centre::-1], dots.back_cap, 1)):
-        stuck = np.flatnonzero(~(side > 0.0))
+    sides = (left[centre:], dots.ahead_cap, -1, dots.rest), (left[centre::-1], dots.back_cap, 1, 0.0)
+    for side, cap, inward, ground in sides:
+        stuck = np.flatnonzero(~(side > ground * (1.0 + 1e-12)))
         if stuck.size == 0:
-            side[-1] = 0.0
+            side[-1] = ground
             continue
         # It cannot fall as far as both its cells ask for. On the ground it needs to have fallen for the inner one only.
         last = int(stuck[0])
         dot = centre - inward * last
-        if last == 0 or floor[dot] >= _asked(index, mass, margin, dots.step, dot, dot + inward):
-            side[last:] = 0.0
+        if last == 0 or floor[dot] - ground >= _asked(index, mass, margin, dots.step, dot, dot + inward):
+            side[last:] = ground
             continue
         # Or its neighbour falls: under the cap where there is one, else to the ground.
         behind = dot - inward
-        capped = floor[dot] > 0.0 and (not 0 <= behind < len(floor) or floor[behind] <= 0.0)
+        capped = floor[dot] > ground and (not 0 <= behind < len(floor) or floor[behind] <= ground)
         scale = math.exp(min(dots.step * float(index[dot + inward]), 0.0))
-        side[last - 1] = min(float(side[last - 1]), cap * scale * (1.0 - 16.0 * ULP)) if capped else 0.0
-        side[last:] = 0.0
+        line = (ground + cap * scale * (1.0 - 16.0 * ULP)) * (1.0 - 2.0 * ULP * (ground > 0.0))
+        side[last - 1] = max(min(float(side[last - 1]), line), ground) if capped else ground
+        side[last:] = ground
     return left
 
 

@@ -13,13 +13,22 @@ from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.corners import interpolated_below
+from ledgerwood.accounting.events.discrete import (
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    gaussian_corners,
+    laplace_corners,
+)
 from ledgerwood.accounting.events.fixed_size import FixedSizeSampled
 from ledgerwood.accounting.events.gaussian import gaussian_log_profile
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.skellam import SkellamEvent, skellam_corners
 from ledgerwood.accounting.events.staircase import StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent
+from ledgerwood.accounting.events.tabulated import ProfileEvent
 from ledgerwood.accounting.events.truncated import TruncatedLaplaceEvent
 from ledgerwood.accounting.losses.joint import Joint
 from ledgerwood.errors import UnsupportedEvent
@@ -69,11 +78,31 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
             log_delta = math.log(event.delta)
             mixed = np.logaddexp(log_delta, math.log1p(-event.delta) + _response(event.epsilon, 1.0, t))
             return _lowered(np.where(t >= event.epsilon, log_delta, mixed), 0.0)
+        case DiscreteLaplaceEvent():
+            return interpolated_below(laplace_corners(event.scale, event.sensitivity), epsilons)
+        case DiscreteGaussianEvent():
+            return interpolated_below(gaussian_corners(event.scale, event.sensitivity), epsilons)
+        case SkellamEvent():
+            return interpolated_below(skellam_corners(event.variance, event.sensitivity), epsilons)
+        case ProfileEvent():
+            return _tabulated(event, t, direction)
     try:
         mu = event.mu()
     except UnsupportedEvent:
         raise UnsupportedEvent(f"no lower bound on the profile is proven for {type(event).__name__}") from None
     return _gaussian(mu * (1.0 - _MU_SLACK), t)
+
+
+def log_infinite(event: Event, direction: Direction) -> float:
+    """log of a lower bound on the profile at every epsilon, which is the probability of an infinite loss."""
+    match event:
+        case Repeated(inner, count=1) | Composed((inner,)):
+            return log_infinite(inner, direction)
+        case PoissonSampled(inner, sampling_rate=q) if q == 1.0 or direction is Direction.REMOVE:
+            return (log_infinite(inner, direction) + math.log(q)) * (1.0 + 4.0 * ULP)
+        case ApproximateEvent() | TruncatedLaplaceEvent() | ProfileEvent():  # constant from some epsilon on
+            return float(log_profile(event, np.array([1e300]), direction)[0])
+    return -math.inf
 
 
 def _lowered(logs: FloatArray, size: float) -> FloatArray:
@@ -130,6 +159,18 @@ def _truncated(rate: float, bound: float, epsilons: FloatArray) -> FloatArray:
     outside = left + renyi.log1mexp(-early) - math.log(2.0)
     kept = float(renyi.log1mexp(np.asarray(-bound * most * (1.0 + 4.0 * ULP))))
     return _lowered(np.logaddexp(inside, outside) - kept, abs(kept))
+
+
+def _tabulated(event: ProfileEvent, t: FloatArray, direction: Direction) -> FloatArray:
+    """The event's chords less their rounding: shares of exponents up to its last epsilon, and corners left out wrongly.
+
+    A comparison of slopes errs by units of the logarithms that they are made of, and each corner may be one too many.
+    """
+    logs = event.log_profile(t, direction=direction)
+    size = event.epsilons[-1] + max((-math.log(delta) for delta in event.deltas if delta > 0.0), default=0.0) + 4.0
+    slack = 16.0 * ULP * (4.0 * (1.0 + np.abs(logs)) + size * (1.0 + len(event.deltas)))
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(logs), -np.inf, logs - slack)
 
 
 def _mixed(

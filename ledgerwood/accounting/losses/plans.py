@@ -218,7 +218,34 @@ def _epsilon(
         with contextlib.suppress(UnsupportedEvent):
             finer = _curve(found, direction, point, above, 4.0 * fineness, log_delta)
             value = min(value, finer.epsilon(log_delta, near))
+    if not above and abs(value - near) > math.sqrt(point.variance):
+        with contextlib.suppress(UnsupportedEvent):
+            point = _finer_point(found, direction, point, log_delta, fineness)
+            again = _curve(found, direction, point, above, fineness, log_delta)
+            value = max(value, again.epsilon(log_delta, max(point.epsilon, 0.0)))
     return value
+
+
+def _finer_point(
+    found: Plan, direction: Direction, point: saddle.Point, log_delta: float, fineness: float
+) -> saddle.Point:
+    """The point by the draws' laws on a lattice: the coarse model's dots add deviations to a plan of 1e6 draws."""
+    step, per_fold = saddle.grid(
+        found.models(direction, log_delta), point.tilt, _room(point.epsilon, point.tilt, fineness)
+    )
+    step = min(step, math.sqrt(point.variance) / 8.0)
+    models = []
+    for event, count in found.below:
+        dots = draws.dots(event, direction, step, found.log_lost(log_delta), True, per_fold)
+        law = lattice.law(dots, tilt=0.0, above=True)
+        losses: FloatArray = np.asarray(law.index * step, dtype=np.float64)
+        models.append((saddle.Model(losses, np.log(law.mass)), count))
+    return saddle.point_at_delta(models, log_delta)
+
+
+def _room(epsilon: float, tilt: float, fineness: float) -> float:
+    """The variance that each of the three lattices of a plan may add."""
+    return _ROOM * max(epsilon, _SMALL) * (FINENESS / fineness) ** 2 / (1.0 + tilt)
 
 
 def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
@@ -333,7 +360,7 @@ def _curve(
         tilt *= 0.7
         variance = sum(count * item.moments(tilt)[2] for item, count in models)
     deviation = math.sqrt(variance)
-    room = _ROOM * max(point.epsilon, _SMALL) * (FINENESS / fineness) ** 2 / (1.0 + tilt)
+    room = _room(point.epsilon, tilt, fineness)
     step, per_fold = saddle.grid(models, tilt, room)
     step = min(step, deviation / 8.0)
     if not step > 0.0:
@@ -350,7 +377,7 @@ def _curve(
         first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)
         if last - first < _MOST_POINTS or total < 64:
             if last - first <= _MOST_POINTS_EVER:
-                return Curve(spectrum.compose(laws, first, last, _LOG_OUTSIDE), above)
+                return Curve(spectrum.compose(laws, first, last, _LOG_OUTSIDE, above=above), above)
             step *= 1.01 * (last - first) / _MOST_POINTS_EVER
             continue
         curve, excess = _in_stages(laws, deviation, room, above)
@@ -376,10 +403,10 @@ def _in_stages(laws: list[tuple[Law, int]], deviation: float, room: float, above
         first, last = spectrum.window(group, deviation_of_block, log_outside_block)
         if last - first > _MOST_POINTS_EVER:
             return None, (last - first) / _MOST_POINTS_EVER
-        composed = spectrum.compose(group, first, last, log_outside_block)
+        composed = spectrum.compose(group, first, last, log_outside_block, above=above)
         trimmed = spectrum.trim(composed, math.exp(log_outside_block))
         blocks.append((spectrum.coarsen(trimmed, 2**factor, above=above) if factor else trimmed, count))
     first, last = spectrum.window(blocks, deviation, _LOG_OUTSIDE)
     if last - first > _MOST_POINTS_EVER:
         return None, (last - first) / _MOST_POINTS_EVER
-    return Curve(spectrum.compose(blocks, first, last, _LOG_OUTSIDE), above), 1.0
+    return Curve(spectrum.compose(blocks, first, last, _LOG_OUTSIDE, above=above), above), 1.0

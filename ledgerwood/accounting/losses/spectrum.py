@@ -45,10 +45,11 @@ def _log_sum(powers: FloatArray) -> float:
     return top + math.log(float(np.exp(powers - top).sum())) + 16.0 * ULP * (200.0 + abs(top))
 
 
-def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float) -> Law:
+def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float, *, above: bool = True) -> Law:
     """The law of the sum of all losses, on the indices from `first` to `last` or beyond.
 
-    `log_outside` is what `window` was asked for. Every constant is derived in docs/explanation/pld.md#loss-rounding.
+    `log_outside` is what `window` was asked for; from below errors of the spectrum are added up as squares. Every
+    constant is derived in docs/explanation/pld.md#loss-rounding.
     """
     step, tilt = parts[0][0].step, parts[0][0].tilt
     size = 1 << (last - first).bit_length()  # a power of two: the transform's error is proven for radix 2 and 4
@@ -78,15 +79,24 @@ def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: fl
     product = np.zeros(half, dtype=np.complex128)
     sizes = np.exp(log_size[kept])
     product[kept] = sizes * np.exp(1j * angle[kept])
-    rounding = float((sizes * np.minimum(relative[kept], 2.1)).sum())
+    rounding = _total(sizes * np.minimum(relative[kept], 2.1), above)
     rounding += 2.1 * math.exp(_NEGLIGIBLE) * (half - int(kept.sum()))
-    rounding += _FFT_ROUNDING * levels * float(sizes.sum())
+    rounding += _FFT_ROUNDING * levels * _total(sizes, above)
     mass = np.maximum(np.roll(np.fft.irfft(product, size), -(first % size)), 0.0)
     error = math.expm1(min(error, 700.0)) + 2.02 * rounding + 4.04 * math.exp(log_outside)
     index = np.arange(first, first + size)
     growth += (32.0 + len(parts)) * ULP * sizes_of_scales
-    infinite = 1.0 if any(law.infinite >= 1.0 for law, _ in parts) else -math.expm1(log_finite) * (1.0 + 1e-9)
+    infinite = (
+        1.0
+        if any(law.infinite >= 1.0 for law, _ in parts)
+        else -math.expm1(log_finite) * (1.0 + (1e-9 if above else -1e-9))
+    )
     return Law(step, tilt, index, mass, log_scale, infinite, log_whole, error, growth)
+
+
+def _total(errors: FloatArray, above: bool) -> float:
+    """Half of what errors of half a spectrum may add up to in the masses. docs/explanation/pld.md#loss-rounding."""
+    return float(errors.sum()) if above else math.sqrt(0.5 * float((errors * errors).sum()))
 
 
 def trim(law: Law, most: float) -> Law:

@@ -11,15 +11,19 @@ from ledgerwood.accounting import (
     ApproximateEvent,
     BoundedRangeEvent,
     Direction,
+    DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     FixedSizeSampled,
     GaussianEvent,
     LaplaceEvent,
     Parallel,
     PoissonSampled,
+    ProfileEvent,
     PureEvent,
     RandomizedResponseEvent,
     Repeated,
+    ReplaceOneSampled,
+    SkellamEvent,
     StaircaseEvent,
     TruncatedLaplaceEvent,
     price,
@@ -114,6 +118,19 @@ WIDE = TruncatedLaplaceEvent(noise_multiplier=90.0, bound=5000.0, adjacency=A)
         StaircaseEvent(epsilon=1.3, inner_width=0.3, adjacency=A),
         StaircaseEvent(epsilon=4.0, inner_width=0.9, adjacency=A),
         *(CUT, NEAR, WIDE, PoissonSampled(CUT, sampling_rate=0.01)),
+        *(
+            ATOMS := (
+                DiscreteLaplaceEvent(scale=1.0, sensitivity=1, adjacency=A),
+                DiscreteLaplaceEvent(scale=13.7, sensitivity=30, adjacency=A),
+                DiscreteGaussianEvent(scale=0.4, sensitivity=1, adjacency=A),
+                DiscreteGaussianEvent(scale=9.3, sensitivity=7, adjacency=A),
+                SkellamEvent(variance=0.02, sensitivity=1, adjacency=A),
+                SkellamEvent(variance=41.0, sensitivity=5, adjacency=A),
+                ProfileEvent(epsilons=(0.0, 0.4, 1.1, 2.0), deltas=(0.3, 0.07, 1e-5, 0.0), adjacency=A),
+                ProfileEvent(epsilons=(0.2, 0.3, 1.1), deltas=(0.3, 0.29, 1e-5), adjacency=A),
+            )
+        ),
+        *(PoissonSampled(event, sampling_rate=0.03) for event in ATOMS),
         FIXED,
         FixedSizeSampled(LaplaceEvent(noise_multiplier=0.5, adjacency=R), sample_size=9, population=10),
     ],
@@ -134,6 +151,24 @@ def test_composed_batches_have_both_ends():
     assert 0.0 < high - low <= max(1e-4, 1e-3 * high)
 
 
+@pytest.mark.parametrize(("count", "delta"), [(100, 1e-5), (40, 1e-3), (1000, 0.5), (12, 1e-30)])
+def test_composed_whole_numbers_enclose_a_binomial_sum(count, delta):
+    """At scale 1 and sensitivity 1 every loss is 1 or -1."""
+    event = Repeated(DiscreteLaplaceEvent(scale=1.0, sensitivity=1, adjacency=A), count=count)
+    low, high = price(event).epsilon_interval(delta)
+    with mp.workdps(50):
+        up = 1 / (1 + mp.exp(-1))
+
+        def exact(epsilon):
+            terms = ((mp.binomial(count, k), 2 * k - count, k) for k in range(count + 1) if 2 * k - count > epsilon)
+            return mp.fsum(n * up**k * (1 - up) ** (count - k) * -mp.expm1(epsilon - loss) for n, loss, k in terms)
+
+        assert exact(low) >= delta >= exact(high)
+    assert high - low <= max(1e-4, 1e-3 * high)
+
+
 def test_it_refuses_what_is_not_proven():
-    with pytest.raises(UnsupportedEvent, match="DiscreteLaplaceEvent"):
-        lower.log_profile(DiscreteLaplaceEvent(scale=1.0, sensitivity=1, adjacency=A), T, Direction.REMOVE)
+    present = GaussianEvent(noise_multiplier=1.0, adjacency=A)
+    event = ReplaceOneSampled(GaussianEvent(noise_multiplier=0.5, adjacency=R), add_remove=present, sampling_rate=0.1)
+    with pytest.raises(UnsupportedEvent, match="ReplaceOneSampled"):
+        lower.log_profile(event, T, Direction.REMOVE)

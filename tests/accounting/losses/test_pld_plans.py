@@ -55,8 +55,22 @@ def test_gaussian_compositions_enclose_the_closed_form(multiplier, count, delta)
 
 
 @pytest.mark.parametrize(
+    ("multiplier", "count", "delta"), [(0.7, 10**4, 1e-5), (5.0, 10**6, 1e-3), (0.5, 10**6, 1e-10), (2.0, 10**7, 1e-30)]
+)
+def test_very_large_prices_enclose_the_closed_form(multiplier, count, delta):
+    exact = gdp.epsilon(math.sqrt(count) / multiplier, delta)
+    assert exact > 5000.0
+    low, high = plans.interval(plans.plan(Repeated(gaussian(multiplier), count=count)), math.log(delta))
+    assert low <= exact <= high
+    assert high - low <= 1e-3 * exact
+
+
+@pytest.mark.parametrize(
     ("rate", "count", "multiplier", "delta", "reference"),
     [
+        (0.5, 10**6, 2.0, 1e-3, 32995.903836),
+        (0.5, 3 * 10**5, 0.7, 1e-3, 93265.786027),
+        (0.3, 10**7, 2.0, 1e-5, 121378.601993),
         (0.01, 10**4, 0.5674, 1e-5, 27.745396),
         (0.01, 10**4, 1.0, 1e-5, 6.187712),
         (0.01, 10**4, 4.0, 1e-5, 0.946867),
