@@ -112,6 +112,7 @@ def campaign(url, folder, *, processes, grants, kills, seed=1, rate=0.03, second
 
     def start():
         files.append(Path(folder) / f"notes-{len(files)}")
+        files[-1].touch()  # a process may be killed before its first line
         process = context.Process(
             target=spend, args=(url, f"p{len(files)}", files[-1], rng.random(), rate, os.getpid())
         )
