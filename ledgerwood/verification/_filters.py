@@ -74,7 +74,7 @@ class Rule:
                     return bool(found <= _number(delta))
             return bool(self._converted(small, _number(delta)) <= _number(epsilon))
 
-    def readded(self, total: Amounts, delta: float) -> tuple[float, float]:
+    def added_up(self, total: Amounts, delta: float) -> tuple[float, float]:
         """The total's epsilon and delta, rounded up; `delta` is the budget's."""
         main, deltas = total
         if self.name == "basic":

@@ -202,7 +202,7 @@ class _Book:
 
     def report(self) -> LedgerReport:
         limit = self.terms["budget"]
-        epsilon, delta = self.rule.readded(self.spent, limit["delta"]) if self.grants else (0.0, 0.0)
+        epsilon, delta = self.rule.added_up(self.spent, limit["delta"]) if self.grants else (0.0, 0.0)
         return LedgerReport(
             epsilon_readded=epsilon, delta_readded=delta, epsilon_budget=limit["epsilon"],
             delta_budget=limit["delta"], adjacency=limit["adjacency"], unit=self.terms["unit"],
