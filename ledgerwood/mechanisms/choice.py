@@ -33,7 +33,7 @@ def choose(gaps: Gaps, counts: Integers, rate: Fraction, source: RandomSource) -
     """The index i with probability proportional to counts_i exp(-gaps_i rate).
 
     Args:
-        gaps: shape (n,), whole steps below the largest utility; n at most 2**24.
+        gaps: shape (n,), whole steps below the largest utility; n >= 1.
         counts: shape (n,), 1 <= counts_i < 2**40.
         rate: nats a step, a dyadic fraction in [2**-1000, 2**1000].
         source: random words.

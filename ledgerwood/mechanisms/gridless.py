@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
+from ledgerwood.mechanisms import choice
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange
+from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange, per_step, require_one_column
 
 Integers = NDArray[np.int64]
 _MOST_POINTS = 1 << 40
@@ -130,19 +131,22 @@ class GridlessMechanism:
         """One point.
 
         Args:
-            features: at least one. At most 2**24 cells with points in all, which grids of so many points never exceed.
+            features: at least one.
             grid: one column, of the utilities.
             source: random words.
 
         Raises:
-            InvalidParameter: no feature, too many cells, a grid of several columns. Never because of a utility.
+            InvalidParameter: no feature, a grid of several columns. Never because of a row: neither its
+                utility nor how many cells the rows cut is looked at.
         """
         if not features:
             raise _validate.fail("features", len(features), ">= 1", "features")
+        require_one_column(grid)
         cells = [feature.cells() for feature in features]
         counts = [counts * feature.weight for feature, (_, counts, _) in zip(features, cells, strict=True)]
         utilities = np.concatenate([cell[2] for cell in cells])
-        place = ExponentialMechanism(rate=self.rate).select(utilities, grid, source, counts=np.concatenate(counts))
+        gaps = choice.gaps_below_top(utilities)
+        place = choice.choose(gaps, np.concatenate(counts), per_step(self.rate, grid), source)
         for index, (starts, widths, _) in enumerate(cells):
             if place < starts.size:
                 point = int(starts[place]) + int(source.integers(int(widths[place]), 1)[0])

@@ -109,7 +109,7 @@ class ExponentialMechanism:
             raise _validate.fail("counts", counts.shape, "int64, one in [0, 2**40) a candidate, one > 0", "points")
         present = np.flatnonzero(counts)
         gaps = choice.gaps_below_top(utilities[present])
-        return int(present[choice.choose(gaps, counts[present], _per_step(self.rate, grid), source)])
+        return int(present[choice.choose(gaps, counts[present], per_step(self.rate, grid), source)])
 
 
 @final
@@ -140,7 +140,7 @@ class PermuteAndFlipMechanism:
         """As `Selection.select`."""
         _require(utilities, grid)
         gaps = choice.gaps_below_top(utilities).tolist()
-        rate = _per_step(self.rate, grid)
+        rate = per_step(self.rate, grid)
         left = list(range(len(gaps)))
         while True:
             place = int(source.integers(len(left), 1)[0])
@@ -196,7 +196,7 @@ def _product_up(rate: float, range_: float) -> float:
     return float_up(Fraction(rate) * Fraction(range_))
 
 
-def _per_step(rate: float, grid: Grid) -> Fraction:
+def per_step(rate: float, grid: Grid) -> Fraction:
     """Nats a grid step, exactly.
 
     Raises:
@@ -208,10 +208,15 @@ def _per_step(rate: float, grid: Grid) -> Fraction:
     return exact
 
 
-def _require(utilities: Utilities, grid: Grid) -> None:
-    """Looks at types and shapes only."""
+def require_one_column(grid: Grid) -> None:
+    """Refuse a grid of several columns."""
     if grid.columns != 1:
         raise _validate.fail("grid", grid, "one column", "columns")
+
+
+def _require(utilities: Utilities, grid: Grid) -> None:
+    """Looks at types and shapes only."""
+    require_one_column(grid)
     if utilities.dtype != np.int64 or utilities.ndim != 1:
         raise _validate.fail("utilities", f"{utilities.dtype} {utilities.shape}", "an int64 vector", "grid steps")
     if not 1 <= utilities.size <= _MOST_CANDIDATES:

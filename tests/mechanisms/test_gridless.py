@@ -20,6 +20,7 @@ from ledgerwood.mechanisms import (
     SecureRandom,
     TestRandom,
     UtilityRange,
+    selection,
 )
 
 A = Adjacency.ADD_REMOVE
@@ -186,3 +187,11 @@ def test_bad_choices_are_refused():
         mechanism.select(features, Grid(exponents=(0, 0)), TestRandom(1))
     with pytest.raises(InvalidParameter, match=r"rate=.*unit"):
         GridlessMechanism(rate=0.0)
+
+
+def test_many_distinct_rows_are_no_reason_to_refuse(monkeypatch):
+    """How many cells have points tells how many rows differ; the public bound on candidates is not asked of cells."""
+    monkeypatch.setattr(selection, "_MOST_CANDIDATES", 3)
+    rows = NumericCandidates(positions=vector(range(1, 5)), points=5, utilities=vector([0, 0, 0, 0, 0]))
+    chosen = {GridlessMechanism(rate=1.0).select((rows,), UNIT, TestRandom(seed)).point for seed in range(100)}
+    assert chosen == set(range(5))
