@@ -25,6 +25,7 @@ from ledgerwood.mechanisms.selection import UtilityRange
 _BITS = 20
 _UNIT = 1 << _BITS
 _WORD = 64
+_LARGEST_RATE = 1e3
 _MOST_QUANTILES = 64
 _MOST_POINTS = 1 << 40
 
@@ -41,7 +42,8 @@ class JointQuantilesMechanism:
     Args:
         quantiles: 1 to 64 numbers in (0, 1), increasing, each taken as the nearest whole number of 2**-20, which must
             increase and lie strictly inside too.
-        rate: in [1e-200, 1e200], nats per row to move.
+        rate: in [1e-200, 1e3], nats per row to move. The work grows with the rate times the rows to move, so that it
+            depends on the data, as all exact choices' time does: exact-noise.md#exact-noise-limits.
 
     Raises:
         InvalidParameter: a value outside its bound.
@@ -58,7 +60,10 @@ class JointQuantilesMechanism:
             bound = "at most 64 numbers in (0, 1) that rise by at least 2**-20"
             raise _validate.fail("quantiles", exact, bound, "share of the rows")
         object.__setattr__(self, "quantiles", tuple(step / _UNIT for step in steps))
-        object.__setattr__(self, "rate", GridlessMechanism(rate=self.rate).rate)
+        rate = GridlessMechanism(rate=self.rate).rate
+        if rate > _LARGEST_RATE:
+            raise _validate.fail("rate", self.rate, "in [1e-200, 1e3]", "nats per row to move")
+        object.__setattr__(self, "rate", rate)
 
     def event(self, adjacency: Adjacency) -> BoundedRangeEvent:
         """BoundedRangeEvent of rate * range: 2 under replace-one, else 2 (1 - the least share of a bin).

@@ -76,11 +76,11 @@ class StabilityHistogramMechanism:
         """The keys that show and their noisy counts, in the order of the keys.
 
         Args:
-            counts: how many rows have each key, exactly; below 2**62. A count below 1 is as if the key were not there.
+            counts: how many rows have each key, exactly; in 0..2**62. 0 is as if the key were not there.
             source: random words.
 
         Raises:
-            InvalidParameter: a count that is no whole number below 2**62.
+            InvalidParameter: a count that is no whole number in 0..2**62.
         """
         present = []
         for key, count in counts.items():

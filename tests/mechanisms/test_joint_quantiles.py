@@ -175,6 +175,8 @@ def test_other_bad_values_are_refused():
         JointQuantilesMechanism(quantiles=tuple(i / 100 for i in range(1, 70)), rate=1.0)
     with pytest.raises(InvalidParameter, match=r"rate=.*unit"):
         JointQuantilesMechanism(quantiles=(0.5,), rate=0.0)
+    with pytest.raises(InvalidParameter, match=r"rate=1001\.0 must be in .*1e3"):
+        JointQuantilesMechanism(quantiles=(0.5,), rate=1001.0)
     mechanism = JointQuantilesMechanism(quantiles=(0.5,), rate=1.0)
     for bad in (np.zeros(3), np.zeros((2, 2), dtype=np.int64), [1]):
         with pytest.raises(InvalidParameter, match="positions"):
