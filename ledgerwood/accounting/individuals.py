@@ -18,7 +18,7 @@ from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
-from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.sampling import LEAST_RATE, PoissonSampled
 from ledgerwood.accounting.individual_tables import LEAST, GaussianPair, LaplacePair, Pair, Rows
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
@@ -28,7 +28,6 @@ OVERESTIMATE = 1e-7
 Beyond that it grows in proportion, as the rounding of the moments themselves does.
 """
 
-_LEAST_RATE = 1e-100
 _ROWS = 8192
 
 
@@ -174,7 +173,7 @@ def _pairs(event: Event, rate: float = 1.0) -> Iterator[tuple["Pair", int]]:
         case LaplaceEvent():
             yield LaplacePair(event.pure_epsilon(), rate), 1
         case PoissonSampled(inner, sampling_rate=own):
-            yield from _pairs(inner, max(rate * own, _LEAST_RATE))
+            yield from _pairs(inner, max(rate * own, LEAST_RATE))
         case Repeated(inner, count=count) if rate == 1.0 or count == 1:
             for pair, n in _pairs(inner, rate):
                 yield pair, n * count

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -76,10 +77,7 @@ class DiscreteLaplaceMechanism:
         Raises:
             InvalidParameter: a shape that does not fit the grid, or a grid whose steps are not 1.
         """
-        grid.require(statistic, "statistic")
-        _require_whole(grid)
-        noise = geometric_noise(statistic.size, self.scale, standard_laplace(), source)
-        return statistic + noise.reshape(statistic.shape)
+        return _added(statistic, grid, lambda n: geometric_noise(n, self.scale, standard_laplace(), source))
 
 
 @final
@@ -132,9 +130,7 @@ class DiscreteGaussianMechanism:
         Raises:
             InvalidParameter: a shape that does not fit the grid, or a grid whose steps are not 1.
         """
-        grid.require(statistic, "statistic")
-        _require_whole(grid)
-        return statistic + _gaussian(self.scale).draw(statistic.size, source).reshape(statistic.shape)
+        return _added(statistic, grid, lambda n: _gaussian(self.scale).draw(n, source))
 
 
 @final
@@ -182,11 +178,8 @@ class SkellamMechanism:
         Raises:
             InvalidParameter: a shape that does not fit the grid, or a grid whose steps are not 1.
         """
-        grid.require(statistic, "statistic")
-        _require_whole(grid)
         law = _poisson(0.5 * self.variance)
-        noise = law.draw(statistic.size, source) - law.draw(statistic.size, source)
-        return statistic + noise.reshape(statistic.shape)
+        return _added(statistic, grid, lambda n: law.draw(n, source) - law.draw(n, source))
 
 
 @functools.lru_cache(maxsize=32)
@@ -197,6 +190,13 @@ def _gaussian(scale: float) -> Inversion:
 @functools.lru_cache(maxsize=32)
 def _poisson(mean: float) -> Inversion:
     return Inversion(functools.partial(integer_laws.poisson, mean))
+
+
+def _added(statistic: NDArray[np.int64], grid: Grid, draw: Callable[[int], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The statistic plus as many integers as it has, once its grid is found to be one of whole numbers."""
+    grid.require(statistic, "statistic")
+    _require_whole(grid)
+    return statistic + draw(statistic.size).reshape(statistic.shape)
 
 
 def _one_number(sensitivity: BoxShifts | BallShifts) -> int | None:

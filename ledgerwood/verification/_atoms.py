@@ -40,19 +40,25 @@ def worst_shift(epsilon: Number, value: Callable[[Number, Number, Number, Number
     best = max(range(len(scan)), key=values.__getitem__)
     low = epsilon * (scan[best - 1] if best else 0)
     high = epsilon * (scan[best + 1] if best + 1 < len(scan) else 1)
-    golden = (mp.sqrt(5) - 1) / 2
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = at(left), at(right)
-    for _ in range(48):  # the maximum is flat: 1e-10 of the bracket is 1e-20 of the value
-        if at_left > at_right:
+    # The maximum is flat: 1e-10 of the bracket is 1e-20 of the value.
+    return max(values[best], -least_between(lambda t: -at(t), low, high, 48))
+
+
+def least_between(function: Callable[[Number], Number], low: Number, high: Number, sections: int) -> Number:
+    """The least value of a function with one minimum on low .. high, by golden sections."""
+    ratio = (mp.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(sections):
+        if at_left <= at_right:
             high, right, at_right = right, left, at_left
-            left = high - golden * (high - low)
-            at_left = at(left)
+            left = high - ratio * (high - low)
+            at_left = function(left)
         else:
             low, left, at_left = left, right, at_right
-            right = low + golden * (high - low)
-            at_right = at(right)
-    return max(values[best], at_left, at_right)
+            right = low + ratio * (high - low)
+            at_right = function(right)
+    return min(at_left, at_right)
 
 
 def table_atoms(given: Points) -> list[tuple[Number, Number]]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from ledgerwood.verification import _pairs
-from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification._atoms import least_between, mp, mpf
 from ledgerwood.verification._pairs.combined import Groups, Several
 from ledgerwood.verification._pairs.integers import DiscreteGaussian
 from ledgerwood.verification._pairs.stated import Curve
@@ -171,20 +171,7 @@ def _least(function: Callable[[Any], Any]) -> Any:
     step = mp.log(mpf(10)) * 12 / _ORDERS
     grid = [mp.log(mpf(10)) * -6 + step * index for index in range(_ORDERS + 1)]
     best = min(grid, key=function)
-    low, high = best - step, best + step
-    ratio = (mp.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(70):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = function(right)
-    return min(at_left, at_right)
+    return least_between(function, best - step, best + step, 70)
 
 
 def _gaussian_epsilon(square: Any, delta: float) -> float:

@@ -17,11 +17,10 @@ from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import replaced
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
-from ledgerwood.accounting.events.sampling import sampled_epsilon
+from ledgerwood.accounting.events.sampling import LEAST_RATE, sampled_epsilon
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 _MOST_ROWS = 2**53
-_LEAST_RATE = 1e-100
 _AGAIN = (
     " again: its bound is a profile in both directions, not the law of a sample; state one sample of the smaller rate "
     "or size"
@@ -137,7 +136,7 @@ class ReplaceOneSampled(Event):
         require_event(self.event)
         require_event(self.add_remove)
         q = _validate.rate("sampling_rate", self.sampling_rate, "probability per unit")
-        if q < _LEAST_RATE:
+        if q < LEAST_RATE:
             raise _validate.fail("sampling_rate", self.sampling_rate, "in [1e-100, 1]", "probability per unit")
         object.__setattr__(self, "sampling_rate", q)
         if self.event.adjacency is not Adjacency.REPLACE_ONE:

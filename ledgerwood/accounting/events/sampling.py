@@ -17,7 +17,7 @@ from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.errors import UnsupportedEvent
 
-_LEAST_RATE = 1e-100
+LEAST_RATE = 1e-100
 
 
 @final
@@ -43,7 +43,7 @@ class PoissonSampled(Event):
     def __post_init__(self) -> None:
         require_event(self.event)
         q = _validate.rate("sampling_rate", self.sampling_rate, "probability per unit")
-        if q < _LEAST_RATE:
+        if q < LEAST_RATE:
             raise _validate.fail("sampling_rate", self.sampling_rate, "in [1e-100, 1]", "probability per unit")
         object.__setattr__(self, "sampling_rate", q)
         if self.event.adjacency is Adjacency.REPLACE_ONE:
@@ -103,7 +103,7 @@ class PoissonSampled(Event):
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
         # A moment grows with the rate, so the least rate that the integrals are made for bounds a lesser one.
-        rate = max(self.sampling_rate * sampling_rate, _LEAST_RATE)
+        rate = max(self.sampling_rate * sampling_rate, LEAST_RATE)
         return self.event.log_excess_moments(powers, sampling_rate=rate)
 
 

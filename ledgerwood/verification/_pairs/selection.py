@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from ledgerwood.verification._atoms import Number, mp, mpf
+from ledgerwood.verification._atoms import Number, least_between, mp, mpf
 from ledgerwood.verification._pairs.node import Node
 
 
@@ -86,21 +86,5 @@ def _divergence(node: Node, order: Number) -> Number:
 
 def _least(function: Callable[[Number], Number]) -> Number:
     """The least value over 0 < u < 1 of a function with one minimum, by golden sections in log(1/u - 1)."""
-    low, high = mpf(-9), mpf(15)  # orders from 1.0001 to three million
-    golden = (mp.sqrt(5) - 1) / 2
-
-    def at(z: Number) -> Number:
-        return function(1 / (1 + mp.exp(z)))
-
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = at(left), at(right)
-    for _ in range(32):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - golden * (high - low)
-            at_left = at(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + golden * (high - low)
-            at_right = at(right)
-    return min(at_left, at_right)
+    # Orders from 1.0001 to three million.
+    return least_between(lambda z: function(1 / (1 + mp.exp(z))), mpf(-9), mpf(15), 32)
