@@ -3,7 +3,6 @@
 import copy
 import os
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -167,17 +166,15 @@ def test_nothing_is_copied_pickled_or_shown(vault):
     assert public == {"begin", "claim", "claims", "close", "draw", "open", "settle"}
 
 
-def test_a_forked_child_gets_nothing_and_does_no_harm(vault):
+def test_a_forked_child_gets_nothing_and_does_no_harm(vault, fork):
     vault.claim(keys("a"), RECEIPT)
     attempts = [
         lambda: vault.settle(np.array([0])),
         lambda: vault.claim(keys("b"), RECEIPT),
         lambda: vault.begin(RECEIPT),
     ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn of forks beside threads
-        child = os.fork()
-    if child == 0:
+
+    def try_all():
         refused = 0
         for attempt in attempts:
             try:
@@ -185,7 +182,8 @@ def test_a_forked_child_gets_nothing_and_does_no_harm(vault):
             except LedgerError as refusal:
                 refused += "another process" in str(refusal)
         vault.close()
-        os._exit(refused)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(attempts)
+        return refused
+
+    assert os.waitstatus_to_exitcode(os.waitpid(fork(try_all), 0)[1]) == len(attempts)
     vault.settle(np.array([9]))
     assert vault.claim(keys("a"), RECEIPT).tolist() == [9]

@@ -85,20 +85,19 @@ def test_a_claim_is_on_the_disk_before_it_returns(used, monkeypatch):
         assert sorted(on_disk.left.tolist()) == [0, 2, 3]
 
 
-def test_a_file_has_one_holder(used):
+def test_a_file_has_one_holder(used, fork):
+    def another():
+        try:
+            RowVault.open(used)
+        except LedgerError as refusal:
+            return 7 if "in use elsewhere" in str(refusal) else 1
+        return 0
+
     with RowVault.open(used) as vault:
         with pytest.raises(LedgerError, match="in use elsewhere"):
             RowVault.open(used)
         vault.claim(keys("a"), RECEIPT)  # the file is another one now, and held too
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn of forks beside threads
-            child = os.fork()
-        if child == 0:
-            try:
-                RowVault.open(used)
-            except LedgerError as refusal:
-                os._exit(7 if "in use elsewhere" in str(refusal) else 1)
-            os._exit(0)
+        child = fork(another)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     RowVault.open(used).close()
 
@@ -343,17 +342,13 @@ def spend_until_killed(path, pipe):
             vault.settle(left - used[units])
 
 
-def test_killed_processes_lose_budget_at_most(path):
+def test_killed_processes_lose_budget_at_most(path, fork):
     with RowVault.open(path) as vault:
         vault.begin(RECEIPT)
     rng, spent, rounds = np.random.default_rng(7), np.zeros(UNITS, dtype=np.int64), 0
     for _ in range(12):
         reader, writer = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            spend_until_killed(path, writer)
+        child = fork(lambda writer=writer: spend_until_killed(path, writer))
         os.close(writer)
         first = os.read(reader, 8 * UNITS)  # it runs
         time.sleep(rng.uniform(0.0, 0.02))
