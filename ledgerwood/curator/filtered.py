@@ -54,7 +54,7 @@ class FilteredRounds:
         self._source = source
         self._gate = Gate()
         self._costs = row_costs(event)
-        self._left = np.full(len(table), FULL, dtype=np.int64) if left is None else left
+        self._left = np.full(table.n_rows, FULL, dtype=np.int64) if left is None else left
 
     def __enter__(self) -> "FilteredRounds":
         return self

@@ -109,7 +109,8 @@ class Table:
             return np.empty(0, dtype=np.bool_)
         return source.bernoulli(sampling_rate, len(self._targets))
 
-    def __len__(self) -> int:
+    @property
+    def n_rows(self) -> int:
         """The number of rows, for the curator alone."""
         return len(self._targets)
 
