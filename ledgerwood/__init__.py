@@ -17,6 +17,7 @@ from ledgerwood.accounting import DiscreteGaussianEvent as DiscreteGaussianEvent
 from ledgerwood.accounting import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting import Event as Event
+from ledgerwood.accounting import FilteredEvent as FilteredEvent
 from ledgerwood.accounting import FixedSizeSampled as FixedSizeSampled
 from ledgerwood.accounting import GaussianEvent as GaussianEvent
 from ledgerwood.accounting import GDPEvent as GDPEvent
@@ -89,6 +90,7 @@ __all__ = [
     "DiscreteLaplaceEvent",
     "EllipticalGaussianEvent",
     "Event",
+    "FilteredEvent",
     "FixedSizeSampled",
     "GDPEvent",
     "GDPFilter",

@@ -13,6 +13,7 @@ from ledgerwood.accounting.events import DiscreteGaussianEvent as DiscreteGaussi
 from ledgerwood.accounting.events import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting.events import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting.events import Event as Event
+from ledgerwood.accounting.events import FilteredEvent as FilteredEvent
 from ledgerwood.accounting.events import FixedSizeSampled as FixedSizeSampled
 from ledgerwood.accounting.events import GaussianEvent as GaussianEvent
 from ledgerwood.accounting.events import GDPEvent as GDPEvent

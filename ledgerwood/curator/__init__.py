@@ -2,9 +2,7 @@
 
 from ledgerwood.curator.curator import Aggregator as Aggregator
 from ledgerwood.curator.curator import Curator as Curator
-from ledgerwood.curator.curator import Release as Release
 from ledgerwood.curator.curator import Round as Round
-from ledgerwood.curator.curator import real as real
 from ledgerwood.curator.encoding import column_count as column_count
 from ledgerwood.curator.encoding import encode_features as encode_features
 from ledgerwood.curator.encoding import sorted_classes as sorted_classes
@@ -16,6 +14,8 @@ from ledgerwood.curator.queries import LeafCurvatures as LeafCurvatures
 from ledgerwood.curator.queries import LeafMoments as LeafMoments
 from ledgerwood.curator.queries import LeafRatios as LeafRatios
 from ledgerwood.curator.queries import Query as Query
+from ledgerwood.curator.release import Release as Release
+from ledgerwood.curator.release import real as real
 from ledgerwood.curator.schema import Categorical as Categorical
 from ledgerwood.curator.schema import Numeric as Numeric
 from ledgerwood.curator.schema import Schema as Schema

@@ -1,53 +1,29 @@
 """Curator and round: pay, sample, read, noise, release. The only way from rows to numbers."""
 
-import os
-import threading
 from collections import Counter
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Generic, Literal, Protocol, Self, TypeVar, final
+from typing import Protocol, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
+from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Grant, Receipt
+from ledgerwood.curator.filtered import FilteredRounds
+from ledgerwood.curator.gate import Gate
 from ledgerwood.curator.queries import Query, known_query
+from ledgerwood.curator.release import Release
 from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource
+from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
 
 S = TypeVar("S")
-R_co = TypeVar("R_co", covariant=True)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Release(Generic[R_co]):
-    """A noisy value and the receipt that it was paid with. What is computed from it is post-processing.
-
-    Args:
-        value: integers on `grid`, noise included.
-        grid: the steps of the last axis.
-        receipt: the draw that paid for it.
-        randomness: "test" where the noise can be repeated, and protects nobody.
-    """
-
-    value: R_co
-    grid: Grid
-    receipt: Receipt
-    randomness: Literal["secure", "test"]
-
-
-def real(release: Release[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """A release of integers in real units, float64, its shape."""
-    return release.grid.to_real(release.value)
 
 
 class Round(Protocol):
-    """One draw: everything released in it sees the same rows."""
+    """One draw: everything released in it sees the same rows; of a `FilteredEvent` each release draws its own."""
 
     def release(
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
@@ -96,17 +72,20 @@ class Curator:
         """The public description of the rows."""
         return self._table.schema
 
-    def open(self, event: Event, *, purpose: str) -> "CuratorRound":
-        """Draw one planned event, then sample the rows once, at the event's rate.
+    def open(self, event: Event, *, purpose: str) -> "CuratorRound | FilteredRounds":
+        """Draw one planned event, then sample the rows once, at the event's rate; see `FilteredRounds` for its event.
 
         Raises:
             DrawRefused: the grant does not hold the event; nothing was read.
             UnsupportedEvent: an event that this curator cannot carry out; nothing was drawn.
         """
+        if isinstance(event, FilteredEvent):
+            receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+            return FilteredRounds(self._table, event, receipt, self._source)
         inner, rate = (event.event, event.sampling_rate) if isinstance(event, PoissonSampled) else (event, 1.0)
         held: Counter[Event] = Counter()
         for part, count in inner.draws():
-            if isinstance(part, PoissonSampled | Parallel):
+            if isinstance(part, PoissonSampled | Parallel | FilteredEvent):
                 raise UnsupportedEvent(
                     f"the in-process curator carries out one sample a draw, not {part!r} inside {event!r}"
                 )
@@ -120,7 +99,7 @@ class Curator:
 class CuratorRound:
     """A `Round` of the in-process curator. Made by `Curator.open`."""
 
-    __slots__ = ("_held", "_lock", "_open", "_owner", "_receipt", "_sampled", "_source", "_table")
+    __slots__ = ("_gate", "_held", "_receipt", "_sampled", "_source", "_table")
 
     def __init__(
         self, table: Table, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
@@ -130,9 +109,7 @@ class CuratorRound:
         self._held = held
         self._receipt = receipt
         self._source = source
-        self._open = True
-        self._owner = os.getpid()
-        self._lock = threading.Lock()
+        self._gate = Gate()
 
     def __enter__(self) -> "CuratorRound":
         return self
@@ -140,8 +117,7 @@ class CuratorRound:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._lock:
-            self._open = False
+        self._gate.close()
 
     def release(
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
@@ -161,7 +137,8 @@ class CuratorRound:
                 f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
             )
         # One release at a time: a second thread finds the round as this one left it.
-        with self._lock:
+        with self._gate.lock:
+            self._gate.require(purpose)
             self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
             # Taken out before the rows are read: an error below loses it.
             statistic = self._table.statistic(known, self._sampled)
@@ -169,13 +146,6 @@ class CuratorRound:
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
 
     def _take(self, event: Event, purpose: str) -> None:
-        if not self._open:
-            raise RoundViolation(f"release {purpose!r}: the round is closed; open another, with a draw of its own")
-        if self._owner != os.getpid():
-            raise RoundViolation(
-                f"release {purpose!r}: the round belongs to another process; parent and child would each release "
-                "what was drawn once"
-            )
         if self._held[event] < 1:
             left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
             raise RoundViolation(

@@ -11,6 +11,7 @@ import math
 import numba
 import numpy as np
 
+from ledgerwood.accounting.row_costs import POINTS, ROUNDING
 from ledgerwood.ensemble import leaf_of, rows_kernel
 
 CHUNK_ROWS = 16_384
@@ -38,6 +39,31 @@ def _truncated(value, bound, per_unit, bound_steps):
     return min(max(steps, -bound_steps), bound_steps)
 
 
+@numba.njit(inline="always")
+def _pays(left, row, first, second, costs, first_weight, second_weight):
+    """Charge a row for its own contribution, if that fits what it has left; whether it does.
+
+    Args:
+        left: int64 (n_rows,), units.
+        first, second: the row's contribution, in grid steps.
+        costs: see `accounting.row_costs`.
+        first_weight, second_weight: the share of the largest squared norm that a squared step has; rounded up.
+    """
+    share = (float(first) * float(first) * first_weight + float(second) * float(second) * second_weight) * (
+        1 + 2.0**-48
+    )
+    place = min(share, 1.0) * POINTS
+    point = np.int64(place)
+    cost = costs[point] + (costs[point + 1] - costs[point]) * (place - point)
+    if not cost < 2.0**53:
+        return False
+    units = np.int64(cost) + ROUNDING
+    if units > left[row]:
+        return False
+    left[row] -= units
+    return True
+
+
 @rows_kernel
 def moment_sums(
     n_rows,
@@ -52,6 +78,11 @@ def moment_sums(
     clip,
     per_unit,
     clip_steps,
+    drop,
+    left,
+    costs,
+    first_weight,
+    second_weight,
     leaves,
     partial,
 ):
@@ -59,6 +90,9 @@ def moment_sums(
 
     Args:
         sampled: bool (n_rows,), or empty where every row takes part.
+        drop: whether a row whose gradient is beyond the clip contributes 0.
+        left: int64 (n_rows,), what each row has left of its limit, or empty where no filter holds. A row that has too
+            little contributes 0; the others are charged, drawn or not: see `_pays`.
         leaves: int32 (n_rows,), filled with each row's leaf.
         partial: int64 (n_chunks, n_leaves, 2), zeros.
     """
@@ -66,12 +100,18 @@ def moment_sums(
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
             leaf = leaf_of(cells, row, feature, split, equals)
             leaves[row] = leaf
-            if len(sampled) > 0 and not sampled[row]:
+            absent = len(sampled) > 0 and not sampled[row]
+            if absent and len(left) == 0:
                 continue
             gradient = _gradient(scores[row], targets[row], logistic)
-            if math.isfinite(gradient):
-                partial[chunk, leaf, 0] += np.int64(per_unit)
-                partial[chunk, leaf, 1] += _truncated(gradient, clip, per_unit, clip_steps)
+            if not math.isfinite(gradient) or (drop and abs(gradient) > clip):
+                continue
+            first, second = np.int64(per_unit), _truncated(gradient, clip, per_unit, clip_steps)
+            if len(left) > 0 and not _pays(left, row, first, second, costs, first_weight, second_weight):
+                continue
+            if not absent:
+                partial[chunk, leaf, 0] += first
+                partial[chunk, leaf, 1] += second
 
 
 @rows_kernel
@@ -88,22 +128,29 @@ def curvature_sums(
     clip,
     per_unit,
     squared_radius,
+    drop,
+    left,
+    costs,
+    first_weight,
+    second_weight,
     leaves,
     partial,
 ):
     """Add (scaled hessian, clipped gradient) of the logistic loss, in grid steps, to each row's leaf.
 
     `squared_radius` bounds the squared Euclidean norm of a contribution, in squared steps; a row above it (by the last
-    bits of floating point, if ever) loses steps of its hessian, and counts 0 if that is not enough.
+    bits of floating point, if ever) loses steps of its hessian, and counts 0 if that is not enough. `drop`, `left` and
+    what belongs to it: as in `moment_sums`.
     """
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
             leaf = leaf_of(cells, row, feature, split, equals)
             leaves[row] = leaf
-            if len(sampled) > 0 and not sampled[row]:
+            absent = len(sampled) > 0 and not sampled[row]
+            if absent and len(left) == 0:
                 continue
             gradient = _gradient(scores[row], targets[row], True)
-            if not math.isfinite(gradient):
+            if not math.isfinite(gradient) or (drop and abs(gradient) > clip):
                 continue
             size = abs(gradient)
             first = np.int64(curvature_scale * (size * (1.0 - size)) * per_unit)
@@ -111,7 +158,11 @@ def curvature_sums(
             for _ in range(4):
                 if first > 0 and first * first + second * second > squared_radius:
                     first -= 1
-            if first * first + second * second <= squared_radius:
+            if first * first + second * second > squared_radius:
+                continue
+            if len(left) > 0 and not _pays(left, row, first, second, costs, first_weight, second_weight):
+                continue
+            if not absent:
                 partial[chunk, leaf, 0] += first
                 partial[chunk, leaf, 1] += second
 

@@ -27,6 +27,8 @@ ratio needs: a division, unlike a sum, does not survive a wrap-around."""
 MAX_DAMPING = 2.0**40
 
 Loss = Literal["squared", "logistic"]
+LargeGradients = Literal["clip", "drop"]
+"""A row whose gradient is beyond the clip counts with the clip, or not at all (DPBoost's gradient-based filtering)."""
 S_co = TypeVar("S_co", covariant=True)
 
 
@@ -102,15 +104,18 @@ class LeafMoments:
         ensemble: the released ensemble whose scores give the gradients.
         loss: squared (on labels scaled to [-1, 1]) or logistic.
         clip: largest absolute gradient that counts, > 0, in units of the gradient.
+        large_gradients: what becomes of a row beyond it; the bound of a contribution is the same.
     """
 
     structure: TreeStructure
     ensemble: Ensemble
     loss: Loss
     clip: float
+    large_gradients: LargeGradients = "clip"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", _clip(self.clip))
+        _large_gradients(self.large_gradients)
 
     @property
     def grid(self) -> Grid:
@@ -128,7 +133,7 @@ class LeafCurvatures:
     """(scaled hessian, clipped gradient) sums of the logistic loss in each leaf, shape (n_leaves, 2).
 
     Args:
-        structure, ensemble, clip: as in `LeafMoments`.
+        structure, ensemble, clip, large_gradients: as in `LeafMoments`.
         curvature_scale: the factor c in (0, 3.33] on the hessian; at 3.33 the joint norm is still 1.
     """
 
@@ -136,9 +141,11 @@ class LeafCurvatures:
     ensemble: Ensemble
     clip: float
     curvature_scale: float = MAX_CURVATURE_SCALE
+    large_gradients: LargeGradients = "clip"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", _clip(self.clip))
+        _large_gradients(self.large_gradients)
         scale = _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if scale > MAX_CURVATURE_SCALE:
             raise _validate.fail(
@@ -181,7 +188,7 @@ class LeafRatios:
     """Sum of clipped gradients over (number of rows + damping) of each leaf, shape (n_leaves, 1): static leaf noise.
 
     Args:
-        structure, ensemble, loss, clip: as in `LeafMoments`.
+        structure, ensemble, loss, clip, large_gradients: as in `LeafMoments`.
         damping: lambda > 0 of the denominator, in rows, taken down to a whole number of steps.
     """
 
@@ -190,9 +197,11 @@ class LeafRatios:
     loss: Loss
     clip: float
     damping: float
+    large_gradients: LargeGradients = "clip"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", _clip(self.clip))
+        _large_gradients(self.large_gradients)
         damping = _validate.positive("damping", self.damping, "rows")
         if not STEP <= damping <= MAX_DAMPING:
             raise _validate.fail("damping", damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
@@ -223,6 +232,8 @@ class LeafRatios:
 
 
 LeafQuery = LeafMoments | LeafCurvatures | LeafRatios
+SummedQuery = LeafMoments | LeafCurvatures
+"""A leaf query that adds up contributions of single rows, so that what a row changes is its own contribution."""
 AnyQuery = LabelMoments | LabelCount | LabelSum | LeafQuery
 
 
@@ -258,3 +269,8 @@ def _clip(value: float) -> float:
     if not STEP <= clip <= MAX_CLIP:
         raise _validate.fail("clip", clip, f"in [{STEP}, {MAX_CLIP}]", "units of the gradient")
     return clip
+
+
+def _large_gradients(value: object) -> None:
+    if value not in get_args(LargeGradients):
+        raise _validate.fail("large_gradients", value, "'clip' or 'drop'", "name")

@@ -1,6 +1,7 @@
 """The rows, and the state of each row. Nothing with a row axis leaves the curator."""
 
 import threading
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -26,6 +27,25 @@ from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
 from ledgerwood.mechanisms import RandomSource
 
 PER_UNIT = 1.0 / STEP
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Purses:
+    """What each row has left of its limit under an individual filter, and what a contribution costs.
+
+    Args:
+        left: int64 (n_rows,), in units of `accounting.row_costs`; changed by each release. Empty: no filter.
+        costs: see `accounting.row_costs.row_costs`.
+        weights: for each of two columns, the share of the largest squared norm that one squared grid step has.
+    """
+
+    left: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    weights: tuple[float, float]
+
+
+NO_FILTER = Purses(np.empty(0, dtype=np.int64), np.empty(0), (0.0, 0.0))
 
 
 @final
@@ -89,13 +109,25 @@ class Table:
             return np.empty(0, dtype=np.bool_)
         return source.bernoulli(sampling_rate, len(self._targets))
 
-    def statistic(self, query: AnyQuery, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone."""
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, for the curator alone."""
+        return len(self._targets)
+
+    def statistic(self, query: AnyQuery, sampled: NDArray[np.bool_], purses: Purses | None = None) -> NDArray[np.int64]:
+        """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone.
+
+        Args:
+            query: what to add up.
+            sampled: see `sample`.
+            purses: what each row has left, of a `SummedQuery`; a row that cannot pay contributes 0, the others are
+                charged.
+        """
         # Two rounds of one curator share the row state.
         with self._lock:
-            return self._statistic(query, sampled)
+            return self._statistic(query, sampled, NO_FILTER if purses is None else purses)
 
-    def _statistic(self, query: AnyQuery, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _statistic(self, query: AnyQuery, sampled: NDArray[np.bool_], purses: Purses) -> NDArray[np.int64]:
         match query:
             case LabelMoments():
                 return self._target_sums(sampled)
@@ -104,34 +136,37 @@ class Table:
             case LabelSum():
                 return self._target_sums(sampled)[1:]
             case LeafMoments():
-                return self._moments(query, sampled)
+                return self._moments(query, sampled, purses)
             case LeafCurvatures():
-                return self._curvatures(query, sampled)
+                return self._curvatures(query, sampled, purses)
             case LeafRatios():
-                return _ratios(self._moments(query, sampled), query.damping_steps)
+                return _ratios(self._moments(query, sampled, NO_FILTER), query.damping_steps)
 
     def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)
         kernels.target_sums(len(self._targets), self._targets, sampled, PER_UNIT, partial)
         return _total(partial)
 
-    def _moments(self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _moments(
+        self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_], purses: Purses
+    ) -> NDArray[np.int64]:
         partial = self._prepare(query)
         tree = query.structure
         kernels.moment_sums(
             len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
-            sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP), self._leaves, partial,
+            sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP),
+            query.large_gradients == "drop", purses.left, purses.costs, *purses.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
         return _total(partial)
 
-    def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_], purses: Purses) -> NDArray[np.int64]:
         partial = self._prepare(query)
         tree = query.structure
         kernels.curvature_sums(
             len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
-            sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps, self._leaves,
-            partial,
+            sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps,
+            query.large_gradients == "drop", purses.left, purses.costs, *purses.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
         return _total(partial)

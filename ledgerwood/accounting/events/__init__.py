@@ -7,6 +7,7 @@ from ledgerwood.accounting.events.composition import Parallel as Parallel
 from ledgerwood.accounting.events.composition import Repeated as Repeated
 from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent as DiscreteGaussianEvent
 from ledgerwood.accounting.events.discrete import DiscreteLaplaceEvent as DiscreteLaplaceEvent
+from ledgerwood.accounting.events.filtered import FilteredEvent as FilteredEvent
 from ledgerwood.accounting.events.fixed_size import FixedSizeSampled as FixedSizeSampled
 from ledgerwood.accounting.events.fixed_size import ReplaceOneSampled as ReplaceOneSampled
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent as EllipticalGaussianEvent

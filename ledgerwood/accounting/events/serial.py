@@ -14,6 +14,7 @@ from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
+from ledgerwood.accounting.events.filtered import FilteredEvent
 from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
@@ -50,6 +51,7 @@ _CLASSES: dict[str, type[Event]] = {
         BoundedRangeEvent,
         PoissonSampled,
         FixedSizeSampled,
+        FilteredEvent,
         ReplaceOneSampled,
         RepeatedSelection,
         PoissonSelection,
@@ -132,7 +134,7 @@ def _value(key: str, value: Any, levels: int) -> Any:
             return Adjacency(value)
         except ValueError as error:
             raise LedgerError(f"unknown adjacency {value!r}") from error
-    if key in ("event", "add_remove"):
+    if key in ("event", "add_remove", "limit"):
         return _event(value, levels)
     if key == "events":
         if not isinstance(value, list):

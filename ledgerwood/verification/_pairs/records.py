@@ -144,6 +144,20 @@ def _selection(record: Record) -> Node:
     return Selected(parse(record["event"]), mpf(shape), rate)
 
 
+def _filtered(record: Record) -> Node:
+    """Rounds of Gaussian noise under an individual filter, priced as the limit that no row goes beyond."""
+    _refuse_replace_one(record)
+    limit, event = record["limit"], record["event"]
+    sampled = _kind(event) == "PoissonSampled"
+    if _kind(event["event"] if sampled else event) not in ("GaussianEvent", "EllipticalGaussianEvent"):
+        raise ValueError("a filtered round is one release of Gaussian noise")
+    single = _kind(limit) == "RenyiEvent" and len(limit["orders"]) == 1
+    if not single and (_kind(limit) != "GDPEvent" or (sampled and _positive(event["sampling_rate"]) < 1)):
+        raise ValueError(f"not a limit of these rounds: {limit!r}")
+    parse(event)
+    return parse(limit)
+
+
 def _groups(record: Record) -> Node:
     members = tuple(parse(item) for item in _members(record["events"]))
     if record["probabilities"] is None:
@@ -195,6 +209,7 @@ _COMBINED: dict[str, Reader] = {
         frozenset({"event", "mean"}),
         lambda r: SelectedPoisson(parse(r["event"]), _positive(r["mean"])),
     ),
+    "FilteredEvent": (frozenset({"event", "limit"}), _filtered),
     "Repeated": (frozenset({"event", "count"}), lambda r: join([(parse(r["event"]), _count(r["count"]))])),
     "Composed": (frozenset({"events"}), lambda r: join([(parse(item), 1) for item in _members(r["events"])])),
     "Parallel": (frozenset({"events", "probabilities"}), _groups),

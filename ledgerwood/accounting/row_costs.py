@@ -1,0 +1,40 @@
+"""What a round costs a row, in whole units of its limit: a table that a kernel reads, never below the truth.
+
+A row that contributes a share v in [0, 1] of the largest squared norm faces the round's own pair with mu**2 times v.
+Its divergence is convex in v (docs/explanation/individuals.md#individual-gaussian), so that chords between upper bounds
+are upper bounds. docs/explanation/individuals.md#row-costs.
+"""
+
+import numpy as np
+
+from ledgerwood.accounting import renyi
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.accounting.events.filtered import FilteredEvent
+from ledgerwood.accounting.events.stated import GDPEvent
+from ledgerwood.accounting.individuals import IndividualRenyi
+
+FULL = 1 << 52
+"""Units of a whole limit: whole numbers that float64 holds, so that a row's sum is exact."""
+POINTS = 1024
+"""Chords of the table; v times a power of two is exact."""
+ROUNDING = 16
+"""Units that a reader adds: three roundings of at most 2**52 units, and what is cut off to a whole number."""
+LIMIT_SLACK = 2.0**-30
+"""By how much, relatively, a limit of T <= 2**17 rounds is above T times a round: then T fit, `ROUNDING` included."""
+
+
+def row_costs(event: FilteredEvent) -> FloatArray:
+    """Units of `event.limit` that one round costs a row of share j / POINTS, shape (POINTS + 2,); the last repeats.
+
+    Rounded up to whole units; beyond a whole limit it goes on growing, so that chords stay upper bounds.
+    """
+    shares = np.arange(POINTS + 1) / POINTS
+    limit = event.limit
+    if isinstance(limit, GDPEvent):
+        lost = shares * (event.event.mu() / limit.mu()) ** 2
+    else:
+        curve = IndividualRenyi(event.event, limit.orders[0])
+        # The square root is raised, so that a row of exactly this share is not below it.
+        lost = curve.at(np.minimum(np.sqrt(shares) * (1.0 + 4.0 * renyi.ULP), 1.0)) / limit.divergences[0]
+    units = np.ceil(np.minimum(lost * (1.0 + 32.0 * renyi.ULP) * FULL, 1e300))
+    return np.append(units, units[-1])

@@ -1,0 +1,111 @@
+"""Rounds under an individual privacy filter: each row pays for its own contribution, and stops where it cannot."""
+
+from fractions import Fraction
+from types import TracebackType
+from typing import TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood._directed import float_up
+from ledgerwood.accounting.events import FilteredEvent
+from ledgerwood.accounting.ledger import Receipt
+from ledgerwood.accounting.row_costs import FULL, row_costs
+from ledgerwood.curator.gate import Gate
+from ledgerwood.curator.queries import Query, SummedQuery, known_query
+from ledgerwood.curator.release import Release
+from ledgerwood.curator.table import Purses, Table
+from ledgerwood.errors import RoundViolation
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, Grid, Mechanism, RandomSource
+
+S = TypeVar("S")
+
+
+@final
+class FilteredRounds:
+    """A `Round` in which every release is a round of its own: a fresh sample, and each row charged before it is read.
+
+    A row whose next cost does not fit what it has left contributes 0 to that release, and is not charged; every other
+    row is charged, drawn or not. How many rows are left shows nowhere, and nothing depends on it. Made by
+    `Curator.open`; the proof is in docs/explanation/individuals.md#individual-filter.
+
+    Args:
+        table: the rows.
+        event: one round, and the limit of each row.
+        receipt: the draw that paid for all rounds.
+        source: randomness for samples and noise.
+        left: int64 (n_rows,), what each row has left, in units of `accounting.row_costs`; changed in place. None: a
+            whole limit each.
+    """
+
+    __slots__ = ("_costs", "_event", "_gate", "_left", "_receipt", "_source", "_table")
+
+    def __init__(
+        self,
+        table: Table,
+        event: FilteredEvent,
+        receipt: Receipt,
+        source: RandomSource,
+        left: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._table = table
+        self._event = event
+        self._receipt = receipt
+        self._source = source
+        self._gate = Gate()
+        self._costs = row_costs(event)
+        self._left = np.full(table.n_rows, FULL, dtype=np.int64) if left is None else left
+
+    def __enter__(self) -> "FilteredRounds":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gate.close()
+
+    def release(
+        self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
+    ) -> Release[NDArray[np.int64]]:
+        """One round: draw a sample, charge the rows, evaluate the query over those that can pay, add noise.
+
+        Raises:
+            RoundViolation: the round is closed or another process's; the release is not the filtered event's; or the
+                query is not a sum over rows, or the noise not Gaussian.
+        """
+        known = known_query(query)
+        if not isinstance(known, SummedQuery):
+            raise RoundViolation(
+                f"{type(query).__name__} is not a sum over rows: what one row changes in it depends on the others, so "
+                "that no row knows its own cost"
+            )
+        stddevs = _stddevs(mechanism)
+        event = mechanism.event(query.sensitivity(self._receipt.adjacency), self._receipt.adjacency)
+        if event != self._event.release:
+            raise RoundViolation(f"release {purpose!r} is {event!r}; this draw filters {self._event.release!r}")
+        with self._gate.lock:
+            self._gate.require(purpose)
+            purses = Purses(self._left, self._costs, _weights(stddevs, query.grid, event.mu()))
+            sampled = self._table.sample(self._event.sampling_rate, self._source)
+            statistic = self._table.statistic(known, sampled, purses)
+            noisy = mechanism.randomise(statistic, query.grid, self._source)
+        return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+
+
+def _stddevs(mechanism: object) -> tuple[float, float]:
+    """Of the two columns' noise."""
+    match mechanism:
+        case GaussianMechanism(stddev=stddev):
+            return stddev, stddev
+        case EllipticalGaussianMechanism(stddevs=(first, second)):
+            return first, second
+    raise RoundViolation(f"{type(mechanism).__name__} is not Gaussian noise on two columns: a filtered round is")
+
+
+def _weights(stddevs: tuple[float, float], grid: Grid, mu: float) -> tuple[float, float]:
+    """Of each column, (step / stddev)**2 / mu**2: the share of the largest squared norm of one squared step."""
+    first, second = (
+        float_up((Fraction(2) ** exponent / Fraction(stddev) / Fraction(mu)) ** 2)
+        for stddev, exponent in zip(stddevs, grid.exponents, strict=True)
+    )
+    return first, second

@@ -1,0 +1,35 @@
+"""What leaves the curator: a noisy value, with the receipt that it was paid with."""
+
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.ledger import Receipt
+from ledgerwood.mechanisms import Grid
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Release(Generic[R_co]):
+    """A noisy value and the receipt that it was paid with. What is computed from it is post-processing.
+
+    Args:
+        value: integers on `grid`, noise included.
+        grid: the steps of the last axis.
+        receipt: the draw that paid for it.
+        randomness: "test" where the noise can be repeated, and protects nobody.
+    """
+
+    value: R_co
+    grid: Grid
+    receipt: Receipt
+    randomness: Literal["secure", "test"]
+
+
+def real(release: Release[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """A release of integers in real units, float64, its shape."""
+    return release.grid.to_real(release.value)
