@@ -1,13 +1,13 @@
 """S-GBDT: boosting with totally random trees, whose whole budget goes to the leaves.
 
 Kirschte, Peinemann, Stock, Cotrini, Mohammadi: "S-GBDT: Frugal Differentially Private Gradient Boosting Decision
-Trees". This file is its plan and its loop (Algorithms 4, 5, 6 and 8 without the individual filter). Where the paper or
-its code is wrong, the sound version is here, and docs/errata.md says so.
+Trees". This file is its plan and its loop (Algorithms 4, 5, 6 and 8). Where the paper or its code is wrong, the sound
+version is here, and docs/errata.md says so.
 """
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
-from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeated
+from ledgerwood.accounting.events import Composed, Event, FilteredEvent, PoissonSampled, Repeated
 from ledgerwood.accounting.splitting import relative_multipliers, split
 from ledgerwood.curator import (
     Aggregator,
@@ -27,7 +27,7 @@ from ledgerwood.curator import (
     Query,
     real,
 )
-from ledgerwood.curator.queries import Loss
+from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import (
@@ -36,6 +36,7 @@ from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
     GaussianMechanism,
 )
+from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, check_filter, row_limit
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, mean_label
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
 from ledgerwood.trainers.progress import Progress
@@ -54,7 +55,7 @@ class SGBDTPlan:
     Args:
         adjacency: the relation under which every event is stated.
         loss: squared, on labels scaled to [-1, 1], or logistic.
-        rounds: number of trees, T.
+        rounds: T, number of trees that the row that contributes most takes part in; all trees, without a filter.
         depth: levels of splits of each tree, d.
         bins: even steps of a numeric feature's range, among which thresholds are drawn.
         features_per_tree: k features a tree, in a cycle; None for all.
@@ -79,6 +80,12 @@ class SGBDTPlan:
         initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         public_rows: declared number of rows: a public guess for the rule of `score_noise`, exact for "public_count".
+        filter: "none"; or each row is charged for its own contributions and takes part until it has lost what `rounds`
+            trees cost the row that contributes most, by Gaussian privacy ("gdp", full batch) or by its Renyi
+            divergence of one order ("renyi").
+        extra_rounds: trees beyond `rounds`, for the rows that have something left; 0 without a filter.
+        filter_order: the order of "renyi"; None for the one that `calibrated` finds best for its budget.
+        large_gradients: a row beyond `clip` counts with the clip ("clip"), or not at all ("drop").
     """
 
     adjacency: Adjacency
@@ -105,6 +112,10 @@ class SGBDTPlan:
     initial_multiplier: float
     initial_share: float
     public_rows: int | None = None
+    filter: IndividualFilter = "none"
+    extra_rounds: int = 0
+    filter_order: float | None = None
+    large_gradients: LargeGradients = "clip"
 
     def __post_init__(self) -> None:
         _validate.count("rounds", self.rounds, "trees")
@@ -137,7 +148,21 @@ class SGBDTPlan:
             )
         if self.leaf_noise == "static" and self.damping is None:
             raise InvalidParameter("leaf_noise='static' divides before the noise is added: give damping as a number")
+        _validate.count("extra_rounds", self.extra_rounds, "trees", minimum=0)
+        check_filter(
+            self.filter,
+            self.filter_order,
+            adjacency=self.adjacency,
+            sampling_rate=self.sampling_rate,
+            extra_rounds=self.extra_rounds,
+            summed=self.leaf_noise == "dynamic",
+        )
         self.initial  # noqa: B018  # checks what the initial score needs
+
+    @property
+    def trees(self) -> int:
+        """Number of trees in all; public, and never a matter of how many rows are left."""
+        return self.rounds + self.extra_rounds
 
     @property
     def initial(self) -> InitialScore:
@@ -164,13 +189,17 @@ class SGBDTPlan:
         if self.leaf_noise == "static":
             assert self.damping is not None  # checked on construction
             return LeafRatios(
-                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping
-            )
+                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
+                large_gradients=self.large_gradients,
+            )  # fmt: skip
         if self.leaf_statistic == "curvature":
             return LeafCurvatures(
-                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale
-            )
-        return LeafMoments(structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip)
+                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
+                large_gradients=self.large_gradients,
+            )  # fmt: skip
+        return LeafMoments(
+            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, large_gradients=self.large_gradients
+        )
 
     @property
     def tree_event(self) -> Event:
@@ -180,9 +209,20 @@ class SGBDTPlan:
         return event if self.sampling_rate == 1.0 else PoissonSampled(event, sampling_rate=self.sampling_rate)
 
     @property
+    def draws(self) -> Iterator[tuple[Event, range]]:
+        """What is drawn for the trees, and for which: a draw a tree or, with a filter, one draw for all."""
+        event = self.tree_event
+        if self.filter == "none":
+            return ((event, range(t, t + 1)) for t in range(self.rounds))
+        limit = row_limit(self.filter, event, rounds=self.rounds, order=self.filter_order)
+        return iter(((FilteredEvent(event, limit=limit), range(self.trees)),))
+
+    @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
-        return Composed((*self.initial.events, Repeated(self.tree_event, count=self.rounds)))
+        draw, _ = next(self.draws)
+        trees = Repeated(draw, count=self.rounds) if self.filter == "none" else draw
+        return Composed((*self.initial.events, trees))
 
     def calibrated(self, budget: Budget) -> "SGBDTPlan":
         """This plan with the least noise that fits the budget.
@@ -192,6 +232,10 @@ class SGBDTPlan:
             InvalidParameter: noise so large that it cannot be drawn on the statistics' grids.
         """
         start = self._with_initial_epsilon(budget) if self.initial_score in ("laplace", "public_count") else self
+        if self.filter == "renyi" and self.filter_order is None:
+            plain = dataclasses.replace(start, filter="none", extra_rounds=0)
+            order = best_order(lambda noise_multiplier: plain.scaled(noise_multiplier).event, budget)
+            start = dataclasses.replace(start, filter_order=order)
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
         plan = start.scaled(noise)
         for query in plan.initial.queries:
@@ -238,7 +282,7 @@ class SGBDTPlan:
             return self.damping
         # A tree adds noise of stddev at most eta s / lambda to a score, and the trees' noises are independent.
         score_noise = self.score_noise_by_rule if self.score_noise is None else self.score_noise
-        return self.learning_rate * math.sqrt(self.rounds) * self._noise_in_gradient_units / score_noise
+        return self.learning_rate * math.sqrt(self.trees) * self._noise_in_gradient_units / score_noise
 
     @property
     def gradient_unit(self) -> float:
@@ -279,7 +323,7 @@ def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
 def train(
     plan: SGBDTPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress | None = None
 ) -> Ensemble:
-    """Algorithm 8: draw a tree, release its leaves, add it; `plan.rounds` times.
+    """Algorithm 8: draw a tree, release its leaves over the rows that may still take part, add it; `plan.trees` times.
 
     Args:
         plan: calibrated.
@@ -289,15 +333,18 @@ def train(
     """
     cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
     ensemble = Ensemble(initial_score=initial_score(plan, aggregator))
-    event, mechanism = plan.tree_event, plan.leaf_mechanism
-    for t in range(plan.rounds):
-        features = cyclic_features(t, n_features=len(cells), per_tree=plan.features_per_tree)
-        structure = random_tree(
-            cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
-        )
-        with aggregator.open(event, purpose=f"tree {t + 1}") as round_:
-            release = round_.release(plan.leaf_query(structure, ensemble), mechanism, purpose=f"leaves of tree {t + 1}")
-        ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(real(release))))
-        if progress is not None:
-            progress(t + 1, plan.rounds)
+    mechanism = plan.leaf_mechanism
+    for event, trees in plan.draws:
+        purpose = f"tree {trees[-1] + 1}" if len(trees) == 1 else f"trees {trees[0] + 1} to {trees[-1] + 1}"
+        with aggregator.open(event, purpose=purpose) as round_:
+            for t in trees:
+                features = cyclic_features(t, n_features=len(cells), per_tree=plan.features_per_tree)
+                structure = random_tree(
+                    cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
+                )
+                query = plan.leaf_query(structure, ensemble)
+                release = round_.release(query, mechanism, purpose=f"leaves of tree {t + 1}")
+                ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(real(release))))
+                if progress is not None:
+                    progress(t + 1, plan.trees)
     return ensemble

@@ -1,7 +1,7 @@
 """S-GBDT as scikit-learn estimators: parameters, defaults and presets."""
 
 import dataclasses
-from typing import Any, Literal, final
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,11 @@ from ledgerwood import _validate
 from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, sorted_classes
-from ledgerwood.curator.queries import Loss
+from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.individual_filter import IndividualFilter
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
 from ledgerwood.trainers.progress import Progress
@@ -103,12 +104,16 @@ class AbstractSGBDT(AbstractTreeEstimator):
         schema: public ranges and categories of the columns, and of the target; required.
         expected_rows: public guess of the number of rows, for tuning rules only.
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
+        filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
+            there are extra trees, see docs/explanation/sgbdt.md#sgbdt-filter.
+        extra_trees: trees beyond `n_trees`, for rows that have lost less than `n_trees` trees cost a row at the clip.
         n_trees: T. max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
         l2_lambda: lambda of the leaf's denominator, or "noise" for a multiple of the known noise, by `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.
         damping_rule: "add" for n + lambda, "floor" for max(lambda, n).
         pooling: share of a leaf's weight that is taken from the mean over the tree's leaves.
         clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
+        large_gradients: a row beyond it counts with the clip ("clip"), or not at all ("drop").
         curvature_scale: c of the pair (c x hessian, gradient), at most 3.33.
         count_share: share of a leaf's mu**2 that is spent on the number of rows.
         leaf_noise: "dynamic" or "static". leaf_statistic: "moments" or "curvature" (logistic loss).
@@ -134,6 +139,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         expected_rows: int | None = None,
         preset: Preset = "default",
         n_trees: int | None = None,
+        extra_trees: int | None = None,
         max_depth: int | None = None,
         learning_rate: float | None = None,
         sampling_rate: float | None = None,
@@ -142,6 +148,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         damping_rule: DampingRule | None = None,
         pooling: float | None = None,
         clip: float | None = None,
+        large_gradients: LargeGradients | None = None,
         curvature_scale: float | None = None,
         count_share: float | None = None,
         leaf_noise: LeafNoise | None = None,
@@ -152,6 +159,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         bins: int | None = None,
         initial_score: InitialScoreKind | None = None,
         initial_share: float | None = None,
+        filter: IndividualFilter | Literal["auto"] = "auto",  # noqa: A002  # what the paper calls it
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -162,6 +170,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         self.expected_rows = expected_rows
         self.preset = preset
         self.n_trees = n_trees
+        self.extra_trees = extra_trees
         self.max_depth = max_depth
         self.learning_rate = learning_rate
         self.sampling_rate = sampling_rate
@@ -170,6 +179,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         self.damping_rule = damping_rule
         self.pooling = pooling
         self.clip = clip
+        self.large_gradients = large_gradients
         self.curvature_scale = curvature_scale
         self.count_share = count_share
         self.leaf_noise = leaf_noise
@@ -180,6 +190,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         self.bins = bins
         self.initial_score = initial_score
         self.initial_share = initial_share
+        self.filter = filter
         self.random_state = random_state
         self.verbose = verbose
 
@@ -200,6 +211,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
     def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
         choices: dict[str, Any] = {
             "rounds": self.n_trees,
+            "extra_rounds": self.extra_trees,
             "depth": self.max_depth,
             "learning_rate": self.learning_rate,
             "sampling_rate": self.sampling_rate,
@@ -207,6 +219,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
             "damping_rule": self.damping_rule,
             "pooling": self.pooling,
             "clip": self.clip,
+            "large_gradients": self.large_gradients,
             "curvature_scale": self.curvature_scale,
             "count_share": self.count_share,
             "leaf_noise": self.leaf_noise,
@@ -226,6 +239,10 @@ class AbstractSGBDT(AbstractTreeEstimator):
             named["damping"] = None if self.l2_lambda == "noise" else self.l2_lambda
         if named.get("leaf_noise", plan.leaf_noise) == "static" and self.leaf_statistic is None:
             named["leaf_statistic"] = "moments"
+        named["filter"] = self.filter
+        if self.filter == "auto":
+            full_batch = named.get("sampling_rate", plan.sampling_rate) == 1.0
+            named["filter"] = ("gdp" if full_batch else "renyi") if named.get("extra_rounds", 0) else "none"
         for name, allowed in _CLOSED_SETS.items():
             if named.get(name, allowed[0]) not in allowed:
                 raise InvalidParameter(f"{name}={named[name]!r} must be one of {', '.join(map(repr, allowed))}")
@@ -246,6 +263,8 @@ _CLOSED_SETS: dict[str, tuple[str, ...]] = {
     "leaf_noise": ("dynamic", "static"),
     "leaf_statistic": ("moments", "curvature"),
     "initial_score": ("zero", "moments", "laplace", "public_count"),
+    "large_gradients": get_args(LargeGradients),
+    "filter": get_args(IndividualFilter),
 }
 
 

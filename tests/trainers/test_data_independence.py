@@ -49,6 +49,8 @@ FULL_BATCH = [
     (SGBDTRegressor, {"adjacency": "replace-one"}),
     (SGBDTClassifier, {}),
     (SGBDTClassifier, {"leaf_statistic": "moments", "initial_score": "moments"}),
+    (SGBDTRegressor, {"extra_trees": 12, "clip": 0.5}),
+    (SGBDTClassifier, {"extra_trees": 12}),
 ]
 
 
@@ -69,10 +71,11 @@ def test_only_released_values_depend_on_the_rows(kind, options, change, monkeypa
     assert not np.array_equal(arrays["values"], base_arrays["values"]), "the leaves do depend on the rows"
 
 
+@pytest.mark.parametrize("options", [{}, {"extra_trees": 12}])
 @pytest.mark.parametrize("change", ["added", "removed"])
-def test_a_sampled_plan_draws_the_same_trees(change, monkeypatch):
-    base, _ = fitted(X, Y, monkeypatch=monkeypatch, sampling_rate=0.4)
-    model, _ = fitted(*neighbours()[change], monkeypatch=monkeypatch, sampling_rate=0.4)
+def test_a_sampled_plan_draws_the_same_trees(change, options, monkeypatch):
+    base, _ = fitted(X, Y, monkeypatch=monkeypatch, sampling_rate=0.4, **options)
+    model, _ = fitted(*neighbours()[change], monkeypatch=monkeypatch, sampling_rate=0.4, **options)
     assert structures(model) == structures(base)
     assert model.ledger_ == base.ledger_
     assert model.privacy_ == base.privacy_
