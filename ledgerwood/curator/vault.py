@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.ledger.entries import canonical
+from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator.keys import UnitKeys
-from ledgerwood.curator.vault_files import DIGEST, DIGEST_BYTES, FULL, SALT_BYTES, Contents, VaultFile, decode, encode
+from ledgerwood.curator.vault_files import DIGEST, DIGEST_BYTES, SALT_BYTES, Contents, VaultFile, decode, encode
 from ledgerwood.errors import InvalidParameter, LedgerError
 
 
@@ -80,20 +81,52 @@ class RowVault:
         """How often units were claimed, in all; whoever remembers it can tell an older copy of the file."""
         return self._contents.claims
 
+    def require_new(self) -> None:
+        """Refuse a vault that has a stream already: one vault, one stream.
+
+        Raises:
+            LedgerError: it has.
+        """
+        if self._contents.draw is not None:
+            raise LedgerError(
+                f"this row vault belongs to the stream of draw {self._contents.draw[:16]}...; a new stream needs a new "
+                "vault"
+            )
+
+    def require(self, receipt: Receipt, *, claims: int) -> None:
+        """Refuse a vault that is not this stream's, or knows less of it than the caller.
+
+        Args:
+            receipt: that the stream was begun with.
+            claims: how often units had been claimed when the caller last looked.
+
+        Raises:
+            LedgerError: a new vault, another stream's, or an older copy.
+        """
+        old = self._contents
+        if old.draw is None:
+            raise LedgerError("this row vault is new: it does not know what the rows of this stream have spent")
+        if (old.draw, old.event) != (receipt.hash, canonical(to_json(receipt.event))):
+            raise LedgerError(
+                f"this row vault belongs to the stream of draw {old.draw[:16]}..., not of {receipt.hash[:16]}...: what "
+                "its rows have left was paid for there"
+            )
+        if old.claims < claims:
+            raise LedgerError(
+                f"this row vault knows of {old.claims} claims, and the stream has had {claims}: it is an older copy, "
+                "in which rows have more left than is true"
+            )
+
     def begin(self, receipt: Receipt) -> None:
         """Take on the stream that this receipt paid for.
 
         Raises:
-            LedgerError: the vault has a stream already: one vault, one stream.
+            LedgerError: the vault has a stream already.
             LedgerWriteFailed: it was not taken on.
         """
         with self._lock:
             self._require_owner()
-            if self._contents.draw is not None:
-                raise LedgerError(
-                    f"this row vault belongs to the stream of draw {self._contents.draw[:16]}...; a new stream needs a "
-                    "new vault"
-                )
+            self.require_new()
             self._commit(
                 dataclasses.replace(self._contents, draw=receipt.hash, event=canonical(to_json(receipt.event)))
             )
@@ -115,9 +148,12 @@ class RowVault:
         with self._lock:
             self._require_owner()
             old = self._contents
-            self._require_stream(receipt)
+            self.require(receipt, claims=0)
             if self._claimed is not None:
-                raise LedgerError("units of this row vault are claimed and not settled; one claim at a time")
+                raise LedgerError(
+                    "units of this row vault are claimed and not settled; one claim at a time. If that failed, close "
+                    "the vault and open it again: they count as spent"
+                )
             if old.kind not in (None, keys.kind):
                 raise LedgerError(
                     f"this stream's keys are {old.kind}, and these are {keys.kind}: a unit that changes its key would "
@@ -194,15 +230,6 @@ class RowVault:
     def _require_owner(self) -> None:
         if self._owner != os.getpid():
             raise LedgerError("this row vault belongs to another process: a fork would have the same budgets twice")
-
-    def _require_stream(self, receipt: Receipt) -> None:
-        if self._contents.draw is None:
-            raise LedgerError("this row vault is new: it does not know what the rows of this stream have spent")
-        if (self._contents.draw, self._contents.event) != (receipt.hash, canonical(to_json(receipt.event))):
-            raise LedgerError(
-                f"this row vault belongs to the stream of draw {self._contents.draw[:16]}..., not of "
-                f"{receipt.hash[:16]}...: what its rows have left was paid for there"
-            )
 
 
 def _empty() -> Contents:

@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.ledger.entries import canonical
 from ledgerwood.accounting.ledger.jsonl import sync_folder
+from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator.keys import KeyKind
 from ledgerwood.errors import LedgerCorrupted, LedgerError, LedgerWriteFailed
 
 FORMAT, VERSION = "ledgerwood row vault", 1
-FULL = 2**52
-"""What a new unit has: its whole budget, in units of 2**-52 of it."""
-
 DIGEST_BYTES, SALT_BYTES = 16, 32
 DIGEST = np.dtype(f"S{DIGEST_BYTES}")  # compares as the 16 bytes do: numpy pads with the zeros that it drops
 _LEFT = np.dtype("<i8")

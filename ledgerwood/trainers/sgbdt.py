@@ -321,7 +321,12 @@ def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
 
 
 def train(
-    plan: SGBDTPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress | None = None
+    plan: SGBDTPlan,
+    aggregator: Aggregator,
+    generator: np.random.Generator,
+    progress: Progress | None = None,
+    *,
+    ensemble: Ensemble | None = None,
 ) -> Ensemble:
     """Algorithm 8: draw a tree, release its leaves over the rows that may still take part, add it; `plan.trees` times.
 
@@ -330,15 +335,18 @@ def train(
         aggregator: holds a grant of `plan.event`.
         generator: public randomness of the structures.
         progress: called with (trees done, trees in all).
+        ensemble: what was released before on the same stream, and is added to; None for the initial score.
     """
     cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
-    ensemble = Ensemble(initial_score=initial_score(plan, aggregator))
+    if ensemble is None:
+        ensemble = Ensemble(initial_score=initial_score(plan, aggregator))
+    before = len(ensemble.trees)
     mechanism = plan.leaf_mechanism
     for event, trees in plan.draws:
         purpose = f"tree {trees[-1] + 1}" if len(trees) == 1 else f"trees {trees[0] + 1} to {trees[-1] + 1}"
         with aggregator.open(event, purpose=purpose) as round_:
             for t in trees:
-                features = cyclic_features(t, n_features=len(cells), per_tree=plan.features_per_tree)
+                features = cyclic_features(before + t, n_features=len(cells), per_tree=plan.features_per_tree)
                 structure = random_tree(
                     cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
                 )

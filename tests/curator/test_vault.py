@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
+from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator import vault as vaults
 from ledgerwood.curator.keys import UnitKeys, read_keys
 from ledgerwood.curator.vault import RowVault
-from ledgerwood.curator.vault_files import FULL
 from ledgerwood.errors import InvalidParameter, LedgerError
 
 A = Adjacency.ADD_REMOVE
@@ -163,7 +163,7 @@ def test_nothing_is_copied_pickled_or_shown(vault):
     assert "ada" not in repr(vault)
     assert repr(vault).startswith("RowVault(path=")
     public = {name for name in dir(vault) if not name.startswith("_")}
-    assert public == {"begin", "claim", "claims", "close", "draw", "open", "settle"}
+    assert public == {"begin", "claim", "claims", "close", "draw", "open", "require", "require_new", "settle"}
 
 
 def test_a_forked_child_gets_nothing_and_does_no_harm(vault, fork):

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
+from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator import vault_files
 from ledgerwood.curator.keys import read_keys
 from ledgerwood.curator.vault import RowVault
-from ledgerwood.curator.vault_files import FULL
 from ledgerwood.errors import LedgerCorrupted, LedgerError, LedgerWriteFailed
 
 A = Adjacency.ADD_REMOVE
