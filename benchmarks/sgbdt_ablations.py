@@ -21,12 +21,9 @@ from rich.progress import track
 from rich.table import Table as Printed
 
 from benchmarks.sgbdt import ABALONE, ADULT, DELTA, Scores, Task, cross_validated, folds, measure, non_private, show
-from benchmarks.sgbdt_streams import grown, spent_epsilons
+from benchmarks.sgbdt_streams import Batch, fit_with_arrival, spent_epsilons
 from ledgerwood import datasets
-from ledgerwood.curator import Table
-from ledgerwood.ensemble import Ensemble
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.sgbdt import SGBDTPlan
 
 EPSILONS = {"abalone": (0.1, 0.5, 1.0, 4.0), "adult": (0.1, 0.5, 1.0)}
 EXTRA = 100
@@ -126,68 +123,87 @@ def is_late(task: Task, data: datasets.Dataset) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A way to learn from a batch that arrives late.
+class Batches:
+    """The rows for training by their numbers: those of the first batch, of the late one, and of both."""
 
-    Args:
-        name: of the row in the table.
-        rounds, extra: trees that are paid for, and extra ones, in units of T.
-        early: trees before the arrival, in units of T.
-        tables: whose rows take part before and after it.
-    """
+    data: datasets.Dataset
+    first: NDArray[np.intp]
+    late: NDArray[np.intp]
 
-    name: str
-    rounds: float
-    extra: float
-    early: float
-    tables: tuple[str, str]
+    @property
+    def both(self) -> NDArray[np.intp]:
+        """First and late rows."""
+        return np.concatenate((self.first, self.late))
 
-    def ensemble(self, make_plan: Callable[[Parameters], SGBDTPlan], tables: dict[str, Table]) -> Ensemble:
-        """What is learnt from first, late and all rows, which begin with the first ones."""
-        whole = make_plan({}).rounds
-        parameters: Parameters = {"n_trees": round(self.rounds * whole)}
-        if self.extra > 0.0:
-            parameters["extra_trees"] = round(self.extra * whole)
-        before, after = (tables[name] for name in self.tables)
-        joined = 0 if self.tables[1] == "late" else before.n_rows
-        return grown(make_plan(parameters), before, after, early=round(self.early * whole), joined=joined).ensemble
+    def rows(self, numbers: NDArray[np.intp]) -> Batch:
+        """Features and labels."""
+        return self.data.X[numbers], self.data.y[numbers]
 
 
-STREAMS = (
-    Stream("all rows from the start, T trees", 1.0, 0.0, 1.0, ("all", "all")),
-    Stream("first batch only, T trees", 1.0, 0.0, 1.0, ("first", "first")),
-    Stream("no filter: T / 2 trees, the batch arrives, T / 2", 1.0, 0.0, 0.5, ("first", "all")),
-    Stream("no filter: T trees, the batch arrives, T", 2.0, 0.0, 1.0, ("first", "all")),
-    Stream("GDP filter: T trees, the batch arrives, T / 2 extra", 1.0, 0.5, 1.0, ("first", "all")),
-    Stream("GDP filter: T trees, the batch arrives, T extra", 1.0, 1.0, 1.0, ("first", "all")),
-    # Each row takes part in T of the 2 T trees, whose rows are disjoint; the filter only counts.
-    Stream("T trees, then T on the late rows alone", 1.0, 1.0, 1.0, ("first", "late")),
-)
+Make = Callable[[Parameters], Any]
+
+
+def at_once(make: Make, batches: Batches) -> Any:
+    """T trees over all rows."""
+    return make({}).fit(*batches.rows(batches.both))
+
+
+def first_only(make: Make, batches: Batches) -> Any:
+    """T trees over the first batch."""
+    return make({}).fit(*batches.rows(batches.first))
+
+
+def half_and_half(make: Make, batches: Batches) -> Any:
+    """T trees, paid for together; the batch arrives after half of them."""
+    model = make({})
+    trees = model.make_plan(batches.data.schema).rounds
+    return fit_with_arrival(model, batches.rows(batches.first), batches.rows(batches.both), early=trees // 2)
+
+
+def twice_the_trees(make: Make, batches: Batches) -> Any:
+    """2 T trees, paid for together; the batch arrives after T."""
+    trees = make({}).make_plan(batches.data.schema).rounds
+    model = make({"n_trees": 2 * trees})
+    return fit_with_arrival(model, batches.rows(batches.first), batches.rows(batches.both), early=trees)
+
+
+def late_alone(make: Make, batches: Batches) -> Any:
+    """T trees over the first rows, then T over the late ones: nobody takes part in more than T."""
+    model = make({}).partial_fit(*batches.rows(batches.first), keys=batches.first)
+    return model.partial_fit(*batches.rows(batches.late), keys=batches.late)
+
+
+def filtered(make: Make, batches: Batches) -> Any:
+    """T trees over the first rows, then T over the late ones and what the first ones have left."""
+    model = make({}).partial_fit(*batches.rows(batches.first), keys=batches.first)
+    return model.partial_fit(*batches.rows(batches.both), keys=batches.both)
+
+
+STREAMS = {
+    "all rows from the start, T trees": at_once,
+    "first batch only, T trees": first_only,
+    "no filter: T / 2 trees, the batch arrives, T / 2": half_and_half,
+    "no filter: T trees, the batch arrives, T": twice_the_trees,
+    "GDP filter: T trees, the batch arrives, T extra": filtered,
+    "T trees, then T on the late rows alone": late_alone,
+}
 
 
 def streams(task: Task, data: datasets.Dataset, seeds: int) -> list[dict[str, Any]]:
     """Mean and spread over folds of each way to learn from a batch that arrives late; held-out rows are of both."""
     late = is_late(task, data)
-    cells: dict[str, list[dict[str, Any]]] = {stream.name: [] for stream in STREAMS}
+    cells: dict[str, list[dict[str, Any]]] = {name: [] for name in STREAMS}
     for epsilon in EPSILONS[task.name]:
-        scores: dict[str, list[Scores]] = {stream.name: [] for stream in STREAMS}
+
+        def make(parameters: Parameters, epsilon: float = epsilon) -> Any:
+            return model_of(task, data, epsilon, {"expected_rows": data.expected_rows, **parameters})
+
+        scores: dict[str, list[Scores]] = {name: [] for name in STREAMS}
         splits = list(folds(len(data.y), seeds))
         for train, test in track(splits, description=f"{task.name}: streams, epsilon {epsilon:g}", transient=True):
-            rows = {"first": train[~late[train]], "late": train[late[train]]}
-            rows["all"] = np.concatenate((rows["first"], rows["late"]))
-
-            def make(parameters: Parameters, epsilon: float = epsilon) -> Any:
-                return model_of(task, data, epsilon, {"expected_rows": data.expected_rows, **parameters})
-
-            model = make({"n_trees": 1}).fit(data.X[train[:2]], data.y[train[:2]])
-            loss, bins = model.plan_.loss, model.plan_.bins
-            tables = {
-                name: Table.from_data(data.X[part], data.y[part], data.schema, loss=loss, bins=bins)
-                for name, part in rows.items()
-            }
-            for stream in STREAMS:
-                model.ensemble_ = stream.ensemble(lambda given: make(given).make_plan(data.schema), tables)
-                scores[stream.name].append(measure(task, model, data.X[test], data.y[test]))
+            batches = Batches(data, train[~late[train]], train[late[train]])
+            for name, learn in STREAMS.items():
+                scores[name].append(measure(task, learn(make, batches), data.X[test], data.y[test]))
         for name, values in scores.items():
             cells[name].append(cell(epsilon, np.array(values)))
     return [{"group": "late rows", "name": name, "cells": found} for name, found in cells.items()]
@@ -203,8 +219,7 @@ def spent(task: Task, data: datasets.Dataset) -> dict[str, list[float]]:
         # No row of a plan without extra trees is ever cut: its filter only counts.
         parameters = {"expected_rows": data.expected_rows, "filter": "gdp", "extra_trees": extra}
         plan = model_of(task, data, SPENT_EPSILON, parameters).make_plan(data.schema)
-        table = Table.from_data(data.X, data.y, data.schema, loss=plan.loss, bins=plan.bins)
-        epsilons = spent_epsilons(plan, table, DELTA, places=201)
+        epsilons = spent_epsilons(plan, (data.X, data.y), data.schema, places=201)
         found[name] = epsilons.tolist()
         found[name + ", mean"] = [float(epsilons.mean())]
     return found
@@ -277,7 +292,7 @@ def draw(found: dict[str, Any]) -> Any:
 def main() -> None:
     """Measure, print, save, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="of Abalone; Adult has a third of them")
     parser.add_argument("--save", type=Path, help="write the figures to this JSON file, for the documentation")
     parser.add_argument("--figure", type=Path, help="draw them into this file")
     arguments = parser.parse_args()

@@ -20,7 +20,7 @@ POINTS = 1024
 ROUNDING = 16
 """Units that a reader adds: three roundings of at most 2**52 units, and what is cut off to a whole number."""
 LIMIT_SLACK = 2.0**-30
-"""What a limit of T rounds has to be more than T times a round, relatively, so that T rounds fit with `ROUNDING`."""
+"""By how much, relatively, a limit of T <= 2**17 rounds is above T times a round: then T fit, `ROUNDING` included."""
 
 
 def row_costs(event: FilteredEvent) -> FloatArray:

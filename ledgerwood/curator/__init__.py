@@ -19,4 +19,10 @@ from ledgerwood.curator.release import real as real
 from ledgerwood.curator.schema import Categorical as Categorical
 from ledgerwood.curator.schema import Numeric as Numeric
 from ledgerwood.curator.schema import Schema as Schema
+from ledgerwood.curator.streams import StreamCurator as StreamCurator
+from ledgerwood.curator.streams import StreamRows as StreamRows
+from ledgerwood.curator.streams import forget_vault as forget_vault
+from ledgerwood.curator.streams import keep_vault as keep_vault
+from ledgerwood.curator.streams import kept_vault as kept_vault
 from ledgerwood.curator.table import Table as Table
+from ledgerwood.curator.vault import RowVault as RowVault

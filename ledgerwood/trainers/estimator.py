@@ -15,7 +15,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter
-from ledgerwood.accounting.ledger import Ledger, LedgerRecord
+from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Aggregator, Curator, Schema, Table, column_count, encode_features
 from ledgerwood.curator.queries import Loss
@@ -28,9 +28,10 @@ from ledgerwood.trainers.progress import Progress, progress_bar
 from ledgerwood.trainers.splits import structure_generator
 
 AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
+ROW_IS_UNIT = "each row is one privacy unit"
 ASSUMPTIONS = (
     "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows",
-    "each row is one privacy unit",
+    ROW_IS_UNIT,
     "the check of X and y before the fit, with its error messages, is seen by the owner of the data only",
     "running time is not observed",
 )
@@ -109,15 +110,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
         budget = self.budget
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise InvalidParameter(
-                f"ledger must be a ledgerwood.Ledger, not {type(ledger).__name__}; sample weights are not supported"
-            )
-        if ledger is not None and ledger.unit is not PrivacyUnit.ROW:
-            raise AdjacencyMismatch(
-                f"the ledger protects a {ledger.unit.value}, and this fit a row: a {ledger.unit.value} with several "
-                "rows would lose more than the ledger says (unit: privacy unit)"
-            )
+        require_ledger(ledger)
         schema = self._declared_schema()
         n_features = column_count(X)
         # Takes the number and the names of the columns only; the values are the curator's.
@@ -126,16 +119,16 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         source = self._random_source()
         table = Table.from_data(X, y, schema, loss=plan.loss, bins=plan.bins)
         own = ledger is None
-        ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
-        delta = None if own or isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else budget.delta
-        grant = ledger.grant(plan.event, purpose=f"{type(self).__name__}.fit", delta=delta)
+        ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
             self.ensemble_ = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         self.schema_ = schema
         self._restore()
         self.plan_ = plan
         self.ledger_: LedgerRecord = ledger.record()
-        self.privacy_ = _statement(plan, budget, source, self.ledger_, own=own)
+        scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
+        assumptions = (*ASSUMPTIONS, f"epsilon covers {scope}")
+        self.privacy_ = privacy_statement(plan, budget, source, self.ledger_, assumptions)
         return self
 
     def _declared_schema(self) -> Schema:
@@ -149,7 +142,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         self._check_target(self.schema)
         return self.schema
 
-    def _random_source(self) -> RandomSource:
+    def _random_source(self, call: int = 0) -> RandomSource:
+        """Secure, or from the seed; each call of a stream, numbered from 0, has a seed of its own."""
         match self.random_state:
             case None:
                 return SecureRandom()
@@ -158,7 +152,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             case bool():
                 pass
             case int() | np.integer():
-                return TestRandom(int(self.random_state))
+                return TestRandom(int(self.random_state) + (call << 64))
         raise InvalidParameter(
             f"random_state={self.random_state!r} must be None (secure noise) or a whole number (a test)"
         )
@@ -185,6 +179,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             "schema": json.loads(self.schema_.to_json()),
             "plan": {field.name: _plain(getattr(plan, field.name)) for field in dataclasses.fields(plan)},
             "privacy": self.privacy_.to_record(),
+            **self._more_record(),
         }
         write_model(Path(path), record, self.ensemble_, self.ledger_)
 
@@ -217,6 +212,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         model.ensemble_, model.ledger_ = ensemble, ledger
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
+        model._read_more(record, Path(path))
         model._restore()
         return model
 
@@ -224,6 +220,17 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     @abc.abstractmethod
     def _read_plan(cls, record: dict[str, Any]) -> Any:
         """The plan from the record that `save` made of its fields."""
+
+    def _more_record(self) -> dict[str, object]:
+        """What a kind of estimator saves besides: plain, public values."""
+        return {}
+
+    def _read_more(self, record: dict[str, Any], path: Path) -> None:
+        """Read what `_more_record` saved, once all else is read.
+
+        Raises:
+            InvalidParameter, LedgerCorrupted: as `load`.
+        """
 
     def _restore(self) -> None:
         """Set what follows from the schema alone (the classes, say), after a fit or a load."""
@@ -238,11 +245,42 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _statement(
-    plan: Plan, budget: Budget, source: RandomSource, record: LedgerRecord, *, own: bool
+def require_ledger(ledger: object) -> None:
+    """Refuse what is neither None nor a ledger that protects rows.
+
+    Raises:
+        InvalidParameter, AdjacencyMismatch: it is.
+    """
+    if ledger is None:
+        return
+    if not isinstance(ledger, Ledger):
+        raise InvalidParameter(
+            f"ledger must be a ledgerwood.Ledger, not {type(ledger).__name__}; sample weights are not supported"
+        )
+    if ledger.unit is not PrivacyUnit.ROW:
+        raise AdjacencyMismatch(
+            f"the ledger protects a {ledger.unit.value}, and this fit a row: a {ledger.unit.value} with several "
+            "rows would lose more than the ledger says (unit: privacy unit)"
+        )
+
+
+def grant_plan(plan: Plan, budget: Budget, ledger: Ledger | None, *, purpose: str) -> tuple[Ledger, Grant]:
+    """Pay for the whole plan, from the ledger given or from one of its own, at the budget's delta.
+
+    Raises:
+        BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
+    """
+    own = ledger is None
+    ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
+    delta = None if own or isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else budget.delta
+    return ledger, ledger.grant(plan.event, purpose=purpose, delta=delta)
+
+
+def privacy_statement(
+    plan: Plan, budget: Budget, source: RandomSource, record: LedgerRecord, assumptions: tuple[str, ...]
 ) -> PrivacyStatement:
+    """What a model that was trained by the plan says of its privacy."""
     quote = price(plan.event).quote(budget.delta)
-    scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
     return PrivacyStatement(
         epsilon=quote.epsilon if source.kind == "secure" else float("inf"),
         delta=budget.delta,
@@ -251,6 +289,6 @@ def _statement(
         method=quote.method,
         certified=quote.certified,
         randomness=source.kind,
-        assumptions=(*ASSUMPTIONS, f"epsilon covers {scope}"),
+        assumptions=assumptions,
         ledger_head=record.head,
     )

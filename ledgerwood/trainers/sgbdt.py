@@ -25,8 +25,6 @@ from ledgerwood.curator import (
     LeafMoments,
     LeafRatios,
     Query,
-    Round,
-    Schema,
     real,
 )
 from ledgerwood.curator.queries import LargeGradients, Loss
@@ -323,51 +321,38 @@ def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
 
 
 def train(
-    plan: SGBDTPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress | None = None
+    plan: SGBDTPlan,
+    aggregator: Aggregator,
+    generator: np.random.Generator,
+    progress: Progress | None = None,
+    *,
+    ensemble: Ensemble | None = None,
 ) -> Ensemble:
-    """Algorithm 8: the initial score, then tree by tree over the rows that may still take part.
+    """Algorithm 8: draw a tree, release its leaves over the rows that may still take part, add it; `plan.trees` times.
 
     Args:
         plan: calibrated.
         aggregator: holds a grant of `plan.event`.
         generator: public randomness of the structures.
         progress: called with (trees done, trees in all).
+        ensemble: what was released before on the same stream, and is added to; None for the initial score.
     """
-    ensemble = Ensemble(initial_score=initial_score(plan, aggregator))
+    cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
+    if ensemble is None:
+        ensemble = Ensemble(initial_score=initial_score(plan, aggregator))
+    before = len(ensemble.trees)
+    mechanism = plan.leaf_mechanism
     for event, trees in plan.draws:
         purpose = f"tree {trees[-1] + 1}" if len(trees) == 1 else f"trees {trees[0] + 1} to {trees[-1] + 1}"
         with aggregator.open(event, purpose=purpose) as round_:
-            ensemble = boost(plan, round_, ensemble, aggregator.schema, trees, generator, progress)
-    return ensemble
-
-
-def boost(
-    plan: SGBDTPlan,
-    round_: Round,
-    ensemble: Ensemble,
-    schema: Schema,
-    trees: range,
-    generator: np.random.Generator,
-    progress: Progress | None = None,
-) -> Ensemble:
-    """The ensemble with the trees of one draw: draw a structure, release its leaves, add it.
-
-    Args:
-        plan, generator, progress: as in `train`.
-        round_: holds the leaves of these trees.
-        ensemble: the trees so far.
-        schema: what the structures are drawn from.
-        trees: numbers of the new ones, from 0.
-    """
-    cells: Sequence[FeatureCells] = schema.cells(plan.bins)
-    mechanism = plan.leaf_mechanism
-    for t in trees:
-        features = cyclic_features(t, n_features=len(cells), per_tree=plan.features_per_tree)
-        structure = random_tree(
-            cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
-        )
-        release = round_.release(plan.leaf_query(structure, ensemble), mechanism, purpose=f"leaves of tree {t + 1}")
-        ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(real(release))))
-        if progress is not None:
-            progress(t + 1, plan.trees)
+            for t in trees:
+                features = cyclic_features(before + t, n_features=len(cells), per_tree=plan.features_per_tree)
+                structure = random_tree(
+                    cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
+                )
+                query = plan.leaf_query(structure, ensemble)
+                release = round_.release(query, mechanism, purpose=f"leaves of tree {t + 1}")
+                ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(real(release))))
+                if progress is not None:
+                    progress(t + 1, plan.trees)
     return ensemble

@@ -15,12 +15,13 @@ from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, sorted_
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError
-from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.estimator import AdjacencyName
 from ledgerwood.trainers.individual_filter import IndividualFilter
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
+from ledgerwood.trainers.streams import AbstractStreamEstimator
 
 Preset = Literal["default", "paper"]
 
@@ -95,7 +96,7 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
     )
 
 
-class AbstractSGBDT(AbstractTreeEstimator):
+class AbstractSGBDT(AbstractStreamEstimator):
     """Parameters that the regressor and the classifier share. None means: as the preset says.
 
     Args:
@@ -196,17 +197,35 @@ class AbstractSGBDT(AbstractTreeEstimator):
 
     def make_plan(self, schema: Schema) -> SGBDTPlan:
         """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
+        plan = self._preset_plan()
+        return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(self.budget)
+
+    def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
+        """The same with an individual filter, which pays for any number of rounds; "auto" is the one that fits.
+
+        Raises:
+            InvalidParameter: also `filter="none"`.
+        """
+        if self.filter == "none":
+            raise InvalidParameter(
+                "filter='none': a stream needs an individual filter, which says what each row has left; set 'auto'"
+            )
+        plan = self._preset_plan()
+        named = self._named_choices(plan)
+        if self.filter == "auto":
+            named["filter"] = "gdp" if named.get("sampling_rate", plan.sampling_rate) == 1.0 else "renyi"
+        return dataclasses.replace(plan, **named).calibrated(self.budget)
+
+    def _preset_plan(self) -> SGBDTPlan:
         budget = self.budget
         if self.expected_rows is not None:
             _validate.count("expected_rows", self.expected_rows, "rows")
         match self.preset:
             case "default":
-                plan = default_plan(self.loss_, budget, self.expected_rows)
+                return default_plan(self.loss_, budget, self.expected_rows)
             case "paper":
-                plan = paper_plan(self.loss_, budget.adjacency)
-            case _:
-                raise InvalidParameter(f"preset={self.preset!r} must be 'default' or 'paper'")
-        return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(budget)
+                return paper_plan(self.loss_, budget.adjacency)
+        raise InvalidParameter(f"preset={self.preset!r} must be 'default' or 'paper'")
 
     def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
         choices: dict[str, Any] = {
@@ -252,6 +271,16 @@ class AbstractSGBDT(AbstractTreeEstimator):
         self, plan: SGBDTPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
     ) -> Ensemble:
         return train(plan, aggregator, generator, progress)
+
+    def _train_on(
+        self,
+        plan: SGBDTPlan,
+        aggregator: Aggregator,
+        generator: np.random.Generator,
+        progress: Progress,
+        ensemble: Ensemble,
+    ) -> Ensemble:
+        return train(plan, aggregator, generator, progress, ensemble=ensemble)
 
     @classmethod
     def _read_plan(cls, record: dict[str, Any]) -> SGBDTPlan:

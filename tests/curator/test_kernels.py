@@ -29,11 +29,14 @@ def world():
     }
 
 
+NO_FILTER = (False, np.empty(0, np.int64), np.empty(0), 0.0, 0.0)
+
+
 def moment_sums(world, sampled, logistic):
     leaves, partial = np.empty(ROWS, np.int32), np.zeros((kernels.n_chunks(ROWS), 4, 2), np.int64)
     kernels.moment_sums(
         ROWS, world["cells"], *world["tree"], world["scores"], world["labels"], sampled, logistic, 0.5, UNIT,
-        int(UNIT / 2), leaves, partial,
+        int(UNIT / 2), *NO_FILTER, leaves, partial,
     )  # fmt: skip
     return leaves, partial
 
@@ -42,7 +45,7 @@ def curvature_sums(world, sampled):
     leaves, partial = np.empty(ROWS, np.int32), np.zeros((kernels.n_chunks(ROWS), 4, 2), np.int64)
     kernels.curvature_sums(
         ROWS, world["cells"], *world["tree"], world["scores"], world["labels"], sampled, 3.33, 1.0, UNIT, 2**40,
-        leaves, partial,
+        *NO_FILTER, leaves, partial,
     )  # fmt: skip
     return leaves, partial
 
@@ -98,8 +101,8 @@ def test_a_rows_contribution_does_not_hang_on_its_place_or_on_other_rows(world, 
             np.zeros((1, 4, 2), int),
         )
         rows = small["cells"][:, chosen].copy(), *small["tree"], small["scores"][chosen], small["labels"][chosen]
-        kernels.moment_sums(n_rows, *rows, EVERYONE, True, 0.5, UNIT, int(UNIT / 2), leaves, moments)
-        kernels.curvature_sums(n_rows, *rows, EVERYONE, 3.33, 1.0, UNIT, 2**40, leaves, curvatures)
+        kernels.moment_sums(n_rows, *rows, EVERYONE, True, 0.5, UNIT, int(UNIT / 2), *NO_FILTER, leaves, moments)
+        kernels.curvature_sums(n_rows, *rows, EVERYONE, 3.33, 1.0, UNIT, 2**40, *NO_FILTER, leaves, curvatures)
         return np.concatenate([moments[0], curvatures[0]])
 
     one_by_one = sum(sums(slice(i, i + 1), 1) for i in range(few))
@@ -140,7 +143,7 @@ def test_gradients_are_clipped_and_truncated_toward_zero(gradient, steps):
     # The label is 0, so that the score is the gradient.
     kernels.moment_sums(
         1, np.zeros((1, 1), np.uint8), *nothing, np.array([gradient]), np.zeros(1), EVERYONE, False, 0.5, UNIT,
-        int(UNIT / 2), leaves, partial,
+        int(UNIT / 2), *NO_FILTER, leaves, partial,
     )  # fmt: skip
     assert partial[0, 0].tolist() == ([0, 0] if steps is None else [2**20, steps])
 
@@ -152,7 +155,7 @@ def test_a_curvature_above_the_radius_loses_steps_of_its_hessian_or_counts_nothi
         partial, leaves = np.zeros((1, 1, 2), np.int64), np.empty(1, np.int32)
         kernels.curvature_sums(
             1, np.zeros((1, 1), np.uint8), *nothing, np.zeros(1), np.ones(1), EVERYONE, 2.0, 1.0, UNIT, squared_radius,
-            leaves, partial,
+            *NO_FILTER, leaves, partial,
         )  # fmt: skip
         return partial[0, 0].tolist()
 

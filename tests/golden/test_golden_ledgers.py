@@ -56,6 +56,9 @@ GOLDEN = {
     "whitehouse-filter": (
         "158c5f477f0e96af2fbcf612dd78acaa183e5e6c669393ec6d4ad456db793f12", 0.8405644557677412, 2e-06, 4, 4, "secure",
     ),
+    "filtered-rounds": (
+        "320b0d7e30afff869727ddfaff190ea49cc0be80c94be7dd292b0bfe1034709c", 2.2991845553095804, 1e-05, 2, 4, "secure",
+    ),
 }  # fmt: skip
 
 

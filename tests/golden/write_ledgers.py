@@ -17,6 +17,7 @@ from ledgerwood.accounting import (
     EllipticalGaussianEvent,
     Event,
     Filter,
+    FilteredEvent,
     FixedSizeSampled,
     GaussianEvent,
     GDPEvent,
@@ -66,9 +67,9 @@ def open_ledger(name: str, budget: Budget, filter_: Filter, unit: PrivacyUnit = 
     return None if path.exists() else Ledger.open(path, dataset="golden", budget=budget, unit=unit, filter=filter_)
 
 
-def draw_all(ledger: Ledger, plan: Event, purpose: str) -> None:
+def draw_all(ledger: Ledger, plan: Event, purpose: str, delta: float | None = None) -> None:
     """Grant a plan and draw all of it."""
-    grant = ledger.grant(plan, purpose=purpose)
+    grant = ledger.grant(plan, purpose=purpose, delta=delta)
     for event, count in grant.remaining.items():
         for number in range(count):
             grant.draw(event, purpose=f"{purpose}, {number + 1}")
@@ -298,6 +299,18 @@ def whitehouse_filter() -> None:
         )
 
 
+def filtered_rounds() -> None:
+    """Rounds under an individual filter, after a release that was planned with them: full batch, and sampled."""
+    ledger = open_ledger("filtered-rounds", Budget(epsilon=4.0, delta=1e-5, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    full = FilteredEvent(gaussian(32.0), limit=GDPEvent(mu=0.25, adjacency=A))
+    draw_all(ledger, Composed((gaussian(16.0), full)), "boosting", delta=5e-6)
+    sampled = PoissonSampled(gaussian(2.0), sampling_rate=0.015625)
+    curve = FilteredEvent(sampled, limit=RenyiEvent(orders=(12.0,), divergences=(0.5,), adjacency=A))
+    draw_all(ledger, Composed((laplace(64.0), curve)), "boosting on samples", delta=5e-6)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
@@ -314,3 +327,4 @@ if __name__ == "__main__":
     zcdp_filter()
     renyi_filter()
     whitehouse_filter()
+    filtered_rounds()

@@ -11,6 +11,7 @@ from ledgerwood.accounting.events import (
     DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     Event,
+    FilteredEvent,
     FixedSizeSampled,
     GaussianEvent,
     GDPEvent,
@@ -78,6 +79,26 @@ def stated(adjacency: Adjacency) -> st.SearchStrategy[Event]:
     )
 
 
+def filtered(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    """Rounds under an individual filter."""
+    return st.one_of(
+        st.builds(
+            lambda e, mu: FilteredEvent(e, limit=GDPEvent(mu=mu, adjacency=adjacency)),
+            gaussians(adjacency),
+            st.floats(0.03, 3.0),
+        ),
+        st.builds(
+            lambda e, q, d: FilteredEvent(
+                PoissonSampled(e, sampling_rate=q),
+                limit=RenyiEvent(orders=(1000.0,), divergences=(d,), adjacency=adjacency),
+            ),
+            gaussians(adjacency),
+            rates,
+            st.floats(1e-3, 5.0),
+        ),
+    )
+
+
 def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
     own = []
     if adjacency is Adjacency.REPLACE_ONE:
@@ -88,6 +109,8 @@ def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
             adjacency=st.just(adjacency),
         )
         own.append(response)
+    else:
+        own.append(filtered(adjacency))
     return st.one_of(
         *own,
         gaussians(adjacency),

@@ -1,0 +1,156 @@
+"""The rows of one call of a stream: its privacy units take part with what they have left, by the owner's vault.
+
+docs/explanation/sgbdt.md#sgbdt-streams says why rows that come later, or again, are covered by one draw.
+"""
+
+from types import TracebackType
+from typing import Any, TypeVar, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.events import Event, FilteredEvent
+from ledgerwood.accounting.ledger import Grant, Receipt
+from ledgerwood.curator.curator import Curator, CuratorRound
+from ledgerwood.curator.filtered import FilteredRounds
+from ledgerwood.curator.keys import UnitKeys, read_keys
+from ledgerwood.curator.queries import Loss, Query
+from ledgerwood.curator.release import Release
+from ledgerwood.curator.schema import Schema
+from ledgerwood.curator.table import Table
+from ledgerwood.curator.vault import RowVault
+from ledgerwood.errors import DrawRefused
+from ledgerwood.mechanisms import Mechanism, RandomSource
+
+S = TypeVar("S")
+_KEPT: WeakKeyDictionary[object, RowVault] = WeakKeyDictionary()
+
+
+def keep_vault(owner: object, vault: RowVault) -> None:
+    """Keep a vault beside the object that learns on its stream, for as long as that lives; never inside of it.
+
+    A pickle, a copy or a clone of the object has none.
+    """
+    _KEPT[owner] = vault
+
+
+def kept_vault(owner: object) -> RowVault | None:
+    """The vault that was kept beside this very object."""
+    return _KEPT.get(owner)
+
+
+def forget_vault(owner: object) -> None:
+    """Keep none beside it any more."""
+    _KEPT.pop(owner, None)
+
+
+@final
+class StreamRows:
+    """Checked rows of one call, with their units' keys and the vault that knows them. Build it with `from_data`."""
+
+    __slots__ = ("keys", "table", "vault")
+
+    def __init__(self, table: Table, keys: UnitKeys, vault: RowVault) -> None:
+        self.table, self.keys, self.vault = table, keys, vault
+
+    @classmethod
+    def from_data(
+        cls, X: Any, y: Any, keys: Any, schema: Schema, *, loss: Loss, bins: int, vault: RowVault
+    ) -> "StreamRows":
+        """Check X, y and keys, and encode them. The owner's step: what it refuses costs nothing.
+
+        Args:
+            X, y, schema, loss, bins: as in `Table.from_data`.
+            keys: array-like (n_rows,), each row's privacy unit; see `read_keys`.
+            vault: of the stream.
+
+        Raises:
+            SchemaError: data and schema do not fit, or a key is missing, of another type, or there twice.
+        """
+        table = Table.from_data(X, y, schema, loss=loss, bins=bins)
+        return cls(table, read_keys(keys, table.n_rows), vault)
+
+
+@final
+class StreamCurator:
+    """An `Aggregator` over the rows of one call. The first call pays by a grant; later ones show what it drew.
+
+    Args:
+        rows: of this call, used by one curator.
+        payment: the grant of the whole stream, or the receipt of its filtered event.
+        source: randomness for samples and noise.
+    """
+
+    __slots__ = ("_payment", "_rows", "_source")
+
+    def __init__(self, rows: StreamRows, payment: Grant | Receipt, source: RandomSource) -> None:
+        self._rows, self._payment, self._source = rows, payment, source
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the rows."""
+        return self._rows.table.schema
+
+    @property
+    def receipt(self) -> Receipt:
+        """Of the draw that pays for all rounds of the stream.
+
+        Raises:
+            DrawRefused: it was not drawn yet.
+        """
+        if isinstance(self._payment, Grant):
+            raise DrawRefused("the stream's filtered event was not drawn yet")
+        return self._payment
+
+    def open(self, event: Event, *, purpose: str) -> "StreamRounds | CuratorRound | FilteredRounds":
+        """The stream's rounds over this call's rows, each with what its unit has left; or another event of the grant.
+
+        The first call draws the filtered event and gives the vault to it. Units are claimed before any of their rows is
+        read.
+
+        Raises:
+            DrawRefused: the grant does not hold the event, or a later call asks for another event than the stream's.
+            LedgerError: another stream's vault, or one that is in use; nothing was read.
+            LedgerWriteFailed: the claim could not be made durable; nothing was read.
+        """
+        table, vault = self._rows.table, self._rows.vault
+        if isinstance(self._payment, Grant):
+            if not isinstance(event, FilteredEvent):
+                return Curator(table, self._payment, self._source).open(event, purpose=purpose)
+            vault.require_new()
+            self._payment = self._payment.draw(event, purpose=purpose, randomness=self._source.kind)
+            vault.begin(self._payment)
+        receipt = self._payment
+        if event != receipt.event or not isinstance(event, FilteredEvent):
+            raise DrawRefused(
+                f"this stream was paid for {receipt.event!r}; its later calls draw nothing, so not {event!r}"
+            )
+        left = vault.claim(self._rows.keys, receipt)
+        return StreamRounds(FilteredRounds(table, event, receipt, self._source, left), vault, left)
+
+
+@final
+class StreamRounds:
+    """`FilteredRounds` of rows that are claimed from a vault, and settled at the end. Made by `StreamCurator`."""
+
+    __slots__ = ("_left", "_rounds", "_vault")
+
+    def __init__(self, rounds: FilteredRounds, vault: RowVault, left: NDArray[np.int64]) -> None:
+        self._rounds, self._vault, self._left = rounds, vault, left
+
+    def __enter__(self) -> "StreamRounds":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Closed first: nothing is charged any more. An error in between has charged whom it was to read, and no less.
+        self._rounds.__exit__(kind, error, trace)
+        self._vault.settle(self._left)
+
+    def release(
+        self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
+    ) -> Release[NDArray[np.int64]]:
+        """One round, as in `FilteredRounds.release`."""
+        return self._rounds.release(query, mechanism, purpose=purpose)

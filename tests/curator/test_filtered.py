@@ -1,0 +1,238 @@
+"""Filtered rounds: against an adversary who picks each query by what came before, no row goes beyond its limit.
+
+What a row changes is measured, not recomputed: the same rounds over the table with the row and without it; the
+difference of their exact statistics is the row's whole influence, and its exact cost is summed in fractions.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import ledgerwood as lw
+from ledgerwood.accounting.row_costs import FULL, LIMIT_SLACK, row_costs
+from ledgerwood.curator import Curator, LabelMoments, LeafCurvatures, LeafMoments, LeafRatios, real
+from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
+from ledgerwood.curator.table import Purses, Table
+from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
+from ledgerwood.errors import RoundViolation
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism, TestRandom
+
+A = lw.Adjacency.ADD_REMOVE
+STEP = Fraction(1, 2**20)
+STUMP = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.uint16), equals=np.array([False]))
+ROOT = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
+START = Ensemble(initial_score=0.0)
+EVERYONE = np.empty(0, np.bool_)
+SCHEMA = lw.Schema.uniform(0.0, 1.0, n_features=1, target=lw.Numeric("y", -1.0, 1.0))
+
+
+def table_of(cells, targets):
+    return Table(schema=SCHEMA, cells=np.array([cells], np.uint8), targets=np.array(targets, float))
+
+
+def moments(structure=STUMP, ensemble=START, clip=0.5, loss="squared", large="clip"):
+    return LeafMoments(structure=structure, ensemble=ensemble, loss=loss, clip=clip, large_gradients=large)
+
+
+def rounds_of(mechanism, query, rounds, rate=1.0, order=6.0):
+    """The event of a filter whose limit is so many rounds of the dearest row."""
+    one = mechanism.event(query.sensitivity(A), A)
+    if rate == 1.0:
+        mu = one.mu() * rounds**0.5 * (1.0 + LIMIT_SLACK)
+        return lw.FilteredEvent(one, limit=lw.GDPEvent(mu=mu, adjacency=A))
+    one = lw.PoissonSampled(one, sampling_rate=rate)
+    lost = float(one.renyi([order])[0]) * rounds * (1.0 + LIMIT_SLACK)
+    return lw.FilteredEvent(one, limit=lw.RenyiEvent(orders=(order,), divergences=(lost,), adjacency=A))
+
+
+def purses_of(event, mechanism, query, n_rows):
+    left = np.full(n_rows, FULL, np.int64)
+    return Purses(left, row_costs(event), _weights(_stddevs(mechanism), query.grid, event.release.mu()))
+
+
+def opened(event, table, seed=1):
+    ledger = lw.Ledger(lw.Budget(epsilon=1e8, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
+    return Curator(table, ledger.grant(event, purpose="test"), TestRandom(seed)).open(event, purpose="rounds"), ledger
+
+
+class Adversary(RuleBasedStateMachine):
+    """Picks trees and ensembles freely between rounds, to make the watched row lose more than its limit."""
+
+    @initialize(
+        label=st.floats(-1.0, 1.0),
+        cell=st.integers(0, 7),
+        clip=st.sampled_from([0.25, 0.5, 1.0]),
+        count_share=st.floats(0.02, 0.9),
+        rounds=st.integers(1, 6),
+        logistic=st.booleans(),
+        large=st.sampled_from(["clip", "drop"]),
+    )
+    def start(self, label, cell, clip, count_share, rounds, logistic, large):
+        self.logistic, self.clip, self.large = logistic, clip, large
+        others = [(0, 0.5), (7, -1.0), (3, 1.0)]
+        label = (1.0 if label > 0 else -1.0) if logistic else label
+        with_row = [*others, (cell, label)]
+        self.tables = [table_of(*zip(*rows, strict=True)) for rows in (with_row, others)]
+        noise = 3.0 * clip
+        if logistic:
+            self.mechanism = GaussianMechanism(stddev=noise)
+        else:
+            self.mechanism = EllipticalGaussianMechanism(
+                stddevs=(3.0 / count_share**0.5, noise / (1.0 - count_share) ** 0.5)
+            )
+        self.event = rounds_of(self.mechanism, self.query(ROOT, START), rounds)
+        self.purses = [
+            purses_of(self.event, self.mechanism, self.query(ROOT, START), len(r)) for r in (with_row, others)
+        ]
+        self.ensemble = START
+        self.lost = Fraction(0)
+
+    def query(self, structure, ensemble):
+        if self.logistic:
+            return LeafCurvatures(structure=structure, ensemble=ensemble, clip=self.clip, large_gradients=self.large)
+        return moments(structure, ensemble, self.clip, large=self.large)
+
+    @rule(structure=st.sampled_from([ROOT, STUMP]))
+    def a_round(self, structure):
+        query = self.query(structure, self.ensemble)
+        pairs = zip(self.tables, self.purses, strict=True)
+        with_row, without = (table.statistic(query, EVERYONE, purses) for table, purses in pairs)
+        squares = ((with_row - without).astype(object) ** 2).sum(axis=0)  # the row is in one leaf
+        stddevs = _stddevs(self.mechanism)
+        self.lost += sum(
+            Fraction(int(square)) * (STEP / Fraction(s)) ** 2 for square, s in zip(squares, stddevs, strict=True)
+        )
+        np.testing.assert_array_equal(self.purses[0].left[:3], self.purses[1].left)
+
+    @rule(value=st.floats(-2.0, 2.0), left=st.booleans())
+    def a_tree(self, value, left):
+        values = np.array([value, 0.0] if left else [0.0, value])
+        self.ensemble = self.ensemble.extended(Tree(structure=STUMP, values=values))
+
+    @rule()
+    def start_over(self):
+        self.ensemble = START
+
+    @invariant()
+    def nobody_loses_more_than_the_limit(self):
+        if hasattr(self, "lost"):
+            assert self.lost <= Fraction(self.event.limit.mu()) ** 2
+            assert all((purses.left >= 0).all() for purses in self.purses)
+
+
+TestAdversary = Adversary.TestCase
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.5])
+def test_under_sampling_the_divergences_of_the_rows_own_events_stay_within_the_limit(rate):
+    """Every row is charged the sampled curve, drawn or not, and takes part while its own costs allow it."""
+    generator = np.random.default_rng(7)
+    mechanism, order, few = EllipticalGaussianMechanism(stddevs=(30.0, 4.0)), 6.0, 5
+    event = rounds_of(mechanism, moments(), few, rate, order)
+    targets = np.array([0.0, 0.1, 0.3, 0.5, -1.0])
+    table, purses = table_of([0] * 5, targets), purses_of(event, mechanism, moments(), 5)
+    lost = np.zeros(5)
+    for _ in range(60):
+        ensemble = Ensemble(initial_score=float(generator.uniform(-0.3, 0.3)))
+        before = purses.left.copy()
+        table.statistic(moments(ensemble=ensemble), generator.random(5) < rate, purses)
+        paid = purses.left < before
+        gradient = np.minimum(np.abs(ensemble.initial_score - targets), 0.5)
+        for row in np.flatnonzero(paid):
+            own = lw.EllipticalGaussianEvent(
+                sensitivities=(1.0, float(gradient[row])), stddevs=mechanism.stddevs, adjacency=A
+            )
+            lost[row] += lw.PoissonSampled(own, sampling_rate=rate).renyi([order])[0]
+    limit = event.limit.divergences[0]
+    assert (lost <= limit * (1 + 1e-12)).all()
+    assert (lost >= limit * 0.75).all()  # all ran out: the next round of each would not have fitted
+
+
+def test_a_row_at_the_clip_takes_part_in_as_many_rounds_as_the_limit_was_made_for():
+    mechanism = EllipticalGaussianMechanism(stddevs=(10.0, 1.0))
+    event = rounds_of(mechanism, moments(), 9)
+    table, purses = table_of([0, 0], [1.0, 0.0]), purses_of(event, mechanism, moments(), 2)
+    rows = [int(table.statistic(moments(), EVERYONE, purses)[0, 0]) // 2**20 for _ in range(40)]
+    # The second row has gradient 0 and pays for its count alone: 1/100 beside 1/100 + 1/4, 234 rounds.
+    assert rows == [2] * 9 + [1] * 31
+    assert purses.left[0] < FULL // 9
+
+
+def test_a_row_that_does_not_fit_now_may_fit_later():
+    mechanism = EllipticalGaussianMechanism(stddevs=(10.0, 1.0))
+    event = rounds_of(mechanism, moments(), 1)
+    table, purses = table_of([0], [0.4]), purses_of(event, mechanism, moments(), 1)
+
+    def takes_part(score):
+        return bool(table.statistic(moments(ensemble=Ensemble(initial_score=score)), EVERYONE, purses).any())
+
+    assert takes_part(0.0)  # gradient -.4: costs .17 of .26
+    assert not takes_part(0.0)
+    assert takes_part(0.35)  # gradient -.05
+
+
+def test_a_row_that_is_invalid_or_dropped_contributes_and_pays_nothing():
+    mechanism = EllipticalGaussianMechanism(stddevs=(10.0, 1.0))
+    event = rounds_of(mechanism, moments(), 3)
+    table, purses = table_of([0, 0, 0], [np.nan, 0.9, 0.3]), purses_of(event, mechanism, moments(), 3)
+    assert table.statistic(moments(large="drop"), EVERYONE, purses)[0, 0] == 2**20
+    assert (purses.left == FULL).tolist() == [True, True, False]
+
+
+def test_the_released_sums_are_those_of_the_rows_that_can_pay():
+    mechanism = EllipticalGaussianMechanism(stddevs=(0.5, 0.05))
+    event = rounds_of(mechanism, moments(), 2)
+    rounds, ledger = opened(event, table_of([0] * 100 + [7] * 100, [1.0] * 100 + [0.0] * 100))
+    with rounds:
+        found = [real(rounds.release(moments(), mechanism, purpose="round")) for _ in range(3)]
+    np.testing.assert_allclose(found[1], [[100, -50], [100, 0]], atol=4)
+    np.testing.assert_allclose(found[2], [[0, 0], [100, 0]], atol=4)
+    assert [type(entry).__name__ for entry in ledger.entries] == ["OpenEntry", "GrantEntry", "DrawEntry"]
+    with pytest.raises(RoundViolation, match="closed"):
+        rounds.release(moments(), mechanism, purpose="late")
+
+
+def test_each_release_draws_a_sample_of_its_own():
+    mechanism = EllipticalGaussianMechanism(stddevs=(0.01, 0.01))
+    event = rounds_of(mechanism, moments(), 50, rate=0.5)
+    rounds, _ = opened(event, table_of([0] * 400, [0.0] * 400))
+    counts = [real(rounds.release(moments(), mechanism, purpose="round"))[0, 0] for _ in range(10)]
+    assert len({round(count) for count in counts}) > 3
+    assert all(140 < count < 260 for count in counts)
+
+
+@pytest.mark.parametrize(
+    ("query", "mechanism", "says"),
+    [
+        (LabelMoments(), EllipticalGaussianMechanism(stddevs=(10.0, 1.0)), "not a sum over rows"),
+        (
+            LeafRatios(structure=STUMP, ensemble=START, loss="squared", clip=0.5, damping=5.0),
+            GaussianMechanism(stddev=1.0),
+            "depends on the others",
+        ),
+        (moments(), LaplaceMechanism(scales=(1.0, 1.0)), "not Gaussian noise"),
+        (moments(), EllipticalGaussianMechanism(stddevs=(10.0, 1.1)), "this draw filters"),
+        (moments(clip=0.6), EllipticalGaussianMechanism(stddevs=(10.0, 1.0)), "this draw filters"),
+    ],
+)
+def test_a_release_of_another_kind_is_refused_and_charges_nobody(query, mechanism, says):
+    event = rounds_of(EllipticalGaussianMechanism(stddevs=(10.0, 1.0)), moments(), 3)
+    rounds, _ = opened(event, table_of([0], [1.0]))
+    with pytest.raises(RoundViolation, match=says):
+        rounds.release(query, mechanism, purpose="other")
+    assert (rounds._left == FULL).all()
+
+
+def test_rounds_go_on_from_what_rows_have_left():
+    mechanism = EllipticalGaussianMechanism(stddevs=(0.5, 0.05))
+    event = rounds_of(mechanism, moments(), 4)
+    table, left = table_of([0] * 10, [1.0] * 10), np.array([0] * 5 + [FULL] * 5, np.int64)
+    ledger = lw.Ledger(lw.Budget(epsilon=1e8, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
+    receipt = ledger.grant(event, purpose="test").draw(event, purpose="test", randomness="test")
+    rounds = FilteredRounds(table, event, receipt, TestRandom(3), left)
+    assert real(rounds.release(moments(), mechanism, purpose="round"))[0, 0] == pytest.approx(5, abs=3)
+    assert (left[:5] == 0).all()
+    assert (left[5:] < FULL).all()
