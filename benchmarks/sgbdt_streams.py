@@ -45,15 +45,15 @@ class Arrival:
 
 def fit_with_arrival(model: Any, first: Batch, later: Batch, *, early: int) -> Any:
     """Fit a model without a filter, `early` trees on the first rows and the others on the later ones."""
-    model.fit(*first)  # for all that a model has besides its trees
+    model.fit(first[0][:2], first[1][:2])  # for all that a model has besides its trees
     plan: SGBDTPlan = model.plan_
     grant = _grant(plan)
     source = SecureRandom()
-    curators = [
+    before, after = (
         Curator(Table.from_data(*batch, model.schema_, loss=plan.loss, bins=plan.bins), grant, source)
         for batch in (first, later)
-    ]
-    aggregator = Arrival(*curators, draws=len(plan.initial.events) + early)
+    )
+    aggregator = Arrival(before, after, draws=len(plan.initial.events) + early)
     model.ensemble_ = train(plan, aggregator, structure_generator(source))
     return model
 
