@@ -14,8 +14,10 @@ from rich.table import Table
 from benchmarks import peers
 from ledgerwood import Numeric, Schema, datasets
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers.individual_filter import IndividualFilter
 
 ROWS, COLUMNS, DEPTH = 200_000, 50, 6
+MANY_ROWS = 1_000_000
 
 
 def synthetic(rows: int = ROWS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -26,12 +28,13 @@ def synthetic(rows: int = ROWS) -> tuple[NDArray[np.float64], NDArray[np.float64
     return X, y
 
 
-def synthetic_model(trees: int) -> SGBDTRegressor:
-    """Full batch, all features open to every tree."""
+def synthetic_model(trees: int, individual: IndividualFilter = "none") -> SGBDTRegressor:
+    """Full batch, all features open to every tree, with or without an individual filter."""
     schema = Schema.uniform(0.0, 1.0, n_features=COLUMNS, target=Numeric("y", -1, 1))
     return SGBDTRegressor(
-        epsilon=1.0, delta=1e-6, schema=schema, n_trees=trees, max_depth=DEPTH, features_per_tree="all"
-    )
+        epsilon=1.0, delta=1e-6, schema=schema, n_trees=trees, max_depth=DEPTH, features_per_tree="all",
+        filter=individual,
+    )  # fmt: skip
 
 
 def timed(call: Any) -> float:
@@ -44,11 +47,11 @@ def timed(call: Any) -> float:
     return min(seconds)
 
 
-def seconds_a_tree() -> float:
+def seconds_a_tree(rows: int = ROWS, individual: IndividualFilter = "none") -> float:
     """On the synthetic rows after a warm-up, from the difference of two lengths, so that reading X is not counted."""
-    X, y = synthetic()
-    synthetic_model(2).fit(X, y)
-    short, long = (timed(lambda trees=trees: synthetic_model(trees).fit(X, y)) for trees in (10, 60))
+    X, y = synthetic(rows)
+    synthetic_model(2, individual).fit(X, y)
+    short, long = (timed(lambda trees=trees: synthetic_model(trees, individual).fit(X, y)) for trees in (10, 60))
     return (long - short) / 50
 
 
@@ -113,6 +116,9 @@ def speed_table(console: Console) -> None:
     boosted = peers.run("xgboost", ("xgboost-cpu",), sizes + XGBOOST)
     beside = "xgboost hist: cannot be installed here" if boosted is None else f"xgboost hist {boosted:.4f} s"
     table.add_row(f"{ROWS:,} x {COLUMNS}, depth {DEPTH}, a tree", f"{seconds_a_tree():.4f} s", "", beside)
+    for individual, target in (("none", ".1 s"), ("gdp", ".15 s")):
+        what = f"{MANY_ROWS:,} x {COLUMNS}, depth {DEPTH}, a tree" + (" with filter" if individual == "gdp" else "")
+        table.add_row(what, f"{seconds_a_tree(MANY_ROWS, individual):.4f} s", target, "")
     size, above = peak_memory()
     table.add_row(
         f"{ROWS:,} x {COLUMNS}: peak above the process before, input included once",

@@ -131,6 +131,7 @@ def data(kind, log, *, classes=False):
 KINDS = [
     (SGBDTRegressor, SCHEMA, {}),
     (SGBDTRegressor, SCHEMA, {"sampling_rate": 0.5, "initial_score": "laplace"}),
+    (SGBDTRegressor, SCHEMA, {"sampling_rate": 0.5, "extra_trees": 2}),
     (SGBDTClassifier, CLASSES, {}),
     (SGBDTClassifier, CLASSES, {"preset": "paper"}),
 ]
