@@ -27,7 +27,8 @@ def run(page, folder, monkeypatch):
 def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
-        "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop"
+        "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop",
+        "learn-on-streams",
     }  # fmt: skip
 
 
@@ -68,6 +69,19 @@ def test_team_ledger(tmp_path, monkeypatch):
     assert lw.verification.verify_ledger(names["url"], dataset="adult-2026").grants == 1
     assert names["hers"].epsilon == pytest.approx(0.1)
     assert 0.0 < names["left"].epsilon == pytest.approx(3.0 - names["grant"].charge.epsilon)
+
+
+def test_learn_on_streams(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    for month, people in (("january", range(200)), ("february", range(150, 300))):
+        rows = [f"p{person},{generator.integers(100)},{generator.integers(50)},{100 + person}" for person in people]
+        (tmp_path / f"{month}.csv").write_text("person,age,visits,cost\n" + "\n".join(rows) + "\n")
+    model = run("learn-on-streams", tmp_path, monkeypatch)["model"]
+    assert len(model.ensemble_.trees) == 80
+    assert model.privacy_.epsilon <= 1.0
+    with lw.curator.RowVault.open(tmp_path / "clinic.vault") as vault:
+        assert (vault.claims, vault.draw) == (2, model.stream_.draw)
+        assert len(vault._contents.units) == 300
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of a peer's search over orders
