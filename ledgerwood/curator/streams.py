@@ -124,10 +124,12 @@ class StreamCurator:
         receipt = self._payment
         if event != receipt.event or not isinstance(event, FilteredEvent):
             raise DrawRefused(
-                f"this stream was paid for {receipt.event!r}; its later calls draw nothing, so not {event!r}"
+                f"the stream was paid for {receipt.event!r}; a later call draws nothing, so not {event!r}"
             )
-        left = vault.claim(self._rows.keys, receipt)
-        return StreamRounds(FilteredRounds(table, event, receipt, self._source, left), vault, left)
+        left = np.zeros(table.n_rows, dtype=np.int64)
+        rounds = StreamRounds(FilteredRounds(table, event, receipt, self._source, left), vault, left)
+        left[:] = vault.claim(self._rows.keys, receipt)  # last: what fails before it costs no unit anything
+        return rounds
 
 
 @final

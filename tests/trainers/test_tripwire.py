@@ -152,6 +152,18 @@ def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
         assert {module.split(".")[1] for module in log} == {"curator"}
 
 
+@pytest.mark.parametrize("guard", ["table", "array"])
+@pytest.mark.parametrize(("kind", "schema", "options"), KINDS)
+def test_a_stream_reads_rows_and_keys_in_the_curator_only(guard, kind, schema, options):
+    log = []
+    X, y = data(guard, log, classes=kind is SGBDTClassifier)
+    model = kind(schema=schema, n_trees=2, max_depth=2, **options)
+    for start in (0, 20):
+        model.partial_fit(X, y, keys=guarded(guard, np.arange(start, start + 40), log))
+    assert {module.split(".")[1] for module in log} <= {"curator"}
+    assert guard == "array" or "ledgerwood.curator.keys" in log
+
+
 LEAKS = {
     "a mean": "X.mean() if hasattr(X, 'mean') else sum(row[0] for row in X)",
     "a ufunc": "np.add(X, 1)",
@@ -161,6 +173,7 @@ LEAKS = {
     "a conversion": "np.array(X)",
     "a label": "np.unique(y)",
     "a view": "np.min(y)",
+    "a key": "keys[0]",
 }
 
 
@@ -172,11 +185,11 @@ def test_a_trainer_that_peeks_is_caught(guard, leak):
     """The tripwire can fail: the same guard, and a trainer of the library's own package that reads one value."""
     module = types.ModuleType("ledgerwood.trainers.leaky")
     module.np = np
-    code = f"def fit(model, X, y):\n    {LEAKS[leak]}\n    return model.fit(X, y)\n"
+    code = f"def fit(model, X, y, keys):\n    {LEAKS[leak]}\n    return model.partial_fit(X, y, keys=keys)\n"
     exec(compile(code, "leaky.py", "exec"), module.__dict__)
     X, y = data(guard, [])
     with pytest.raises(RowsRead, match="trainers.leaky has read rows"):
-        module.fit(SGBDTRegressor(schema=SCHEMA, n_trees=1), X, y)
+        module.fit(SGBDTRegressor(schema=SCHEMA, n_trees=1), X, y, guarded(guard, np.arange(40), []))
 
 
 @pytest.mark.parametrize("guard", ["table", "array"])
