@@ -32,6 +32,7 @@ from ledgerwood.accounting.events import (
     TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
 )
+from ledgerwood.accounting.events.fixed_size import holds
 
 multipliers = st.floats(0.4, 40.0)
 rates = st.one_of(st.floats(1e-3, 1.0), st.just(1.0))
@@ -171,10 +172,12 @@ def replaced() -> st.SearchStrategy[Event]:
 
 def _combined(inner: st.SearchStrategy[Event], adjacency: Adjacency) -> st.SearchStrategy[Event]:
     pairs = st.tuples(inner, inner)
+    # Groups that units join at random have no public number of rows.
+    grouped_pairs = pairs.filter(lambda members: not any(holds(event, FixedSizeSampled) for event in members))
     choices = [
         st.builds(lambda e, n: Repeated(e, count=n), inner, st.integers(1, 4)),
         st.builds(Composed, st.one_of(st.tuples(inner), pairs)),
-        st.builds(lambda e, p: Parallel(e, probabilities=(p, 1.0 - p)), pairs, st.floats(0.0, 1.0)),
+        st.builds(lambda e, p: Parallel(e, probabilities=(p, 1.0 - p)), grouped_pairs, st.floats(0.0, 1.0)),
         st.builds(
             lambda e, shape, rate: RepeatedSelection(e, shape=shape, stopping_rate=rate),
             inner,
