@@ -15,7 +15,9 @@ from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator import RowVault, Table, kept_vault
+from ledgerwood.curator import vault as vaults
 from ledgerwood.curator.encoding import encode_features
+from ledgerwood.curator.keys import read_keys
 from ledgerwood.errors import (
     AdjacencyMismatch,
     BudgetExceeded,
@@ -24,7 +26,7 @@ from ledgerwood.errors import (
     LedgerError,
     SchemaError,
 )
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.verification import verify_ledger
 
@@ -499,3 +501,54 @@ def test_a_model_whose_ledger_lacks_its_draw_is_refused(tmp_path):
         file.write_text(json.dumps(json.loads(whole) | {"stream": stream}))
         with pytest.raises(error):
             SGBDTRegressor.load(tmp_path / "model")
+
+
+# ------------------------------------------------------------------------------- what the proof asks for, call by call
+
+
+def transcript(calls, monkeypatch, **options):
+    """The plan, and the exact statistic of each release of a stream whose outputs are the same whatever its rows."""
+    exact = []
+
+    def forced(self, statistic, grid, source):
+        """Noise alone: so two streams have one past, and what differs are the statistics."""
+        exact.append(statistic * np.exp2(np.array(grid.exponents)) / np.array(self.stddevs))
+        noise = np.random.default_rng(len(exact)).normal(size=statistic.shape) * np.array(self.stddevs)
+        return np.round(noise / np.exp2(np.array(grid.exponents))).astype(np.int64)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EllipticalGaussianMechanism, "randomise", forced)
+        model = regressor(random_state=1, **options)
+        for call in calls:
+            model.partial_fit(*call)
+    return model, exact
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_given_the_same_past_a_unit_moves_all_releases_by_its_one_budget_at_most(seed, monkeypatch):
+    """docs/explanation/sgbdt.md#sgbdt-streams: all rows of one unit, which comes in some calls and changes its row."""
+    generator = np.random.default_rng(seed)
+    clip = generator.choice([0.05, 0.3, 1.0])
+    calls, without = [], []
+    comes = generator.permutation([True, True, True, generator.random() < 0.5, False])
+    for with_unit in comes:
+        others = generator.choice(np.arange(1, N), size=12, replace=False)
+        units = generator.permutation(np.append(others, 0)) if with_unit else others
+        rows = generator.uniform(0, 1, (len(units), 3))
+        labels = np.where(units == 0, generator.choice([0.0, 5.0, 10.0]), generator.uniform(0, 10, len(units)))
+        calls.append((rows, labels, units))
+        without.append((rows[units != 0], labels[units != 0], units[units != 0]))
+    model, exact = transcript(calls, monkeypatch, clip=clip)
+    other, exact_without = transcript(without, monkeypatch, clip=clip)
+    np.testing.assert_array_equal(values_of(model), values_of(other))
+    initial, *rounds = (np.atleast_2d(one - another) for one, another in zip(exact, exact_without, strict=True))
+    assert len(rounds) == len(calls) * model.plan_.trees
+    assert all((moved != 0).any(axis=1).sum() <= 1 for moved in rounds)  # one leaf, the unit's
+    budget = next(model.plan_.draws)[0].limit.mu() ** 2
+    assert (initial**2).sum() <= model.plan_.initial.events[0].mu() ** 2 * (1 + 1e-12)
+    assert 0 < sum((moved**2).sum() for moved in rounds) <= budget
+    # The rest of its account is what the vault says, to the chords and roundings of the costs.
+    digest = vaults._digests(read_keys([0], 1), kept_vault(model)._contents.salt)[0]
+    contents = kept_vault(model)._contents
+    left = contents.left[np.searchsorted(contents.units, digest)] / FULL
+    assert 1.0 - sum((moved**2).sum() for moved in rounds) / budget == pytest.approx(left, abs=1e-5)
