@@ -3,9 +3,10 @@
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Generic, Literal, Protocol, Self, TypeVar, final
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Grant, Receipt
-from ledgerwood.curator.queries import Query, known_query
+from ledgerwood.curator.queries import Query
 from ledgerwood.curator.schema import Schema
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource
 
 S = TypeVar("S")
+M = TypeVar("M")
+R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -41,6 +44,21 @@ class Release(Generic[R_co]):
     randomness: Literal["secure", "test"]
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selected(Generic[R_co]):
+    """A private choice and the receipt that it was paid with.
+
+    Args:
+        value: an index, or what the query says, in the column's unit.
+        receipt, randomness: as of `Release`.
+    """
+
+    value: R_co
+    receipt: Receipt
+    randomness: Literal["secure", "test"]
+
+
 def real(release: Release[NDArray[np.int64]]) -> NDArray[np.float64]:
     """A release of integers in real units, float64, its shape."""
     return release.grid.to_real(release.value)
@@ -53,6 +71,9 @@ class Round(Protocol):
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
     ) -> Release[NDArray[np.int64]]:
         """Evaluate the query with the mechanism's noise, out of what the draw holds."""
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Let the mechanism choose, out of what the draw holds."""
 
     def __enter__(self) -> Self:
         """The round itself."""
@@ -74,6 +95,23 @@ class Aggregator(Protocol):
         """Draw one planned event, then sample the rows once, at the event's rate."""
 
 
+class Rows(Protocol):
+    """What a curator holds: a `Table` of trees, or a `ColumnTable`. Both know which queries they carry out."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the rows."""
+
+    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
+        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
+
+    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+        """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
+
+    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
+        """What reads a sample for a selection; refuses a foreign one, and reads no row yet."""
+
+
 @final
 class Curator:
     """Holds a table and a grant, and is an `Aggregator` over them.
@@ -86,7 +124,7 @@ class Curator:
 
     __slots__ = ("_grant", "_source", "_table")
 
-    def __init__(self, table: Table, grant: Grant, source: RandomSource) -> None:
+    def __init__(self, table: Rows, grant: Grant, source: RandomSource) -> None:
         self._table = table
         self._grant = grant
         self._source = source
@@ -123,7 +161,7 @@ class CuratorRound:
     __slots__ = ("_held", "_lock", "_open", "_owner", "_receipt", "_sampled", "_source", "_table")
 
     def __init__(
-        self, table: Table, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
+        self, table: Rows, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
     ) -> None:
         self._table = table
         self._sampled = sampled
@@ -155,18 +193,31 @@ class CuratorRound:
             RoundViolation: the round is closed or another process's, its draw does not hold this release, or query or
                 mechanism are foreign.
         """
-        known = known_query(query)
+        read = self._table.reader(query)
         if type(mechanism) not in MECHANISMS:
             raise RoundViolation(
                 f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
             )
+        mechanism.require_fit(query.grid)
         # One release at a time: a second thread finds the round as this one left it.
         with self._lock:
             self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
             # Taken out before the rows are read: an error below loses it.
-            statistic = self._table.statistic(known, self._sampled)
-            noisy = mechanism.randomise(statistic, query.grid, self._source)
+            noisy = mechanism.randomise(read(self._sampled), query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Let the mechanism choose by the round's rows; the event is found, held and taken out as in `release`.
+
+        Raises:
+            RoundViolation: as in `release`.
+        """
+        read = self._table.evidence(query)
+        event = query.event(mechanism, self._adjacency)
+        with self._lock:
+            self._take(event, purpose)
+            value = query.select(mechanism, read(self._sampled), self._source)
+        return Selected(value=value, receipt=self._receipt, randomness=self._source.kind)
 
     def _take(self, event: Event, purpose: str) -> None:
         if not self._open:

@@ -132,3 +132,52 @@ def add_leaf_values(n_rows, leaves, values, scores):
     """Add each row's leaf value to its score, where the leaf is known already."""
     for row in numba.prange(n_rows):
         scores[row] += values[leaves[row]]
+
+
+@rows_kernel
+def column_moments(n_rows, values, sampled, low, high, origin, per_unit, least, most, partial):
+    """Add (1, value - origin in steps) of each row that has a value; `partial` int64 (n_chunks, 2).
+
+    Args:
+        values: float64 (n_rows,); what is not finite contributes nothing.
+        low, high, origin: in the values' unit.
+        least, most: what a row's steps are held between, in integers.
+    """
+    for chunk in numba.prange(partial.shape[0]):
+        count, total = np.int64(0), np.int64(0)
+        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+            if (len(sampled) == 0 or sampled[row]) and math.isfinite(values[row]):
+                steps = np.int64((min(max(values[row], low), high) - origin) * per_unit)
+                count += 1
+                total += min(max(steps, least), most)
+        partial[chunk, 0] += count
+        partial[chunk, 1] += total
+
+
+@rows_kernel
+def code_histogram(n_rows, codes, sampled, partial):
+    """Count the rows of each code; `codes` whole (n_rows,) below n_cells, `partial` int64 (n_blocks, n_cells)."""
+    block_rows = -(-n_rows // partial.shape[0])
+    for block in numba.prange(partial.shape[0]):
+        for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
+            if len(sampled) == 0 or sampled[row]:
+                partial[block, codes[row]] += 1
+
+
+@rows_kernel
+def value_histogram(n_rows, values, sampled, inner, partial):
+    """Count the rows in each cell between the `inner` edges, and those without a value in the last one.
+
+    Args:
+        values: float64 (n_rows,); NaN is missing, infinity counts nowhere.
+        inner: float64 (n_cells - 2,), rising; an edge belongs to the cell above it.
+        partial: int64 (n_blocks, n_cells).
+    """
+    block_rows = -(-n_rows // partial.shape[0])
+    for block in numba.prange(partial.shape[0]):
+        for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
+            if len(sampled) == 0 or sampled[row]:
+                if math.isfinite(values[row]):
+                    partial[block, np.searchsorted(inner, values[row], side="right")] += 1
+                elif math.isnan(values[row]):
+                    partial[block, partial.shape[1] - 1] += 1

@@ -1,6 +1,7 @@
 """The rows, and the state of each row. Nothing with a row axis leaves the curator."""
 
 import threading
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
@@ -19,6 +20,7 @@ from ledgerwood.curator.queries import (
     LeafQuery,
     LeafRatios,
     Loss,
+    known_query,
 )
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
 from ledgerwood.ensemble import Ensemble, TreeStructure, add_tree
@@ -88,6 +90,23 @@ class Table:
         if sampling_rate == 1.0:
             return np.empty(0, dtype=np.bool_)
         return source.bernoulli(sampling_rate, len(self._targets))
+
+    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+        """What evaluates the query over a sample. For the curator alone; no row is read here.
+
+        Raises:
+            RoundViolation: a foreign query.
+        """
+        known = known_query(query)
+        return lambda sampled: self.statistic(known, sampled)
+
+    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
+        """No selection is made from a table of trees.
+
+        Raises:
+            RoundViolation: always.
+        """
+        raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
 
     def statistic(self, query: AnyQuery, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone."""
