@@ -27,7 +27,8 @@ def run(page, folder, monkeypatch):
 def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
-        "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop"
+        "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop",
+        "ask-a-table",
     }  # fmt: skip
 
 
@@ -68,6 +69,19 @@ def test_team_ledger(tmp_path, monkeypatch):
     assert lw.verification.verify_ledger(names["url"], dataset="adult-2026").grants == 1
     assert names["hers"].epsilon == pytest.approx(0.1)
     assert 0.0 < names["left"].epsilon == pytest.approx(3.0 - names["grant"].charge.epsilon)
+
+
+def test_ask_a_table(tmp_path, monkeypatch):
+    names = run("ask-a-table", tmp_path, monkeypatch)
+    assert names["count"] == pytest.approx(5_000, abs=200)
+    assert names["mean"] == pytest.approx(45.0, abs=3.0)
+    assert names["median"] == pytest.approx(45.0, abs=6.0)
+    assert 8_000 < names["bounds"][1] <= 1e7
+    assert set(names["seen"]) == {"rome", "oslo", "bergen"}
+    spent = names["ledger"].spent()
+    assert 0.0 < spent.epsilon <= 3.0
+    assert spent.delta <= 1e-6
+    assert names["narrower"].column.high == names["bounds"][1]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of a peer's search over orders

@@ -85,15 +85,18 @@ def encode_keys(column: Any, name: str) -> tuple[NDArray[np.int64], tuple[str, .
     Raises:
         SchemaTypeError: a value that is neither a string nor missing.
     """
+    if isinstance(column, list | tuple):
+        column = np.asarray(column, dtype=object)  # so that no value is written otherwise because of another's type
     values = _one_column(column)
-    known: dict[str, int] = {}
     missing = _missing(values)
+    known: dict[str, int] = {}
     codes = np.full(len(values), -1, dtype=np.int64)
-    for row in np.flatnonzero(~missing).tolist():
-        key = values[row]
+    for row, key in enumerate(values.tolist()):
+        if missing[row]:
+            continue
         if not isinstance(key, str):
             raise SchemaTypeError(f"keys {name!r} hold {key!r}, which is not a string: convert the column to strings")
-        codes[row] = known.setdefault(str(key), len(known))
+        codes[row] = known.setdefault(key, len(known))
     return codes, tuple(known)
 
 

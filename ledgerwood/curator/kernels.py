@@ -162,22 +162,3 @@ def code_histogram(n_rows, codes, sampled, partial):
         for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
             if len(sampled) == 0 or sampled[row]:
                 partial[block, codes[row]] += 1
-
-
-@rows_kernel
-def value_histogram(n_rows, values, sampled, inner, partial):
-    """Count the rows in each cell between the `inner` edges, and those without a value in the last one.
-
-    Args:
-        values: float64 (n_rows,); NaN is missing, infinity counts nowhere.
-        inner: float64 (n_cells - 2,), rising; an edge belongs to the cell above it.
-        partial: int64 (n_blocks, n_cells).
-    """
-    block_rows = -(-n_rows // partial.shape[0])
-    for block in numba.prange(partial.shape[0]):
-        for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
-            if len(sampled) == 0 or sampled[row]:
-                if math.isfinite(values[row]):
-                    partial[block, np.searchsorted(inner, values[row], side="right")] += 1
-                elif math.isnan(values[row]):
-                    partial[block, partial.shape[1] - 1] += 1

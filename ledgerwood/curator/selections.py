@@ -239,9 +239,10 @@ def positions(query: ColumnQuantile | ColumnQuantiles, values: NDArray[np.float6
 
 
 def threshold(query: ColumnQuantile | ColumnQuantiles, point: int) -> float:
-    """Threshold number `point` of 0 .. points - 1, in the column's unit."""
+    """Threshold number `point` of 0 .. points - 1, in the column's unit, rounded to the nearest float64."""
     column = numeric(query.column, "a quantile")
-    return min(column.low + (column.high - column.low) * (point / (query.points - 1)), column.high)
+    low, high = Fraction(column.low), Fraction(column.high)
+    return float(low + (high - low) * Fraction(point, query.points - 1))
 
 
 def _require_points(column: Feature, points: object) -> None:

@@ -10,14 +10,14 @@ from fractions import Fraction
 from typing import final, get_args
 
 from ledgerwood import _validate
-from ledgerwood._directed import float_up
+from ledgerwood._directed import log2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.schema import MAX_CATEGORIES, Categorical, Feature, Numeric
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import BoxShifts, Grid
 
 SUM_BITS = 20
-"""A value is a whole number of steps, at most 2**20 of them either way from the origin."""
+"""A value is a whole number of steps, less than 2**20 of them either way from the origin."""
 _LEAST_REACH = Fraction(2) ** -1002
 _MOST_REACH = Fraction(2) ** 980
 
@@ -235,7 +235,7 @@ class Steps:
 
     @classmethod
     def of(cls, column: Numeric, origin: float) -> "Steps":
-        """Of the least power of two of which 2**20 reach the end that is further from the origin.
+        """Of the power of two of which the end that is further from the origin is 2**19 or more, and less than 2**20.
 
         Raises:
             InvalidParameter: an end that is too far from the origin, or ends that are too near.
@@ -247,7 +247,8 @@ class Steps:
                 f"column {column.name!r}: the ends of [{column.low!r}, {column.high!r}] must be 2**-1002 to 2**980 "
                 f"from origin={origin!r} (unit: the column's); rescale the column"
             )
-        exponent = math.frexp(float_up(reach))[1] - SUM_BITS
+        power = log2(reach)
+        exponent = power - (Fraction(2) ** power > reach) + 1 - SUM_BITS  # 2**19 <= reach in steps < 2**20
         least, most = (math.trunc(end / Fraction(2) ** exponent) for end in ends)
         return cls(low=column.low, high=column.high, origin=origin, exponent=exponent, least=least, most=most)
 
