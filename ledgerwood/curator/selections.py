@@ -109,7 +109,7 @@ class ColumnQuantile:
     points: int = (1 << 20) + 1
 
     def __post_init__(self) -> None:
-        _require_points(self.column, self.points)
+        object.__setattr__(self, "points", _points(self.column, self.points))
 
     def event(self, mechanism: QuantileMechanism, adjacency: Adjacency) -> Event:
         """As of the mechanism; a replaced row that is missing on one side costs no more (queries.md)."""
@@ -137,7 +137,7 @@ class ColumnQuantiles:
     points: int = (1 << 20) + 1
 
     def __post_init__(self) -> None:
-        _require_points(self.column, self.points)
+        object.__setattr__(self, "points", _points(self.column, self.points))
 
     def event(self, mechanism: JointQuantilesMechanism, adjacency: Adjacency) -> Event:
         """As of the mechanism."""
@@ -245,10 +245,12 @@ def threshold(query: ColumnQuantile | ColumnQuantiles, point: int) -> float:
     return float(low + (high - low) * Fraction(point, query.points - 1))
 
 
-def _require_points(column: Feature, points: object) -> None:
+def _points(column: Feature, points: object) -> int:
     numeric(column, "a quantile")
-    if not 2 <= _validate.count("points", points, "thresholds") < MOST_POINTS:
+    number = _validate.count("points", points, "thresholds")
+    if not 2 <= number < MOST_POINTS:
         raise _validate.fail("points", points, "in [2, 2**40)", "thresholds")
+    return number
 
 
 def _require(query: AnySelection, mechanism: object, kinds: tuple[type, ...]) -> None:

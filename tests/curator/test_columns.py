@@ -11,15 +11,26 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from ledgerwood import Adjacency, Categorical, Numeric, Schema
-from ledgerwood.curator import kernels
+from ledgerwood import (
+    Adjacency,
+    Budget,
+    Categorical,
+    Ledger,
+    Numeric,
+    PoissonSampled,
+    PrivacyUnit,
+    Repeated,
+    Schema,
+)
+from ledgerwood.curator import Curator, kernels
 from ledgerwood.curator.columns import ColumnTable
 from ledgerwood.curator.queries import LabelCount
 from ledgerwood.curator.selections import ColumnBounds, ColumnKeys, ColumnMode, ColumnQuantile, ColumnQuantiles
 from ledgerwood.curator.statistics import ColumnCount, ColumnHistogram, ColumnMoments, ColumnSum, RowCount
 from ledgerwood.errors import InvalidParameter, LedgerError, RoundViolation, SchemaError, SchemaTypeError
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, TestRandom
 
 ALL_ROWS = np.empty(0, dtype=np.bool_)
 AGE = Numeric("age", 17.0, 90.0, missing=True)
@@ -318,3 +329,35 @@ def test_samples_are_rows_drawn_one_by_one():
     sampled = table.sample(0.3, TestRandom(1))
     assert sampled.shape == (3000,)
     assert 750 < sampled.sum() < 1050
+
+
+def many(query, mechanism, event, n, table):
+    ledger = Ledger(Budget(epsilon=1e9, delta=0.5, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
+    whole = PoissonSampled(Repeated(event, count=n), sampling_rate=1.0)
+    with Curator(table, ledger.grant(whole, purpose="draws"), TestRandom(5)).open(whole, purpose="draws") as round_:
+        return [int(round_.release(query, mechanism, purpose="draws").value[0]) for _ in range(n)]
+
+
+def test_a_count_has_the_law_that_was_priced():
+    query, mechanism, n = ColumnCount(column=AGE), DiscreteLaplaceMechanism(scale=1.5), 3000
+    event = mechanism.event(query.sensitivity(Adjacency.ADD_REMOVE), Adjacency.ADD_REMOVE)
+    found = np.array(many(query, mechanism, event, n, table_of(OTHERS))) - 2
+    ratio = math.exp(-1 / 1.5)
+    exact = np.array([(1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-5, 6)])
+    counts = np.array([np.count_nonzero(found == z) for z in range(-5, 6)])
+    cells, probabilities = np.append(counts, n - counts.sum()), np.append(exact, 1 - exact.sum())
+    assert stats.chisquare(cells, n * probabilities).pvalue > 1e-4
+
+
+def test_everything_in_one_round_sees_the_same_rows():
+    table = table_of([(20.0, 0), (math.nan, 1)] * 2000)
+    noise = GaussianMechanism(stddev=0.01)
+    event = noise.event(RowCount().sensitivity(Adjacency.ADD_REMOVE), Adjacency.ADD_REMOVE)
+    sampled = PoissonSampled(Repeated(event, count=3), sampling_rate=0.3)
+    ledger = Ledger(Budget(epsilon=1e9, delta=0.5, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
+    with Curator(table, ledger.grant(sampled, purpose="three"), TestRandom(1)).open(sampled, purpose="three") as round_:
+        rows = int(round_.release(RowCount(), noise, purpose="rows").value[0])
+        ages = int(round_.release(ColumnCount(column=AGE), noise, purpose="ages").value[0])
+        cells = round_.release(ColumnHistogram(column=SEX), noise, purpose="sexes").value[:, 0]
+    assert 1000 < rows < 1400
+    assert cells.tolist() == [ages, rows - ages, 0, 0]

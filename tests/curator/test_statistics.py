@@ -137,6 +137,11 @@ def test_numbers_are_not_asked_of_categories(kind):
 
 @pytest.mark.parametrize("kind", [ColumnCount, ColumnSum, ColumnMoments, ColumnHistogram])
 def test_a_name_is_not_a_column(kind):
+    class Moving(Numeric):
+        """Bounds that change from one look to the next."""
+
+    with pytest.raises(InvalidParameter, match="must be a Numeric or Categorical"):
+        kind(column=Moving("age", 0.0, 1.0))
     with pytest.raises(InvalidParameter, match="column='age' must be a Numeric or Categorical"):
         kind(column="age")
 
