@@ -164,7 +164,8 @@ class Schema:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise SchemaError(f"no column {name!r} in the schema; it has {[column.name for column in self.columns]}")
+        more = "" if self.every is None else "; the columns of a uniform schema are those of its table's schema"
+        raise SchemaError(f"no column {name!r} in the schema; it has {[column.name for column in self.columns]}{more}")
 
     def cells(self, bins: int) -> tuple[FeatureCells, ...]:
         """The cells of each feature, with `bins` even steps for the numeric ones."""

@@ -124,7 +124,7 @@ class ColumnQuantile:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnQuantiles:
-    """Several thresholds at once, which rise; their shares q are the mechanism's.
+    """Several thresholds at once, which rise; their shares q are the mechanism's. For thousands of rows, not more.
 
     Args:
         column, points: as in `ColumnQuantile`.

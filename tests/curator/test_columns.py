@@ -29,7 +29,14 @@ from ledgerwood.curator.columns import ColumnTable
 from ledgerwood.curator.queries import LabelCount
 from ledgerwood.curator.selections import ColumnBounds, ColumnKeys, ColumnMode, ColumnQuantile, ColumnQuantiles
 from ledgerwood.curator.statistics import ColumnCount, ColumnHistogram, ColumnMoments, ColumnSum, RowCount
-from ledgerwood.errors import InvalidParameter, LedgerError, RoundViolation, SchemaError, SchemaTypeError
+from ledgerwood.errors import (
+    AdjacencyMismatch,
+    InvalidParameter,
+    LedgerError,
+    RoundViolation,
+    SchemaError,
+    SchemaTypeError,
+)
 from ledgerwood.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, TestRandom
 
 ALL_ROWS = np.empty(0, dtype=np.bool_)
@@ -275,6 +282,8 @@ def test_more_refusals_of_from_data():
         ColumnTable.from_data(X, SCHEMA, keys={"": ["a"]})
     with pytest.raises(SchemaError, match=r"no column 'weight' in the schema; it has \['age', 'sex', 'rings'\]"):
         SCHEMA.column("weight")
+    with pytest.raises(SchemaError, match="no column 'x0' .* those of its table's schema"):
+        Schema.uniform(0, 1).column("x0")
 
 
 @pytest.mark.parametrize(
@@ -361,3 +370,15 @@ def test_everything_in_one_round_sees_the_same_rows():
         cells = round_.release(ColumnHistogram(column=SEX), noise, purpose="sexes").value[:, 0]
     assert 1000 < rows < 1400
     assert cells.tolist() == [ages, rows - ages, 0, 0]
+
+
+def test_a_public_number_of_rows_uses_no_draw_up():
+    noise = DiscreteLaplaceMechanism(scale=2.0)
+    event = noise.event(ColumnCount(column=AGE).sensitivity(Adjacency.REPLACE_ONE), Adjacency.REPLACE_ONE)
+    ledger = Ledger(Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.REPLACE_ONE), unit=PrivacyUnit.ROW)
+    with Curator(table_of(OTHERS), ledger.grant(event, purpose="n"), TestRandom(1)).open(event, purpose="n") as round_:
+        with pytest.raises(AdjacencyMismatch, match="the number is public"):
+            round_.release(RowCount(), noise, purpose="n")
+        with pytest.raises(InvalidParameter, match="steps of 1"):
+            round_.release(ColumnSum(column=AGE), noise, purpose="n")
+        round_.release(ColumnCount(column=AGE), noise, purpose="n")

@@ -54,6 +54,7 @@ def test_the_mean_of_moments(count, total, mean):
     if count > 0:
         of_two = mean_of_sum_and_count(plain, released([count], COUNT.grid), SUM)
         assert of_two == pytest.approx(mean, abs=1e-4)
+        assert mean_of_sum_and_count(plain, count, SUM) == of_two
 
 
 def rounds(queries, source, ages):
@@ -122,3 +123,6 @@ def test_a_release_of_something_else_is_refused():
         mean_of_sum_and_count(released([5], Grid(exponents=(-20,))), released([5], COUNT.grid), SUM)
     with pytest.raises(InvalidParameter, match="count has shape"):
         mean_of_sum_and_count(released([5], SUM.grid), released([5, 5], Grid(exponents=(0, 0))), SUM)
+    for count in (0, -1, 2.5, True):
+        with pytest.raises(InvalidParameter, match="count="):
+            mean_of_sum_and_count(released([5], SUM.grid), count, SUM)

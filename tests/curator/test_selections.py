@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import mpmath
@@ -297,6 +299,25 @@ def test_a_choice_is_made_once_and_in_an_open_round():
     with pytest.raises(DrawRefused):
         curator.open(event, purpose="a third")
     assert ledger.entries == before
+
+
+def test_a_forked_child_and_a_second_thread_choose_nothing(monkeypatch):
+    event = MODE.event(CHOICES[0], A)
+    curator, _ = opened(event, table_of(codes=[0]))
+    with curator.open(event, purpose="mode") as round_:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(RoundViolation, match="another process"):
+                round_.select(MODE, CHOICES[0], purpose="child")
+
+        def choose(_):
+            try:
+                return round_.select(MODE, CHOICES[0], purpose="race").value in range(3)
+            except RoundViolation:
+                return None
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sorted(pool.map(choose, range(8)), key=str) == [None] * 7 + [True]
 
 
 def test_an_error_after_the_draw_loses_the_choice(monkeypatch):
