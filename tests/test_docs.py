@@ -76,6 +76,7 @@ def test_ask_a_table(tmp_path, monkeypatch):
     assert names["count"] == pytest.approx(5_000, abs=200)
     assert names["mean"] == pytest.approx(45.0, abs=3.0)
     assert names["median"] == pytest.approx(45.0, abs=6.0)
+    assert names["quartiles"] == pytest.approx((35.0, 45.5, 55.5), abs=3.0)
     assert 8_000 < names["bounds"][1] <= 1e7
     assert set(names["seen"]) == {"rome", "oslo", "bergen"}
     spent = names["ledger"].spent()

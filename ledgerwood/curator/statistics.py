@@ -177,6 +177,8 @@ class ColumnHistogram:
             raise _validate.fail("len(edges)", len(edges), f"in [2, {MAX_CATEGORIES + 1}]", "edges")
         if not all(a < b for a, b in itertools.pairwise(edges)):
             raise InvalidParameter(f"edges of {self.column.name!r} must rise (unit: the column's): {edges!r}")
+        if edges[-1] - edges[0] == math.inf:
+            raise _validate.fail("edges", (edges[0], edges[-1]), "a finite width apart", "the column's unit")
         object.__setattr__(self, "edges", edges)
 
     @classmethod

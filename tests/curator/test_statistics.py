@@ -178,6 +178,7 @@ def test_an_origin_is_a_number(origin):
         ((0.0, math.nan), "finite"),
         ((0.0, math.inf), "finite"),
         (tuple(range(60_002)), "60001"),
+        ((-1e308, 0.0, 1e308), "finite width"),
     ],
 )
 def test_edges_are_rising_numbers(edges, message):

@@ -1,4 +1,4 @@
-"""Means from releases: the formula, its clamps, and its error and bias against exact expectations."""
+"""Means and quantiles from releases: formulas, clamps, and error and bias against exact expectations."""
 
 import math
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood import Adjacency, Budget, Ledger, Numeric, PrivacyUnit, Schema
-from ledgerwood.curator import Curator, mean_of_moments, mean_of_sum_and_count
+from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, Schema
+from ledgerwood.curator import Curator, mean_of_moments, mean_of_sum_and_count, quantiles_of_histogram
 from ledgerwood.curator.columns import ColumnTable
 from ledgerwood.curator.curator import Release
-from ledgerwood.curator.statistics import ColumnCount, ColumnMoments, ColumnSum
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.curator.statistics import ColumnCount, ColumnHistogram, ColumnMoments, ColumnSum
+from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import (
     DiscreteLaplaceMechanism,
     EllipticalGaussianMechanism,
@@ -126,3 +126,56 @@ def test_a_release_of_something_else_is_refused():
     for count in (0, -1, 2.5, True):
         with pytest.raises(InvalidParameter, match="count="):
             mean_of_sum_and_count(released([5], SUM.grid), count, SUM)
+
+
+UNIT = Numeric("unit", 0.0, 4.0)
+FOUR = ColumnHistogram.even(UNIT, 4)
+
+
+@pytest.mark.parametrize(
+    ("counts", "quantiles", "found"),
+    [
+        ((10, 10, 10, 10, 99), (0.25, 0.5, 0.6), (1.0, 2.0, 2.4)),  # missing rows are not among the values
+        ((0, 0, 8, 0, 0), (0.25, 0.5, 0.75), (2.25, 2.5, 2.75)),
+        ((5, 0, 0, 5, 0), (0.5, 0.75), (1.0, 3.5)),
+        ((0, 0, 0, 0, 0), (0.5, 0.75), (2.0, 3.0)),  # nothing is known: even over the range
+        ((-3, -3, -3, 2, 0), (0.5,), (2.0,)),  # a total below 0 is no more
+        ((10, -4, 4, 10, 0), (0.25, 0.5, 0.75), (0.625, 3.0, 3.5)),  # 10, 6, 10, 20 rows below become 8, 8, 10, 20
+        ((-5, 5, 20, 0, 0), (0.5,), (2.5,)),
+    ],
+)
+def test_quantiles_of_a_histogram(counts, quantiles, found):
+    release = released([[count] for count in counts], FOUR.grid)
+    assert quantiles_of_histogram(release, FOUR, quantiles) == pytest.approx(found)
+
+
+def test_noisy_quantiles_rise_and_have_the_error_that_is_stated():
+    generator = np.random.default_rng(5)
+    cells, n, scale = 64, 20_000, 10.0
+    query = ColumnHistogram.even(UNIT, cells)
+    truth = np.array([n // cells] * cells + [0])
+    shares = tuple(i / 10 for i in range(1, 10))
+    errors = []
+    for _ in range(200):
+        noisy = truth + np.rint(generator.laplace(0, scale, cells + 1)).astype(np.int64)
+        found = quantiles_of_histogram(released(noisy[:, np.newaxis], query.grid), query, shares)
+        assert list(found) == sorted(found)
+        assert found[0] > 0.0
+        assert found[-1] < 4.0
+        errors.append(np.array(found) / 4.0 - shares)
+    spread = np.sqrt(2) * scale * np.sqrt([q * (1 - q) * cells for q in shares]) / n
+    np.testing.assert_allclose(np.std(errors, axis=0), spread, rtol=0.25)
+    assert (np.abs(np.mean(errors, axis=0)) < 5 * spread / np.sqrt(200)).all()
+
+
+def test_quantiles_of_something_else_are_refused():
+    sex = ColumnHistogram(column=Categorical("sex", ("M", "F")))
+    good = released([[1]] * 5, FOUR.grid)
+    with pytest.raises(SchemaError, match="categorical"):
+        quantiles_of_histogram(released([[1]] * 4, sex.grid), sex, (0.5,))
+    for other in (released([1] * 5, FOUR.grid), released([[1]] * 4, FOUR.grid), released([[1]] * 5, SUM.grid)):
+        with pytest.raises(InvalidParameter, match="not that of the histogram"):
+            quantiles_of_histogram(other, FOUR, (0.5,))
+    for quantile in (0.0, 1.0, math.nan, "half"):
+        with pytest.raises(InvalidParameter, match="quantiles"):
+            quantiles_of_histogram(good, FOUR, (quantile,))
