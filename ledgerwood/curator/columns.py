@@ -122,9 +122,9 @@ class ColumnTable:
             case RowCount():
                 return np.array([np.count_nonzero(sampled) if sampled.size else self._rows], dtype=np.int64)
             case ColumnCount(column=Categorical() as column):
-                return _total(self._histogram(ColumnHistogram(column=column), sampled)[: column.missing_cell])
+                return kernels.total(self._histogram(ColumnHistogram(column=column), sampled)[: column.missing_cell])
             case ColumnCount():
-                return self._moments(ColumnMoments(column=query.column), sampled)[:1]
+                return np.array([np.count_nonzero(self._here(query.column, sampled))], dtype=np.int64)
             case ColumnMoments():
                 return self._moments(query, sampled)
             case ColumnSum():
@@ -174,10 +174,13 @@ class ColumnTable:
                 f"column {column.name!r} has the categories {held.categories}, not {column.categories}, in the table"
             )
 
+    def _here(self, column: Feature, sampled: Sample) -> Sample:
+        """Which rows are in the sample and have a value."""
+        finite: Sample = np.isfinite(self._columns[column.name])
+        return finite & sampled if sampled.size else finite
+
     def _present(self, column: Feature, sampled: Sample) -> NDArray[np.float64]:
-        values = self._columns[column.name]
-        here = np.isfinite(values)
-        present: NDArray[np.float64] = values[here & sampled if sampled.size else here]
+        present: NDArray[np.float64] = self._columns[column.name][self._here(column, sampled)]
         return present
 
     def _moments(self, query: ColumnMoments | ColumnSum, sampled: Sample) -> NDArray[np.int64]:
@@ -187,25 +190,19 @@ class ColumnTable:
             self._rows, self._columns[query.column.name], sampled, steps.low, steps.high, steps.origin,
             2.0**-steps.exponent, steps.least, steps.most, partial,
         )  # fmt: skip
-        return _total(partial)
+        return kernels.total(partial)
 
     def _histogram(self, query: ColumnHistogram, sampled: Sample) -> NDArray[np.int64]:
         column = self._columns[query.column.name]
         if query.edges is None:
             partial = np.zeros((min(kernels.n_chunks(self._rows), MOST_BLOCKS), query.cells), dtype=np.int64)
             kernels.code_histogram(self._rows, column, sampled, partial)
-            return _total(partial)[:, np.newaxis]
+            return kernels.total(partial)[:, np.newaxis]
         # numpy sorts block by block, faster than a search for each row; the outermost cells take what is outside.
         edges = np.array([-np.inf, *query.edges[1:-1], np.inf])
         counts, _ = np.histogram(self._present(query.column, sampled), bins=edges)
         missing = np.count_nonzero(np.isnan(column[sampled] if sampled.size else column))
         return np.append(counts, missing).astype(np.int64)[:, np.newaxis]
-
-
-def _total(partial: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows' sums added up, modulo 2**64."""
-    total: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64)
-    return total
 
 
 def _new(name: str, columns: Mapping[str, object]) -> None:

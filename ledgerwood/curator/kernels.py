@@ -10,6 +10,7 @@ import math
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood.ensemble import leaf_of, rows_kernel
 
@@ -19,6 +20,12 @@ CHUNK_ROWS = 16_384
 def n_chunks(n_rows: int) -> int:
     """Number of blocks of rows, each summed apart."""
     return max(1, -(-n_rows // CHUNK_ROWS))
+
+
+def total(partial: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The blocks' sums added up, modulo 2**64."""
+    summed: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64)
+    return summed
 
 
 @numba.njit(inline="always")

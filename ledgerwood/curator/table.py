@@ -132,7 +132,7 @@ class Table:
     def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)
         kernels.target_sums(len(self._targets), self._targets, sampled, PER_UNIT, partial)
-        return _total(partial)
+        return kernels.total(partial)
 
     def _moments(self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = self._prepare(query)
@@ -142,7 +142,7 @@ class Table:
             sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP), self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
-        return _total(partial)
+        return kernels.total(partial)
 
     def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = self._prepare(query)
@@ -153,7 +153,7 @@ class Table:
             partial,
         )  # fmt: skip
         self._routed = tree
-        return _total(partial)
+        return kernels.total(partial)
 
     def _prepare(self, query: LeafQuery) -> NDArray[np.int64]:
         """Bring the scores up to the query's ensemble; room for the sums by block of rows."""
@@ -191,12 +191,6 @@ class Table:
                 )
             # Tree by tree, so that an interrupt between two leaves scores and prefix in step.
             self._prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
-
-
-def _total(partial: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The blocks' sums added up, modulo 2**64."""
-    total: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64)
-    return total
 
 
 def _ratios(moments: NDArray[np.int64], damping_steps: int) -> NDArray[np.int64]:

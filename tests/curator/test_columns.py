@@ -51,6 +51,7 @@ STATISTICS = [
     RowCount(),
     ColumnCount(column=AGE),
     ColumnCount(column=SEX),
+    ColumnCount(column=Numeric("age", -8e307, 8e307)),  # bounds that no sum has a grid for
     ColumnSum(column=AGE),
     ColumnSum(column=AGE, origin=0.0),
     ColumnSum(column=NARROW, origin=90.0),
