@@ -29,6 +29,7 @@ def test_every_page_is_covered_here():
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop",
         "learn-on-streams",
+        "ask-a-table",
     }  # fmt: skip
 
 
@@ -82,6 +83,20 @@ def test_learn_on_streams(tmp_path, monkeypatch):
     with lw.curator.RowVault.open(tmp_path / "clinic.vault") as vault:
         assert (vault.claims, vault.draw) == (2, model.stream_.draw)
         assert len(vault._contents.units) == 300
+
+
+def test_ask_a_table(tmp_path, monkeypatch):
+    names = run("ask-a-table", tmp_path, monkeypatch)
+    assert names["count"] == pytest.approx(5_000, abs=200)
+    assert names["mean"] == pytest.approx(45.0, abs=3.0)
+    assert names["median"] == pytest.approx(45.0, abs=6.0)
+    assert names["quartiles"] == pytest.approx((35.0, 45.5, 55.5), abs=3.0)
+    assert 8_000 < names["bounds"][1] <= 1e7
+    assert set(names["seen"]) == {"rome", "oslo", "bergen"}
+    spent = names["ledger"].spent()
+    assert 0.0 < spent.epsilon <= 3.0
+    assert spent.delta <= 1e-6
+    assert names["narrower"].column.high == names["bounds"][1]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of a peer's search over orders

@@ -1,11 +1,15 @@
 """Floor 4: the only package that touches training rows."""
 
+from ledgerwood.curator.columns import ColumnTable as ColumnTable
 from ledgerwood.curator.curator import Aggregator as Aggregator
 from ledgerwood.curator.curator import Curator as Curator
 from ledgerwood.curator.curator import Round as Round
 from ledgerwood.curator.encoding import column_count as column_count
 from ledgerwood.curator.encoding import encode_features as encode_features
 from ledgerwood.curator.encoding import sorted_classes as sorted_classes
+from ledgerwood.curator.estimates import mean_of_moments as mean_of_moments
+from ledgerwood.curator.estimates import mean_of_sum_and_count as mean_of_sum_and_count
+from ledgerwood.curator.estimates import quantiles_of_histogram as quantiles_of_histogram
 from ledgerwood.curator.queries import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
 from ledgerwood.curator.queries import LabelCount as LabelCount
 from ledgerwood.curator.queries import LabelMoments as LabelMoments
@@ -15,10 +19,22 @@ from ledgerwood.curator.queries import LeafMoments as LeafMoments
 from ledgerwood.curator.queries import LeafRatios as LeafRatios
 from ledgerwood.curator.queries import Query as Query
 from ledgerwood.curator.release import Release as Release
+from ledgerwood.curator.release import Selected as Selected
 from ledgerwood.curator.release import real as real
 from ledgerwood.curator.schema import Categorical as Categorical
 from ledgerwood.curator.schema import Numeric as Numeric
 from ledgerwood.curator.schema import Schema as Schema
+from ledgerwood.curator.selections import ColumnBounds as ColumnBounds
+from ledgerwood.curator.selections import ColumnKeys as ColumnKeys
+from ledgerwood.curator.selections import ColumnMode as ColumnMode
+from ledgerwood.curator.selections import ColumnQuantile as ColumnQuantile
+from ledgerwood.curator.selections import ColumnQuantiles as ColumnQuantiles
+from ledgerwood.curator.selections import SelectionQuery as SelectionQuery
+from ledgerwood.curator.statistics import ColumnCount as ColumnCount
+from ledgerwood.curator.statistics import ColumnHistogram as ColumnHistogram
+from ledgerwood.curator.statistics import ColumnMoments as ColumnMoments
+from ledgerwood.curator.statistics import ColumnSum as ColumnSum
+from ledgerwood.curator.statistics import RowCount as RowCount
 from ledgerwood.curator.streams import StreamCurator as StreamCurator
 from ledgerwood.curator.streams import StreamRows as StreamRows
 from ledgerwood.curator.streams import forget_vault as forget_vault

@@ -1,8 +1,9 @@
 """Curator and round: pay, sample, read, noise, release. The only way from rows to numbers."""
 
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self, TypeVar, final
+from typing import Any, Protocol, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,16 @@ from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, Poisson
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries import Query, known_query
-from ledgerwood.curator.release import Release
+from ledgerwood.curator.queries import Query
+from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.schema import Schema
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
 
 S = TypeVar("S")
+M = TypeVar("M")
+R = TypeVar("R")
 
 
 class Round(Protocol):
@@ -29,6 +32,9 @@ class Round(Protocol):
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
     ) -> Release[NDArray[np.int64]]:
         """Evaluate the query with the mechanism's noise, out of what the draw holds."""
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Let the mechanism choose, out of what the draw holds."""
 
     def __enter__(self) -> Self:
         """The round itself."""
@@ -50,6 +56,23 @@ class Aggregator(Protocol):
         """Draw one planned event, then sample the rows once, at the event's rate."""
 
 
+class Rows(Protocol):
+    """What a curator holds: a `Table` of trees, or a `ColumnTable`. Both know which queries they carry out."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the rows."""
+
+    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
+        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
+
+    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+        """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
+
+    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
+        """What reads a sample for a selection; refuses a foreign one, and reads no row yet."""
+
+
 @final
 class Curator:
     """Holds a table and a grant, and is an `Aggregator` over them.
@@ -62,7 +85,7 @@ class Curator:
 
     __slots__ = ("_grant", "_source", "_table")
 
-    def __init__(self, table: Table, grant: Grant, source: RandomSource) -> None:
+    def __init__(self, table: Rows, grant: Grant, source: RandomSource) -> None:
         self._table = table
         self._grant = grant
         self._source = source
@@ -102,7 +125,7 @@ class CuratorRound:
     __slots__ = ("_gate", "_held", "_receipt", "_sampled", "_source", "_table")
 
     def __init__(
-        self, table: Table, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
+        self, table: Rows, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
     ) -> None:
         self._table = table
         self._sampled = sampled
@@ -131,19 +154,33 @@ class CuratorRound:
             RoundViolation: the round is closed or another process's, its draw does not hold this release, or query or
                 mechanism are foreign.
         """
-        known = known_query(query)
+        read = self._table.reader(query)
         if type(mechanism) not in MECHANISMS:
             raise RoundViolation(
                 f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
             )
+        mechanism.require_fit(query.grid)
         # One release at a time: a second thread finds the round as this one left it.
         with self._gate.lock:
             self._gate.require(purpose)
             self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
             # Taken out before the rows are read: an error below loses it.
-            statistic = self._table.statistic(known, self._sampled)
-            noisy = mechanism.randomise(statistic, query.grid, self._source)
+            noisy = mechanism.randomise(read(self._sampled), query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Let the mechanism choose by the round's rows; the event is found, held and taken out as in `release`.
+
+        Raises:
+            RoundViolation: as in `release`.
+        """
+        read = self._table.evidence(query)
+        event = query.event(mechanism, self._adjacency)
+        with self._gate.lock:
+            self._gate.require(purpose)
+            self._take(event, purpose)
+            value = query.select(mechanism, read(self._sampled), self._source)
+        return Selected(value=value, receipt=self._receipt, randomness=self._source.kind)
 
     def _take(self, event: Event, purpose: str) -> None:
         if self._held[event] < 1:

@@ -61,6 +61,45 @@ def encode_features(X: Any, schema: Schema, *, bins: int) -> Cells:
     return cells
 
 
+def encode_columns(X: Any, schema: Schema) -> tuple[NDArray[Any], ...]:
+    """Each feature's values (n_rows,): of a numeric one float64, clamped, NaN where missing; else uint16 cells.
+
+    Args and errors are those of `encode_features`.
+    """
+    columns, features = _columns(X, schema)
+    return tuple(_values(column, feature, "column") for column, feature in zip(columns, features, strict=True))
+
+
+def encode_column(y: Any, target: Feature) -> NDArray[Any]:
+    """The target's values, as `encode_columns` has them; (n_rows,).
+
+    Raises:
+        SchemaError: a label that is missing, infinite or not a number where one is declared.
+    """
+    return _values(_one_column(y), target, "target")
+
+
+def encode_keys(column: Any, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Strings as (their places in the list of all of them, int64 (n_rows,), -1 for none; the list).
+
+    Raises:
+        SchemaTypeError: a value that is neither a string nor missing.
+    """
+    if isinstance(column, list | tuple):
+        column = np.asarray(column, dtype=object)  # so that no value is written otherwise because of another's type
+    values = _one_column(column)
+    missing = _missing(values)
+    known: dict[str, int] = {}
+    codes = np.full(len(values), -1, dtype=np.int64)
+    for row, key in enumerate(values.tolist()):
+        if missing[row]:
+            continue
+        if not isinstance(key, str):
+            raise SchemaTypeError(f"keys {name!r} hold {key!r}, which is not a string: convert the column to strings")
+        codes[row] = known.setdefault(key, len(known))
+    return codes, tuple(known)
+
+
 def encode_numeric_target(y: Any, target: Numeric) -> NDArray[np.float64]:
     """The labels, scaled so that the declared range becomes [-1, 1]; float64 (n_rows,).
 
@@ -176,22 +215,42 @@ def _n_cells(feature: Feature, bins: int) -> int:
     return bins + 1 if isinstance(feature, Numeric) else feature.missing_cell + 1
 
 
+def _values(column: NDArray[Any], feature: Feature, role: str) -> NDArray[Any]:
+    match feature:
+        case Numeric():
+            return _clamped(column, feature, role)
+        case Categorical():
+            return _categorical_cells(column, feature, role).astype(np.uint16)
+
+
 def _numeric_cells(column: NDArray[Any], feature: Numeric, bins: int) -> NDArray[np.int64]:
+    # Clamping comes first: a far outlier must not overflow the product.
+    clamped = _clamped(column, feature, "column")
+    missing = np.isnan(clamped)
+    above = np.where(missing, feature.low, clamped) - feature.low
+    cells = (above * (bins / (feature.high - feature.low))).astype(np.int64)
+    return np.where(missing, bins, np.minimum(cells, bins - 1))
+
+
+def _clamped(column: NDArray[Any], feature: Numeric, role: str) -> NDArray[np.float64]:
+    """The values within the declared bounds; NaN where they are missing."""
     values = _floats(column, feature.name)
     missing = np.isnan(values)
     if not feature.missing and missing.any():
         raise SchemaError(
-            f"Input X contains NaN: column {feature.name!r} in {missing.sum()} rows; "
+            f"Input {_input(role)} contains NaN: {role} {feature.name!r} in {missing.sum()} rows; "
             "declare missing=True for it in the schema"
         )
     if np.isinf(values).any():
         raise SchemaError(
-            f"Input X contains infinity or a value too large: column {feature.name!r}; replace it by a finite number"
+            f"Input {_input(role)} contains infinity or a value too large: {role} {feature.name!r}; "
+            "replace it by a finite number"
         )
-    # Clamping comes first: a far outlier must not overflow the product.
-    clamped = np.clip(np.where(missing, feature.low, values), feature.low, feature.high)
-    cells = ((clamped - feature.low) * (bins / (feature.high - feature.low))).astype(np.int64)
-    return np.where(missing, bins, np.minimum(cells, bins - 1))
+    return np.clip(values, feature.low, feature.high)
+
+
+def _input(role: str) -> str:
+    return "y" if role == "target" else "X"
 
 
 def _categorical_cells(column: NDArray[Any], feature: Categorical, role: str) -> NDArray[np.int64]:
@@ -202,7 +261,7 @@ def _categorical_cells(column: NDArray[Any], feature: Categorical, role: str) ->
     if missing.any():
         if not feature.missing:
             raise SchemaError(
-                f"Input {'y' if role == 'target' else 'X'} contains NaN: {role} {feature.name!r} "
+                f"Input {_input(role)} contains NaN: {role} {feature.name!r} "
                 f"in {missing.sum()} rows; declare missing=True for it in the schema"
             )
         cells[missing] = feature.missing_cell

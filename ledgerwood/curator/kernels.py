@@ -10,6 +10,7 @@ import math
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood.accounting.row_costs import POINTS, ROUNDING
 from ledgerwood.ensemble import leaf_of, rows_kernel
@@ -20,6 +21,12 @@ CHUNK_ROWS = 16_384
 def n_chunks(n_rows: int) -> int:
     """Number of blocks of rows, each summed apart."""
     return max(1, -(-n_rows // CHUNK_ROWS))
+
+
+def total(partial: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The blocks' sums added up, modulo 2**64."""
+    summed: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64)
+    return summed
 
 
 @numba.njit(inline="always")
@@ -183,3 +190,33 @@ def add_leaf_values(n_rows, leaves, values, scores):
     """Add each row's leaf value to its score, where the leaf is known already."""
     for row in numba.prange(n_rows):
         scores[row] += values[leaves[row]]
+
+
+@rows_kernel
+def column_moments(n_rows, values, sampled, low, high, origin, per_unit, least, most, partial):
+    """Add (1, value - origin in steps) of each row that has a value; `partial` int64 (n_chunks, 2).
+
+    Args:
+        values: float64 (n_rows,); what is not finite contributes nothing.
+        low, high, origin: in the values' unit.
+        least, most: what a row's steps are held between, in integers.
+    """
+    for chunk in numba.prange(partial.shape[0]):
+        count, total = np.int64(0), np.int64(0)
+        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+            if (len(sampled) == 0 or sampled[row]) and math.isfinite(values[row]):
+                steps = np.int64((min(max(values[row], low), high) - origin) * per_unit)
+                count += 1
+                total += min(max(steps, least), most)
+        partial[chunk, 0] += count
+        partial[chunk, 1] += total
+
+
+@rows_kernel
+def code_histogram(n_rows, codes, sampled, partial):
+    """Count the rows of each code; `codes` whole (n_rows,) below n_cells, `partial` int64 (n_blocks, n_cells)."""
+    block_rows = -(-n_rows // partial.shape[0])
+    for block in numba.prange(partial.shape[0]):
+        for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
+            if len(sampled) == 0 or sampled[row]:
+                partial[block, codes[row]] += 1

@@ -1,4 +1,4 @@
-"""What leaves the curator: a noisy value, with the receipt that it was paid with."""
+"""What leaves the curator: a noisy value or a private choice, with the receipt that it was paid with."""
 
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar, final
@@ -26,6 +26,21 @@ class Release(Generic[R_co]):
 
     value: R_co
     grid: Grid
+    receipt: Receipt
+    randomness: Literal["secure", "test"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selected(Generic[R_co]):
+    """A private choice and the receipt that it was paid with.
+
+    Args:
+        value: an index, or what the query says, in the column's unit.
+        receipt, randomness: as of `Release`.
+    """
+
+    value: R_co
     receipt: Receipt
     randomness: Literal["secure", "test"]
 

@@ -33,7 +33,7 @@ class Numeric:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        _name(self.name)
+        require_name(self.name)
         object.__setattr__(self, "low", _validate.real(f"low of {self.name!r}", self.low, "the column's unit"))
         object.__setattr__(self, "high", _validate.real(f"high of {self.name!r}", self.high, "the column's unit"))
         width = self.high - self.low
@@ -64,7 +64,7 @@ class Categorical:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        _name(self.name)
+        require_name(self.name)
         object.__setattr__(self, "categories", tuple(self.categories))
         if not 1 <= len(self.categories) <= MAX_CATEGORIES:
             raise _validate.fail(
@@ -150,6 +150,23 @@ class Schema:
         # A uniform schema knows columns by position: the names x0, x1, ... are its own.
         return Schema.uniform(self.every.low, self.every.high, n_features=n_features, target=self.target)
 
+    @property
+    def columns(self) -> tuple[Feature, ...]:
+        """The features, and the target after them where there is one."""
+        return self.features if self.target is None else (*self.features, self.target)
+
+    def column(self, name: str) -> Feature:
+        """The feature or target of this name.
+
+        Raises:
+            SchemaError: there is none.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        more = "" if self.every is None else "; the columns of a uniform schema are those of its table's schema"
+        raise SchemaError(f"no column {name!r} in the schema; it has {[column.name for column in self.columns]}{more}")
+
     def cells(self, bins: int) -> tuple[FeatureCells, ...]:
         """The cells of each feature, with `bins` even steps for the numeric ones."""
         return tuple(feature.cells(bins) for feature in self.features)
@@ -186,7 +203,8 @@ class Schema:
             raise SchemaError(f"not a schema: {error!r}") from error
 
 
-def _name(name: object) -> None:
+def require_name(name: object) -> None:
+    """Refuse what is not a non-empty string."""
     if not isinstance(name, str) or not name:
         raise _validate.fail("name", name, "a non-empty string", "column name")
 

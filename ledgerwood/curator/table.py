@@ -1,6 +1,7 @@
 """The rows, and the state of each row. Nothing with a row axis leaves the curator."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -20,6 +21,7 @@ from ledgerwood.curator.queries import (
     LeafQuery,
     LeafRatios,
     Loss,
+    known_query,
 )
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
 from ledgerwood.ensemble import Ensemble, TreeStructure, add_tree
@@ -114,6 +116,23 @@ class Table:
         """The number of rows, for the curator alone."""
         return len(self._targets)
 
+    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+        """What evaluates the query over a sample. For the curator alone; no row is read here.
+
+        Raises:
+            RoundViolation: a foreign query.
+        """
+        known = known_query(query)
+        return lambda sampled: self.statistic(known, sampled)
+
+    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
+        """No selection is made from a table of trees.
+
+        Raises:
+            RoundViolation: always.
+        """
+        raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
+
     def statistic(self, query: AnyQuery, sampled: NDArray[np.bool_], purses: Purses | None = None) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone.
 
@@ -145,7 +164,7 @@ class Table:
     def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)
         kernels.target_sums(len(self._targets), self._targets, sampled, PER_UNIT, partial)
-        return _total(partial)
+        return kernels.total(partial)
 
     def _moments(
         self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_], purses: Purses
@@ -158,7 +177,7 @@ class Table:
             query.large_gradients == "drop", purses.left, purses.costs, *purses.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
-        return _total(partial)
+        return kernels.total(partial)
 
     def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_], purses: Purses) -> NDArray[np.int64]:
         partial = self._prepare(query)
@@ -169,7 +188,7 @@ class Table:
             query.large_gradients == "drop", purses.left, purses.costs, *purses.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
-        return _total(partial)
+        return kernels.total(partial)
 
     def _prepare(self, query: LeafQuery) -> NDArray[np.int64]:
         """Bring the scores up to the query's ensemble; room for the sums by block of rows."""
@@ -207,12 +226,6 @@ class Table:
                 )
             # Tree by tree, so that an interrupt between two leaves scores and prefix in step.
             self._prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
-
-
-def _total(partial: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The blocks' sums added up, modulo 2**64."""
-    total: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64)
-    return total
 
 
 def _ratios(moments: NDArray[np.int64], damping_steps: int) -> NDArray[np.int64]:
