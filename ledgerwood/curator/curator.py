@@ -17,6 +17,7 @@ from ledgerwood.curator.queries import Query
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.selections import SelectionQuery
+from ledgerwood.curator.table import Table
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
 
@@ -103,6 +104,8 @@ class Curator:
             UnsupportedEvent: an event that this curator cannot carry out; nothing was drawn.
         """
         if isinstance(event, FilteredEvent):
+            if not isinstance(self._table, Table):
+                raise UnsupportedEvent(f"{event!r} filters sums of gradients, which a table of columns does not have")
             receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
             return FilteredRounds(self._table, event, receipt, self._source)
         inner, rate = (event.event, event.sampling_rate) if isinstance(event, PoissonSampled) else (event, 1.0)

@@ -13,12 +13,15 @@ from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.row_costs import FULL, row_costs
 from ledgerwood.curator.gate import Gate
 from ledgerwood.curator.queries import Query, SummedQuery, known_query
-from ledgerwood.curator.release import Release
+from ledgerwood.curator.release import Release, Selected
+from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Purses, Table
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, Grid, Mechanism, RandomSource
 
 S = TypeVar("S")
+M = TypeVar("M")
+R = TypeVar("R")
 
 
 @final
@@ -90,6 +93,16 @@ class FilteredRounds:
             statistic = self._table.statistic(known, sampled, purses)
             noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Refused: a selection has no cost of a row's own.
+
+        Raises:
+            RoundViolation: always.
+        """
+        raise RoundViolation(
+            f"{purpose!r}: a selection costs every row alike, whatever it contributes, so that it is not filtered"
+        )
 
 
 def _stddevs(mechanism: object) -> tuple[float, float]:

@@ -16,14 +16,17 @@ from ledgerwood.curator.curator import Curator, CuratorRound
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.keys import UnitKeys, read_keys
 from ledgerwood.curator.queries import Loss, Query
-from ledgerwood.curator.release import Release
+from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.schema import Schema
+from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Table
 from ledgerwood.curator.vault import RowVault
 from ledgerwood.errors import DrawRefused
 from ledgerwood.mechanisms import Mechanism, RandomSource
 
 S = TypeVar("S")
+M = TypeVar("M")
+R = TypeVar("R")
 _KEPT: WeakKeyDictionary[object, RowVault] = WeakKeyDictionary()
 
 
@@ -156,3 +159,7 @@ class StreamRounds:
     ) -> Release[NDArray[np.int64]]:
         """One round, as in `FilteredRounds.release`."""
         return self._rounds.release(query, mechanism, purpose=purpose)
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Refused, as in `FilteredRounds.select`."""
+        return self._rounds.select(query, mechanism, purpose=purpose)
