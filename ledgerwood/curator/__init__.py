@@ -15,6 +15,7 @@ from ledgerwood.curator.queries import LabelSum as LabelSum
 from ledgerwood.curator.queries import LeafCurvatures as LeafCurvatures
 from ledgerwood.curator.queries import LeafMoments as LeafMoments
 from ledgerwood.curator.queries import LeafRatios as LeafRatios
+from ledgerwood.curator.queries import PredictionFit as PredictionFit
 from ledgerwood.curator.queries import Query as Query
 from ledgerwood.curator.schema import Categorical as Categorical
 from ledgerwood.curator.schema import Numeric as Numeric

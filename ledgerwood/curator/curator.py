@@ -3,6 +3,7 @@
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Literal, Protocol, Self, TypeVar, final
@@ -11,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
-from ledgerwood.accounting.ledger import Grant, Receipt
+from ledgerwood.accounting.events import Event, Parallel, PoissonSampled, RepeatedSelection
+from ledgerwood.accounting.ledger import Receipt
+from ledgerwood.curator.purses import Purse, RunPurse, require_within
 from ledgerwood.curator.queries import Query, known_query
 from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource
+from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource, RepeatedSelectionMechanism
 
 S = TypeVar("S")
+T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -73,6 +76,16 @@ class Aggregator(Protocol):
     def open(self, event: Event, *, purpose: str) -> Round:
         """Draw one planned event, then sample the rows once, at the event's rate."""
 
+    def select(
+        self,
+        event: RepeatedSelection,
+        plans: Sequence[Event],
+        run: "Callable[[int, Aggregator, RandomSource], tuple[float, T]]",
+        *,
+        purpose: str,
+    ) -> tuple[int, float, T]:
+        """Draw one planned selection, carry out its runs, and release the best one."""
+
 
 @final
 class Curator:
@@ -86,7 +99,7 @@ class Curator:
 
     __slots__ = ("_grant", "_source", "_table")
 
-    def __init__(self, table: Table, grant: Grant, source: RandomSource) -> None:
+    def __init__(self, table: Table, grant: Purse, source: RandomSource) -> None:
         self._table = table
         self._grant = grant
         self._source = source
@@ -114,6 +127,46 @@ class Curator:
         receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
         sampled = self._table.sample(rate, self._source)
         return CuratorRound(self._table, sampled, held, receipt, self._source)
+
+    def select(
+        self,
+        event: RepeatedSelection,
+        plans: Sequence[Event],
+        run: Callable[[int, Aggregator, RandomSource], tuple[float, T]],
+        *,
+        purpose: str,
+    ) -> tuple[int, float, T]:
+        """Draw one planned selection, carry out its runs, and release the best one as (plan's index, score, output).
+
+        Each run takes a plan at random, uniformly, and a purse that holds that plan once and ends with the run. The
+        ledger has the one draw: it never learns how many runs there were, nor what they drew
+        (docs/explanation/events.md#selection-runs).
+
+        Args:
+            event: a planned event of the grant.
+            plans: what a run may do, one of them; each within `event.event`, see `require_within`.
+            run: from a plan's index, an aggregator that holds it, and random words, to (score, output), as
+                `RepeatedSelectionMechanism.select` says; it must not raise because of a row.
+            purpose: printable text of one line.
+
+        Raises:
+            InvalidParameter, UnsupportedEvent, AdjacencyMismatch: no plan, or one that is not within the event; nothing
+                was drawn.
+            DrawRefused: the grant does not hold the event; nothing was read.
+            RunFailed: a run raised. The budget is spent, nothing is released.
+        """
+        require_within(plans, event)
+        receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+        mechanism = RepeatedSelectionMechanism(shape=event.shape, stopping_rate=event.stopping_rate)
+
+        def one(source: RandomSource) -> tuple[float, tuple[int, T]]:
+            index = int(source.integers(len(plans), 1)[0])
+            with RunPurse(plans[index], receipt) as purse:
+                score, output = run(index, Curator(self._table, purse, source), source)
+            return score, (index, output)
+
+        score, (index, output) = mechanism.select(one, self._source)
+        return index, score, output
 
 
 @final

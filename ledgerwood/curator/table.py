@@ -19,6 +19,7 @@ from ledgerwood.curator.queries import (
     LeafQuery,
     LeafRatios,
     Loss,
+    PredictionFit,
 )
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
 from ledgerwood.ensemble import Ensemble, TreeStructure, add_tree
@@ -103,6 +104,8 @@ class Table:
                 return self._target_sums(sampled)[:1]
             case LabelSum():
                 return self._target_sums(sampled)[1:]
+            case PredictionFit():
+                return self._fit(query, sampled)
             case LeafMoments():
                 return self._moments(query, sampled)
             case LeafCurvatures():
@@ -113,6 +116,15 @@ class Table:
     def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)
         kernels.target_sums(len(self._targets), self._targets, sampled, PER_UNIT, partial)
+        return _total(partial)
+
+    def _fit(self, query: PredictionFit, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        self._advance(query.ensemble)
+        partial = np.zeros((kernels.n_chunks(len(self._targets)), 1), dtype=np.int64)
+        kernels.fit_sums(
+            len(self._targets), self._scores, self._targets, sampled, query.loss == "logistic", query.width, PER_UNIT,
+            partial,
+        )  # fmt: skip
         return _total(partial)
 
     def _moments(self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
