@@ -61,9 +61,7 @@ class SearchPlan:
     plans: tuple[Plan, ...]
 
     def __post_init__(self) -> None:
-        share = _validate.real("score_share", self.score_share, "share of mu**2")
-        if not 0.001 <= share <= 0.9:
-            raise _validate.fail("score_share", self.score_share, "in [0.001, 0.9]", "share of mu**2")
+        _score_share(self.score_share)
         fit_width(self.error_width)
         if not self.plans:
             raise _validate.fail("plans", self.plans, "at least one", "candidates")
@@ -102,6 +100,13 @@ class SearchPlan:
     def bins(self) -> int:
         """The candidates' even steps of a numeric feature's range."""
         return self.plans[0].bins
+
+
+def _score_share(value: object) -> float:
+    share = _validate.real("score_share", value, "share of mu**2")
+    if not 0.001 <= share <= 0.9:
+        raise _validate.fail("score_share", value, "in [0.001, 0.9]", "share of mu**2")
+    return share
 
 
 def _has(name: str) -> Any:
@@ -192,8 +197,8 @@ class PrivateSearch(AbstractTreeEstimator):
         mean = max(2.0 * len(self.candidates), 4.0) if self.mean_runs is None else self.mean_runs
         law = RepeatedSelectionMechanism.of_mean(mean, shape=self.shape)
         noise = calibrate(lambda m: law.event(GaussianEvent(noise_multiplier=m, adjacency=budget.adjacency)), budget)
-        share = _validate.real("score_share", self.score_share, "share of mu**2")
-        mu = math.sqrt(max(1.0 - share, 0.0)) * (1.0 - _SLACK) / noise
+        share = _score_share(self.score_share)
+        mu = math.sqrt(1.0 - share) * (1.0 - _SLACK) / noise
         # Any point on the curve of mu names it; this one is an ordinary budget for a fit.
         delta = min(budget.delta, 1e-3 * mu)
         epsilon = gdp.epsilon(mu, delta) * (1.0 - 1e-9)
@@ -236,7 +241,7 @@ class PrivateSearch(AbstractTreeEstimator):
         models = [self._model(i, epsilon=self.epsilon, delta=self.delta) for i in range(len(plan.plans))]
 
         def run(index: int, rows: Aggregator, source: RandomSource) -> tuple[float, Ensemble]:
-            # No progress: it would count the runs.
+            # Progress is of the search as a whole: that of its trees would count the runs.
             fresh = structure_generator(source)
             ensemble = models[index]._train(plan.plans[index], rows, fresh, lambda _done, _total: None)
             query = PredictionFit(ensemble=ensemble, loss=plan.loss, width=plan.error_width)
@@ -247,6 +252,7 @@ class PrivateSearch(AbstractTreeEstimator):
         self.best_index_, self.best_score_, ensemble = aggregator.select(
             plan.event, plan.run_events, run, purpose="private search"
         )
+        progress(1, 1)
         return ensemble
 
     def _check_target(self, schema: Schema) -> None:

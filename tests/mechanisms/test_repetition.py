@@ -5,8 +5,9 @@ import traceback
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import gammaln
-from scipy.stats import chi2, poisson
+from scipy.stats import chi2, norm, poisson
 
 import ledgerwood as lw
 from ledgerwood.accounting.adjacency import Adjacency
@@ -222,3 +223,25 @@ def test_event_and_sampler_read_the_same_fields():
     assert repeated.event(one) == RepeatedSelection(one, shape=-0.5, stopping_rate=0.01)
     pure = PureEvent(epsilon=0.1, adjacency=A)
     assert PoissonSelectionMechanism(mean=3.0).event(pure) == PoissonSelection(pure, mean=3.0)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+def test_the_price_of_gaussian_runs_is_between_the_truth_and_twice_it(mechanism):
+    """The best of many N(0, 1) or N(.2, 1), in cells of 1/125: epsilon at delta 1e-6 by the exact law of the best."""
+    counts, edges = counts_of(mechanism), np.linspace(-8.0, 8.0, 2001)
+    k = np.arange(len(counts))
+
+    def best(mean):
+        upto = np.append(norm.cdf(edges - mean), 1.0)
+        below = np.array([float(counts @ value**k) for value in upto])  # "no run" is below all, and in the first cell
+        return np.diff(below, prepend=0.0)
+
+    p, q = best(0.2), best(0.0)
+
+    def excess(epsilon):
+        factor = math.exp(epsilon)
+        return max(np.maximum(p - factor * q, 0.0).sum(), np.maximum(q - factor * p, 0.0).sum()) - 1e-6
+
+    truth = float(brentq(excess, 0.0, 20.0))
+    claimed = lw.price(mechanism.event(GaussianEvent(noise_multiplier=5.0, adjacency=A))).epsilon(1e-6)
+    assert truth <= claimed <= 2.0 * truth
