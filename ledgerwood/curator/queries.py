@@ -228,7 +228,7 @@ class PredictionFit:
     """How well an ensemble predicts the rows' labels, shape (1,): a sum with between 0 and 1 a row.
 
     A row of the logistic loss counts 1 if its class is predicted, else 0; one of the squared loss counts 1 - (error /
-    width)**2, or 0 if that is negative. More is better; tables of one size are compared as by their mean.
+    width)**2, or 0 if that is negative. More is better (docs/explanation/queries.md#prediction-fit).
 
     Args:
         ensemble: the released ensemble.
