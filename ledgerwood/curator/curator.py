@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Event, Parallel, PoissonSampled, RepeatedSelection
+from ledgerwood.accounting.events import Event, Parallel, PoissonSampled, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.purses import Purse, RunPurse, require_within
 from ledgerwood.curator.queries import Query, known_query
 from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource, RepeatedSelectionMechanism
+from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource, selection_of
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -78,12 +78,12 @@ class Aggregator(Protocol):
 
     def select(
         self,
-        event: RepeatedSelection,
+        event: RepeatedSelection | PoissonSelection,
         plans: Sequence[Event],
         run: "Callable[[int, Aggregator, RandomSource], tuple[float, T]]",
         *,
         purpose: str,
-    ) -> tuple[int, float, T]:
+    ) -> tuple[int, float, T] | None:
         """Draw one planned selection, carry out its runs, and release the best one."""
 
 
@@ -130,13 +130,15 @@ class Curator:
 
     def select(
         self,
-        event: RepeatedSelection,
+        event: RepeatedSelection | PoissonSelection,
         plans: Sequence[Event],
         run: Callable[[int, Aggregator, RandomSource], tuple[float, T]],
         *,
         purpose: str,
-    ) -> tuple[int, float, T]:
+    ) -> tuple[int, float, T] | None:
         """Draw one planned selection, carry out its runs, and release the best one as (plan's index, score, output).
+
+        None where a `PoissonSelection` makes no run.
 
         Each run takes a plan at random, uniformly, and a purse that holds that plan once and ends with the run. The
         ledger has the one draw: it never learns how many runs there were, nor what they drew
@@ -157,7 +159,6 @@ class Curator:
         """
         require_within(plans, event)
         receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
-        mechanism = RepeatedSelectionMechanism(shape=event.shape, stopping_rate=event.stopping_rate)
 
         def one(source: RandomSource) -> tuple[float, tuple[int, T]]:
             index = int(source.integers(len(plans), 1)[0])
@@ -165,7 +166,10 @@ class Curator:
                 score, output = run(index, Curator(self._table, purse, source), source)
             return score, (index, output)
 
-        score, (index, output) = mechanism.select(one, self._source)
+        best = selection_of(event).select(one, self._source)
+        if best is None:
+            return None
+        score, (index, output) = best
         return index, score, output
 
 

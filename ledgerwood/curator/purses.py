@@ -10,7 +10,7 @@ from typing import Protocol, final
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_down
-from ledgerwood.accounting.events import Event, GaussianEvent, RepeatedSelection
+from ledgerwood.accounting.events import Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.events.base import require_event
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.ledger.entries import Randomness
@@ -70,7 +70,7 @@ class RunPurse:
             self._open = False
 
 
-def require_within(plans: Sequence[Event], selection: RepeatedSelection) -> None:
+def require_within(plans: Sequence[Event], selection: RepeatedSelection | PoissonSelection) -> None:
     """Refuse plans that one run of the selection does not cover.
 
     A plan is covered if it is that run's event, or if both are Gaussian pairs and the plan's mu is not the larger one:
@@ -81,8 +81,8 @@ def require_within(plans: Sequence[Event], selection: RepeatedSelection) -> None
         AdjacencyMismatch: a plan under another relation.
         UnsupportedEvent: a plan that is not a Gaussian pair, or a run that is not stated as a `GaussianEvent`.
     """
-    if type(selection) is not RepeatedSelection:
-        raise _validate.fail("event", selection, "a RepeatedSelection", "event")
+    if not isinstance(selection, RepeatedSelection | PoissonSelection):
+        raise _validate.fail("event", selection, "a RepeatedSelection or a PoissonSelection", "event")
     run = selection.event
     if not plans:
         raise _validate.fail("plans", plans, "at least one", "plans")

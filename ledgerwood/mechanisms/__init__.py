@@ -22,6 +22,7 @@ from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
 from ledgerwood.mechanisms.repetition import PoissonSelectionMechanism as PoissonSelectionMechanism
 from ledgerwood.mechanisms.repetition import RepeatedSelectionMechanism as RepeatedSelectionMechanism
+from ledgerwood.mechanisms.repetition import selection_of as selection_of
 from ledgerwood.mechanisms.selection import ExponentialMechanism as ExponentialMechanism
 from ledgerwood.mechanisms.selection import NoisyMaxMechanism as NoisyMaxMechanism
 from ledgerwood.mechanisms.selection import PermuteAndFlipMechanism as PermuteAndFlipMechanism

@@ -120,6 +120,15 @@ class PoissonSelectionMechanism:
         return best
 
 
+def selection_of(event: RepeatedSelection | PoissonSelection) -> RepeatedSelectionMechanism | PoissonSelectionMechanism:
+    """The mechanism whose event this is, whatever its runs are."""
+    match event:
+        case RepeatedSelection():
+            return RepeatedSelectionMechanism(shape=event.shape, stopping_rate=event.stopping_rate)
+        case PoissonSelection():
+            return PoissonSelectionMechanism(mean=event.mean)
+
+
 def _best_of(count: int, run: Run[T], source: RandomSource) -> tuple[float, T] | Literal["none", "failed"]:
     """Says that a run failed by its return: an error raised here would carry the runs before it in its traceback."""
     best: tuple[float, T] | Literal["none"] = "none"

@@ -6,7 +6,7 @@ from typing import Any, Literal, final
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, PrivacyUnit
-from ledgerwood.accounting.events import Event, RepeatedSelection
+from ledgerwood.accounting.events import Event, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator.purses import require_within
@@ -98,7 +98,7 @@ class PrivacyStatement:
 
 def _pays(granted: Event, plan: Event) -> bool:
     """Whether a grant is of this plan, or of a search that may have run it (`trainers.tuning`)."""
-    if not isinstance(granted, RepeatedSelection):
+    if not isinstance(granted, RepeatedSelection | PoissonSelection):
         return granted == plan
     try:
         require_within([plan], granted)

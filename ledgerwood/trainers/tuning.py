@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,14 @@ from ledgerwood import _validate
 from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.calibration import calibrate
-from ledgerwood.accounting.events import Composed, Event, GaussianEvent, RepeatedSelection
+from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.curator import Aggregator, PredictionFit, Schema, real
 from ledgerwood.curator.purses import require_within
 from ledgerwood.curator.queries import Loss, fit_width
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import GaussianMechanism, RandomSource, RepeatedSelectionMechanism
+from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Plan
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.splits import structure_generator
@@ -45,7 +45,7 @@ class SearchPlan:
 
     Args:
         adjacency: the relation under which every event is stated.
-        shape, stopping_rate: of the law of K.
+        runs: the law of K.
         noise_multiplier: of one run as a whole: 1 / mu.
         score_share: share of a run's mu**2 that is spent on the score.
         error_width: see `PredictionFit`.
@@ -53,8 +53,7 @@ class SearchPlan:
     """
 
     adjacency: Adjacency
-    shape: float
-    stopping_rate: float
+    runs: PoissonSelectionMechanism | RepeatedSelectionMechanism
     noise_multiplier: float
     score_share: float
     error_width: float
@@ -70,10 +69,9 @@ class SearchPlan:
         require_within(self.run_events, self.event)
 
     @property
-    def event(self) -> RepeatedSelection:
+    def event(self) -> PoissonSelection | RepeatedSelection:
         """The whole search, one draw."""
-        run = GaussianEvent(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency)
-        return RepeatedSelection(run, shape=self.shape, stopping_rate=self.stopping_rate)
+        return self.runs.event(GaussianEvent(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency))
 
     @property
     def score_mechanism(self) -> GaussianMechanism:
@@ -124,22 +122,27 @@ class PrivateSearch(AbstractTreeEstimator):
 
     Args:
         estimator: what is tuned; its own epsilon, delta, adjacency, schema and random state are the search's.
-        candidates: parameters of `estimator`, one mapping a candidate; public, at least one, all of one `bins`.
+        candidates: parameters of `estimator`, one mapping a candidate; public, at least one, all of one `bins`. A
+            candidate that is listed twice is drawn twice as often.
         epsilon, delta: the budget of the whole search; delta > 0.
         adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
-        mean_runs: expected number of runs, above 1; None for twice the number of candidates (at least 4).
-        shape: eta of the law of K; the smaller, the heavier its tail and the less the search costs.
+        law: of K: "poisson", whose K is near its mean, and 0 with probability exp(-mean_runs) (a model that has learnt
+            nothing); or "negative_binomial", which is never 0, and often 1.
+        mean_runs: the expected number of runs; above 1 for "negative_binomial".
+        shape: eta of the negative binomial law; the smaller, the heavier its tail and the less the search costs.
         score_share: share of a run's mu**2 that is spent on its score.
         error_width: for the squared loss: the error, in halves of the label's range, at which a row counts 0.
 
     Attributes:
-        best_index_, best_params_: the candidate that won, and its parameters.
-        best_score_: its score, with noise: rows predicted right, or `PredictionFit` in rows.
+        best_index_, best_params_: the candidate that won, and its parameters; None where there was no run.
+        best_score_: its score, with noise: rows predicted right, or `PredictionFit` in rows; -inf for no run.
         best_estimator_: the model; it can be saved, and loaded by its own class.
         plan_: the `SearchPlan`. privacy_, ledger_: of the search as a whole.
     """
 
     plan_: SearchPlan
+    best_index_: int | None
+    best_score_: float
 
     def __init__(
         self,
@@ -150,7 +153,8 @@ class PrivateSearch(AbstractTreeEstimator):
         *,
         adjacency: Adjacency | AdjacencyName = "add-remove",
         schema: Schema | None = None,
-        mean_runs: float | None = None,
+        law: Literal["poisson", "negative_binomial"] = "poisson",
+        mean_runs: float = 8.0,
         shape: float = 0.0,
         score_share: float = 0.1,
         error_width: float = 0.5,
@@ -163,6 +167,7 @@ class PrivateSearch(AbstractTreeEstimator):
         self.delta = delta
         self.adjacency = adjacency
         self.schema = schema
+        self.law = law
         self.mean_runs = mean_runs
         self.shape = shape
         self.score_share = score_share
@@ -178,13 +183,15 @@ class PrivateSearch(AbstractTreeEstimator):
             RunFailed: a run raised; the budget is spent.
         """
         super().fit(X, y, ledger)
-        self.best_params_ = dict(self.candidates[self.best_index_])
-        self.best_estimator_ = self._model(self.best_index_, epsilon=self.epsilon, delta=self.delta)
+        self.best_params_ = None if self.best_index_ is None else dict(self.candidates[self.best_index_])
+        # Without a run, a model that has learnt nothing stands under the first candidate's plan.
+        index = self.best_index_ or 0
+        self.best_estimator_ = self._model(index, epsilon=self.epsilon, delta=self.delta)
         for name in ("ensemble_", "schema_", "privacy_", "ledger_", "n_features_in_"):
             setattr(self.best_estimator_, name, getattr(self, name))
         if "feature_names_in_" in vars(self):
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
-        self.best_estimator_.plan_ = self.plan_.plans[self.best_index_]
+        self.best_estimator_.plan_ = self.plan_.plans[index]
         self.best_estimator_._restore()
         return self
 
@@ -194,9 +201,8 @@ class PrivateSearch(AbstractTreeEstimator):
         if budget.delta == 0.0:
             raise _validate.fail("delta", budget.delta, "> 0: the noise is Gaussian", "probability")
         self._check_candidates()
-        mean = max(2.0 * len(self.candidates), 4.0) if self.mean_runs is None else self.mean_runs
-        law = RepeatedSelectionMechanism.of_mean(mean, shape=self.shape)
-        noise = calibrate(lambda m: law.event(GaussianEvent(noise_multiplier=m, adjacency=budget.adjacency)), budget)
+        runs = self._runs()
+        noise = calibrate(lambda m: runs.event(GaussianEvent(noise_multiplier=m, adjacency=budget.adjacency)), budget)
         share = _score_share(self.score_share)
         mu = math.sqrt(1.0 - share) * (1.0 - _SLACK) / noise
         # Any point on the curve of mu names it; this one is an ordinary budget for a fit.
@@ -205,13 +211,20 @@ class PrivateSearch(AbstractTreeEstimator):
         models = [self._model(i, epsilon=epsilon, delta=delta) for i in range(len(self.candidates))]
         return SearchPlan(
             adjacency=budget.adjacency,
-            shape=law.shape,
-            stopping_rate=law.stopping_rate,
+            runs=runs,
             noise_multiplier=noise,
             score_share=share,
             error_width=self.error_width,
             plans=tuple(model.make_plan(schema) for model in models),
         )
+
+    def _runs(self) -> PoissonSelectionMechanism | RepeatedSelectionMechanism:
+        match self.law:
+            case "poisson":
+                return PoissonSelectionMechanism(mean=self.mean_runs)
+            case "negative_binomial":
+                return RepeatedSelectionMechanism.of_mean(self.mean_runs, shape=self.shape)
+        raise InvalidParameter(f"law={self.law!r} must be 'poisson' or 'negative_binomial'")
 
     def _check_candidates(self) -> None:
         estimator: object = self.estimator
@@ -249,10 +262,9 @@ class PrivateSearch(AbstractTreeEstimator):
                 release = round_.release(query, plan.score_mechanism, purpose="score")
             return float(real(release)[0]), ensemble
 
-        self.best_index_, self.best_score_, ensemble = aggregator.select(
-            plan.event, plan.run_events, run, purpose="private search"
-        )
+        best = aggregator.select(plan.event, plan.run_events, run, purpose="private search")
         progress(1, 1)
+        self.best_index_, self.best_score_, ensemble = best or (None, -math.inf, Ensemble(initial_score=0.0))
         return ensemble
 
     def _check_target(self, schema: Schema) -> None:

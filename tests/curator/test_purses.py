@@ -15,6 +15,7 @@ from ledgerwood import (
     LaplaceEvent,
     Ledger,
     Numeric,
+    PoissonSelection,
     PrivacyUnit,
     Repeated,
     RepeatedSelection,
@@ -171,7 +172,7 @@ def test_what_was_not_granted_is_not_selected():
     curator, ledger = opened(RUN)
     with pytest.raises(DrawRefused):
         curator.select(SELECTION, [PLAN], lambda *_: pytest.fail("a run was made"), purpose="search")
-    with pytest.raises(InvalidParameter, match="RepeatedSelection"):
+    with pytest.raises(InvalidParameter, match="a RepeatedSelection or a PoissonSelection"):
         curator.select(RUN, [PLAN], lambda *_: pytest.fail("a run was made"), purpose="search")
     assert len(ledger.entries) == 2
 
@@ -202,3 +203,10 @@ def test_a_count_drawn_twice_by_two_purses_of_one_receipt_is_two_runs():
             assert purse.draw(ONE, purpose="sum") is receipt
             with pytest.raises(DrawRefused):
                 purse.draw(NOISE.event(LabelCount().sensitivity(A), A), purpose="count")
+
+
+def test_no_run_at_all_is_a_release_of_the_poisson_law():
+    rare = PoissonSelection(RUN, mean=1e-9)
+    curator, ledger = opened(rare)
+    assert curator.select(rare, [PLAN], lambda *_: pytest.fail("a run was made"), purpose="search") is None
+    assert len(ledger.entries) == 3

@@ -10,7 +10,7 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.curator import Table
 from ledgerwood.errors import BudgetExceeded
-from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers import PrivateSearch, SGBDTClassifier, SGBDTRegressor
 
 ALLOWED = "ledgerwood.curator"
 
@@ -149,6 +149,14 @@ def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
         log.clear()
         model.predict(X)
         assert {module.split(".")[1] for module in log} == {"curator"}
+
+
+@pytest.mark.parametrize("guard", ["table", "array"])
+def test_a_search_reads_rows_in_the_curator_only(guard):
+    log = []
+    X, y = data(guard, log)
+    PrivateSearch(SGBDTRegressor(), [{"n_trees": 1}, {"n_trees": 2}], schema=SCHEMA).fit(X, y)
+    assert {module.split(".")[1] for module in log} <= {"curator"}
 
 
 LEAKS = {

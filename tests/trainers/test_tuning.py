@@ -28,15 +28,25 @@ Y = 10 * X[:, 1]
 CANDIDATES = [{"n_trees": 2, "max_depth": 1}, {"n_trees": 8, "max_depth": 2}, {"n_trees": 4, "learning_rate": 1e-6}]
 
 
+LAWS = ["poisson", "negative_binomial"]
+
+
+def make_runs(monkeypatch, runs):
+    """Whatever the law, this many."""
+    monkeypatch.setattr("ledgerwood.mechanisms.repetition.RunCounts.draw", lambda self, source: runs)
+    monkeypatch.setattr("ledgerwood.mechanisms.repetition.Inversion.draw", lambda self, n, source: np.array([runs]))
+
+
 def search(kind=SGBDTClassifier, candidates=CANDIDATES, **options):
     schema = CLASSES if kind is SGBDTClassifier else NUMBERS
     return PrivateSearch(kind(), candidates, **{"epsilon": 2.0, "delta": 1e-5, "schema": schema} | options)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("kind", "share"), [(SGBDTClassifier, 0.1), (SGBDTRegressor, 0.9), (SGBDTRegressor, 0.001)])
-def test_the_shares_of_each_run_add_up_to_its_event_and_the_search_to_its_budget(kind, share, adjacency):
-    model = search(kind, adjacency=adjacency, score_share=share)
+def test_the_shares_of_each_run_add_up_to_its_event_and_the_search_to_its_budget(kind, share, law, adjacency):
+    model = search(kind, adjacency=adjacency, score_share=share, law=law)
     plan = model.make_plan(model.schema)
     epsilon = lw.price(plan.event).epsilon(1e-5)
     assert 2.0 * (1 - 1e-6) < epsilon <= 2.0
@@ -52,7 +62,7 @@ def test_the_shares_of_each_run_add_up_to_its_event_and_the_search_to_its_budget
 def test_the_search_finds_what_is_plainly_better():
     """The first of two candidates learns nothing; at this epsilon the choice between them is not in doubt."""
     pair = [{"n_trees": 1, "learning_rate": 1e-9}, {"n_trees": 40, "max_depth": 2}]
-    model = search(SGBDTRegressor, candidates=pair, epsilon=50.0, mean_runs=40.0, shape=1.0, random_state=1).fit(X, Y)
+    model = search(SGBDTRegressor, candidates=pair, epsilon=50.0, mean_runs=20.0, random_state=1).fit(X, Y)
     assert model.best_index_ == 1
     assert model.score(X, Y) > 0.5
     errors = (model.predict(X) - Y) / 5.0
@@ -60,10 +70,11 @@ def test_the_search_finds_what_is_plainly_better():
     assert model.best_score_ == pytest.approx(fit, abs=10 * model.plan_.score_mechanism.stddev)
 
 
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("kind", [SGBDTClassifier, SGBDTRegressor])
-def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, tmp_path):
+def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, law, tmp_path):
     y = YES if kind is SGBDTClassifier else Y
-    model = search(kind).fit(X, y)
+    model = search(kind, law=law).fit(X, y)
     assert 1.99 < model.privacy_.epsilon <= 2.0
     assert model.privacy_.certified
     assert [entry.event for entry in model.ledger_.entries[1:]] == [model.plan_.event] * 2
@@ -76,13 +87,14 @@ def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, tm
     assert hasattr(model, "predict_proba") == hasattr(model, "decision_function") == (kind is SGBDTClassifier)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_nothing_of_a_fit_but_the_best_run_depends_on_how_many_runs_there_were(seed, monkeypatch):
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_of_a_fit_but_the_best_run_depends_on_how_many_runs_there_were(seed, law, monkeypatch):
     """Ledger, statement and plan are the same whether 1 run is made or 7."""
     kept = {}
     for runs in (1, 7):
-        monkeypatch.setattr("ledgerwood.mechanisms.repetition.RunCounts.draw", lambda self, source, runs=runs: runs)
-        model = search(random_state=seed).fit(X, YES)
+        make_runs(monkeypatch, runs)
+        model = search(random_state=seed, law=law).fit(X, YES)
         kept[runs] = (
             model.ledger_,
             model.privacy_,
@@ -113,6 +125,28 @@ def test_every_run_releases_its_plan_and_its_score_and_no_more(monkeypatch):
     ]
     for start, end in zip(starts, scores, strict=True):
         assert sorted(map(repr, releases[start : end + 1])) in allowed
+
+
+def test_without_a_run_the_model_has_learnt_nothing(monkeypatch, tmp_path):
+    make_runs(monkeypatch, 0)
+    model = search(SGBDTRegressor).fit(X, Y)
+    assert (model.best_index_, model.best_params_, model.best_score_) == (None, None, -math.inf)
+    assert set(model.predict(X)) == {5.0}
+    assert len(model.ledger_.entries) == 3
+    model.save(tmp_path / "none")
+    assert set(SGBDTRegressor.load(tmp_path / "none").predict(X)) == {5.0}
+
+
+def test_neither_ledger_nor_plan_nor_candidates_depend_on_the_rows(monkeypatch):
+    taken, kept = [], []
+    make_runs(monkeypatch, 5)
+    run = SGBDTRegressor._train
+    monkeypatch.setattr(SGBDTRegressor, "_train", lambda self, *rest: (taken.append(self.n_trees), run(self, *rest))[1])
+    for rows, labels in ((X, Y), (X[1:], Y[1:]), (np.full((3, 2), 0.5), np.zeros(3))):
+        model = search(SGBDTRegressor, random_state=2).fit(rows, labels)
+        kept.append((model.ledger_, model.plan_))
+    assert taken[:5] == taken[5:10] == taken[10:]
+    assert kept[0] == kept[1] == kept[2]
 
 
 def test_a_search_repeats_by_its_seed_and_then_protects_nobody():
@@ -167,8 +201,10 @@ REFUSED = [
     ({"candidates": [{"trees": 8}]}, ValueError, "Invalid parameter"),
     ({"candidates": [{"n_trees": 2}, {"sampling_rate": 0.5}]}, UnsupportedEvent, "not Gaussian"),
     ({"candidates": [{"initial_score": "laplace"}]}, UnsupportedEvent, "not Gaussian"),
-    ({"mean_runs": 1.0}, InvalidParameter, "mean"),
-    ({"shape": -1.0}, InvalidParameter, "shape"),
+    ({"mean_runs": 0.0}, InvalidParameter, "mean"),
+    ({"law": "negative_binomial", "mean_runs": 1.0}, InvalidParameter, "mean"),
+    ({"law": "negative_binomial", "shape": -1.0}, InvalidParameter, "shape"),
+    ({"law": "geometric"}, InvalidParameter, "'poisson' or 'negative_binomial'"),
     ({"score_share": 1.0}, InvalidParameter, "score_share"),
     ({"score_share": 0.0}, InvalidParameter, "score_share"),
     ({"error_width": 0.0}, InvalidParameter, "width"),
