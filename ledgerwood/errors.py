@@ -55,6 +55,10 @@ class RoundViolation(PrivacyError):
     """A release that the round's draw does not contain, or a round that is closed."""
 
 
+class RunFailed(PrivacyError):
+    """A run of a private selection failed. Its budget is spent and nothing is released, not even why it failed."""
+
+
 class SchemaError(PrivacyError, ValueError):
     """Owner-side: data and declared schema do not fit, or a schema is missing.
 

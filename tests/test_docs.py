@@ -28,8 +28,7 @@ def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop",
-        "learn-on-streams",
-        "ask-a-table",
+        "learn-on-streams", "ask-a-table", "tune-privately",
     }  # fmt: skip
 
 
@@ -122,3 +121,15 @@ def test_every_proof_that_the_code_names_is_there():
         if not (ROOT / page).is_file() or (anchor and f"({anchor})=\n" not in (ROOT / page).read_text())
     ]
     assert missing == []
+
+
+def test_tune_privately(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    X = generator.uniform(0, 1, (300, 2))
+    rows = [f"{a},{b},{'yes' if a > 0.4 else 'no'}" for a, b in X]
+    (tmp_path / "loans.csv").write_text("income,age,repaid\n" + "\n".join(rows) + "\n")
+    names = run("tune-privately", tmp_path, monkeypatch)
+    assert names["search"].privacy_.epsilon <= 1.0
+    assert lw.verification.verify_ledger("loans.ledger.jsonl").draws == 1
+    assert names["ledger"].spent().epsilon == lw.price(names["event"]).epsilon(1e-6)
+    assert names["best"] in names["thresholds"]

@@ -17,6 +17,7 @@ from ledgerwood.curator.queries import LabelSum as LabelSum
 from ledgerwood.curator.queries import LeafCurvatures as LeafCurvatures
 from ledgerwood.curator.queries import LeafMoments as LeafMoments
 from ledgerwood.curator.queries import LeafRatios as LeafRatios
+from ledgerwood.curator.queries import PredictionFit as PredictionFit
 from ledgerwood.curator.queries import Query as Query
 from ledgerwood.curator.release import Release as Release
 from ledgerwood.curator.release import Selected as Selected

@@ -1,7 +1,7 @@
 """Curator and round: pay, sample, read, noise, release. The only way from rows to numbers."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, final
 
@@ -9,21 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
-from ledgerwood.accounting.ledger import Grant, Receipt
+from ledgerwood.accounting.events import (
+    Event,
+    FilteredEvent,
+    Parallel,
+    PoissonSampled,
+    PoissonSelection,
+    RepeatedSelection,
+)
+from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.gate import Gate
+from ledgerwood.curator.purses import Purse, RunPurse, require_within
 from ledgerwood.curator.queries import Query
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Table
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
+from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource, selection_of
 
 S = TypeVar("S")
 M = TypeVar("M")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Round(Protocol):
@@ -56,6 +65,16 @@ class Aggregator(Protocol):
     def open(self, event: Event, *, purpose: str) -> Round:
         """Draw one planned event, then sample the rows once, at the event's rate."""
 
+    def select(
+        self,
+        event: RepeatedSelection | PoissonSelection,
+        plans: Sequence[Event],
+        run: "Callable[[int, Aggregator, RandomSource], tuple[float, T]]",
+        *,
+        purpose: str,
+    ) -> tuple[int, float, T] | None:
+        """Draw one planned selection, carry out its runs, and release the best one."""
+
 
 class Rows(Protocol):
     """What a curator holds: a `Table` of trees, or a `ColumnTable`. Both know which queries they carry out."""
@@ -86,7 +105,7 @@ class Curator:
 
     __slots__ = ("_grant", "_source", "_table")
 
-    def __init__(self, table: Rows, grant: Grant, source: RandomSource) -> None:
+    def __init__(self, table: Rows, grant: Purse, source: RandomSource) -> None:
         self._table = table
         self._grant = grant
         self._source = source
@@ -119,6 +138,50 @@ class Curator:
         receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
         sampled = self._table.sample(rate, self._source)
         return CuratorRound(self._table, sampled, held, receipt, self._source)
+
+    def select(
+        self,
+        event: RepeatedSelection | PoissonSelection,
+        plans: Sequence[Event],
+        run: Callable[[int, Aggregator, RandomSource], tuple[float, T]],
+        *,
+        purpose: str,
+    ) -> tuple[int, float, T] | None:
+        """Draw one planned selection, carry out its runs, and release the best one as (plan's index, score, output).
+
+        None where a `PoissonSelection` makes no run.
+
+        Each run takes a plan at random, uniformly, and a purse that holds that plan once and ends with the run. The
+        ledger has the one draw: it never learns how many runs there were, nor what they drew
+        (docs/explanation/events.md#selection-runs).
+
+        Args:
+            event: a planned event of the grant.
+            plans: what a run may do, one of them; each within `event.event`, see `require_within`.
+            run: from a plan's index, an aggregator that holds it, and random words, to (score, output), as
+                `RepeatedSelectionMechanism.select` says; it must not raise because of a row.
+            purpose: printable text of one line.
+
+        Raises:
+            InvalidParameter, UnsupportedEvent, AdjacencyMismatch: no plan, or one that is not within the event; nothing
+                was drawn.
+            DrawRefused: the grant does not hold the event; nothing was read.
+            RunFailed: a run raised. The budget is spent, nothing is released.
+        """
+        require_within(plans, event)
+        receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+
+        def one(source: RandomSource) -> tuple[float, tuple[int, T]]:
+            index = int(source.integers(len(plans), 1)[0])
+            with RunPurse(plans[index], receipt) as purse:
+                score, output = run(index, Curator(self._table, purse, source), source)
+            return score, (index, output)
+
+        best = selection_of(event).select(one, self._source)
+        if best is None:
+            return None
+        score, (index, output) = best
+        return index, score, output
 
 
 @final

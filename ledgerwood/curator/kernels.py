@@ -186,6 +186,21 @@ def target_sums(n_rows, targets, sampled, per_unit, partial):
 
 
 @rows_kernel
+def fit_sums(n_rows, scores, targets, sampled, logistic, width, per_unit, partial):
+    """Add how well each row is predicted, between 0 and one unit, in grid steps; `partial` int64 (n_chunks, 1)."""
+    one = np.int64(per_unit)
+    for chunk in numba.prange(partial.shape[0]):
+        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+            if (len(sampled) > 0 and not sampled[row]) or not math.isfinite(scores[row] + targets[row]):
+                continue
+            if logistic:
+                partial[chunk, 0] += one if (scores[row] > 0.0) == (targets[row] > 0.0) else 0
+            else:
+                miss = (min(max(scores[row], -1.0), 1.0) - targets[row]) / width
+                partial[chunk, 0] += max(_truncated(1.0 - min(miss * miss, 1.0), 1.0, per_unit, one), 0)
+
+
+@rows_kernel
 def add_leaf_values(n_rows, leaves, values, scores):
     """Add each row's leaf value to its score, where the leaf is known already."""
     for row in numba.prange(n_rows):

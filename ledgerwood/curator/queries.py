@@ -231,10 +231,41 @@ class LeafRatios:
         return BoxShifts(boxes=(once,))
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PredictionFit:
+    """How well an ensemble predicts the rows' labels, shape (1,): a sum with between 0 and 1 a row.
+
+    A row of the logistic loss counts 1 if its class is predicted, else 0; one of the squared loss counts 1 - (error /
+    width)**2, or 0 if that is negative. More is better (docs/explanation/queries.md#prediction-fit).
+
+    Args:
+        ensemble: the released ensemble.
+        loss: squared (on labels and predictions in [-1, 1]) or logistic.
+        width: the error that counts 0, in [2**-10, 2], for the squared loss; half a label range is 1.
+    """
+
+    ensemble: Ensemble
+    loss: Loss
+    width: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", fit_width(self.width))
+
+    @property
+    def grid(self) -> Grid:
+        """Steps of the column."""
+        return Grid(exponents=(GRID_EXPONENT,))
+
+    def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
+        """1 under every adjacency: a row counts between 0 and 1, and so does the one in its place."""
+        return BoxShifts(boxes=((1.0,),))
+
+
 LeafQuery = LeafMoments | LeafCurvatures | LeafRatios
 SummedQuery = LeafMoments | LeafCurvatures
 """A leaf query that adds up contributions of single rows, so that what a row changes is its own contribution."""
-AnyQuery = LabelMoments | LabelCount | LabelSum | LeafQuery
+AnyQuery = LabelMoments | LabelCount | LabelSum | PredictionFit | LeafQuery
 
 
 def known_query(query: object) -> AnyQuery:
@@ -262,6 +293,14 @@ def _one_leaf_or_two(within: tuple[float, ...], contribution: tuple[float, ...])
     """A replaced row changes inside one leaf by `within`, or takes its contribution from one leaf to another."""
     moved = BoxShifts.moved(boxes=(contribution,))
     return BoxShifts(boxes=(within, *moved.boxes), l1_boxes=(within, *moved.l1_boxes))
+
+
+def fit_width(value: object) -> float:
+    """A `PredictionFit`'s width."""
+    width = _validate.positive("width", value, "half label ranges")
+    if not 2.0**-10 <= width <= 2.0:
+        raise _validate.fail("width", value, "in [2**-10, 2]", "half label ranges")
+    return width
 
 
 def _clip(value: float) -> float:

@@ -3,6 +3,7 @@
 docs/explanation/sgbdt.md#sgbdt-streams says why rows that come later, or again, are covered by one draw.
 """
 
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, final
 from weakref import WeakKeyDictionary
@@ -10,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.events import Event, FilteredEvent
+from ledgerwood.accounting.events import Event, FilteredEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Receipt
-from ledgerwood.curator.curator import Curator, CuratorRound
+from ledgerwood.curator.curator import Aggregator, Curator, CuratorRound
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.keys import UnitKeys, read_keys
 from ledgerwood.curator.queries import Loss, Query
@@ -21,10 +22,11 @@ from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Table
 from ledgerwood.curator.vault import RowVault
-from ledgerwood.errors import DrawRefused
+from ledgerwood.errors import DrawRefused, UnsupportedEvent
 from ledgerwood.mechanisms import Mechanism, RandomSource
 
 S = TypeVar("S")
+T = TypeVar("T")
 M = TypeVar("M")
 R = TypeVar("R")
 _KEPT: WeakKeyDictionary[object, RowVault] = WeakKeyDictionary()
@@ -133,6 +135,21 @@ class StreamCurator:
         rounds = StreamRounds(FilteredRounds(table, event, receipt, self._source, left), vault, left)
         left[:] = vault.claim(self._rows.keys, receipt)  # last: what fails before it costs no unit anything
         return rounds
+
+    def select(
+        self,
+        event: RepeatedSelection | PoissonSelection,
+        plans: Sequence[Event],
+        run: Callable[[int, Aggregator, RandomSource], tuple[float, T]],
+        *,
+        purpose: str,
+    ) -> tuple[int, float, T] | None:
+        """Refused: a stream is one plan, chosen before its first call.
+
+        Raises:
+            UnsupportedEvent: always.
+        """
+        raise UnsupportedEvent(f"{purpose!r}: a stream makes no private search; choose its parameters before")
 
 
 @final

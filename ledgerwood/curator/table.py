@@ -21,6 +21,7 @@ from ledgerwood.curator.queries import (
     LeafQuery,
     LeafRatios,
     Loss,
+    PredictionFit,
     known_query,
 )
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
@@ -154,6 +155,8 @@ class Table:
                 return self._target_sums(sampled)[:1]
             case LabelSum():
                 return self._target_sums(sampled)[1:]
+            case PredictionFit():
+                return self._fit(query, sampled)
             case LeafMoments():
                 return self._moments(query, sampled, purses)
             case LeafCurvatures():
@@ -164,6 +167,15 @@ class Table:
     def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)
         kernels.target_sums(len(self._targets), self._targets, sampled, PER_UNIT, partial)
+        return kernels.total(partial)
+
+    def _fit(self, query: PredictionFit, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        self._advance(query.ensemble)
+        partial = np.zeros((kernels.n_chunks(len(self._targets)), 1), dtype=np.int64)
+        kernels.fit_sums(
+            len(self._targets), self._scores, self._targets, sampled, query.loss == "logistic", query.width, PER_UNIT,
+            partial,
+        )  # fmt: skip
         return kernels.total(partial)
 
     def _moments(

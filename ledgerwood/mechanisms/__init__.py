@@ -20,6 +20,9 @@ from ledgerwood.mechanisms.randomized_response import RandomizedResponseMechanis
 from ledgerwood.mechanisms.randomness import RandomSource as RandomSource
 from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
+from ledgerwood.mechanisms.repetition import PoissonSelectionMechanism as PoissonSelectionMechanism
+from ledgerwood.mechanisms.repetition import RepeatedSelectionMechanism as RepeatedSelectionMechanism
+from ledgerwood.mechanisms.repetition import selection_of as selection_of
 from ledgerwood.mechanisms.selection import ExponentialMechanism as ExponentialMechanism
 from ledgerwood.mechanisms.selection import NoisyMaxMechanism as NoisyMaxMechanism
 from ledgerwood.mechanisms.selection import PermuteAndFlipMechanism as PermuteAndFlipMechanism

@@ -6,10 +6,11 @@ from typing import Any, Literal, final
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, PrivacyUnit
-from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.events import Event, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.pricing import price
-from ledgerwood.errors import LedgerCorrupted
+from ledgerwood.curator.purses import require_within
+from ledgerwood.errors import LedgerCorrupted, PrivacyError
 
 
 @final
@@ -61,11 +62,13 @@ class PrivacyStatement:
         """
         if event.adjacency is not self.adjacency or self.epsilon < price(event).quote(self.delta).epsilon:
             raise LedgerCorrupted(f"the statement (epsilon {self.epsilon!r} nats) is not what the model's plan costs")
-        grants = [entry.index for entry in ledger.entries if isinstance(entry, GrantEntry) and entry.event == event]
+        grants = [entry for entry in ledger.entries if isinstance(entry, GrantEntry) and _pays(entry.event, event)]
         if not grants:
             raise LedgerCorrupted("the ledger holds no grant of the model's plan")
         # The fit's own grant is the last of its kind: the record ends with the fit.
-        own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant == grants[-1]]
+        if self.epsilon < price(grants[-1].event).quote(self.delta).epsilon:
+            raise LedgerCorrupted(f"the statement (epsilon {self.epsilon!r} nats) is not what its grant costs")
+        own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant == grants[-1].index]
         kinds = {entry.randomness for entry in own}
         if "test" in kinds and self.randomness == "secure":
             raise LedgerCorrupted("the statement says 'secure', and the ledger has draws of randomness 'test'")
@@ -91,3 +94,14 @@ class PrivacyStatement:
                 "assumptions": tuple(record["assumptions"]),
             }
         )
+
+
+def _pays(granted: Event, plan: Event) -> bool:
+    """Whether a grant is of this plan, or of a search that may have run it (`trainers.tuning`)."""
+    if not isinstance(granted, RepeatedSelection | PoissonSelection):
+        return granted == plan
+    try:
+        require_within([plan], granted)
+    except PrivacyError:
+        return False
+    return True

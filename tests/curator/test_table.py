@@ -22,6 +22,7 @@ from ledgerwood.curator.queries import (
     LeafCurvatures,
     LeafMoments,
     LeafRatios,
+    PredictionFit,
 )
 from ledgerwood.curator.table import Table
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
@@ -96,7 +97,14 @@ def leaf_queries(draw, kind):
     return LeafRatios(loss="squared" if kind == "ratio" else "logistic", damping=damping, **common)
 
 
+def fits(loss):
+    widths = st.sampled_from((2.0**-10, 0.1, 0.5, 1 / 3, 2.0))
+    return st.builds(PredictionFit, ensemble=ensembles(), loss=st.just(loss), width=widths)
+
+
 QUERIES = {
+    "prediction fit, squared": ("squared", fits("squared")),
+    "prediction fit, logistic": ("logistic", fits("logistic")),
     "label moments": ("squared", st.just(LabelMoments())),
     "label count": ("squared", st.just(LabelCount())),
     "label sum": ("squared", st.just(LabelSum())),
@@ -364,3 +372,18 @@ def test_from_data_refuses_a_loss_that_does_not_fit_the_target():
     with pytest.raises(SchemaError, match="X 2, y 1"):
         Table.from_data(X, y[:1], categorical, loss="logistic", bins=4)
     assert Table.from_data(X, y, categorical, loss="logistic", bins=4).schema.features[0].name == "x0"
+
+
+@pytest.mark.parametrize(("score", "label", "fit"), [
+    (0.25, 0.5, 0.75), (0.5, 0.5, 1.0), (0.0, 0.5, 0.0), (-40.0, 1.0, 0.0), (40.0, 1.0, 1.0), (0.1, math.nan, 0.0),
+])  # fmt: skip
+def test_a_row_fits_by_its_squared_error_within_the_labels_range(score, label, fit):
+    query = PredictionFit(ensemble=Ensemble(initial_score=score), loss="squared", width=0.5)
+    assert statistic([((0, 0, 0), label)], query).tolist() == [int(fit * UNIT)]
+
+
+def test_a_score_of_zero_predicts_the_first_class():
+    rows = [((0, 0, 0), label) for label in (-1.0, -1.0, 1.0, math.nan)]
+    for score, right in ((0.0, 2), (-1e-9, 2), (1e-9, 1), (math.inf, 0)):
+        query = PredictionFit(ensemble=Ensemble(initial_score=score), loss="logistic", width=1.0)
+        assert statistic(rows, query).tolist() == [right * UNIT]

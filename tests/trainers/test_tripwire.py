@@ -10,7 +10,7 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.curator import Table
 from ledgerwood.errors import BudgetExceeded
-from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers import PrivateSearch, SGBDTClassifier, SGBDTRegressor
 
 ALLOWED = "ledgerwood.curator"
 
@@ -162,6 +162,14 @@ def test_a_stream_reads_rows_and_keys_in_the_curator_only(guard, kind, schema, o
         model.partial_fit(X, y, keys=guarded(guard, np.arange(start, start + 40), log))
     assert {module.split(".")[1] for module in log} <= {"curator"}
     assert guard == "array" or "ledgerwood.curator.keys" in log
+
+
+@pytest.mark.parametrize("guard", ["table", "array"])
+def test_a_search_reads_rows_in_the_curator_only(guard):
+    log = []
+    X, y = data(guard, log)
+    PrivateSearch(SGBDTRegressor(), [{"n_trees": 1}, {"n_trees": 2}], schema=SCHEMA).fit(X, y)
+    assert {module.split(".")[1] for module in log} <= {"curator"}
 
 
 LEAKS = {

@@ -49,14 +49,8 @@ class RepeatedSelection(Event):
 
     def __post_init__(self) -> None:
         require_event(self.event)
-        shape = _validate.real("shape", self.shape, "1")
-        if not -1.0 < shape <= 100.0:
-            raise _validate.fail("shape", self.shape, "in (-1, 100]", "1")
-        rate = _validate.rate("stopping_rate", self.stopping_rate, "probability")
-        if not 1e-9 <= rate < 1.0:
-            raise _validate.fail("stopping_rate", self.stopping_rate, "in [1e-9, 1)", "probability")
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "stopping_rate", rate)
+        object.__setattr__(self, "shape", runs_shape(self.shape))
+        object.__setattr__(self, "stopping_rate", runs_stopping_rate(self.stopping_rate))
 
     @property
     def adjacency(self) -> Adjacency:
@@ -69,7 +63,7 @@ class RepeatedSelection(Event):
         """D_a + (1 + eta) min over b of [(1 - 1/b) D_b + log(1/gamma) / b] + log E[K] / (a - 1), both directions."""
         a = renyi.check_orders(orders)
         apart = min(_rank(self.event, -math.log(self.stopping_rate)), self.event.pure_epsilon()) * (1.0 + self.shape)
-        found = self.event.renyi(a) + apart + _log_mean_runs(self.shape, self.stopping_rate) / (a - 1.0)
+        found = self.event.renyi(a) + apart + log_mean_runs(self.shape, self.stopping_rate) / (a - 1.0)
         return np.minimum(renyi.raise_by(found, 64), self.pure_epsilon())
 
     def pure_epsilon(self) -> float:
@@ -104,10 +98,7 @@ class PoissonSelection(Event):
 
     def __post_init__(self) -> None:
         require_event(self.event)
-        mean = _validate.positive("mean", self.mean, "runs")
-        if not 1e-9 <= mean <= 1e9:
-            raise _validate.fail("mean", self.mean, "in [1e-9, 1e9]", "runs")
-        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "mean", runs_mean(self.mean))
 
     @property
     def adjacency(self) -> Adjacency:
@@ -141,6 +132,30 @@ class PoissonSelection(Event):
         return unsampled_moments(self, powers, sampling_rate, _AS_A_WHOLE)
 
 
+def runs_shape(value: object) -> float:
+    """A shape eta in (-1, 100]."""
+    shape = _validate.real("shape", value, "1")
+    if not -1.0 < shape <= 100.0:
+        raise _validate.fail("shape", value, "in (-1, 100]", "1")
+    return shape
+
+
+def runs_stopping_rate(value: object) -> float:
+    """A stopping rate gamma in [1e-9, 1)."""
+    rate = _validate.rate("stopping_rate", value, "probability")
+    if not 1e-9 <= rate < 1.0:
+        raise _validate.fail("stopping_rate", value, "in [1e-9, 1)", "probability")
+    return rate
+
+
+def runs_mean(value: object) -> float:
+    """A mean number of runs in [1e-9, 1e9]."""
+    mean = _validate.positive("mean", value, "runs")
+    if not 1e-9 <= mean <= 1e9:
+        raise _validate.fail("mean", value, "in [1e-9, 1e9]", "runs")
+    return mean
+
+
 @functools.lru_cache(maxsize=64)
 def _rank(event: Event, log_runs: float) -> float:
     """The least (1 - u) D_{1/u} + u log_runs over 0 < u < 1, in nats: convex in u, and each u gives a bound."""
@@ -154,7 +169,7 @@ def _rank(event: Event, log_runs: float) -> float:
     return best
 
 
-def _log_mean_runs(shape: float, rate: float) -> float:
+def log_mean_runs(shape: float, rate: float) -> float:
     """log E[K] = log(((1 - gamma)/gamma) (z / (1 - e^{-z})) / log(1/gamma)), z = eta log(1/gamma); rounded up."""
     runs = -math.log(rate)
     z = shape * runs
