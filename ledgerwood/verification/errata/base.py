@@ -39,7 +39,6 @@ class Specimen(abc.ABC):
         anchor: the entry of docs/errata.md that explains it.
         verdict: in what sense it is wrong.
         adjacency: how the two data sets of `pair` differ.
-        witness: an epsilon (nats) at which the claimed delta is broken.
     """
 
     __slots__ = ()

@@ -68,7 +68,7 @@ class ClockSeededSample(Specimen):
     def delta(self, epsilon: float) -> float:
         """The mean over the known place of the sampled Gaussian at the rate that is left, by enumeration."""
         point = np.array([epsilon])
-        rates = [rate for rate in self.rates() if rate > 1e-90]  # the others add less than that
+        rates = [rate for rate in self.rates() if rate > 1e-20]  # the others add less than that
         return max(
             math.fsum(math.exp(self._sampled(rate).log_profile(point, direction=way)[0]) for rate in rates) / self.count
             for way in Direction
