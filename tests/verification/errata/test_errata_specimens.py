@@ -78,6 +78,9 @@ LOG_DENSITIES = {
         clock_log_mixture(s, x),
         stats.norm.logpdf(x[:, 1], 0.0, s.noise_multiplier),
     ),
+    "sgbdt-custom-noise": lambda s, x: tuple(
+        normals(x, count, math.sqrt(int(s.custom_scale)) / s.mu) for count in (1, 0)
+    ),
     "sgbdt-category-list": lambda s, x: (np.full(x.shape, -math.log(3.0)), np.where(x < 2.0, -math.log(2.0), -1e9)),
     "sgbdt-bucket-indices": lambda s, x: (
         np.zeros(x.shape),
@@ -98,7 +101,7 @@ VISIBLE = {
 
 def test_names_are_unique_and_begin_with_the_paper():
     names = [specimen.name for specimen in SPECIMENS]
-    assert len(set(names)) == len(names) >= 14
+    assert len(set(names)) == len(names) >= 15
     assert {name.split("-")[0] for name in names} == {"sgbdt"}
 
 
@@ -133,7 +136,7 @@ def test_the_claim_is_under_the_adjacency_of_the_pair(specimen):
         assert with_row.shape == without.shape
         assert np.count_nonzero(with_row != without) == 1
     else:
-        rows = [row for row in map(tuple, np.atleast_2d(with_row.T).T)]
+        rows = list(map(tuple, np.atleast_2d(with_row.T).T))
         for row in map(tuple, np.atleast_2d(without.T).T):
             rows.remove(row)
         assert len(rows) == 1
@@ -225,6 +228,10 @@ def marginals(s, which, x):
             spread = np.random.default_rng(4).random(len(x))  # makes the uniform places continuous
             rate = s.sampling_rate * (1 - which)
             return [(x[:, 0] - spread, lambda y: y / s.count), (x[:, 1], two_normals(rate, 1.0, s.noise_multiplier))]
+        case "sgbdt-custom-noise":
+            law = stats.norm(1.0 - which, math.sqrt(int(s.custom_scale)) / s.mu)
+            total = stats.norm(s.trees * (1.0 - which), math.sqrt(s.trees * int(s.custom_scale)) / s.mu)
+            return [(x[:, 0], law.cdf), (x[:, -1], law.cdf), (x.sum(axis=1), total.cdf)]
         case "sgbdt-category-list":
             codes = (3, 2)[which]
             return [(x + np.random.default_rng(4).random(len(x)), lambda y: y / codes)]

@@ -5,6 +5,7 @@ from ledgerwood.verification.errata.sgbdt.approximate_prices import ApproximateP
 from ledgerwood.verification.errata.sgbdt.bucket_indices import BucketIndices
 from ledgerwood.verification.errata.sgbdt.category_list import CategoryList
 from ledgerwood.verification.errata.sgbdt.clock_seeded_sample import ClockSeededSample
+from ledgerwood.verification.errata.sgbdt.custom_noise import CustomNoise
 from ledgerwood.verification.errata.sgbdt.exported_counts import ExportedCounts
 from ledgerwood.verification.errata.sgbdt.half_hessian_noise import HalfHessianNoise
 from ledgerwood.verification.errata.sgbdt.initial_score_count import InitialScoreCount
@@ -26,6 +27,7 @@ SGBDT: tuple[Specimen, ...] = (
     ApproximatePrices(),
     StopsWhenSpent(),
     ClockSeededSample(),
+    CustomNoise(),
     LabelRange(),
     CategoryList(),
     MajorityClass(),

@@ -1,3 +1,4 @@
+import itertools
 import math
 from fractions import Fraction
 
@@ -19,14 +20,14 @@ def printed(values):
 def meant(values):
     """Definition 25's list."""
     ends = [Fraction(0), *values, Fraction(1)]
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(itertools.pairwise(ends))
 
 
 def loss(list_of, values, added, epsilon):
     """The larger hockey-stick divergence for utility 0, piece by piece."""
     cuts = sorted({Fraction(0), Fraction(1), *values, *added})
     factor, total = Fraction(math.exp(epsilon)), [Fraction(0), Fraction(0)]
-    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+    for low, high in itertools.pairwise(cuts):
         masses = []
         for rows in (sorted([*values, *added]), sorted(values)):
             found = list_of(rows)

@@ -5,6 +5,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.verification.errata.sgbdt.clock_seeded_sample import ClockSeededSample
 
 
@@ -56,3 +57,14 @@ def test_many_rows_have_no_secret_left():
 def test_bad_parameters_are_refused(wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         ClockSeededSample(**wrong)
+
+
+def test_the_librarys_seed_is_marked_and_voids_the_guarantee():
+    schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", 0.0, 1.0))
+    rows = np.array([[0.2], [0.4], [0.8]])
+    found = {}
+    for seed in (None, 1):
+        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=2, sampling_rate=0.5, random_state=seed)
+        found[seed] = model.fit(rows, rows[:, 0]).privacy_.epsilon
+    assert found[None] <= 1.0
+    assert found[1] == math.inf

@@ -41,7 +41,7 @@ def test_the_divergence_by_quadrature(order):
     far = [edges[0] * 400, *edges, edges[-1] * 400]
     values = []
     for u, v in ((order, 1 - order), (1 - order, order)):
-        moment = mp.quad(lambda x: mp.exp(u * p(x) + v * q(x)), far)
+        moment = mp.quad(lambda x, u=u, v=v: mp.exp(u * p(x) + v * q(x)), far)
         values.append(float(mp.log(moment) / (order - 1)))
     assert specimen.renyi(order) == pytest.approx(max(values), rel=1e-8)
 

@@ -2,7 +2,9 @@ from fractions import Fraction
 
 import pytest
 
+import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.verification.errata.sgbdt.stops_when_spent import StopsWhenSpent
 
 
@@ -36,3 +38,11 @@ def test_the_number_of_trees_by_exact_arithmetic(trees, extra, share):
 def test_bad_parameters_are_refused(wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         StopsWhenSpent(**wrong)
+
+
+def test_the_librarys_number_of_trees_is_the_plans(public_part):
+    schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", -1.0, 1.0))
+    for labels in StopsWhenSpent().pair:
+        estimator = SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=6, random_state=1)
+        shown, *_ = public_part(estimator, labels[:, None] * 0.5, labels)
+        assert len(shown["feature"]) == 6
