@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.mechanisms.gridless import NumericCandidates
 from ledgerwood.verification.errata.sgbdt.bucket_indices import BucketIndices, buckets, density
 
 
@@ -70,3 +71,16 @@ def test_the_intervals_that_were_meant_lose_nothing_at_utility_0():
 def test_bad_parameters_are_refused(wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         BucketIndices(**wrong)
+
+
+def test_the_librarys_cells_hold_every_point_once():
+    # Values .9 and 1 on a grid of 100 thresholds, with and without the second: each point in one cell, at any rows.
+    for positions in ([90, 100], [90], []):
+        cells = NumericCandidates(
+            positions=np.array(positions, dtype=np.int64),
+            points=100,
+            utilities=np.zeros(len(positions) + 1, dtype=np.int64),
+        )
+        starts, sizes, _ = cells.cells()
+        held = np.concatenate([np.arange(start, start + size) for start, size in zip(starts, sizes, strict=True)])
+        assert held.tolist() == list(range(100))
