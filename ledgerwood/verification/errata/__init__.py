@@ -1,0 +1,21 @@
+"""Specimens of published mechanisms that lose more than they claim: docs/errata.md, as data.
+
+`SPECIMENS` is the closed list. A specimen is a value of a small final class, one file each, under the paper's name:
+
+* `name`, `source`, `anchor` (its entry of docs/errata.md), `verdict` and `adjacency` say what it is;
+* `claim` is an event, a budget or a function from epsilon to delta;
+* `pair` is the pair of data sets on which the claim fails, and `sampler(dataset, n, rng)` draws outputs on either;
+* `delta(epsilon)` is the exact loss on that pair, `witness` an epsilon at which it breaks the claim, and `rows()` the
+  figures that the page shows.
+
+A new one goes into a file of its own and into its paper's tuple; tests hold every member to the same protocol.
+"""
+
+from ledgerwood.verification.errata.base import Claim as Claim
+from ledgerwood.verification.errata.base import Row as Row
+from ledgerwood.verification.errata.base import Specimen as Specimen
+from ledgerwood.verification.errata.base import Verdict as Verdict
+from ledgerwood.verification.errata.sgbdt import SGBDT as SGBDT
+
+SPECIMENS: tuple[Specimen, ...] = (*SGBDT,)
+"""Every specimen, paper by paper."""

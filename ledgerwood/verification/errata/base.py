@@ -1,0 +1,119 @@
+"""What a specimen is: a published mechanism that loses more than is claimed for it, in its smallest form.
+
+A specimen is kept to be caught. It draws outputs as the paper or the code does, on one pair of data sets on which the
+claim fails, and it knows its exact loss on that pair. None of them can train anything.
+"""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import ClassVar, Literal, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.adjacency import Adjacency, Budget, Direction
+from ledgerwood.accounting.events.base import Event
+
+FloatArray = NDArray[np.float64]
+Claim = Event | Budget | Callable[[float], float]
+"""What is promised: an event, a budget, or a function from epsilon (nats) to delta."""
+Verdict = Literal["unsound", "slip", "misprint"]
+"""Unsound: a wrong theorem, algorithm or code. Slip: right, but easily read wrongly. Misprint: wrong as printed."""
+
+
+class Row(NamedTuple):
+    """One figure of docs/errata.md: what is claimed, and what holds."""
+
+    quantity: str
+    claimed: float
+    exact: float
+
+
+class Specimen(abc.ABC):
+    """An unsound mechanism in its smallest form. Frozen; its fields are public parameters, with the page's as defaults.
+
+    Attributes:
+        name: unique among the specimens.
+        source: paper and theorem, or the released code and its function.
+        anchor: the entry of docs/errata.md that explains it.
+        verdict: in what sense it is wrong.
+        adjacency: how the two data sets of `pair` differ.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    source: ClassVar[str]
+    anchor: ClassVar[str]
+    verdict: ClassVar[Verdict]
+    adjacency: ClassVar[Adjacency]
+
+    @property
+    @abc.abstractmethod
+    def claim(self) -> Claim:
+        """What paper or code promises for every pair of neighbours, so for this one."""
+
+    @property
+    @abc.abstractmethod
+    def pair(self) -> tuple[FloatArray, FloatArray]:
+        """Data sets with the row and without it (or with another row), one row each along the first axis."""
+
+    @property
+    @abc.abstractmethod
+    def witness(self) -> float:
+        """An epsilon, in nats, at which the claim is broken."""
+
+    @abc.abstractmethod
+    def sampler(self, dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """Outputs of n independent runs on a data set of the shape of `pair`; shape (n,) or (n, ...)."""
+
+    @abc.abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """The exact hockey-stick divergence of the laws of `pair` at epsilon >= 0 nats, the larger direction."""
+
+    def more_rows(self) -> tuple[Row, ...]:
+        """Further figures of the page."""
+        return ()
+
+    @final
+    def claimed_delta(self, epsilon: float) -> float:
+        """The delta that the claim allows at epsilon >= 0 nats; 1 where it says nothing."""
+        claim = self.claim
+        if isinstance(claim, Budget):
+            return claim.delta if epsilon >= claim.epsilon else 1.0
+        if isinstance(claim, Event):
+            point = np.array([epsilon])
+            return math.exp(max(float(claim.log_profile(point, direction=way)[0]) for way in Direction))
+        return claim(epsilon)
+
+    @final
+    def rows(self) -> tuple[Row, ...]:
+        """The figures of docs/errata.md, first of them the claim and the truth at the witness."""
+        at = self.witness
+        return (Row(f"delta at epsilon {at:.4g}", self.claimed_delta(at), self.delta(at)), *self.more_rows())
+
+
+class Deterministic(Specimen):
+    """A specimen that adds no noise: it tells its two data sets apart for certain."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def output(self, dataset: FloatArray) -> tuple[float, ...]:
+        """What every run on `dataset` releases."""
+
+    @property
+    def witness(self) -> float:
+        """Any epsilon would do; this one is larger than anybody would claim."""
+        return 100.0
+
+    @final
+    def sampler(self, dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """The one output n times; shape (n, k)."""
+        return np.tile(np.array(self.output(dataset)), (n, 1))
+
+    @final
+    def delta(self, epsilon: float) -> float:
+        """1 at every epsilon: each law is one point, and the points differ."""
+        with_row, without = self.pair
+        return float(self.output(with_row) != self.output(without))

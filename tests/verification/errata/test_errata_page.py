@@ -1,0 +1,150 @@
+"""docs/errata.md shows what the specimens compute, and no other figure."""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+
+import ledgerwood as lw
+from ledgerwood.verification.errata import SPECIMENS
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference" / "verification.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^\((errata-[\w-]+)\)=\n(.*?)(?=^\(errata-|\Z)", PAGE, flags=re.DOTALL | re.MULTILINE))
+NUMBER = r"\$?(\d*\.\d+)\$?"
+
+
+def table(specimen):
+    kind = type(specimen)
+    head = (f"| {{py:class}}`~{kind.__module__}.{kind.__name__}` | claimed | exact |", "|---|---|---|")
+    return [*head, *(f"| {row.quantity} | {row.claimed:.4g} | {row.exact:.4g} |" for row in specimen.rows())]
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+def test_the_page_shows_the_specimens_figures(specimen):
+    lines = [*SECTIONS[specimen.anchor].splitlines(), ""]
+    expected = table(specimen)
+    assert expected[0] in lines
+    start = lines.index(expected[0])
+    assert lines[start : start + len(expected) + 1] == [*expected, ""]
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+def test_the_reference_lists_the_specimen(specimen):
+    assert f".. autoclass:: {type(specimen).__module__}.{type(specimen).__name__}\n" in REFERENCE
+
+
+def test_every_table_of_figures_is_a_specimens():
+    assert PAGE.count("| claimed | exact |") == len(SPECIMENS)
+
+
+def test_every_entry_says_claim_reason_and_remedy():
+    without = {"errata-sgbdt-subsampling", "errata-sgbdt-misprints"}
+    for anchor, text in SECTIONS.items():
+        if anchor not in without:
+            assert [mark in text for mark in ("*Claim.*", "*Why it fails.*", "*Here.*")] == [True] * 3, anchor
+            assert any(specimen.anchor == anchor for specimen in SPECIMENS), anchor
+
+
+def numbers(section, pattern):
+    """The figures that a sentence of the page shows; `#` stands for one."""
+    found = re.search(re.escape(pattern).replace(r"\#", NUMBER).replace(r"\ ", r"\s+"), SECTIONS[section])
+    assert found, pattern
+    return [float(value) for value in found.groups()]
+
+
+def refined(order, rho, delta):
+    """Canonne, Kamath, Steinke 2020, Proposition 12."""
+    return rho + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+
+
+def theorem_14(order, rate, rho):
+    """The printed bound at a whole order, rho a function of the order."""
+    terms = np.arange(2, order + 1)
+    binomials = gammaln(order + 1) - gammaln(terms + 1) - gammaln(order - terms + 1)
+    logs = binomials + (order - terms) * math.log1p(-rate) + terms * math.log(rate) + (terms - 1) * rho(terms)
+    logs[1:] += math.log(3.0)
+    first = (order - 1) * math.log1p(-rate) + math.log(order * rate - rate + 1)
+    return float(logsumexp([first, *logs])) / (order - 1)
+
+
+def test_the_conversions_in_the_text():
+    order, rho, delta = 50, 0.5, 1e-5
+    (printed,) = numbers("errata-sgbdt-conversion", r"the printed rule gives $\varepsilon = #$")
+    mironov, better = numbers(
+        "errata-sgbdt-conversion",
+        "the right one gives #,\nand its refinement (Canonne, Kamath, Steinke 2020, Proposition 12) #.",
+    )
+    assert printed == round((rho - math.log(delta)) / order, 3)
+    assert mironov == round(rho - math.log(delta) / (order - 1), 3)
+    assert better == round(refined(order, rho, delta), 3)
+
+
+RATE, TREES, MULTIPLIER, DELTA = 0.1, 150, 10.0, 5e-8
+SENTENCE = r"150 trees at rate $.1$, multiplier 10, $\delta = 5 \cdot 10^{-8}$"
+
+
+def gaussian(orders):
+    return orders / (2 * MULTIPLIER**2)
+
+
+def test_the_plan_in_the_text():
+    sampled = lw.PoissonSampled(
+        lw.GaussianEvent(noise_multiplier=MULTIPLIER, adjacency=lw.Adjacency.ADD_REMOVE), sampling_rate=RATE
+    )
+    exact = lw.price(lw.Repeated(sampled, count=TREES)).epsilon_interval(DELTA)
+    shown, printed = numbers(
+        "errata-sgbdt-conversion", f"{SENTENCE} cost #; Theorem 14 and Algorithm 7 as printed say #"
+    )
+    assert round(exact[0], 3) == round(exact[1], 3) == shown
+    assert printed == round((TREES * theorem_14(400, RATE, gaussian) - math.log(DELTA)) / 400, 4)
+    assert printed < exact[0] / 10
+
+    again, dear = numbers(
+        "errata-sgbdt-subsampling", f"{SENTENCE}: #; by Theorem 14 and the refined conversion #. The released"
+    )
+    assert again == shown
+    assert dear == round(
+        min(refined(order, TREES * theorem_14(order, RATE, gaussian), DELTA) for order in range(2, 400)), 3
+    )
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize(
+    "event",
+    [
+        lw.GaussianEvent(noise_multiplier=2.0, adjacency=lw.Adjacency.ADD_REMOVE),
+        lw.LaplaceEvent(noise_multiplier=1.0, adjacency=lw.Adjacency.ADD_REMOVE),
+        lw.PureEvent(epsilon=1.0, adjacency=lw.Adjacency.ADD_REMOVE),
+    ],
+    ids=["gaussian", "laplace", "pure"],
+)
+def test_theorem_14_is_dear_and_not_wrong(event, rate):
+    exact = lw.PoissonSampled(event, sampling_rate=rate).renyi([2.0, 3.0, 8.0, 32.0])
+    printed = [theorem_14(order, rate, lambda orders: event.renyi(orders.astype(float))) for order in (2, 3, 8, 32)]
+    assert printed[0] == pytest.approx(exact[0], rel=1e-9)  # order 2 has no factor 3, and is exact
+    assert (np.array(printed[1:]) > exact[1:]).all()
+
+
+def test_the_misprints_are_misprints():
+    # The sign of Algorithms 4 and 5: one leaf, no noise, squared loss; the printed value takes scores away from labels.
+    labels, scores, rate = np.array([1.0, 0.5]), np.zeros(2), 0.1
+    value = (scores - labels).sum() / labels.size
+    distance = abs((labels - scores).mean())
+    assert abs((labels - (scores + rate * value)).mean()) == pytest.approx((1 + rate) * distance)
+    assert abs((labels - (scores - rate * value)).mean()) == pytest.approx((1 - rate) * distance)
+    # Definition 2 for single outputs: (row, tag), the tag one of 1 / delta, at epsilon 0.
+    tags = 1000
+    with_row, without = (
+        dict.fromkeys(((1, t) for t in range(tags)), 1 / tags),
+        dict.fromkeys(((0, t) for t in range(tags)), 1 / tags),
+    )
+    delta = 1 / tags
+    assert all(mass <= without.get(output, 0.0) + delta for output, mass in with_row.items())
+    assert sum(max(mass - without.get(output, 0.0), 0.0) for output, mass in with_row.items()) == pytest.approx(1.0)
+    # Algorithm 9: the threshold with a minus leaves the range [2, 3).
+    assert not any(2 <= u - 2 < 3 for u in np.linspace(0, 1, 11, endpoint=False))
