@@ -379,7 +379,9 @@ def test_orders_outside_their_bounds_are_refused(orders):
 
 
 def test_the_table_of_costs_is_what_it_says():
-    rows = re.findall(r"^\| ([\d.e-]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([\d.e-]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text(), re.MULTILINE
+    )
     assert [float(row[0]) for row in rows] == [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
     at_22 = RenyiOdometer(delta=1e-6, orders=(22.0,))
     odometer = RenyiOdometer(delta=1e-6)
