@@ -66,7 +66,7 @@ class RenyiOdometer:
     1e-6 and epsilon 1 for 16 % more than the filter of a budget known beforehand).
 
     Source: our derivation, docs/explanation/odometers.md#renyi-odometer; odometers by martingales are due to
-    Whitehouse, Ramdas, Rogers, Wu 2023, by Renyi divergences to Feldman, Zrnic 2021.
+    Whitehouse, Ramdas, Rogers, Wu 2023, by Renyi divergences to Lecuyer 2021.
 
     Args:
         delta: probability in (0, 1).
