@@ -1,10 +1,11 @@
-"""Draws a second of the exact samplers, beside rounded float64 noise (which is not private).
+"""Draws a second of the exact samplers, beside numpy (which is not private) and, where it is installed, OpenDP.
 
 Run: python -m benchmarks.samplers
 """
 
+import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from rich.console import Console
@@ -103,6 +104,12 @@ def whole_numbers(source: SecureRandom) -> Table:
                 spent = seconds(lambda m=mechanism, s=statistic, g=grid: m.randomise(s, g, source))
                 cells.append(cell(statistic.size, spent))
             table.add_row(name, f"{scale:g}", *cells)
+        for name, calls in beside(scale):
+            cells = [
+                cell(shape[0] * shape[1], seconds(call)) for shape, call in zip(BATCHES.values(), calls, strict=False)
+            ]
+            table.add_row(name, f"{scale:g}", *cells, *("",) * (len(BATCHES) - len(cells)))
+        table.add_section()
     for categories in (2, 100):
         answers = RandomizedResponseMechanism(epsilon=1.0, categories=categories)
         cells = []
@@ -112,6 +119,31 @@ def whole_numbers(source: SecureRandom) -> Table:
             cells.append(cell(rows.size, spent))
         table.add_row(f"randomised response, {categories} categories", "", *cells)
     return table
+
+
+def beside(scale: float) -> Iterator[tuple[str, list[Callable[[], object]]]]:
+    """The same laws by others: name, and a call for each batch (of OpenDP not the largest: it would take minutes)."""
+    generator, sizes = np.random.default_rng(), [rows * columns for rows, columns in BATCHES.values()]
+    p = -np.expm1(-1.0 / scale)
+    yield (
+        "numpy, two geometric (floats inside)",
+        [lambda n=n: generator.geometric(p, n) - generator.geometric(p, n) for n in sizes],
+    )
+    yield (
+        "numpy, two Poisson (floats inside)",
+        [lambda n=n: generator.poisson(0.5 * scale**2, n) - generator.poisson(0.5 * scale**2, n) for n in sizes],
+    )
+    if importlib.util.find_spec("opendp") is None:
+        return
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    integers = dp.vector_domain(dp.atom_domain(T="i64"))
+    for name, measurement in (
+        ("OpenDP, discrete Laplace", dp.m.make_laplace(integers, dp.l1_distance(T="i64"), scale=scale)),
+        ("OpenDP, discrete Gaussian", dp.m.make_gaussian(integers, dp.l2_distance(T="f64"), scale=scale)),
+    ):
+        yield name, [lambda m=measurement, n=n: m([0] * n) for n in sizes[:2]]
 
 
 def selections(source: SecureRandom) -> Table:

@@ -51,6 +51,10 @@ from ledgerwood.accounting.ledger import Grant as Grant
 from ledgerwood.accounting.ledger import Ledger as Ledger
 from ledgerwood.accounting.ledger import LedgerRecord as LedgerRecord
 from ledgerwood.accounting.ledger import Receipt as Receipt
+from ledgerwood.accounting.odometers import Odometer as Odometer
+from ledgerwood.accounting.odometers import PureOdometer as PureOdometer
+from ledgerwood.accounting.odometers import RenyiOdometer as RenyiOdometer
+from ledgerwood.accounting.odometers import WhitehouseOdometer as WhitehouseOdometer
 from ledgerwood.accounting.pricing import Price as Price
 from ledgerwood.accounting.pricing import Quote as Quote
 from ledgerwood.accounting.pricing import price as price

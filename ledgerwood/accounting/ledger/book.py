@@ -124,6 +124,11 @@ class Ledger:
             return tuple(state.entries)
 
     @property
+    def plans(self) -> tuple[Event, ...]:
+        """The granted plans in order, drawn or not, as in `entries`; what an odometer reads."""
+        return tuple(entry.event for entry in self.entries if isinstance(entry, GrantEntry))
+
+    @property
     def head(self) -> str:
         """The last entry's hash, hexadecimal; as in `entries`."""
         with self._current(lenient=True) as state:

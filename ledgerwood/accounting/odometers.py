@@ -1,0 +1,247 @@
+"""Privacy odometers: what has been spent so far, at a moment that may depend on the outputs (odometers.md).
+
+A filter holds a budget that was fixed beforehand; an odometer reads off how much was lost when one stops. An odometer
+is a frozen rule, chosen before the first output, that reads any sequence of events: `odometer.epsilon(ledger.plans)`.
+Proofs: docs/explanation/odometers.md.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from ledgerwood import _validate
+from ledgerwood._directed import float_down, float_up
+from ledgerwood.accounting.adjacency import common_adjacency
+from ledgerwood.accounting.conversion import LARGEST_ORDER, LEAST_ORDER
+from ledgerwood.accounting.events import ApproximateEvent, Event, PureEvent
+from ledgerwood.accounting.events.base import FloatArray, require_event
+from ledgerwood.errors import BudgetExceeded, UnsupportedEvent
+
+ALL_SCALES = tuple(1.0 + 2.0 ** (0.5 * k) for k in range(-12, 35))
+"""47 Renyi orders from 1 + 2^-6 to 1 + 2^17: no epsilon from 1e-3 to 1e2 is far from one of them."""
+
+_GUARD = 2.0**-46  # of the magnitudes that are added, 64 roundings' worth
+_TURNS = 60
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PureOdometer:
+    """The sum of pure epsilons, exact; delta is 0.
+
+    Source: Rogers, Roth, Ullman, Vadhan 2016; docs/explanation/odometers.md#pure-odometer.
+    """
+
+    @property
+    def delta(self) -> float:
+        """The delta at which it reads: 0."""
+        return 0.0
+
+    def epsilon(self, events: Iterable[Event]) -> float:
+        """The sum, in nats, rounded up; neither it nor the loss itself is ever exceeded.
+
+        Raises:
+            UnsupportedEvent: an event that is not pure.
+            AdjacencyMismatch: events under different relations.
+        """
+        counts = _counted(events)
+        for event in counts:
+            if not math.isfinite(event.pure_epsilon()):
+                raise UnsupportedEvent(f"PureOdometer reads pure events only, and {event!r} is not")
+        return _pure_sum(counts)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenyiOdometer:
+    """The Renyi divergences of one order or several, each of which may turn out to serve best.
+
+    Gaussian, Laplace and sampled noise, selections, stated rho and mu: whatever has divergences. One order reads what
+    `RenyiFilter` of that order would have charged; the default orders serve every epsilon from 1e-3 to 1e2 (at delta
+    1e-6 and epsilon 1 for 16 % more than the filter of a budget known beforehand).
+
+    Source: our derivation, docs/explanation/odometers.md#renyi-odometer; odometers by martingales are due to
+    Whitehouse, Ramdas, Rogers, Wu 2023, by Renyi divergences to Lecuyer 2021.
+
+    Args:
+        delta: probability in (0, 1).
+        orders: in [1 + 1e-6, 1 + 1e6], each once, with equal weights; a public choice, before any output is seen.
+
+    Raises:
+        InvalidParameter: a value outside its bound.
+    """
+
+    delta: float
+    orders: tuple[float, ...] = field(default=ALL_SCALES)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", _open_probability("delta", self.delta))
+        object.__setattr__(self, "orders", _orders(self.orders))
+
+    def epsilon(self, events: Iterable[Event]) -> float:
+        """Epsilon, in nats, rounded up: what is released until one stops is (epsilon, delta)-private.
+
+        Raises:
+            UnsupportedEvent: no order has a finite divergence.
+            AdjacencyMismatch: events under different relations.
+        """
+        return _reading(_counted(events), self.orders, self.delta, at_all_times=False)
+
+    def loss(self, events: Iterable[Event]) -> float:
+        """A bound on the privacy loss itself, in nats, rounded up; larger than `epsilon`.
+
+        With probability 1 - delta the loss is at most this at *all* times at once. Errors as in `epsilon`.
+        """
+        return _reading(_counted(events), self.orders, self.delta, at_all_times=True)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhitehouseOdometer:
+    """(epsilon_i, delta_i) as they are, chosen one after the other, beside whatever `RenyiOdometer` reads.
+
+    The deltas may add up to delta - delta_prime; the epsilons count as randomised responses.
+
+    Source: Whitehouse, Ramdas, Rogers, Wu 2023; our derivation, with smaller constants, in
+    docs/explanation/odometers.md#whitehouse-odometer.
+
+    Args:
+        delta: probability in (0, 1): at which it reads.
+        delta_prime: in (0, delta]: the part of it that pays for adding up.
+        orders: as of `RenyiOdometer`.
+
+    Raises:
+        InvalidParameter: a value outside its bound.
+    """
+
+    delta: float
+    delta_prime: float
+    orders: tuple[float, ...] = field(default=ALL_SCALES)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", _open_probability("delta", self.delta))
+        object.__setattr__(self, "delta_prime", _open_probability("delta_prime", self.delta_prime))
+        if self.delta_prime > self.delta:
+            raise _validate.fail("delta_prime", self.delta_prime, f"at most delta={self.delta!r}", "probability")
+        object.__setattr__(self, "orders", _orders(self.orders))
+
+    def epsilon(self, events: Iterable[Event]) -> float:
+        """Epsilon, in nats, rounded up: what is released until one stops is (epsilon, delta)-private.
+
+        Args:
+            events: `ApproximateEvent` for a point (epsilon_i, delta_i), alone or composed; others by their divergences.
+
+        Raises:
+            BudgetExceeded: the deltas add up to more than delta - delta_prime: no epsilon is proven any more.
+            UnsupportedEvent, AdjacencyMismatch: as of `RenyiOdometer`.
+        """
+        responses: Counter[Event] = Counter()
+        deltas = Fraction()
+        for event, count in _counted(events).items():
+            for draw, times in event.draws():
+                if isinstance(draw, ApproximateEvent):
+                    deltas += count * times * Fraction(draw.delta)
+                    responses[PureEvent(epsilon=draw.epsilon, adjacency=draw.adjacency)] += count * times
+                else:
+                    responses[draw] += count * times
+        left = Fraction(self.delta) - Fraction(self.delta_prime)
+        if deltas > left:
+            raise BudgetExceeded(
+                f"the deltas add up to {float_up(deltas)!r}; the odometer has delta - delta_prime={float_down(left)!r} "
+                "for them (unit: probability)",
+                requested={"delta": float_up(deltas)},
+                remaining={"delta": float_down(left)},
+            )
+        return _reading(responses, self.orders, self.delta_prime, at_all_times=False)
+
+
+Odometer = PureOdometer | RenyiOdometer | WhitehouseOdometer
+"""The closed set of odometers."""
+
+
+def _reading(counts: Counter[Event], orders: tuple[float, ...], delta: float, *, at_all_times: bool) -> float:
+    """What events with Renyi divergences amount to, in nats; never above their pure sum. Rounded up."""
+    if not counts:
+        return 0.0
+    gaps, divergences = np.array(orders) - 1.0, np.zeros(len(orders))
+    with np.errstate(over="ignore"):
+        for event, count in counts.items():
+            divergences += count * event.renyi(np.array(orders))
+        divergences *= 1.0 + (len(counts) + 2) * 2.0**-52
+        known = np.isfinite(gaps * divergences)
+    if not known.any():
+        raise UnsupportedEvent(
+            "no order of the odometer has finite divergences only; a WhitehouseOdometer reads points: state one, at a "
+            "delta chosen beforehand, as an ApproximateEvent"
+        )
+    found = _least(gaps[known], divergences[known], -math.log(len(orders)), math.log(delta), at_all_times)
+    return min(max(found, 0.0), _pure_sum(counts))
+
+
+def _least(gaps: FloatArray, divergences: FloatArray, log_weight: float, log_delta: float, at_all_times: bool) -> float:
+    """The least reading u for which delta times the mixture sum_k w e^{gap_k (loss - D_k)} pays for every loss.
+
+    That is (1 - e^{u - loss})+ <= delta mixture, or, at all times, 1 <= delta mixture at loss u. Any probabilities p
+    over the orders bound the mixture from below by one exponential (Gibbs), so every turn of the search gives a valid
+    reading: docs/explanation/odometers.md#readings.
+    """
+    best = math.inf
+    p = np.zeros(len(gaps))
+    p[int(np.argmin(divergences - log_weight / gaps - log_delta / gaps))] = 1.0
+    for _ in range(_TURNS):
+        gap = float(p @ gaps)
+        divergence = float(p @ (gaps * divergences)) / gap
+        log_p = np.log(p, out=np.zeros(len(p)), where=p > 0.0)
+        share = log_weight - float(p @ log_p)
+        shrink, rest = (0.0, 0.0) if at_all_times else (-math.log1p(1.0 / gap), math.log1p(gap))
+        found = divergence + shrink - (log_delta + share + rest) / gap
+        sizes = share - log_delta - 2.0 * log_weight + rest
+        found += _GUARD * (divergence - shrink + sizes / gap)
+        if found >= best:
+            break
+        best = found
+        logs = gaps * (found - shrink - divergences)
+        p = np.exp(logs - logs.max())
+        p /= p.sum()
+    return best
+
+
+def _counted(events: Iterable[Event]) -> Counter[Event]:
+    counts: Counter[Event] = Counter()
+    for event in events:
+        require_event(event)
+        counts[event] += 1
+    if counts:
+        common_adjacency([event.adjacency for event in counts], "an odometer")
+    return counts
+
+
+def _pure_sum(counts: Counter[Event]) -> float:
+    each = [(event.pure_epsilon(), count) for event, count in counts.items()]
+    if not all(math.isfinite(epsilon) for epsilon, _ in each):
+        return math.inf
+    return float_up(sum((Fraction(epsilon) * count for epsilon, count in each), Fraction()))
+
+
+def _open_probability(name: str, value: object) -> float:
+    number = _validate.positive(name, value, "probability")
+    if number >= 1.0:
+        raise _validate.fail(name, value, "in (0, 1)", "probability")
+    return number
+
+
+def _orders(values: object) -> tuple[float, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise _validate.fail("orders", values, "a sequence of at least one", "Renyi order")
+    orders = tuple(_validate.real("orders", value, "Renyi order") for value in values)
+    for order in orders:
+        if not LEAST_ORDER <= order <= LARGEST_ORDER:
+            raise _validate.fail("orders", order, f"in [{LEAST_ORDER!r}, {LARGEST_ORDER!r}]", "Renyi order")
+    if len(set(orders)) < len(orders):
+        raise _validate.fail("orders", orders, "different from each other", "Renyi order")
+    return orders
