@@ -125,6 +125,7 @@ class SqlStore:
         self._connection = connection
         try:
             try:
+                database.require_version(connection)  # the tables may have been carried over since this was opened
                 row = self._head_row(connection, lock=True)
                 self._follow(connection, state, row)
             except SQLAlchemyError as error:
