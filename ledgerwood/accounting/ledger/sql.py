@@ -185,9 +185,10 @@ class SqlStore:
             finally:
                 database.drop(fresh)
         except (SQLAlchemyError, LedgerError) as error:
+            again = database.reason(error)[1] if isinstance(error, SQLAlchemyError) else str(error)
             raise LedgerError(
                 f"entry {entry.index} of {self.name} may or may not be recorded, and counts as spent: "
-                f"the commit failed ({why}), and the database could not be asked again ({error})"
+                f"the commit failed ({why}), and the database could not be asked again ({again})"
             ) from cause
         self._doubt = False
         if found != [encode(entry)]:
