@@ -25,7 +25,7 @@ def migrate(place: str, *, dataset: str | None, shares: list[str], dry_run: bool
     if wanted:
         verify_ledger(place, dataset=dataset)
         facts |= terms(_shared(place, dataset, wanted, dry_run=dry_run))
-    elif "://" not in place:
+    elif dataset is not None or "://" not in place:
         facts |= terms(read_record(place, dataset))
     show("would be migrated" if dry_run else "migrated", facts, as_json=as_json)
 
