@@ -92,12 +92,15 @@ def _checked(connection: sa.Connection, told: Callable[[str], None]) -> int:
     for row in rows:
         told(f"chain of data set {row.dataset!r}, entries: {row.entries}")
         query = sa.select(table.c.line).where(table.c.dataset == row.dataset).order_by(table.c.position)
-        state = replay(connection.scalars(query))
-        if (len(state.entries), state.head) != (row.entries, row.head):
-            raise LedgerCorrupted(
-                f"entry {len(state.entries) - 1}: data set {row.dataset!r} has {len(state.entries)} entries with head "
-                f"{state.head}, where the database says {row.entries} and {row.head}; nothing was changed"
-            )
+        try:
+            state = replay(connection.scalars(query))
+            if (len(state.entries), state.head) != (row.entries, row.head):
+                raise LedgerCorrupted(
+                    f"entry {len(state.entries) - 1}: the chain ends with hash {state.head} after {len(state.entries)} "
+                    f"entries, the database says {row.head} after {row.entries}"
+                )
+        except LedgerCorrupted as error:
+            raise LedgerCorrupted(f"data set {row.dataset!r}, {error}; nothing was changed") from error
     return len(rows)
 
 
