@@ -2,12 +2,25 @@
 
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, GDPFilter, Ledger, PrivacyUnit, PureEvent, Repeated
-from ledgerwood.accounting.ledger import LedgerRecord, MigrationEntry, entries, transfer
+from ledgerwood.accounting import (
+    Adjacency,
+    BasicFilter,
+    Budget,
+    GaussianEvent,
+    GDPFilter,
+    Ledger,
+    PrivacyUnit,
+    PureEvent,
+    Repeated,
+)
+from ledgerwood.accounting.ledger import LedgerRecord, MigrationEntry, entries, state, transfer
 from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.errors import (
     BudgetExceeded,
@@ -82,6 +95,42 @@ def test_a_share_is_a_ceiling_and_what_is_left_is_the_limit_too(place):
         assert grant.charge.delta == left.delta
         assert ledger.remaining("ben").delta == 0.0
     assert verify_ledger(place, dataset="adult").epsilon_readded <= 1.0
+
+
+SIZES = st.sampled_from([2.0**-6, 0.1, 0.125, 0.2, 0.3])
+
+
+@settings(max_examples=60)
+@given(
+    before=st.lists(SIZES, max_size=6), after=st.lists(st.tuples(st.sampled_from(sorted(SHARES)), SIZES), max_size=12)
+)
+def test_any_history_then_any_shares_keep_the_budget_and_the_shares(before, after):
+    """Against sums of fractions: a grant is taken exactly if it fits into the whole and into the share."""
+    kept = state.State(state.opened(BUDGET, PrivacyUnit.ROW, BasicFilter(), None))
+    whole, own = Fraction(), dict.fromkeys(SHARES, Fraction())
+
+    def granted(analyst, size):
+        charge = kept.price(pure(size), "p", None, analyst)
+        try:
+            kept.commit(kept.propose_grant(pure(size), charge, "p", analyst))
+        except BudgetExceeded:
+            return False
+        return True
+
+    for size in before:
+        fits = whole + Fraction(size) <= 1
+        assert granted(None, size) is fits
+        whole += Fraction(size) * fits
+    kept.commit(kept.propose_migration(SHARES))
+    for analyst, size in after:
+        fits = whole + Fraction(size) <= 1 and own[analyst] + Fraction(size) <= Fraction(SHARES[analyst])
+        assert granted(analyst, size) is fits
+        whole += Fraction(size) * fits
+        own[analyst] += Fraction(size) * fits
+        left = min(1 - whole, Fraction(SHARES[analyst]) - own[analyst])
+        assert 0 <= left - Fraction(kept.remaining(analyst).epsilon) <= Fraction(2) ** -50
+    assert kept.charges.total("epsilon", 1) == whole
+    assert state.replay([entries.encode(entry) for entry in kept.entries]).head == kept.head
 
 
 def test_others_who_have_it_open_are_told(url):
