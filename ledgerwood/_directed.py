@@ -6,18 +6,18 @@ from fractions import Fraction
 from ledgerwood.errors import InvalidParameter
 
 
-def float_up(value: Fraction) -> float:
-    """The smallest float64 >= value."""
-    number = _nearest(value)
+def float_up(value: Fraction, name: str = "a value", unit: str = "number") -> float:
+    """The smallest float64 >= value; an error calls it `name`."""
+    number = _nearest(value, name, unit)
     number = number if Fraction(number) >= value else math.nextafter(number, math.inf)
     if number == math.inf:
-        raise _out_of_range(value)
+        raise _out_of_range(value, name, unit)
     return number
 
 
-def float_down(value: Fraction) -> float:
-    """The largest float64 <= value."""
-    number = _nearest(value)
+def float_down(value: Fraction, name: str = "a value", unit: str = "number") -> float:
+    """The largest float64 <= value; an error calls it `name`."""
+    number = _nearest(value, name, unit)
     return number if Fraction(number) <= value else math.nextafter(number, -math.inf)
 
 
@@ -46,12 +46,12 @@ def _root(square: Fraction) -> Fraction:
     return Fraction(math.isqrt(scaled.numerator // scaled.denominator), 2**scale)
 
 
-def _nearest(value: Fraction) -> float:
+def _nearest(value: Fraction, name: str, unit: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise _out_of_range(value) from None
+        raise _out_of_range(value, name, unit) from None
 
 
-def _out_of_range(value: Fraction) -> InvalidParameter:
-    return InvalidParameter(f"a value of about 2**{log2(value)} must be within float64 (unit: number)")
+def _out_of_range(value: Fraction, name: str, unit: str) -> InvalidParameter:
+    return InvalidParameter(f"{name} of about 2**{log2(value)} must be within float64 (unit: {unit})")

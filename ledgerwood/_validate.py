@@ -2,6 +2,7 @@
 
 import math
 from numbers import Integral, Real
+from typing import Any
 
 from ledgerwood.errors import InvalidParameter
 
@@ -46,6 +47,17 @@ def rate(name: str, value: object, unit: str) -> float:
     if not 0.0 < number <= 1.0:
         raise fail(name, value, "in (0, 1]", unit)
     return number
+
+
+def several(name: str, values: Any, unit: str) -> tuple[Any, ...]:
+    """At least one value, as a tuple; what each of them must be is asked elsewhere."""
+    try:
+        found = tuple(values)
+    except TypeError:
+        raise fail(name, values, "a sequence of at least one number", unit) from None
+    if not found:
+        raise fail(name, found, "at least one number", unit)
+    return found
 
 
 def count(name: str, value: object, unit: str, *, minimum: int = 1) -> int:

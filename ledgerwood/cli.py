@@ -355,6 +355,24 @@ def ledger_sign(
     write_signature(ledger, out, private_key=private_key, dataset=dataset, as_json=as_json)
 
 
+@ledger_app.command("migrate")
+@refusals
+def ledger_migrate(
+    ledger: Place,
+    dataset: Label = None,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(help="LABEL=SHARE of an analyst, as ada=0.5; once for each. From here on they share the budget."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do all of it, and take it back.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Carry a database's tables over to this release; with --share, a ledger from format version 1 to 2, for ever."""
+    from ledgerwood.report.migrations import migrate
+
+    migrate(ledger, dataset=dataset, shares=share or [], dry_run=dry_run, as_json=as_json)
+
+
 @ledger_app.command("export")
 @refusals
 def ledger_export(

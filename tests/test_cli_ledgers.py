@@ -1,4 +1,4 @@
-"""`ledgerwood ledger` on files and databases: list, show, verify, export, import."""
+"""`ledgerwood ledger` on files and databases: list, show, verify, migrate, export, import."""
 
 import json
 
@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ledgerwood as lw
+from ledgerwood.accounting.ledger import _steps as steps
 from ledgerwood.cli import app
 
 RUNNER = CliRunner()
@@ -98,3 +99,47 @@ def test_what_is_not_there_is_said(tmp_path):
         assert "there is no ledger database" in result.stderr
     assert run("show", tmp_path / "none.jsonl").exit_code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_migrate_gives_analysts_their_shares(url, head, tmp_path):
+    shares = ("--dataset", "adult", "--share", "ada=0.5", "--share", "ben=0.25")
+    dry = answer("migrate", url, *shares, "--dry-run")
+    assert (dry["dry_run"], dry["format_version"], dry["entries"], dry["analysts"]) == (True, 2, 4, "ada 0.5, ben 0.25")
+    assert answer("verify", url, "--dataset", "adult")["head"] == head  # nothing was written
+    done = answer("migrate", url, *shares)
+    assert done == dry | {"dry_run": False}
+    assert answer("show", url, "--dataset", "adult")["terms"]["head"] == done["head"]
+    assert run("show", url, "--dataset", "adult").exit_code == 0
+    assert answer("verify", url, "--dataset", "adult", "--head", done["head"])["epsilon_readded"] == 0.25
+    again = run("migrate", url, *shares)
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "shares never change" in again.stderr
+    run("export", url, tmp_path / "census.jsonl", "--dataset", "census")
+    assert (
+        answer("migrate", tmp_path / "census.jsonl")["format_version"] == 1
+    )  # nothing to do: version 1 is read for ever
+    assert answer("migrate", tmp_path / "census.jsonl", "--share", "ada=1.0")["format_version"] == 2
+
+
+def test_migrate_tells_what_it_does_to_the_tables(url, head, monkeypatch):
+    found = answer("migrate", url)
+    assert (found["tables_found"], found["tables_now"], found["steps"], found["chains_checked"]) == (1, 1, None, 2)
+    monkeypatch.setattr(steps, "STEPS", (steps.Step(summary="one more [column]", run=lambda connection: None),))
+    assert "ledgerwood ledger migrate" in run("show", url, "--dataset", "adult").stderr
+    told = run("migrate", url)
+    assert told.exit_code == 0
+    assert told.stderr.splitlines() == [
+        "tables, version 2: one more [column]",
+        "chain of data set 'adult', entries: 3",
+        "chain of data set 'census', entries: 1",
+    ]
+    assert answer("verify", url, "--dataset", "adult", "--head", head)["draws"] == 1
+
+
+@pytest.mark.parametrize("share", ["ada", "=0.5", "ada=", "ada=x", "ada=0", "ada=1.5", "ada=nan", "ada=inf"])
+def test_migrate_needs_shares_that_are_some(url, head, share):
+    for more in ((), ("--dry-run",)):
+        result = run("migrate", url, "--dataset", "adult", "--share", share, *more)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert f"share={share!r} must be LABEL=SHARE" in result.stderr
+    assert answer("show", url, "--dataset", "adult")["terms"]["head"] == head

@@ -26,3 +26,16 @@ def test_any_real_number_becomes_a_float(value):
 def test_zero_has_no_sign(value):
     """Equal events share one record, and a record is what is hashed."""
     assert math.copysign(1.0, _validate.non_negative("x", value, "nats")) == 1.0
+
+
+@pytest.mark.parametrize("values", [3, 1.5, None, np.float64(2.0)])
+def test_one_value_is_no_sequence(values):
+    with pytest.raises(InvalidParameter, match=r"x=.* must be a sequence of at least one number \(unit: columns\)"):
+        _validate.several("x", values, "columns")
+
+
+@pytest.mark.parametrize("values", [(), [], np.zeros(0)])
+def test_no_value_is_too_few(values):
+    with pytest.raises(InvalidParameter, match=r"x=\(\) must be at least one number \(unit: columns\)"):
+        _validate.several("x", values, "columns")
+    assert _validate.several("x", [1, 2], "columns") == (1, 2)

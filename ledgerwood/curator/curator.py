@@ -219,13 +219,14 @@ class CuratorRound:
         Raises:
             RoundViolation: the round is closed or another process's, its draw does not hold this release, or query or
                 mechanism are foreign.
+            InvalidParameter: noise that does not fit the query's grid; nothing was taken.
         """
         read = self._table.reader(query)
         if type(mechanism) not in MECHANISMS:
             raise RoundViolation(
                 f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
             )
-        mechanism.require_fit(query.grid)
+        mechanism.require_fit(query.grid)  # public, and refused before anything is taken
         # One release at a time: a second thread finds the round as this one left it.
         with self._gate.lock:
             self._gate.require(purpose)

@@ -15,7 +15,7 @@ from ledgerwood.curator.gate import Gate
 from ledgerwood.curator.queries import Query, SummedQuery, known_query
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.selections import SelectionQuery
-from ledgerwood.curator.table import Purses, Table
+from ledgerwood.curator.table import RowBudgets, Table
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, Grid, Mechanism, RandomSource
 
@@ -86,11 +86,12 @@ class FilteredRounds:
         event = mechanism.event(query.sensitivity(self._receipt.adjacency), self._receipt.adjacency)
         if event != self._event.release:
             raise RoundViolation(f"release {purpose!r} is {event!r}; this draw filters {self._event.release!r}")
+        mechanism.require_fit(query.grid)  # public, and refused before anybody is charged
         with self._gate.lock:
             self._gate.require(purpose)
-            purses = Purses(self._left, self._costs, _weights(stddevs, query.grid, event.mu()))
+            budgets = RowBudgets(self._left, self._costs, _weights(stddevs, query.grid, event.mu()))
             sampled = self._table.sample(self._event.sampling_rate, self._source)
-            statistic = self._table.statistic(known, sampled, purses)
+            statistic = self._table.statistic(known, sampled, budgets)
             noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
 

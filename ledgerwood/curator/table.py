@@ -34,7 +34,7 @@ PER_UNIT = 1.0 / STEP
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Purses:
+class RowBudgets:
     """What each row has left of its limit under an individual filter, and what a contribution costs.
 
     Args:
@@ -48,7 +48,7 @@ class Purses:
     weights: tuple[float, float]
 
 
-NO_FILTER = Purses(np.empty(0, dtype=np.int64), np.empty(0), (0.0, 0.0))
+NO_FILTER = RowBudgets(np.empty(0, dtype=np.int64), np.empty(0), (0.0, 0.0))
 
 
 @final
@@ -134,20 +134,22 @@ class Table:
         """
         raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
 
-    def statistic(self, query: AnyQuery, sampled: NDArray[np.bool_], purses: Purses | None = None) -> NDArray[np.int64]:
+    def statistic(
+        self, query: AnyQuery, sampled: NDArray[np.bool_], budgets: RowBudgets | None = None
+    ) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone.
 
         Args:
             query: what to add up.
             sampled: see `sample`.
-            purses: what each row has left, of a `SummedQuery`; a row that cannot pay contributes 0, the others are
+            budgets: what each row has left, of a `SummedQuery`; a row that cannot pay contributes 0, the others are
                 charged.
         """
         # Two rounds of one curator share the row state.
         with self._lock:
-            return self._statistic(query, sampled, NO_FILTER if purses is None else purses)
+            return self._statistic(query, sampled, NO_FILTER if budgets is None else budgets)
 
-    def _statistic(self, query: AnyQuery, sampled: NDArray[np.bool_], purses: Purses) -> NDArray[np.int64]:
+    def _statistic(self, query: AnyQuery, sampled: NDArray[np.bool_], budgets: RowBudgets) -> NDArray[np.int64]:
         match query:
             case LabelMoments():
                 return self._target_sums(sampled)
@@ -158,9 +160,9 @@ class Table:
             case PredictionFit():
                 return self._fit(query, sampled)
             case LeafMoments():
-                return self._moments(query, sampled, purses)
+                return self._moments(query, sampled, budgets)
             case LeafCurvatures():
-                return self._curvatures(query, sampled, purses)
+                return self._curvatures(query, sampled, budgets)
             case LeafRatios():
                 return _ratios(self._moments(query, sampled, NO_FILTER), query.damping_steps)
 
@@ -179,25 +181,25 @@ class Table:
         return kernels.total(partial)
 
     def _moments(
-        self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_], purses: Purses
+        self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_], budgets: RowBudgets
     ) -> NDArray[np.int64]:
         partial = self._prepare(query)
         tree = query.structure
         kernels.moment_sums(
             len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
             sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP),
-            query.large_gradients == "drop", purses.left, purses.costs, *purses.weights, self._leaves, partial,
+            query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
         return kernels.total(partial)
 
-    def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_], purses: Purses) -> NDArray[np.int64]:
+    def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_], budgets: RowBudgets) -> NDArray[np.int64]:
         partial = self._prepare(query)
         tree = query.structure
         kernels.curvature_sums(
             len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
             sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps,
-            query.large_gradients == "drop", purses.left, purses.costs, *purses.weights, self._leaves, partial,
+            query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
         return kernels.total(partial)

@@ -66,9 +66,8 @@ class EllipticalGaussianMechanism:
     stddevs: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        stddevs = tuple(_validate.positive("stddevs", s, "statistic") for s in self.stddevs)
-        if not stddevs:
-            raise _validate.fail("stddevs", stddevs, "at least one number", "columns")
+        given = _validate.several("stddevs", self.stddevs, "columns")
+        stddevs = tuple(_validate.positive("stddevs", s, "statistic") for s in given)
         object.__setattr__(self, "stddevs", stddevs)
 
     def event(

@@ -27,11 +27,8 @@ class Grid:
     exponents: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        exponents = tuple(
-            _validate.count("exponents", e, "powers of two", minimum=_MIN_EXPONENT) for e in self.exponents
-        )
-        if not exponents:
-            raise _validate.fail("exponents", self.exponents, "at least one exponent", "columns")
+        given = _validate.several("exponents", self.exponents, "columns")
+        exponents = tuple(_validate.count("exponents", e, "powers of two", minimum=_MIN_EXPONENT) for e in given)
         for exponent in exponents:
             if exponent > _MAX_EXPONENT:
                 raise _validate.fail("exponents", exponent, f"<= {_MAX_EXPONENT}", "powers of two")

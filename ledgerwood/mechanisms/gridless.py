@@ -17,7 +17,13 @@ from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.mechanisms import choice
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange, per_step, require_one_column
+from ledgerwood.mechanisms.selection import (
+    ExponentialMechanism,
+    UtilityRange,
+    per_step,
+    require_one_column,
+    require_vector,
+)
 
 Integers = NDArray[np.int64]
 _MOST_POINTS = 1 << 40
@@ -153,13 +159,6 @@ class GridlessMechanism:
                 return Candidate(feature=index, point=point)
             place -= starts.size
         raise AssertionError("the chosen cell is one of those given")
-
-
-def require_vector(name: str, values: object, unit: str) -> None:
-    """Looks at type and shape only."""
-    if not isinstance(values, np.ndarray) or values.dtype != np.int64 or values.ndim != 1:
-        kind = f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
-        raise _validate.fail(name, kind, "an int64 vector", unit)
 
 
 def _weight(value: object, points: int) -> int:

@@ -18,9 +18,9 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.accounting.events.stated import numbers
 from ledgerwood.mechanisms.deviates import exp_bounds
-from ledgerwood.mechanisms.gridless import GridlessMechanism, require_vector
+from ledgerwood.mechanisms.gridless import GridlessMechanism
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.selection import UtilityRange
+from ledgerwood.mechanisms.selection import UtilityRange, require_vector
 
 _BITS = 20
 _UNIT = 1 << _BITS

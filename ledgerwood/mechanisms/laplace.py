@@ -31,9 +31,8 @@ class LaplaceMechanism:
     scales: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        scales = tuple(_validate.positive("scales", s, "statistic") for s in self.scales)
-        if not scales:
-            raise _validate.fail("scales", scales, "at least one number", "columns")
+        given = _validate.several("scales", self.scales, "columns")
+        scales = tuple(_validate.positive("scales", s, "statistic") for s in given)
         object.__setattr__(self, "scales", scales)
 
     def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> LaplaceEvent:

@@ -14,9 +14,9 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.mechanisms.grid import Grid
-from ledgerwood.mechanisms.gridless import GridlessMechanism, NumericCandidates, require_vector
+from ledgerwood.mechanisms.gridless import GridlessMechanism, NumericCandidates
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.selection import UtilityRange
+from ledgerwood.mechanisms.selection import UtilityRange, require_vector
 
 _BITS = 20
 _UNIT = 1 << _BITS

@@ -100,12 +100,8 @@ class ExponentialMechanism:
         _require(utilities, grid)
         if counts is None:
             counts = np.ones(utilities.size, dtype=np.int64)
-        elif (
-            counts.dtype != np.int64
-            or counts.shape != utilities.shape
-            or not ((counts >= 0) & (counts < _MOST_POINTS)).all()
-            or not counts.any()
-        ):
+        require_vector("counts", counts, "points")
+        if counts.shape != utilities.shape or not ((counts >= 0) & (counts < _MOST_POINTS)).all() or not counts.any():
             raise _validate.fail("counts", counts.shape, "int64, one in [0, 2**40) a candidate, one > 0", "points")
         present = np.flatnonzero(counts)
         gaps = choice.gaps_below_top(utilities[present])
@@ -171,7 +167,9 @@ class NoisyMaxMechanism:
 
     def event(self, sensitivity: UtilityRange, adjacency: Adjacency) -> PureEvent:
         """PureEvent of range / scale."""
-        return PureEvent(epsilon=float_up(Fraction(sensitivity.range) / Fraction(self.scale)), adjacency=adjacency)
+        return PureEvent(
+            epsilon=float_up(Fraction(sensitivity.range) / Fraction(self.scale), "epsilon", "nats"), adjacency=adjacency
+        )
 
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
         """As `Selection.select`; a scale above 2**55 grid steps raises too."""
@@ -193,7 +191,7 @@ def _rate(name: str, value: float) -> float:
 
 
 def _product_up(rate: float, range_: float) -> float:
-    return float_up(Fraction(rate) * Fraction(range_))
+    return float_up(Fraction(rate) * Fraction(range_), "epsilon", "nats")
 
 
 def per_step(rate: float, grid: Grid) -> Fraction:
@@ -208,6 +206,13 @@ def per_step(rate: float, grid: Grid) -> Fraction:
     return exact
 
 
+def require_vector(name: str, values: object, unit: str) -> None:
+    """Looks at type and shape only."""
+    if not isinstance(values, np.ndarray) or values.dtype != np.int64 or values.ndim != 1:
+        kind = f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise _validate.fail(name, kind, "an int64 vector", unit)
+
+
 def require_one_column(grid: Grid) -> None:
     """Refuse a grid of several columns."""
     if grid.columns != 1:
@@ -217,7 +222,6 @@ def require_one_column(grid: Grid) -> None:
 def _require(utilities: Utilities, grid: Grid) -> None:
     """Looks at types and shapes only."""
     require_one_column(grid)
-    if utilities.dtype != np.int64 or utilities.ndim != 1:
-        raise _validate.fail("utilities", f"{utilities.dtype} {utilities.shape}", "an int64 vector", "grid steps")
+    require_vector("utilities", utilities, "grid steps")
     if not 1 <= utilities.size <= _MOST_CANDIDATES:
         raise _validate.fail("candidates", utilities.size, "in 1..2**24", "candidates")

@@ -131,7 +131,7 @@ class BallShifts:
 
 def quotient_down(numerator: float, denominator: float) -> float:
     """The largest float64 that is not above numerator / denominator, both positive: a multiplier is rounded down."""
-    number = float_down(Fraction(numerator) / Fraction(denominator))
+    number = float_down(Fraction(numerator) / Fraction(denominator), "multiplier", "ratio")
     if number == 0.0:
         raise _validate.fail("multiplier", f"{numerator!r} / {denominator!r}", "within float64", "ratio")
     return number

@@ -79,7 +79,7 @@ class SparseVectorMechanism:
         """
         sides = 1 if sensitivity.monotone else 2
         loss = 1 / Fraction(self.threshold_scale) + sides / Fraction(self.query_scale)
-        one = PureEvent(epsilon=float_up(Fraction(sensitivity.largest) * loss), adjacency=adjacency)
+        one = PureEvent(epsilon=float_up(Fraction(sensitivity.largest) * loss, "epsilon", "nats"), adjacency=adjacency)
         return one if self.answers == 1 else Repeated(one, count=self.answers)
 
     def start(self, grid: Grid, source: RandomSource) -> "SparseVectorRun":

@@ -83,6 +83,8 @@ class StabilityHistogramMechanism:
             InvalidParameter: a count that is no whole number in 0..2**62.
         """
         present = []
+        if not isinstance(counts, Mapping):
+            raise _validate.fail("counts type", type(counts).__name__, "a mapping of keys to counts", "rows")
         for key, count in counts.items():
             if _validate.count("count", count, "rows", minimum=0) >= _MOST_ROWS:
                 raise _validate.fail("count", count, "below 2**62", "rows")

@@ -26,7 +26,7 @@ _KEYS = {
     "grant": {"event", "charge", "purpose"},
     "draw": {"grant", "event", "purpose", "randomness"},
 }
-_KEYS_OF_2 = {"open": {"analysts"}, "grant": {"analyst"}, "draw": set()}  # what version 2 has besides
+_KEYS_OF_2 = {"open": {"analysts"}, "grant": {"analyst"}, "draw": set(), "migrate": {"analysts"}}  # besides
 _COMMON = {"version", "index", "previous", "hash", "kind"}
 _PRECISION = threading.Lock()  # an mpmath context has one working precision for all threads
 
@@ -162,6 +162,7 @@ class _Book:
     """What the entries so far have said."""
 
     terms: dict[str, Any]
+    version: int = field(init=False)
     head: str = field(init=False)
     grants: int = 0
     draws: int = 0
@@ -185,19 +186,25 @@ class _Book:
         _require(self.rule.opens(limit["delta"]), f"the budget's delta is too small for the filter {self.rule.name!r}")
         if terms["dataset"] is not None:
             _label(terms["dataset"])
-        if terms["version"] == 2:
+        self.version = terms["version"]
+        if self.version == 2:
             self._open_shares(terms["analysts"])
         self.head = terms["hash"]
 
     def add(self, record: dict[str, Any]) -> None:
         """Take in an entry that is well formed and chained."""
-        _require(record["version"] == self.terms["version"], "its version is not the ledger's")
-        if record["kind"] == "grant":
-            self._grant(record)
-        elif record["kind"] == "draw":
-            self._draw(record)
-        else:
-            raise ValueError("a second opening")
+        if record["kind"] == "migrate":
+            _require(self.version == 1, "the ledger is of version 2 already")
+            self._open_shares(record["analysts"])
+            self.version = 2
+        _require(record["version"] == self.version, "its version is not the ledger's")
+        match record["kind"]:
+            case "open":
+                raise ValueError("a second opening")
+            case "grant":
+                self._grant(record)
+            case "draw":
+                self._draw(record)
         self.head = record["hash"]
 
     def report(self) -> LedgerReport:
@@ -226,7 +233,6 @@ class _Book:
             held[text] = held.get(text, 0) + count
         self.held[record["index"]] = held
         self.grants += 1
-
         if record["version"] == 2:
             self._spend_share(record["analyst"], charge)
 
@@ -287,8 +293,9 @@ def _entry(line: str, index: int, previous: str) -> dict[str, Any]:
     version: Any = record.get("version")
     _require(type(version) is int and version in (1, 2), f"format version {version!r} is not 1 or 2")
     kind: Any = record.get("kind")
-    _require(isinstance(kind, str) and kind in _KEYS, f"unknown kind {kind!r}")
-    own = _KEYS[kind] | (_KEYS_OF_2[kind] if version == 2 else set())
+    known = _KEYS if version == 1 else _KEYS_OF_2
+    _require(isinstance(kind, str) and kind in known, f"unknown kind {kind!r}")
+    own = _KEYS.get(kind, set()) | (_KEYS_OF_2[kind] if version == 2 else set())
     _require(set(record) == own | _COMMON, f"fields {sorted(record)}")
     _require(_canonical(record) == line, "not in canonical form")
     body = {key: value for key, value in record.items() if key != "hash"}

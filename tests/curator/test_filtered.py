@@ -15,7 +15,7 @@ import ledgerwood as lw
 from ledgerwood.accounting.row_costs import FULL, LIMIT_SLACK, row_costs
 from ledgerwood.curator import Curator, LabelMoments, LeafCurvatures, LeafMoments, LeafRatios, real
 from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
-from ledgerwood.curator.table import Purses, Table
+from ledgerwood.curator.table import RowBudgets, Table
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism, TestRandom
@@ -48,9 +48,9 @@ def rounds_of(mechanism, query, rounds, rate=1.0, order=6.0):
     return lw.FilteredEvent(one, limit=lw.RenyiEvent(orders=(order,), divergences=(lost,), adjacency=A))
 
 
-def purses_of(event, mechanism, query, n_rows):
+def budgets_of(event, mechanism, query, n_rows):
     left = np.full(n_rows, FULL, np.int64)
-    return Purses(left, row_costs(event), _weights(_stddevs(mechanism), query.grid, event.release.mu()))
+    return RowBudgets(left, row_costs(event), _weights(_stddevs(mechanism), query.grid, event.release.mu()))
 
 
 def opened(event, table, seed=1):
@@ -84,8 +84,8 @@ class Adversary(RuleBasedStateMachine):
                 stddevs=(3.0 / count_share**0.5, noise / (1.0 - count_share) ** 0.5)
             )
         self.event = rounds_of(self.mechanism, self.query(ROOT, START), rounds)
-        self.purses = [
-            purses_of(self.event, self.mechanism, self.query(ROOT, START), len(r)) for r in (with_row, others)
+        self.budgets = [
+            budgets_of(self.event, self.mechanism, self.query(ROOT, START), len(r)) for r in (with_row, others)
         ]
         self.ensemble = START
         self.lost = Fraction(0)
@@ -98,14 +98,14 @@ class Adversary(RuleBasedStateMachine):
     @rule(structure=st.sampled_from([ROOT, STUMP]))
     def a_round(self, structure):
         query = self.query(structure, self.ensemble)
-        pairs = zip(self.tables, self.purses, strict=True)
-        with_row, without = (table.statistic(query, EVERYONE, purses) for table, purses in pairs)
+        pairs = zip(self.tables, self.budgets, strict=True)
+        with_row, without = (table.statistic(query, EVERYONE, budgets) for table, budgets in pairs)
         squares = ((with_row - without).astype(object) ** 2).sum(axis=0)  # the row is in one leaf
         stddevs = _stddevs(self.mechanism)
         self.lost += sum(
             Fraction(int(square)) * (STEP / Fraction(s)) ** 2 for square, s in zip(squares, stddevs, strict=True)
         )
-        np.testing.assert_array_equal(self.purses[0].left[:3], self.purses[1].left)
+        np.testing.assert_array_equal(self.budgets[0].left[:3], self.budgets[1].left)
 
     @rule(value=st.floats(-2.0, 2.0), left=st.booleans())
     def a_tree(self, value, left):
@@ -120,7 +120,7 @@ class Adversary(RuleBasedStateMachine):
     def nobody_loses_more_than_the_limit(self):
         if hasattr(self, "lost"):
             assert self.lost <= Fraction(self.event.limit.mu()) ** 2
-            assert all((purses.left >= 0).all() for purses in self.purses)
+            assert all((budgets.left >= 0).all() for budgets in self.budgets)
 
 
 TestAdversary = Adversary.TestCase
@@ -133,13 +133,13 @@ def test_under_sampling_the_divergences_of_the_rows_own_events_stay_within_the_l
     mechanism, order, few = EllipticalGaussianMechanism(stddevs=(30.0, 4.0)), 6.0, 5
     event = rounds_of(mechanism, moments(), few, rate, order)
     targets = np.array([0.0, 0.1, 0.3, 0.5, -1.0])
-    table, purses = table_of([0] * 5, targets), purses_of(event, mechanism, moments(), 5)
+    table, budgets = table_of([0] * 5, targets), budgets_of(event, mechanism, moments(), 5)
     lost = np.zeros(5)
     for _ in range(60):
         ensemble = Ensemble(initial_score=float(generator.uniform(-0.3, 0.3)))
-        before = purses.left.copy()
-        table.statistic(moments(ensemble=ensemble), generator.random(5) < rate, purses)
-        paid = purses.left < before
+        before = budgets.left.copy()
+        table.statistic(moments(ensemble=ensemble), generator.random(5) < rate, budgets)
+        paid = budgets.left < before
         gradient = np.minimum(np.abs(ensemble.initial_score - targets), 0.5)
         for row in np.flatnonzero(paid):
             own = lw.EllipticalGaussianEvent(
@@ -154,20 +154,20 @@ def test_under_sampling_the_divergences_of_the_rows_own_events_stay_within_the_l
 def test_a_row_at_the_clip_takes_part_in_as_many_rounds_as_the_limit_was_made_for():
     mechanism = EllipticalGaussianMechanism(stddevs=(10.0, 1.0))
     event = rounds_of(mechanism, moments(), 9)
-    table, purses = table_of([0, 0], [1.0, 0.0]), purses_of(event, mechanism, moments(), 2)
-    rows = [int(table.statistic(moments(), EVERYONE, purses)[0, 0]) // 2**20 for _ in range(40)]
+    table, budgets = table_of([0, 0], [1.0, 0.0]), budgets_of(event, mechanism, moments(), 2)
+    rows = [int(table.statistic(moments(), EVERYONE, budgets)[0, 0]) // 2**20 for _ in range(40)]
     # The second row has gradient 0 and pays for its count alone: 1/100 beside 1/100 + 1/4, 234 rounds.
     assert rows == [2] * 9 + [1] * 31
-    assert purses.left[0] < FULL // 9
+    assert budgets.left[0] < FULL // 9
 
 
 def test_a_row_that_does_not_fit_now_may_fit_later():
     mechanism = EllipticalGaussianMechanism(stddevs=(10.0, 1.0))
     event = rounds_of(mechanism, moments(), 1)
-    table, purses = table_of([0], [0.4]), purses_of(event, mechanism, moments(), 1)
+    table, budgets = table_of([0], [0.4]), budgets_of(event, mechanism, moments(), 1)
 
     def takes_part(score):
-        return bool(table.statistic(moments(ensemble=Ensemble(initial_score=score)), EVERYONE, purses).any())
+        return bool(table.statistic(moments(ensemble=Ensemble(initial_score=score)), EVERYONE, budgets).any())
 
     assert takes_part(0.0)  # gradient -.4: costs .17 of .26
     assert not takes_part(0.0)
@@ -177,9 +177,9 @@ def test_a_row_that_does_not_fit_now_may_fit_later():
 def test_a_row_that_is_invalid_or_dropped_contributes_and_pays_nothing():
     mechanism = EllipticalGaussianMechanism(stddevs=(10.0, 1.0))
     event = rounds_of(mechanism, moments(), 3)
-    table, purses = table_of([0, 0, 0], [np.nan, 0.9, 0.3]), purses_of(event, mechanism, moments(), 3)
-    assert table.statistic(moments(large="drop"), EVERYONE, purses)[0, 0] == 2**20
-    assert (purses.left == FULL).tolist() == [True, True, False]
+    table, budgets = table_of([0, 0, 0], [np.nan, 0.9, 0.3]), budgets_of(event, mechanism, moments(), 3)
+    assert table.statistic(moments(large="drop"), EVERYONE, budgets)[0, 0] == 2**20
+    assert (budgets.left == FULL).tolist() == [True, True, False]
 
 
 def test_the_released_sums_are_those_of_the_rows_that_can_pay():

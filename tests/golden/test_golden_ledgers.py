@@ -38,6 +38,9 @@ GOLDEN = {
     "analysts": (
         "fee5d9aec1df4887b2a1b93456ca81bdfde804a756bc96e0fcd4e750bf8e773a", 0.741169122573576, 1e-05, 2, 4, "secure",
     ),
+    "migrated": (
+        "119f74be57b3d4ae35abf5a79c05c7b2f11013b6595a65269bec94b72f7ff1c0", 0.38218575613096345, 4.5e-6, 3, 7, "secure",
+    ),
     "cut-and-stepped": (
         "8d7508d20188254631eaacc573a4194572975be53dcd6a4d9d895cf82014e8de", 7.677012417594455, 2.6e-05, 8, 3, "secure",
     ),

@@ -207,6 +207,21 @@ def analysts() -> None:
             draw_all(ledger, Repeated(gaussian(multiplier), count=2), f"means of {name}")
 
 
+def migrated() -> None:
+    """Format version 1, then 2: opened for anyone, later shared by two analysts, with a purse from before."""
+    ledger = open_ledger("migrated", BUDGET, BasicFilter())
+    if ledger is None:
+        return
+    with ledger:
+        before = ledger.grant(Repeated(gaussian(32.0), count=2), purpose="means of anyone", delta=2e-6)
+        before.draw(gaussian(32.0), purpose="means of anyone, 1")
+        ledger.migrate(analysts={"ada": 0.5, "ben": 0.25}, analyst="ada")
+        before.draw(gaussian(32.0), purpose="means of anyone, 2")
+        draw_all(ledger, Repeated(laplace(20.0), count=3), "medians of ada")
+    with Ledger.open(FOLDER / "migrated.ledger.jsonl", analyst="ben") as ledger:
+        draw_all(ledger, Repeated(gaussian(64.0), count=2), "means of ben")
+
+
 def cut_and_stepped() -> None:
     """Skellam, staircase and truncated Laplace noise: alone, many, and on samples."""
     ledger = open_ledger("cut-and-stepped", Budget(epsilon=30.0, delta=1e-4, adjacency=A), BasicFilter())
@@ -321,6 +336,7 @@ if __name__ == "__main__":
     randomised_response()
     integers()
     analysts()
+    migrated()
     cut_and_stepped()
     replaced_rows()
     selections()

@@ -8,6 +8,7 @@ divergence.
 from ledgerwood.accounting.filters.basic import BasicFilter as BasicFilter
 from ledgerwood.accounting.filters.charges import Charge as Charge
 from ledgerwood.accounting.filters.charges import ChargeMethod as ChargeMethod
+from ledgerwood.accounting.filters.charges import Charges as Charges
 from ledgerwood.accounting.filters.charges import Remaining as Remaining
 from ledgerwood.accounting.filters.charges import Spent as Spent
 from ledgerwood.accounting.filters.gaussian import GDPFilter as GDPFilter

@@ -9,7 +9,7 @@ from typing import Literal, final
 from ledgerwood._directed import float_down, float_up
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent
+from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent, total
 from ledgerwood.accounting.pricing import price
 from ledgerwood.errors import BudgetExceeded, InvalidParameter
 
@@ -62,8 +62,8 @@ class BasicFilter:
     def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
         """The sums, rounded up."""
         return Spent(
-            epsilon=float_up(sum((Fraction(c.epsilon or 0.0) for c in charges), Fraction())),
-            delta=float_up(sum((Fraction(c.delta or 0.0) for c in charges), Fraction())),
+            epsilon=float_up(total(charges, "epsilon")),
+            delta=float_up(total(charges, "delta")),
         )
 
     def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
@@ -73,8 +73,8 @@ class BasicFilter:
 
     def _left(self, charges: Sequence[Charge], budget: Budget) -> tuple[Fraction, Fraction]:
         return (
-            Fraction(budget.epsilon) - sum((Fraction(c.epsilon or 0.0) for c in charges), Fraction()),
-            Fraction(budget.delta) - sum((Fraction(c.delta or 0.0) for c in charges), Fraction()),
+            Fraction(budget.epsilon) - total(charges, "epsilon"),
+            Fraction(budget.delta) - total(charges, "delta"),
         )
 
 

@@ -1,12 +1,17 @@
 """What grants cost, what they add up to and what is left, in the currencies of the filters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from fractions import Fraction
+from typing import Literal, final, overload
 
 from ledgerwood.accounting.pricing import Route
 
 ChargeMethod = Route | Literal["zcdp"]
 """How a charge was got; a name is never removed and never changes its meaning."""
+
+Amount = Literal["epsilon", "delta", "mu", "rho", "divergence"]
+"""The amounts that a charge may state."""
 
 
 @final
@@ -48,6 +53,46 @@ class Charge:
 
 
 @final
+class Charges(Sequence[Charge]):
+    """Charges in the order in which they were made; each sum that was asked for is kept, exactly, and goes on."""
+
+    __slots__ = ("_charges", "_sums")
+
+    def __init__(self) -> None:
+        self._charges: list[Charge] = []
+        self._sums: dict[tuple[Amount, int], tuple[int, Fraction]] = {}  # how many were added up, and their sum
+
+    def append(self, charge: Charge) -> None:
+        """Add the next one."""
+        self._charges.append(charge)
+
+    def total(self, amount: Amount, power: int) -> Fraction:
+        """As `total`; what was added up before is not added up again."""
+        done, before = self._sums.get((amount, power), (0, Fraction()))
+        upto = len(self._charges)  # before they are read: another thread may append
+        found = before + total(self._charges[done:upto], amount, power)
+        self._sums[amount, power] = (upto, found)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._charges)
+
+    @overload
+    def __getitem__(self, place: int) -> Charge: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Charge]: ...
+    def __getitem__(self, place: int | slice) -> Charge | Sequence[Charge]:
+        return self._charges[place]
+
+
+def total(charges: Sequence[Charge], amount: Amount, power: int = 1) -> Fraction:
+    """The exact sum of one amount, or of its squares (power 2), over charges that state it; 0 for those that do not."""
+    if isinstance(charges, Charges):
+        return charges.total(amount, power)
+    return sum((Fraction(charge.amounts()[amount] or 0.0) ** power for charge in charges), Fraction())
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
     """What a ledger's grants add up to, rounded up.
@@ -78,3 +123,15 @@ class Remaining:
     mu: float | None = None
     rho: float | None = None
     divergence: float | None = None
+
+    def at_most(self, other: "Remaining") -> "Remaining":
+        """The smaller of each field; both are of one filter."""
+        return Remaining(
+            epsilon=_least(self.epsilon, other.epsilon), delta=_least(self.delta, other.delta),
+            mu=_least(self.mu, other.mu), rho=_least(self.rho, other.rho),
+            divergence=_least(self.divergence, other.divergence),
+        )  # fmt: skip
+
+
+def _least(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else min(a, b)

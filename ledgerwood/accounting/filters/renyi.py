@@ -13,7 +13,7 @@ from ledgerwood._directed import float_down, float_up
 from ledgerwood.accounting import concentrated, conversion
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent
+from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent, total
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 
 
@@ -60,7 +60,7 @@ class ZCDPFilter:
     def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sum of rho, the new charge included, is within the budget."""
         limit = concentrated.largest_rho(budget.epsilon, budget.delta)
-        if self._sum([*spent, new]) <= Fraction(limit):
+        if total(spent, "rho") + Fraction(new.rho or 0.0) <= Fraction(limit):
             return
         left = self.remaining(spent, budget).rho or 0.0
         raise BudgetExceeded(
@@ -71,20 +71,17 @@ class ZCDPFilter:
 
     def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
         """The sum, and its epsilon at the budget's delta; rounded up."""
-        total = self._sum(charges)
-        rho = float_up(total)
+        rhos = total(charges, "rho")
+        rho = float_up(rhos)
         epsilon = concentrated.epsilon(rho, budget.delta)
-        if total <= Fraction(concentrated.largest_rho(budget.epsilon, budget.delta)):
+        if rhos <= Fraction(concentrated.largest_rho(budget.epsilon, budget.delta)):
             epsilon = min(epsilon, budget.epsilon)
         return Spent(epsilon=epsilon, delta=budget.delta if charges else 0.0, rho=rho)
 
     def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
         """The rho that one more grant may have, rounded down."""
-        left = Fraction(concentrated.largest_rho(budget.epsilon, budget.delta)) - self._sum(charges)
+        left = Fraction(concentrated.largest_rho(budget.epsilon, budget.delta)) - total(charges, "rho")
         return Remaining(rho=float_down(max(left, Fraction())))
-
-    def _sum(self, charges: Sequence[Charge]) -> Fraction:
-        return sum((Fraction(c.rho or 0.0) for c in charges), Fraction())
 
 
 @final
@@ -144,7 +141,7 @@ class RenyiFilter:
     def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sum of divergences, the new charge included, is within the budget."""
         limit = self._limit(budget)
-        if self._sum([*spent, new]) <= Fraction(limit):
+        if total(spent, "divergence") + Fraction(new.divergence or 0.0) <= Fraction(limit):
             return
         left = self.remaining(spent, budget).divergence or 0.0
         raise BudgetExceeded(
@@ -156,19 +153,19 @@ class RenyiFilter:
 
     def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
         """The sum, and its epsilon at the budget's delta; rounded up."""
-        total = self._sum(charges)
-        if total == 0:
+        divergences = total(charges, "divergence")
+        if divergences == 0:
             return Spent(epsilon=0.0, delta=budget.delta if charges else 0.0, divergence=0.0)
-        divergence = float_up(total)
+        divergence = float_up(divergences)
         found = conversion.renyi_epsilons(np.array([self.order]), np.array([divergence]), math.log(budget.delta))
         epsilon = max(float(found[0]), 0.0)
-        if total <= Fraction(self._limit(budget)):
+        if divergences <= Fraction(self._limit(budget)):
             epsilon = min(epsilon, budget.epsilon)
         return Spent(epsilon=epsilon, delta=budget.delta, divergence=divergence)
 
     def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
         """The divergence that one more grant may have, rounded down."""
-        left = Fraction(self._limit(budget)) - self._sum(charges)
+        left = Fraction(self._limit(budget)) - total(charges, "divergence")
         return Remaining(divergence=float_down(max(left, Fraction())))
 
     def _limit(self, budget: Budget) -> float:
@@ -182,9 +179,6 @@ class RenyiFilter:
                 f"at delta={budget.delta!r} (unit: Renyi order)"
             )
         return limit
-
-    def _sum(self, charges: Sequence[Charge]) -> Fraction:
-        return sum((Fraction(c.divergence or 0.0) for c in charges), Fraction())
 
 
 def _refuse_delta(delta: float | None, what: str) -> None:

@@ -11,7 +11,7 @@ from ledgerwood._directed import float_down, float_up, root_down, root_up
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.filters.basic import point_charge
-from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent
+from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent, total
 from ledgerwood.errors import BudgetExceeded, InvalidParameter
 
 _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48  # more than the few roundings of a closed form without cancellation
@@ -92,12 +92,12 @@ class WhitehouseFilter:
         """Epsilon of the sum of squares, and delta_prime more than the sum of the deltas; rounded up."""
         if not charges:
             return Spent(epsilon=0.0, delta=0.0)
-        squares = self._squares(charges)
+        squares = total(charges, "epsilon", 2)
         root = root_up(squares)
         epsilon = (0.5 * root * root + root * math.sqrt(-2.0 * math.log(self.delta_prime))) * _UP
         if squares <= self._limit(budget):
             epsilon = min(epsilon, budget.epsilon)
-        deltas = sum((Fraction(c.delta or 0.0) for c in charges), Fraction(self.delta_prime))
+        deltas = Fraction(self.delta_prime) + total(charges, "delta")
         return Spent(epsilon=epsilon, delta=float_up(deltas))
 
     def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
@@ -107,14 +107,11 @@ class WhitehouseFilter:
 
     def _left(self, charges: Sequence[Charge], budget: Budget) -> tuple[Fraction, Fraction]:
         """The square of epsilon, and the delta, that one more grant may have."""
-        deltas = sum((Fraction(c.delta or 0.0) for c in charges), Fraction(self.delta_prime))
-        return max(self._limit(budget) - self._squares(charges), Fraction()), Fraction(budget.delta) - deltas
+        deltas = Fraction(self.delta_prime) + total(charges, "delta")
+        return max(self._limit(budget) - total(charges, "epsilon", 2), Fraction()), Fraction(budget.delta) - deltas
 
     def _limit(self, budget: Budget) -> Fraction:
         """The largest sum of squares: its root solves root**2 / 2 + root sqrt(2 log(1 / delta_prime)) = epsilon."""
         tail = -2.0 * math.log(self.delta_prime)
         root = 2.0 * budget.epsilon / (math.sqrt(tail + 2.0 * budget.epsilon) + math.sqrt(tail))
         return Fraction(root * _DOWN) ** 2
-
-    def _squares(self, charges: Sequence[Charge]) -> Fraction:
-        return sum((Fraction(c.epsilon or 0.0) ** 2 for c in charges), Fraction())

@@ -4,6 +4,7 @@ from ledgerwood.accounting.ledger.book import Grant as Grant
 from ledgerwood.accounting.ledger.book import Ledger as Ledger
 from ledgerwood.accounting.ledger.entries import DrawEntry as DrawEntry
 from ledgerwood.accounting.ledger.entries import GrantEntry as GrantEntry
+from ledgerwood.accounting.ledger.entries import MigrationEntry as MigrationEntry
 from ledgerwood.accounting.ledger.entries import OpenEntry as OpenEntry
 from ledgerwood.accounting.ledger.entries import Randomness as Randomness
 from ledgerwood.accounting.ledger.record import LedgerRecord as LedgerRecord

@@ -11,10 +11,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from ledgerwood.accounting.ledger import _steps as steps
 from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
-
-SCHEMA_VERSION = 1
-"""Of the tables; the entries in them carry the version of their own format."""
 
 PATIENCE = 30.0
 """Seconds that anything waits for a lock or for the server, at most."""
@@ -122,24 +120,68 @@ def make_tables(connection: sa.Connection) -> None:
     """Create what is missing."""
     if not has_tables(connection):
         _tables.create_all(connection)
-        connection.execute(sa.insert(versions).values(version=SCHEMA_VERSION))
+        connection.execute(sa.insert(versions).values(version=steps.current()))
 
 
 def has_tables(connection: sa.Connection) -> bool:
-    """Whether the database holds ledgers, in tables of this version.
+    """Whether the database holds ledgers, in tables of this release's version.
 
     Raises:
         LedgerError: of another version.
     """
     if not sa.inspect(connection).has_table(versions.name):
         return False
-    found = sorted(connection.scalars(sa.select(versions.c.version)))
-    if found != [SCHEMA_VERSION]:
-        raise LedgerError(
-            f"the database's tables are of version {', '.join(map(str, found)) or 'none'}; this release reads version "
-            f"{SCHEMA_VERSION}. Nothing was changed; use the release that wrote it, or a later one"
-        )
+    require_version(connection)
     return True
+
+
+def require_version(connection: sa.Connection) -> None:
+    """Refuse tables of another version; in a transaction that writes they stay what they are until it ends.
+
+    Raises:
+        LedgerError: of another version.
+    """
+    found = _version_row(connection)
+    if found != steps.current():
+        raise other_version(found)
+
+
+def found_version(connection: sa.Connection) -> int | None:
+    """The version of the tables, None without any.
+
+    Raises:
+        LedgerError: they state none.
+    """
+    if not sa.inspect(connection).has_table(versions.name):
+        return None
+    found = _version_row(connection)
+    if found is None:
+        raise other_version(None)
+    return found
+
+
+def lock_tables(connection: sa.Connection) -> None:
+    """Wait for every transaction that has asked for the version, and let none ask until this one ends."""
+    if connection.dialect.name == "postgresql":
+        for table in (versions, heads, entries):  # in the order in which others ask for them
+            if sa.inspect(connection).has_table(table.name):
+                connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE")
+
+
+def other_version(found: int | None) -> LedgerError:
+    """What to say of tables that are not of this release's version."""
+    way = "use the release that wrote it, or a later one"
+    if found is not None and steps.FIRST <= found < steps.current():
+        way = "`ledgerwood ledger migrate URL` carries them over"
+    return LedgerError(
+        f"the database's tables are of version {'none' if found is None else found}; this release reads version "
+        f"{steps.current()}. Nothing was changed; {way}"
+    )
+
+
+def _version_row(connection: sa.Connection) -> int | None:
+    found = list(connection.scalars(sa.select(versions.c.version)))
+    return found[0] if len(found) == 1 else None
 
 
 def commit(connection: sa.Connection) -> None:

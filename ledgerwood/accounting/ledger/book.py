@@ -87,7 +87,7 @@ class Ledger:
                 lines = store.create(new)
             state = replay(lines)
             store.catch_up(state)
-            require_terms(state.terms, dataset=dataset, budget=budget, unit=unit, filter_=filter, analysts=analysts)
+            require_terms(state, dataset=dataset, budget=budget, unit=unit, filter_=filter, analysts=analysts)
             state.purse(analyst)
         except BaseException:
             store.close()
@@ -184,15 +184,40 @@ class Ledger:
             grant = self.grant(event, purpose=purpose, delta=delta)
             return grant.draw(parts[0][0], purpose=purpose, randomness=randomness)
 
+    def migrate(self, *, analysts: Mapping[str, float], analyst: str | None = None) -> None:
+        """From format version 1 to 2, for ever: from here on analysts share the budget (docs/adr/0008-migrations.md).
+
+        One more entry of the same chain: what was granted before stays as it is, spent by nobody in particular, and its
+        grants can be drawn from. Shares are of the whole budget, and a ceiling each: what is left is the limit as well.
+
+        Args:
+            analysts: as in `open`.
+            analyst: who spends by this handle afterwards; all others open the ledger again.
+
+        Raises:
+            LedgerError: the ledger is of version 2, or no such analyst; or the outcome is unknown, as in `grant`.
+            InvalidParameter: shares outside (0, 1] or above 1 together; nothing changed.
+            LedgerWriteFailed: the entry could not be made durable; nothing changed.
+        """
+        with self._lock:
+            self._require_owner()
+            with self._store.locked(self._state):
+                entry = self._state.propose_migration(analysts)
+                if analyst is not None and analyst not in analysts:
+                    raise LedgerError(f"analyst={analyst!r} is none of {sorted(analysts)} (unit: label)")
+                self._store.append(entry, durable=True)
+            self._state.commit(entry)
+            self._analyst = analyst
+
     def spent(self, analyst: str | None = None) -> Spent:
         """What the grants add up to by the filter, rounded up; those of one analyst if named."""
         with self._current() as state:
             return self.filter.spent(*state.purse(analyst))
 
     def remaining(self, analyst: str | None = None) -> Remaining:
-        """What is left by the filter, rounded down; of one analyst's share if named."""
+        """What is left by the filter, rounded down; of one analyst's share if named, where that is less."""
         with self._current() as state:
-            return self.filter.remaining(*state.purse(analyst))
+            return state.remaining(analyst)
 
     def record(self) -> LedgerRecord:
         """The entries so far, frozen; as in `entries`."""

@@ -1,6 +1,6 @@
 """The entries of a ledger, and the one line of canonical JSON that each of them is.
 
-The format is docs/adr/0004-ledger-file-format.md.
+The format is docs/adr/0004-ledger-file-format.md and docs/adr/0008-migrations.md.
 """
 
 import functools
@@ -20,7 +20,7 @@ from ledgerwood.accounting.pricing import Route
 from ledgerwood.errors import LedgerCorrupted
 
 Version = Literal[1, 2]
-"""Of an entry's format, the same for a whole ledger; 2 is that of a budget which analysts share."""
+"""Of an entry's format; 2 is that of a budget which analysts share. It rises at a `MigrationEntry`, and never falls."""
 
 GENESIS = "0" * 64
 _AMOUNTS = frozenset({"epsilon", "delta", "mu", "rho", "divergence"})
@@ -79,8 +79,20 @@ class DrawEntry:
     version: Version = 1
 
 
-Entry = OpenEntry | GrantEntry | DrawEntry
-_E = TypeVar("_E", OpenEntry, GrantEntry, DrawEntry)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationEntry:
+    """From here on the ledger is of version 2: `analysts` share its budget. What stands before it stays as it is."""
+
+    index: int
+    previous: str
+    hash: str
+    analysts: tuple[tuple[str, float], ...]
+    version: Literal[2] = 2
+
+
+Entry = OpenEntry | GrantEntry | DrawEntry | MigrationEntry
+_E = TypeVar("_E", OpenEntry, GrantEntry, DrawEntry, MigrationEntry)
 
 
 def canonical(record: object) -> str:
@@ -131,6 +143,11 @@ def decode(line: str, known: dict[str, Event] | None = None) -> Entry:
                 index=common["index"], previous=common["previous"], hash=common["hash"], grant=record["grant"],
                 event=_event(record["event"], known), purpose=require_label("purpose", record["purpose"]),
                 randomness=require_randomness(record["randomness"]), version=version,
+            )  # fmt: skip
+        case "migrate" if version == 2:
+            entry = MigrationEntry(
+                index=common["index"], previous=common["previous"], hash=common["hash"],
+                analysts=shares(record["analysts"]),
             )  # fmt: skip
         case kind:
             raise LedgerCorrupted(f"unknown kind of entry {kind!r}")
@@ -238,6 +255,8 @@ def _body(entry: Entry) -> dict[str, object]:
                 }
                 | ({"analyst": entry.analyst} if entry.version > 1 else {})
             )
+        case MigrationEntry():
+            return common | {"kind": "migrate", "analysts": dict(entry.analysts)}
         case DrawEntry():
             return common | {
                 "kind": "draw",

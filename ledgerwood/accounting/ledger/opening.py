@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.filters import Filter
-from ledgerwood.accounting.ledger.entries import OpenEntry
 from ledgerwood.accounting.ledger.jsonl import JsonLinesFile
+from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import InvalidParameter, LedgerError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "Jso
 
 
 def require_terms(
-    terms: OpenEntry,
+    state: State,
     *,
     dataset: str | None,
     budget: Budget | None,
@@ -41,12 +41,13 @@ def require_terms(
     analysts: Mapping[str, float] | None,
 ) -> None:
     """What the caller names must be what the ledger says."""
+    terms = state.terms
     for name, wanted, found in (
         ("dataset", dataset, terms.dataset),
         ("budget", budget, terms.budget),
         ("unit", unit, terms.unit),
         ("filter", filter_, terms.filter),
-        ("analysts", None if analysts is None else dict(analysts), dict(terms.analysts)),
+        ("analysts", None if analysts is None else dict(analysts), dict(state.analysts)),
     ):
         if wanted is not None and wanted != found:
             raise LedgerError(

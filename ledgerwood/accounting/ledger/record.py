@@ -8,7 +8,16 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.filters import Charge, Spent
 from ledgerwood.accounting.ledger import jsonl
-from ledgerwood.accounting.ledger.entries import DrawEntry, Entry, GrantEntry, OpenEntry, Randomness, encode
+from ledgerwood.accounting.ledger.entries import (
+    DrawEntry,
+    Entry,
+    GrantEntry,
+    MigrationEntry,
+    OpenEntry,
+    Randomness,
+    Version,
+    encode,
+)
 from ledgerwood.accounting.ledger.state import replay
 from ledgerwood.errors import LedgerError
 
@@ -60,6 +69,16 @@ class LedgerRecord:
     def terms(self) -> OpenEntry:
         """The first entry: budget, unit, filter, data set label."""
         return _terms(self.entries)
+
+    @property
+    def analysts(self) -> tuple[tuple[str, float], ...]:
+        """Who shares the budget and how, in the order of the labels: by the terms, or since the migration."""
+        return next((e.analysts for e in self.entries if isinstance(e, MigrationEntry)), self.terms.analysts)
+
+    @property
+    def version(self) -> Version:
+        """The format version of the last entry, and of the next one."""
+        return self.entries[-1].version
 
     @property
     def head(self) -> str:

@@ -125,6 +125,7 @@ class SqlStore:
         self._connection = connection
         try:
             try:
+                database.require_version(connection)  # the tables may have been carried over since this was opened
                 row = self._head_row(connection, lock=True)
                 self._follow(connection, state, row)
             except SQLAlchemyError as error:
@@ -184,9 +185,10 @@ class SqlStore:
             finally:
                 database.drop(fresh)
         except (SQLAlchemyError, LedgerError) as error:
+            again = database.reason(error)[1] if isinstance(error, SQLAlchemyError) else str(error)
             raise LedgerError(
                 f"entry {entry.index} of {self.name} may or may not be recorded, and counts as spent: "
-                f"the commit failed ({why}), and the database could not be asked again ({error})"
+                f"the commit failed ({why}), and the database could not be asked again ({again})"
             ) from cause
         self._doubt = False
         if found != [encode(entry)]:

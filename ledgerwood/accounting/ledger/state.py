@@ -9,14 +9,16 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_down
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
-from ledgerwood.accounting.filters import Charge, Filter
+from ledgerwood.accounting.filters import Charge, Charges, Filter, Remaining
 from ledgerwood.accounting.ledger.entries import (
     GENESIS,
     DrawEntry,
     Entry,
     GrantEntry,
+    MigrationEntry,
     OpenEntry,
     Randomness,
+    Version,
     decode,
     exact_share,
     require_label,
@@ -34,15 +36,14 @@ _BROKEN = (PrivacyError, ValueError, KeyError, TypeError, RecursionError)  # wha
 class State:
     """Entries and what follows from them. Propose an entry, make it durable elsewhere, then commit it."""
 
-    __slots__ = ("_by", "_left", "_limits", "charges", "entries", "terms")
+    __slots__ = ("_by", "_left", "_limits", "analysts", "charges", "entries", "terms", "version")
 
     def __init__(self, terms: OpenEntry) -> None:
         self.terms = terms
         self.entries: list[Entry] = [terms]
-        self.charges: list[Charge] = []
+        self.charges = Charges()
         self._left: dict[int, Counter[Event]] = {}
-        self._by: dict[str, list[Charge]] = {label: [] for label, _ in terms.analysts}
-        self._limits = {label: limit(terms.budget, share) for label, share in terms.analysts}
+        self._share(terms.analysts, terms.version)
 
     @property
     def head(self) -> str:
@@ -52,7 +53,7 @@ class State:
         """What may still be drawn from the grant at this index."""
         return self._left[grant]
 
-    def purse(self, analyst: str | None) -> tuple[list[Charge], Budget]:
+    def purse(self, analyst: str | None) -> tuple[Charges, Budget]:
         """What was charged to an analyst, and the limit; of the whole ledger for None.
 
         Raises:
@@ -77,8 +78,14 @@ class State:
         require_label("purpose", purpose)
         self._require_adjacency(event)
         self._require_analyst(analyst)
-        spent, budget = self.purse(analyst)
-        return self.terms.filter.charge(event, spent, budget, delta)
+        filter_ = self.terms.filter
+        spent, budget = min(self._purses(analyst), key=lambda purse: filter_.remaining(*purse).delta or 0.0)
+        return filter_.charge(event, spent, budget, delta)
+
+    def remaining(self, analyst: str | None = None) -> Remaining:
+        """What one more grant may have: of the analyst's share if named, and of the whole."""
+        own, *whole = (self.terms.filter.remaining(*purse) for purse in self._purses(analyst))
+        return own.at_most(whole[0]) if whole else own
 
     def propose_grant(self, event: Event, charge: Charge, purpose: str, analyst: str | None = None) -> GrantEntry:
         """A grant that fits, at the charge that `price` gave; nothing changes yet.
@@ -87,16 +94,24 @@ class State:
             BudgetExceeded: it does not fit into the budget, or into the analyst's share of it.
         """
         self._require_analyst(analyst)
-        self.terms.filter.admit(self.charges, charge, self.terms.budget)
-        if analyst is not None:
-            spent, share = self.purse(analyst)
-            self.terms.filter.admit(spent, charge, share)
+        self._admit(charge, analyst)
         return sealed(
             GrantEntry(
                 index=len(self.entries), previous=self.head, hash="", event=event, charge=charge, purpose=purpose,
-                analyst=analyst, version=self.terms.version,
+                analyst=analyst, version=self.version,
             )
         )  # fmt: skip
+
+    def propose_migration(self, analysts: Mapping[str, float]) -> MigrationEntry:
+        """From version 1 to 2, in which analysts share the budget; nothing changes yet.
+
+        Raises:
+            LedgerError: the ledger is of version 2.
+            InvalidParameter: no shares, or not of this budget.
+        """
+        self._require_first_version()
+        parts = _fitting_shares(self.terms.budget, self.terms.filter, analysts)
+        return sealed(MigrationEntry(index=len(self.entries), previous=self.head, hash="", analysts=parts))
 
     def propose_draw(self, grant: int, event: Event, purpose: str, randomness: Randomness) -> DrawEntry:
         """A draw that the grant holds; nothing changes yet.
@@ -110,21 +125,19 @@ class State:
         return sealed(
             DrawEntry(
                 index=len(self.entries), previous=self.head, hash="", grant=grant, event=event, purpose=purpose,
-                randomness=randomness, version=self.terms.version,
+                randomness=randomness, version=self.version,
             )
         )  # fmt: skip
 
-    def commit(self, entry: GrantEntry | DrawEntry) -> None:
+    def commit(self, entry: GrantEntry | DrawEntry | MigrationEntry) -> None:
         """Append an entry that follows the last one."""
         if (entry.index, entry.previous) != (len(self.entries), self.head):
             raise LedgerCorrupted(f"entry {entry.index} does not follow entry {len(self.entries) - 1}")
-        if entry.version != self.terms.version:
-            raise LedgerCorrupted(f"an entry of version {entry.version} in a ledger of version {self.terms.version}")
+        if entry.version != self.version and not isinstance(entry, MigrationEntry):
+            raise LedgerCorrupted(f"an entry of version {entry.version} in a ledger of version {self.version}")
         match entry:
             case GrantEntry():
-                self._require_adjacency(entry.event)
-                self._require_analyst(entry.analyst)
-                self.terms.filter.require_currency(entry.charge)
+                self._require_grantable(entry)
                 held: Counter[Event] = Counter()
                 for part, count in entry.event.draws():
                     held[part] += count
@@ -135,6 +148,9 @@ class State:
             case DrawEntry():
                 self._require_left(entry.grant, entry.event)
                 self._left[entry.grant][entry.event] -= 1
+            case MigrationEntry():
+                self._require_first_version()
+                self._share(entry.analysts, entry.version)
         self.entries.append(entry)
 
     def follow(self, lines: Iterable[str]) -> None:
@@ -144,24 +160,45 @@ class State:
             LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands.
         """
         known: dict[str, Event] = {}
-        charged = len(self.charges)
         for line in lines:
             try:
                 entry = decode(line, known)
                 if isinstance(entry, OpenEntry):
                     raise LedgerCorrupted("a second opening")
+                if isinstance(entry, GrantEntry):
+                    self._require_grantable(entry)
+                    self._admit(entry.charge, entry.analyst)
                 self.commit(entry)
+            except BudgetExceeded as error:
+                raise LedgerCorrupted(f"entry {len(self.entries)}: the grants exceed the budget: {error}") from error
             except _BROKEN as error:
                 raise LedgerCorrupted(f"entry {len(self.entries)}: {error}") from error
-        if len(self.charges) > charged:
-            for analyst in (None, *self._by):
-                spent, budget = self.purse(analyst)
-                try:
-                    if spent:
-                        self.terms.filter.admit(spent[:-1], spent[-1], budget)
-                except BudgetExceeded as error:
-                    whose = "the budget" if analyst is None else f"the share of {analyst!r}"
-                    raise LedgerCorrupted(f"the grants exceed {whose}: {error}") from error
+
+    def _share(self, analysts: tuple[tuple[str, float], ...], version: Version) -> None:
+        """From here on these analysts share the budget; what was charged before is nobody's."""
+        self.analysts, self.version = analysts, version
+        self._by = {label: Charges() for label, _ in analysts}
+        self._limits = {label: limit(self.terms.budget, share) for label, share in analysts}
+
+    def _purses(self, analyst: str | None) -> list[tuple[Charges, Budget]]:
+        """The purses that pay for a grant: the analyst's own if named, and the whole."""
+        return [self.purse(name) for name in dict.fromkeys((analyst, None))]
+
+    def _admit(self, charge: Charge, analyst: str | None) -> None:
+        """Raise BudgetExceeded unless the charge fits into every purse that pays for it."""
+        for spent, budget in reversed(self._purses(analyst)):
+            self.terms.filter.admit(spent, charge, budget)
+
+    def _require_grantable(self, entry: GrantEntry) -> None:
+        self._require_adjacency(entry.event)
+        self._require_analyst(entry.analyst)
+        self.terms.filter.require_currency(entry.charge)
+
+    def _require_first_version(self) -> None:
+        if self.version != 1:
+            raise LedgerError(
+                f"the ledger is of format version {self.version}, shared by {sorted(self._by)}: shares never change"
+            )
 
     def _require_analyst(self, analyst: str | None) -> None:
         if analyst is None and self._by:
@@ -211,15 +248,21 @@ def opened(
     filter_.check(budget)
     if dataset is not None:
         dataset = require_label("dataset", dataset)
-    parts = () if analysts is None else shares(analysts)
-    for _, share in parts:
-        filter_.check(limit(budget, share))
+    parts = () if analysts is None else _fitting_shares(budget, filter_, analysts)
     return sealed(
         OpenEntry(
             index=0, previous=GENESIS, hash="", budget=budget, unit=unit, filter=filter_, dataset=dataset,
             analysts=parts, version=2 if parts else 1,
         )
     )  # fmt: skip
+
+
+def _fitting_shares(budget: Budget, filter_: Filter, analysts: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """Shares that the filter can hold grants against, in the order of their labels."""
+    parts = shares(analysts)
+    for _, share in parts:
+        filter_.check(limit(budget, share))
+    return parts
 
 
 def replay(lines: Iterable[str]) -> State:

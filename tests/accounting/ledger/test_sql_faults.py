@@ -1,6 +1,7 @@
 """What can happen to a database: full, locked, read-only, gone in the middle of a commit, tampered with, copied."""
 
 import errno
+import resource
 import shutil
 import sqlite3
 from contextlib import contextmanager
@@ -9,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
-from ledgerwood.accounting import Adjacency, Budget, Ledger, PrivacyUnit, PureEvent
+from ledgerwood.accounting import Adjacency, Budget, Composed, Ledger, PrivacyUnit, PureEvent
 from ledgerwood.accounting.ledger import _database as database
+from ledgerwood.accounting.ledger import transfer
 from ledgerwood.errors import BudgetExceeded, LedgerCorrupted, LedgerError, LedgerWriteFailed
 from ledgerwood.verification import verify_ledger
 
@@ -161,6 +163,40 @@ def test_a_full_disk_records_nothing(sqlite_url):
             connection.exec_driver_sql("PRAGMA max_page_count = 100000")
         ledger.grant(pure(0.5), purpose="after")
         assert verify_ledger(sqlite_url, dataset="adult").grants == granted + 1
+
+
+@contextmanager
+def files_of_at_most(size):
+    """The system refuses to write beyond `size` bytes of any file, as a full disk would, wherever a write then is."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_write_that_fails_anywhere_leaves_the_entry_whole_or_not_at_all(sqlite_url):
+    """First in the rollback journal, then in the file itself: an entry of several pages, cut off at each of them."""
+    many = Composed(tuple(pure(2.0**-60 * (1 + i)) for i in range(150)))
+    acknowledged, refused, unknown = set(), 0, 0
+    with create(sqlite_url) as ledger:
+        for step in range(40):
+            try:
+                with files_of_at_most(300 + step * 2048):
+                    acknowledged.add(ledger.grant(many, purpose=f"p{step}").index)
+            except LedgerWriteFailed:
+                refused += 1
+            except LedgerError as error:
+                assert "may or may not be recorded, and counts as spent" in str(error)
+                unknown += 1
+            stored = transfer.read_ledger(sqlite_url, "adult")  # rolls back, now that there is room
+            assert stored == ledger.record()
+            assert acknowledged <= {entry.index for entry in stored.entries}
+            assert len(acknowledged) <= len(stored.entries) - 1 <= len(acknowledged) + unknown
+        assert min(len(acknowledged), refused + unknown) >= 2
+        ledger.grant(pure(0.5), purpose="after")
+        assert verify_ledger(sqlite_url, dataset="adult", head=ledger.head).grants == len(ledger.entries) - 1
 
 
 def test_a_full_disk_while_a_ledger_is_made(url, monkeypatch):

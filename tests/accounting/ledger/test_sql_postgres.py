@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 from ledgerwood.accounting import Adjacency, Budget, Ledger, PrivacyUnit, PureEvent
 from ledgerwood.accounting.ledger import _database as database
 from ledgerwood.accounting.ledger import transfer
-from ledgerwood.errors import LedgerWriteFailed
+from ledgerwood.errors import LedgerError, LedgerWriteFailed
 from ledgerwood.verification import verify_ledger
 
 A = Adjacency.ADD_REMOVE
@@ -124,3 +124,44 @@ def test_commits_are_synced_on_the_server_whatever_its_default(postgres_url):
     with create(f"{postgres_url}%20-csynchronous_commit%3Doff") as ledger, ledger._store.locked(ledger._state):
         assert ledger._store._connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
         assert ledger._store._connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+
+
+def test_sessions_that_the_server_ends_at_any_moment(postgres_url):
+    """What was acknowledged is there, what was reported as not recorded is not, and the chain verifies."""
+    said, done = {"granted": [], "failed": [], "unknown": []}, threading.Event()
+
+    def spend(name):
+        with Ledger.open(postgres_url, dataset="adult") as ledger:
+            for i in range(60):
+                try:
+                    said["granted"].append((ledger.grant(pure(2.0**-10), purpose=f"{name} {i}").index, f"{name} {i}"))
+                except LedgerWriteFailed:
+                    said["failed"].append(f"{name} {i}")
+                except LedgerError:
+                    said["unknown"].append(f"{name} {i}")
+
+    def end_sessions():
+        rest = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        while not done.wait(0.012):
+            with raw(postgres_url) as other:  # anew: a transaction sees one list of sessions
+                other.exec_driver_sql(rest)
+
+    create(postgres_url).close()
+    spenders = [threading.Thread(target=spend, args=(name,)) for name in ("a", "b")]
+    ender = threading.Thread(target=end_sessions)
+    for thread in (*spenders, ender):
+        thread.start()
+    for thread in spenders:
+        thread.join()
+    done.set()
+    ender.join()
+    recorded = {entry.purpose: entry.index for entry in transfer.read_ledger(postgres_url, "adult").entries[1:]}
+    assert all(recorded.get(purpose) == index for index, purpose in said["granted"])
+    assert not set(said["failed"]) & set(recorded)
+    assert set(recorded) <= {purpose for _, purpose in said["granted"]} | set(said["unknown"])
+    assert len(said["granted"]) >= 5
+    assert len(said["failed"]) >= 1
+    assert verify_ledger(postgres_url, dataset="adult").epsilon_readded == len(recorded) * 2.0**-10

@@ -1,0 +1,119 @@
+"""Older tables of a ledger database, carried over to this release (docs/adr/0008-migrations.md; extra: sql)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from ledgerwood.accounting.ledger import _database as database
+from ledgerwood.accounting.ledger import _steps as steps
+from ledgerwood.accounting.ledger.state import replay
+from ledgerwood.errors import LedgerCorrupted, LedgerError
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesReport:
+    """What was done to a database's tables, or would be.
+
+    Args:
+        found: the version that they had.
+        now: the version of this release.
+        steps: what was done, in order; none where the two are the same.
+        datasets: how many ledgers they hold, each checked as a chain afterwards.
+    """
+
+    found: int
+    now: int
+    steps: tuple[str, ...]
+    datasets: int
+
+
+def migrate_tables(url: str, *, dry_run: bool = False, told: Callable[[str], None] | None = None) -> TablesReport:
+    """Carry a database's tables over to this release's version, in one transaction: all steps, or none.
+
+    It waits for those who are just granting, and keeps everybody out until it ends. Afterwards earlier releases refuse
+    the database. Every chain is replayed before the end.
+
+    Args:
+        url: of the database.
+        dry_run: do all of it, and take it back.
+        told: hears of each step before it is taken.
+
+    Raises:
+        LedgerError: no such database, no ledgers in it, a later version, or an outcome that is unknown.
+        LedgerWriteFailed: a step failed, or the database cannot be written; nothing was changed.
+        LedgerCorrupted: a chain does not hold; nothing was changed.
+    """
+    address = database.parsed(url)
+    file, name = database.sqlite_file(address), address.render_as_string()
+    if file is not None and not file.exists():
+        raise LedgerError(f"there is no ledger database {name}")
+    engine = database.engine_for(address)
+    try:
+        connection = database.begin(engine, writes=True)
+        try:
+            report = _carried_over(connection, name, told or _silent)
+        except BaseException:
+            database.drop(connection)
+            raise
+        _end(connection, name, keep=bool(report.steps) and not dry_run)
+        return report
+    except SQLAlchemyError as error:
+        raise database.write_failure(error, name) from error
+    finally:
+        engine.dispose()
+
+
+def _carried_over(connection: sa.Connection, name: str, told: Callable[[str], None]) -> TablesReport:
+    """Everything but the commit."""
+    database.lock_gate(connection)
+    if database.found_version(connection) is None:
+        raise LedgerError(f"there are no ledgers in the database {name}")
+    database.lock_tables(connection)
+    found = database.found_version(connection)  # once more: another migration may have been waited for
+    if found is None or not steps.FIRST <= found <= steps.current():
+        raise database.other_version(found)
+    taken = steps.pending(found)
+    for version, step in enumerate(taken, start=found + 1):
+        told(f"tables, version {version}: {step.summary}")
+        step.run(connection)
+        connection.execute(sa.update(database.versions).values(version=version))
+    done = tuple(step.summary for step in taken)
+    return TablesReport(found=found, now=steps.current(), steps=done, datasets=_checked(connection, told))
+
+
+def _checked(connection: sa.Connection, told: Callable[[str], None]) -> int:
+    """Replay every chain, and hold it against its head row; how many there are."""
+    rows = connection.execute(sa.select(database.heads).order_by(database.heads.c.dataset)).all()
+    table = database.entries
+    for row in rows:
+        told(f"chain of data set {row.dataset!r}, entries: {row.entries}")
+        query = sa.select(table.c.line).where(table.c.dataset == row.dataset).order_by(table.c.position)
+        try:
+            state = replay(connection.scalars(query))
+            if (len(state.entries), state.head) != (row.entries, row.head):
+                raise LedgerCorrupted(
+                    f"entry {len(state.entries) - 1}: the chain ends with hash {state.head} after {len(state.entries)} "
+                    f"entries, the database says {row.head} after {row.entries}"
+                )
+        except LedgerCorrupted as error:
+            raise LedgerCorrupted(f"data set {row.dataset!r}, {error}; nothing was changed") from error
+    return len(rows)
+
+
+def _end(connection: sa.Connection, name: str, *, keep: bool) -> None:
+    try:
+        if keep:
+            database.commit(connection)
+    except SQLAlchemyError as error:
+        why = database.reason(error)[1]
+        raise LedgerError(f"whether the tables of {name} were carried over is unknown: {why}; ask again") from error
+    finally:
+        database.drop(connection)
+
+
+def _silent(_: str) -> None:
+    """Tell nobody."""
