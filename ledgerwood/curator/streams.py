@@ -123,7 +123,7 @@ class StreamCurator:
         if isinstance(self._payment, Grant):
             if not isinstance(event, FilteredEvent):
                 return Curator(table, self._payment, self._source).open(event, purpose=purpose)
-            vault.require_new()
+            vault.prepare()
             self._payment = self._payment.draw(event, purpose=purpose, randomness=self._source.kind)
             vault.begin(self._payment)
         receipt = self._payment

@@ -81,17 +81,17 @@ class RowVault:
         """How often units were claimed, in all; whoever remembers it can tell an older copy of the file."""
         return self._contents.claims
 
-    def require_new(self) -> None:
-        """Refuse a vault that has a stream already: one vault, one stream.
+    def prepare(self) -> None:
+        """Refuse a vault that could not take on a new stream, before anything is paid for one.
 
         Raises:
-            LedgerError: it has.
+            LedgerError: it has a stream already: one vault, one stream; or it was closed, moved, or forked.
+            LedgerWriteFailed: it cannot be written.
         """
-        if self._contents.draw is not None:
-            raise LedgerError(
-                f"this row vault belongs to the stream of draw {self._contents.draw[:16]}...; a new stream needs a new "
-                "vault"
-            )
+        with self._lock:
+            self._require_owner()
+            self._require_new()
+            self._commit(self._contents)
 
     def require(self, receipt: Receipt, *, claims: int) -> None:
         """Refuse a vault that is not this stream's, or knows less of it than the caller.
@@ -101,8 +101,11 @@ class RowVault:
             claims: how often units had been claimed when the caller last looked.
 
         Raises:
-            LedgerError: a new vault, another stream's, or an older copy.
+            LedgerError: a new vault, another stream's, an older copy, or one that was closed, moved, or forked.
         """
+        self._require_owner()
+        if self._file is not None:
+            self._file.require_held()
         old = self._contents
         if old.draw is None:
             raise LedgerError("this row vault is new: it does not know what the rows of this stream have spent")
@@ -126,7 +129,7 @@ class RowVault:
         """
         with self._lock:
             self._require_owner()
-            self.require_new()
+            self._require_new()
             self._commit(
                 dataclasses.replace(self._contents, draw=receipt.hash, event=canonical(to_json(receipt.event)))
             )
@@ -226,6 +229,13 @@ class RowVault:
         if self._file is not None:
             self._file.replace(encode(contents))
         self._contents = contents
+
+    def _require_new(self) -> None:
+        if self._contents.draw is not None:
+            raise LedgerError(
+                f"this row vault belongs to the stream of draw {self._contents.draw[:16]}...; a new stream needs a new "
+                "vault"
+            )
 
     def _require_owner(self) -> None:
         if self._owner != os.getpid():

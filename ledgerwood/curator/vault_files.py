@@ -192,6 +192,20 @@ class VaultFile:
         self._file.seek(0)
         return self._file.readall()  # type: ignore[attr-defined, no-any-return]  # unbuffered: a FileIO
 
+    def require_held(self) -> None:
+        """Refuse a file that was closed, or that its path does not name any more.
+
+        Raises:
+            LedgerError: it was.
+        """
+        if self._file.closed:
+            raise LedgerError(f"the row vault {self.path} was closed")
+        if not _is_at(self._file, self.path):
+            raise LedgerError(
+                f"{self.path} is no longer the file that this row vault holds: it was moved, removed or put back "
+                "from a copy, which may have more left than is true; nothing was written"
+            )
+
     def replace(self, data: bytes) -> None:
         """Put these bytes in place of the present ones, durably, in one step.
 
@@ -199,14 +213,8 @@ class VaultFile:
             LedgerWriteFailed: the file is as it was, or holds these bytes and may not survive a loss of power.
             LedgerError: it was closed, or the path names another file by now: nothing was written.
         """
-        if self._file.closed:
-            raise LedgerError(f"the row vault {self.path} was closed")
         try:
-            if not _is_at(self._file, self.path):
-                raise LedgerError(
-                    f"{self.path} is no longer the file that this row vault holds: it was moved, removed or put back "
-                    "from a copy, which may have more left than is true; nothing was written"
-                )
+            self.require_held()
             part, file = _write_part(self.path, data)
             try:
                 part.replace(self.path)
@@ -246,8 +254,11 @@ def _write_part(path: Path, data: bytes) -> tuple[Path, BinaryIO]:
 
 
 def _remove_parts(path: Path) -> None:
+    # As `_write_part` names them. Those of a vault whose name begins with this one's have a dot more.
+    dots = path.name.count(".") + 2
     for part in path.parent.iterdir():
-        if part.name.startswith(path.name + ".") and part.name.endswith(".part"):
+        name = part.name
+        if name.startswith(path.name + ".") and name.endswith(".part") and name.count(".") == dots:
             part.unlink(missing_ok=True)
 
 

@@ -129,6 +129,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
         assumptions = (*ASSUMPTIONS, f"epsilon covers {scope}")
         self.privacy_ = privacy_statement(plan, budget, source, self.ledger_, assumptions)
+        self._forget()
         return self
 
     def _declared_schema(self) -> Schema:
@@ -220,6 +221,9 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     @abc.abstractmethod
     def _read_plan(cls, record: dict[str, Any]) -> Any:
         """The plan from the record that `save` made of its fields."""
+
+    def _forget(self) -> None:
+        """Drop what another way of training left behind, after a fit."""
 
     def _more_record(self) -> dict[str, object]:
         """What a kind of estimator saves besides: plain, public values."""

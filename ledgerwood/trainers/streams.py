@@ -1,7 +1,7 @@
 """Learning on a stream: one draw pays for every call, and each privacy unit has one budget in all of them."""
 
 import abc
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -68,6 +68,8 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
     A subclass makes a plan whose filtered event pays for any number of rounds, and runs them.
     """
 
+    stream_: StreamState
+
     @abc.abstractmethod
     def make_stream_plan(self, schema: Schema) -> Plan:
         """The calibrated plan of a stream for a resolved schema; pure, no data.
@@ -81,14 +83,6 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress, ensemble: Ensemble
     ) -> Ensemble:
         """The system's loop over the rows of a later call, from what was released before."""
-
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Self:
-        """As `AbstractTreeEstimator.fit`, from the start: a stream that the model was learning on is forgotten."""
-        super().fit(X, y, ledger=ledger)
-        if "stream_" in vars(self):
-            del self.stream_
-        forget_vault(self)
-        return self
 
     def partial_fit(
         self, X: Any, y: Any, keys: Any = None, ledger: Ledger | None = None, vault: RowVault | None = None
@@ -113,7 +107,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             InvalidParameter: other parameters than the first call's, or ones that make no plan. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
             LedgerError: another stream's vault or ledger, an older copy of the vault, or none. Nothing was spent.
-            LedgerWriteFailed: the vault could not be written; what was claimed from it before counts as spent.
+            LedgerWriteFailed: the vault could not be written. What was granted or claimed before counts as spent.
         """
         if keys is None:
             raise SchemaError(
@@ -136,11 +130,9 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             self._begin(X, y, keys, ledger, RowVault() if vault is None else vault)
         return self
 
-    stream_: StreamState
-
     def _begin(self, X: Any, y: Any, keys: Any, ledger: Ledger | None, vault: RowVault) -> None:
         budget = self.budget
-        vault.require_new()
+        vault.prepare()
         schema = self._declared_schema()
         n_features = column_count(X)
         validate_data(self, X, skip_check_array=True)
@@ -151,16 +143,16 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.partial_fit")
         curator = StreamCurator(rows, grant, source)
         with progress_bar(type(self).__name__, self.verbose) as progress:
-            self.ensemble_ = self._train(plan, curator, structure_generator(source), progress)
-        self.schema_ = schema
-        self._restore()
-        self.plan_ = plan
-        self.ledger_ = ledger.record()
+            ensemble = self._train(plan, curator, structure_generator(source), progress)
+        record = ledger.record()
         scope = "this stream only: other uses of the same rows add to it" if own else "this stream; the ledger has all"
         assumptions = (*STREAM_ASSUMPTIONS, f"epsilon covers all calls of {scope}")
-        self.privacy_ = privacy_statement(plan, budget, source, self.ledger_, assumptions)
+        self.privacy_ = privacy_statement(plan, budget, source, record, assumptions)
+        self.schema_, self.plan_, self.ledger_ = schema, plan, record
+        self._restore()
         self.stream_ = StreamState(draw=curator.receipt.hash, claims=vault.claims, parameters=self._parameter_record())
         keep_vault(self, vault)
+        self.ensemble_ = ensemble
 
     def _go_on(self, X: Any, y: Any, keys: Any, ledger: Ledger | None, vault: RowVault | None) -> None:
         self._require_same_parameters()
@@ -189,19 +181,25 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         curator = StreamCurator(rows, receipt, source)
         with progress_bar(type(self).__name__, self.verbose) as progress:
             self.ensemble_ = self._train_on(plan, curator, structure_generator(source), progress, self.ensemble_)
-        self.stream_ = StreamState(draw=receipt.hash, claims=vault.claims, parameters=self.stream_.parameters)
+        self.stream_ = replace(self.stream_, claims=vault.claims)
         keep_vault(self, vault)
 
     def _require_same_parameters(self) -> None:
         first, now = self.stream_.parameters, self._parameter_record()
-        for name in sorted(first.keys() | now.keys()):
-            if name not in _FREE and first.get(name) != now.get(name):
+        # A parameter that only one of two releases knows is not in both.
+        for name in sorted(first.keys() & now.keys() - _FREE):
+            if first[name] != now[name]:
                 raise InvalidParameter(
-                    f"{name}={now.get(name)!r}, and the stream began with {first.get(name)!r}: its plan is paid for "
+                    f"{name}={now[name]!r}, and the stream began with {first[name]!r}: its plan is paid for "
                     "and fixed; set it back, or start another stream with a clone"
                 )
         if self.schema != self.schema_:
             raise InvalidParameter("schema is another one than the stream began with; set it back")
+
+    def _forget(self) -> None:
+        if "stream_" in vars(self):
+            del self.stream_
+        forget_vault(self)
 
     def _more_record(self) -> dict[str, object]:
         return {"stream": asdict(self.stream_)} if "stream_" in vars(self) else {}

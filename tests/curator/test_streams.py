@@ -150,7 +150,7 @@ def test_a_plan_without_the_event_is_refused_and_the_vault_stays_new(vault):
     grant = ledger.grant(FIRST, purpose="something else")
     with pytest.raises(DrawRefused):
         StreamCurator(rows_of(["a"], vault), grant, TestRandom(1)).open(FILTERED, purpose="rounds")
-    vault.require_new()
+    vault.prepare()
 
 
 def test_keys_are_checked_with_the_rows(vault):

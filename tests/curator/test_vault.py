@@ -163,7 +163,7 @@ def test_nothing_is_copied_pickled_or_shown(vault):
     assert "ada" not in repr(vault)
     assert repr(vault).startswith("RowVault(path=")
     public = {name for name in dir(vault) if not name.startswith("_")}
-    assert public == {"begin", "claim", "claims", "close", "draw", "open", "require", "require_new", "settle"}
+    assert public == {"begin", "claim", "claims", "close", "draw", "open", "prepare", "require", "settle"}
 
 
 def test_a_forked_child_gets_nothing_and_does_no_harm(vault, fork):

@@ -233,12 +233,12 @@ def test_a_link_is_followed(used):
 
 
 def test_what_a_killed_holder_left_behind_is_removed(used):
-    part, other = used.with_name("rows.vault.x7.part"), used.with_name("other.part")
-    part.touch()
-    other.touch()
+    part, others = used.with_name("rows.vault.x7.part"), ("other.part", "rows.vault.2.x7.part", "rows.vault.2")
+    for name in (part.name, *others):
+        used.with_name(name).touch()
     RowVault.open(used).close()
     assert not part.exists()
-    assert other.exists()
+    assert all(used.with_name(name).exists() for name in others)
 
 
 def refuse(code):
@@ -366,3 +366,28 @@ def test_killed_processes_lose_budget_at_most(path, fork):
     assert rounds >= 12
     assert 0 < left.sum() < UNITS * FULL
     assert [file.name for file in path.parent.iterdir()] == ["rows.vault"]
+
+
+def test_a_vault_that_cannot_take_on_a_stream_says_so_before_it_is_paid(path, monkeypatch):
+    vault = RowVault.open(path)
+    vault.prepare()
+    with monkeypatch.context() as patch:
+        patch.setattr(vault_files, "_write", refuse(errno.ENOSPC))
+        with pytest.raises(LedgerWriteFailed, match="No space"):
+            vault.prepare()
+    vault.prepare()
+    vault.begin(RECEIPT)
+    with pytest.raises(LedgerError, match="a new stream needs a new vault"):
+        vault.prepare()
+    vault.require(RECEIPT, claims=0)
+    vault.claim(keys("a"), RECEIPT)
+    vault.require(RECEIPT, claims=1)
+    with pytest.raises(LedgerError, match="knows of 1 claims, and the stream has had 2"):
+        vault.require(RECEIPT, claims=2)
+    vault.close()
+    with pytest.raises(LedgerError, match="was closed"):
+        vault.require(RECEIPT, claims=1)
+    closed = RowVault.open(path.with_name("new.vault"))
+    closed.close()
+    with pytest.raises(LedgerError, match="was closed"):
+        closed.prepare()

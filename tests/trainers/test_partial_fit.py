@@ -1,6 +1,7 @@
 """Learning on streams: one draw for all calls, one budget for each unit, and no row state but in the vault."""
 
 import copy
+import dataclasses
 import json
 import math
 import pickle
@@ -375,7 +376,7 @@ def test_keys_that_name_no_unit_cost_nothing(keys, problem):
     with pytest.raises(SchemaError, match=problem):
         model.partial_fit(X, Y, keys=keys, ledger=ledger, vault=vault)
     assert len(ledger.entries) == 1
-    vault.require_new()
+    vault.prepare()
     model.partial_fit(X, Y, keys=KEYS)
     before = left_in(kept_vault(model))
     with pytest.raises(SchemaError, match=problem):
@@ -434,6 +435,22 @@ def test_a_plan_that_is_no_stream_costs_nothing():
     with pytest.raises(BudgetExceeded):
         regressor(epsilon=2.0).partial_fit(X, Y, keys=KEYS, ledger=ledger)
     assert len(ledger.entries) == 1
+
+
+def test_a_vault_that_cannot_be_used_costs_nothing(tmp_path):
+    ledger, vault = new_ledger(), RowVault.open(tmp_path / "rows.vault")
+    vault.close()
+    with pytest.raises(LedgerError, match="was closed"):
+        regressor().partial_fit(X, Y, keys=KEYS, ledger=ledger, vault=vault)
+    assert len(ledger.entries) == 1
+
+
+def test_a_parameter_of_a_later_release_does_not_end_a_stream():
+    model = regressor().partial_fit(X, Y, keys=KEYS)
+    parameters = {name: value for name, value in model.stream_.parameters.items() if name != "filter"}
+    model.stream_ = dataclasses.replace(model.stream_, parameters=parameters | {"gone": 5})
+    model.partial_fit(X, Y, keys=KEYS)
+    assert len(model.ensemble_.trees) == 8
 
 
 def test_fit_and_streams_do_not_mix():
