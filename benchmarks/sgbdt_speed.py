@@ -16,7 +16,6 @@ from ledgerwood import Numeric, Schema, datasets
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 
 ROWS, COLUMNS, DEPTH = 200_000, 50, 6
-MANY_ROWS = 1_000_000
 
 
 def synthetic(rows: int = ROWS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -45,9 +44,9 @@ def timed(call: Any) -> float:
     return min(seconds)
 
 
-def seconds_a_tree(rows: int = ROWS) -> float:
+def seconds_a_tree() -> float:
     """On the synthetic rows after a warm-up, from the difference of two lengths, so that reading X is not counted."""
-    X, y = synthetic(rows)
+    X, y = synthetic()
     synthetic_model(2).fit(X, y)
     short, long = (timed(lambda trees=trees: synthetic_model(trees).fit(X, y)) for trees in (10, 60))
     return (long - short) / 50
@@ -114,9 +113,6 @@ def speed_table(console: Console) -> None:
     boosted = peers.run("xgboost", ("xgboost-cpu",), sizes + XGBOOST)
     beside = "xgboost hist: cannot be installed here" if boosted is None else f"xgboost hist {boosted:.4f} s"
     table.add_row(f"{ROWS:,} x {COLUMNS}, depth {DEPTH}, a tree", f"{seconds_a_tree():.4f} s", "", beside)
-    table.add_row(
-        f"{MANY_ROWS:,} x {COLUMNS}, depth {DEPTH}, a tree", f"{seconds_a_tree(MANY_ROWS):.4f} s", "0.1 s", ""
-    )
     size, above = peak_memory()
     table.add_row(
         f"{ROWS:,} x {COLUMNS}: peak above the process before, input included once",
