@@ -1,5 +1,10 @@
 """Floor 4: the only package that touches training rows."""
 
+from ledgerwood.curator.column_queries import BinCounts as BinCounts
+from ledgerwood.curator.column_queries import KeyCounts as KeyCounts
+from ledgerwood.curator.column_table import ColumnTable as ColumnTable
+from ledgerwood.curator.columns import TypedColumn as TypedColumn
+from ledgerwood.curator.columns import TypedColumns as TypedColumns
 from ledgerwood.curator.curator import Aggregator as Aggregator
 from ledgerwood.curator.curator import Curator as Curator
 from ledgerwood.curator.curator import Release as Release
@@ -16,7 +21,10 @@ from ledgerwood.curator.queries import LeafCurvatures as LeafCurvatures
 from ledgerwood.curator.queries import LeafMoments as LeafMoments
 from ledgerwood.curator.queries import LeafRatios as LeafRatios
 from ledgerwood.curator.queries import Query as Query
+from ledgerwood.curator.schema import MAX_CATEGORIES as MAX_CATEGORIES
 from ledgerwood.curator.schema import Categorical as Categorical
+from ledgerwood.curator.schema import Category as Category
+from ledgerwood.curator.schema import Feature as Feature
 from ledgerwood.curator.schema import Numeric as Numeric
 from ledgerwood.curator.schema import Schema as Schema
 from ledgerwood.curator.table import Table as Table

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Grant, Receipt
+from ledgerwood.curator.column_queries import KeyCounts
+from ledgerwood.curator.column_table import ColumnTable
 from ledgerwood.curator.queries import Query, known_query
-from ledgerwood.curator.schema import Schema
+from ledgerwood.curator.schema import Category, Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource
+from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource, StabilityHistogramMechanism
 
 S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
@@ -46,6 +48,22 @@ def real(release: Release[NDArray[np.int64]]) -> NDArray[np.float64]:
     return release.grid.to_real(release.value)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRelease:
+    """The categories that a stability histogram shows, with noisy counts, and the receipt that they were paid with.
+
+    Args:
+        counts: (category, noisy number of rows), in the order of the categories' names.
+        receipt: the draw that paid for it.
+        randomness: "test" where the noise can be repeated, and protects nobody.
+    """
+
+    counts: tuple[tuple[Category, int], ...]
+    receipt: Receipt
+    randomness: Literal["secure", "test"]
+
+
 class Round(Protocol):
     """One draw: everything released in it sees the same rows."""
 
@@ -53,6 +71,9 @@ class Round(Protocol):
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
     ) -> Release[NDArray[np.int64]]:
         """Evaluate the query with the mechanism's noise, out of what the draw holds."""
+
+    def release_keys(self, query: KeyCounts, mechanism: StabilityHistogramMechanism, *, purpose: str) -> KeyRelease:
+        """The categories of a column, out of what the draw holds."""
 
     def __enter__(self) -> Self:
         """The round itself."""
@@ -86,7 +107,7 @@ class Curator:
 
     __slots__ = ("_grant", "_source", "_table")
 
-    def __init__(self, table: Table, grant: Grant, source: RandomSource) -> None:
+    def __init__(self, table: Table | ColumnTable, grant: Grant, source: RandomSource) -> None:
         self._table = table
         self._grant = grant
         self._source = source
@@ -123,7 +144,12 @@ class CuratorRound:
     __slots__ = ("_held", "_lock", "_open", "_owner", "_receipt", "_sampled", "_source", "_table")
 
     def __init__(
-        self, table: Table, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
+        self,
+        table: Table | ColumnTable,
+        sampled: NDArray[np.bool_],
+        held: Counter[Event],
+        receipt: Receipt,
+        source: RandomSource,
     ) -> None:
         self._table = table
         self._sampled = sampled
@@ -167,6 +193,28 @@ class CuratorRound:
             statistic = self._table.statistic(known, self._sampled)
             noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+
+    def release_keys(self, query: KeyCounts, mechanism: StabilityHistogramMechanism, *, purpose: str) -> KeyRelease:
+        """The categories of a column that enough rows have.
+
+        Raises:
+            RoundViolation: as `release`, or the rows have no such column.
+        """
+        if {type(query), type(mechanism)} != {KeyCounts, StabilityHistogramMechanism}:
+            raise RoundViolation(f"{type(query).__name__} by {type(mechanism).__name__} is not a stability histogram")
+        with self._lock:
+            if not isinstance(self._table, ColumnTable):
+                raise RoundViolation("the rows are in the cells of a schema: categories are bought before that")
+            self._take(mechanism.event(self._adjacency), purpose)
+            counts = self._table.key_counts(query, self._sampled)
+            # By name, with the type in front: the order of the keys is public, whatever the order of the rows.
+            named = {f"{type(key).__name__} {key!r}": key for key in counts}
+            shown = mechanism.select({name: counts[key] for name, key in named.items()}, self._source)
+        return KeyRelease(
+            counts=tuple((named[name], count) for name, count in shown.items()),
+            receipt=self._receipt,
+            randomness=self._source.kind,
+        )
 
     def _take(self, event: Event, purpose: str) -> None:
         if not self._open:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.curator import kernels
+from ledgerwood.curator.column_queries import BinCounts
 from ledgerwood.curator.encoding import encode_binary_target, encode_features, encode_numeric_target
 from ledgerwood.curator.queries import (
     STEP,
@@ -109,6 +110,8 @@ class Table:
                 return self._curvatures(query, sampled)
             case LeafRatios():
                 return _ratios(self._moments(query, sampled), query.damping_steps)
+            case BinCounts():
+                raise RoundViolation("the rows are in the cells of a schema: bins are counted before that")
 
     def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)

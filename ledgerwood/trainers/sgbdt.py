@@ -39,6 +39,7 @@ from ledgerwood.mechanisms import (
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, mean_label
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
 from ledgerwood.trainers.progress import Progress
+from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
 LeafNoise = Literal["dynamic", "static"]
@@ -79,6 +80,7 @@ class SGBDTPlan:
         initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         public_rows: declared number of rows: a public guess for the rule of `score_noise`, exact for "public_count".
+        purchase: what is bought of the schema first; None where it is declared.
     """
 
     adjacency: Adjacency
@@ -105,6 +107,7 @@ class SGBDTPlan:
     initial_multiplier: float
     initial_share: float
     public_rows: int | None = None
+    purchase: SchemaPurchase | None = None
 
     def __post_init__(self) -> None:
         _validate.count("rounds", self.rounds, "trees")
@@ -182,7 +185,8 @@ class SGBDTPlan:
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
-        return Composed((*self.initial.events, Repeated(self.tree_event, count=self.rounds)))
+        bought = () if self.purchase is None else self.purchase.events
+        return Composed((*bought, *self.initial.events, Repeated(self.tree_event, count=self.rounds)))
 
     def calibrated(self, budget: Budget) -> "SGBDTPlan":
         """This plan with the least noise that fits the budget.
@@ -194,6 +198,8 @@ class SGBDTPlan:
         start = self._with_initial_epsilon(budget) if self.initial_score in ("laplace", "public_count") else self
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
         plan = start.scaled(noise)
+        if plan.purchase is not None:
+            plan.purchase.require_fit()
         for query in plan.initial.queries:
             plan.initial.mechanism.require_fit(query.grid)
         plan.leaf_mechanism.require_fit(plan.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).grid)

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from ledgerwood import _validate
 from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, sorted_classes
+from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, TypedColumns, sorted_classes
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError
@@ -19,6 +19,7 @@ from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
 from ledgerwood.trainers.progress import Progress
+from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
 
 Preset = Literal["default", "paper"]
@@ -100,7 +101,8 @@ class AbstractSGBDT(AbstractTreeEstimator):
     Args:
         epsilon, delta: the budget of one fit, in nats and as a probability.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; required.
+        schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
+        schema_share: share of the budget for a schema that is bought: of mu**2 and of delta.
         expected_rows: public guess of the number of rows, for tuning rules only.
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         n_trees: T. max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
@@ -131,6 +133,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         *,
         adjacency: Adjacency | AdjacencyName = "add-remove",
         schema: Schema | None = None,
+        schema_share: float = 0.1,
         expected_rows: int | None = None,
         preset: Preset = "default",
         n_trees: int | None = None,
@@ -159,6 +162,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         self.delta = delta
         self.adjacency = adjacency
         self.schema = schema
+        self.schema_share = schema_share
         self.expected_rows = expected_rows
         self.preset = preset
         self.n_trees = n_trees
@@ -183,7 +187,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema) -> SGBDTPlan:
+    def make_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
         """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
         budget = self.budget
         if self.expected_rows is not None:
@@ -195,6 +199,9 @@ class AbstractSGBDT(AbstractTreeEstimator):
                 plan = paper_plan(self.loss_, budget.adjacency)
             case _:
                 raise InvalidParameter(f"preset={self.preset!r} must be 'default' or 'paper'")
+        if isinstance(schema, TypedColumns):
+            purchase = SchemaPurchase.planned(schema, budget, share=self.schema_share)
+            plan = dataclasses.replace(plan, purchase=purchase)
         return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(budget)
 
     def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
@@ -238,7 +245,9 @@ class AbstractSGBDT(AbstractTreeEstimator):
 
     @classmethod
     def _read_plan(cls, record: dict[str, Any]) -> SGBDTPlan:
-        return SGBDTPlan(**{**record, "adjacency": Adjacency(record["adjacency"])})
+        bought = record.get("purchase")
+        purchase = None if bought is None else SchemaPurchase.from_record(bought)
+        return SGBDTPlan(**{**record, "adjacency": Adjacency(record["adjacency"]), "purchase": purchase})
 
 
 _CLOSED_SETS: dict[str, tuple[str, ...]] = {
