@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
+from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.curator.column_queries import KeyCounts
 from ledgerwood.curator.column_table import ColumnTable
@@ -19,7 +19,7 @@ from ledgerwood.curator.queries import Query, known_query
 from ledgerwood.curator.schema import Category, Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import MECHANISMS, Grid, Mechanism, RandomSource, StabilityHistogramMechanism
+from ledgerwood.mechanisms import MECHANISMS, GaussianStabilityMechanism, Grid, Mechanism, RandomSource
 
 S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
@@ -55,7 +55,7 @@ class KeyRelease:
 
     Args:
         counts: (category, noisy number of rows), in the order of the categories' names.
-        receipt: the draw that paid for it.
+        receipt: the last of the draws that paid for it.
         randomness: "test" where the noise can be repeated, and protects nobody.
     """
 
@@ -72,7 +72,7 @@ class Round(Protocol):
     ) -> Release[NDArray[np.int64]]:
         """Evaluate the query with the mechanism's noise, out of what the draw holds."""
 
-    def release_keys(self, query: KeyCounts, mechanism: StabilityHistogramMechanism, *, purpose: str) -> KeyRelease:
+    def release_keys(self, query: KeyCounts, mechanism: GaussianStabilityMechanism, *, purpose: str) -> KeyRelease:
         """The categories of a column, out of what the draw holds."""
 
     def __enter__(self) -> Self:
@@ -118,7 +118,7 @@ class Curator:
         return self._table.schema
 
     def open(self, event: Event, *, purpose: str) -> "CuratorRound":
-        """Draw one planned event, then sample the rows once, at the event's rate.
+        """Draw one planned event, or the members of one composition, then sample the rows once, at the event's rate.
 
         Raises:
             DrawRefused: the grant does not hold the event; nothing was read.
@@ -132,7 +132,9 @@ class Curator:
                     f"the in-process curator carries out one sample a draw, not {part!r} inside {event!r}"
                 )
             held[part] += count
-        receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+        # A grant holds the parts of a composition: a round of several is paid for by as many draws.
+        for part in event.events if isinstance(event, Composed) else (event,):
+            receipt = self._grant.draw(part, purpose=purpose, randomness=self._source.kind)
         sampled = self._table.sample(rate, self._source)
         return CuratorRound(self._table, sampled, held, receipt, self._source)
 
@@ -194,18 +196,19 @@ class CuratorRound:
             noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
 
-    def release_keys(self, query: KeyCounts, mechanism: StabilityHistogramMechanism, *, purpose: str) -> KeyRelease:
+    def release_keys(self, query: KeyCounts, mechanism: GaussianStabilityMechanism, *, purpose: str) -> KeyRelease:
         """The categories of a column that enough rows have.
 
         Raises:
             RoundViolation: as `release`, or the rows have no such column.
         """
-        if {type(query), type(mechanism)} != {KeyCounts, StabilityHistogramMechanism}:
+        if {type(query), type(mechanism)} != {KeyCounts, GaussianStabilityMechanism}:
             raise RoundViolation(f"{type(query).__name__} by {type(mechanism).__name__} is not a stability histogram")
         with self._lock:
             if not isinstance(self._table, ColumnTable):
                 raise RoundViolation("the rows are in the cells of a schema: categories are bought before that")
-            self._take(mechanism.event(self._adjacency), purpose)
+            for event, _ in mechanism.event(self._adjacency).draws():
+                self._take(event, purpose)
             counts = self._table.key_counts(query, self._sampled)
             # By name, with the type in front: the order of the keys is public, whatever the order of the rows.
             named = {f"{type(key).__name__} {key!r}": key for key in counts}

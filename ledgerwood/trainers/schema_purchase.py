@@ -11,7 +11,6 @@ from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ledgerwood import _validate
 from ledgerwood.accounting import gdp
@@ -33,13 +32,15 @@ from ledgerwood.curator import (
     real,
 )
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import GaussianMechanism, LaplaceMechanism, StabilityHistogramMechanism, log_edges
+from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism, LaplaceMechanism, log_edges
 
 LARGEST, SMALLEST = 2.0**40, 2.0**-20
 """Public ends of what is looked for: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
 EDGES = log_edges(-LARGEST, LARGEST, SMALLEST)
-FALSE_BINS = 0.05
-"""Largest probability that noise alone puts any empty bin of a column into its range."""
+PER_BIN, SURELY = 1.5, 4.5
+"""Stddevs of the noise: what a bin must add to a run of bins, and above which noise alone almost never is."""
+TARGET_SHARE = 0.25
+KEYED = ("text", "codes")
 LEAST_NOISE = 0.02
 """Rows. Less noise than that is no use."""
 NO_TEXT: tuple[Category, Category] = ("(other)", "(none)")
@@ -55,9 +56,9 @@ class SchemaPurchase:
     Args:
         columns: the public names and types.
         adjacency: the relation under which every event is stated.
-        noise: of the counts of bins: "gaussian", or "laplace" for pure privacy.
-        noise_scale: stddev of the Gaussian noise, or scale of the Laplace noise, on a count, in rows; the noise of
-            categories is discrete Laplace of this scale.
+        noise: of the counts: "gaussian", or "laplace" for pure privacy, which buys no categories.
+        noise_scale: of a feature's counts: stddev of the Gaussian noise, or scale of the Laplace noise, in rows.
+        target_noise_scale: of the target's counts.
         key_delta: what each categorical column may cost of delta; 0 where there is none.
     """
 
@@ -65,44 +66,57 @@ class SchemaPurchase:
     adjacency: Adjacency
     noise: Literal["gaussian", "laplace"]
     noise_scale: float
+    target_noise_scale: float
     key_delta: float
 
     def __post_init__(self) -> None:
         if self.noise not in ("gaussian", "laplace"):
             raise _validate.fail("noise", self.noise, "'gaussian' or 'laplace'", "name")
         _validate.positive("noise_scale", self.noise_scale, "rows")
-        if any(column.kind in ("text", "codes") for column in self._all):
+        _validate.positive("target_noise_scale", self.target_noise_scale, "rows")
+        if any(column.kind in KEYED for column in self._all):
             _validate.positive("key_delta", self.key_delta, "probability")
+            if self.noise != "gaussian":
+                raise _validate.fail("noise", self.noise, "'gaussian' where categories are bought", "name")
 
     @classmethod
     def planned(cls, columns: TypedColumns, budget: Budget, *, share: float) -> "SchemaPurchase":
         """The purchase for a share of the budget: of mu**2 and of delta, or of epsilon where delta is 0.
+
+        A quarter of it is the target's, the rest is divided evenly among the features that are bought.
 
         Raises:
             InvalidParameter: a share outside (0, 1), or categories at delta 0.
         """
         if not 0.0 < _validate.real("schema_share", share, "share of the budget") < 1.0:
             raise _validate.fail("schema_share", share, "in (0, 1)", "share of the budget")
-        names = [column.name for column in (*columns.features, columns.target) if column.kind in ("text", "codes")]
-        bought = max(1, sum(column.kind != "boolean" for column in (*columns.features, columns.target)))
-        adjacency = budget.adjacency
+        names = [column.name for column in (*columns.features, columns.target) if column.kind in KEYED]
+        if budget.delta == 0.0 and names:
+            raise InvalidParameter(
+                f"delta=0.0 (unit: probability) buys no categories, which columns {names} need: a category that nobody "
+                "listed shows with a probability that only delta pays for; give delta > 0, or declare a schema"
+            )
+        bought = sum(column.kind != "boolean" for column in columns.features)
+        of_target = 0.0 if columns.target.kind == "boolean" else TARGET_SHARE if bought else 1.0
+        each = (1.0 - of_target) / max(bought, 1)
+        noise: Literal["gaussian", "laplace"]
         if budget.delta == 0.0:
-            if names:
-                raise InvalidParameter(
-                    f"delta=0.0 (unit: probability) buys no categories, which columns {names} need: what nobody listed "
-                    "must be able to show; give delta > 0, or declare a schema"
-                )
+            noise, moved = "laplace", 2.0
             shares = split(budget, {"schema": share, "trees": 1.0 - share}, currency="epsilon")
-            scale = shares["schema"].laplace_multiplier(count=bought)
-            scale *= 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-            return cls(columns=columns, adjacency=adjacency, noise="laplace", noise_scale=scale, key_delta=0.0)
-        mu = math.sqrt(share / bought) * gdp.mu(budget.epsilon, budget.delta)
-        moved = math.sqrt(2.0) if adjacency is Adjacency.REPLACE_ONE else 1.0
+            whole = shares["schema"].laplace_multiplier()
+            scales = [whole / part if part else whole for part in (each, of_target)]
+        else:
+            noise, moved = "gaussian", math.sqrt(2.0)
+            mu = math.sqrt(share) * gdp.mu(budget.epsilon, budget.delta)
+            scales = [1.0 / (mu * math.sqrt(part)) if part else 1.0 / mu for part in (each, of_target)]
+        if budget.adjacency is Adjacency.REPLACE_ONE:
+            scales = [moved * scale for scale in scales]
         return cls(
             columns=columns,
-            adjacency=adjacency,
-            noise="gaussian",
-            noise_scale=max(moved / mu, LEAST_NOISE),
+            adjacency=budget.adjacency,
+            noise=noise,
+            noise_scale=max(scales[0], LEAST_NOISE),
+            target_noise_scale=max(scales[1], LEAST_NOISE),
             key_delta=share * budget.delta / len(names) if names else 0.0,
         )
 
@@ -110,44 +124,39 @@ class SchemaPurchase:
     def _all(self) -> tuple[TypedColumn, ...]:
         return (*self.columns.features, self.columns.target)
 
-    @property
-    def bin_mechanism(self) -> GaussianMechanism | LaplaceMechanism:
-        """Noise of the counts of one column's bins."""
+    def _scale(self, number: int) -> float:
+        return self.target_noise_scale if number == len(self.columns.features) else self.noise_scale
+
+    def bin_mechanism(self, number: int) -> GaussianMechanism | LaplaceMechanism:
+        """Noise of the counts of a column's bins."""
         if self.noise == "gaussian":
-            return GaussianMechanism(stddev=self.noise_scale)
-        return LaplaceMechanism(scales=(self.noise_scale,))
+            return GaussianMechanism(stddev=self._scale(number))
+        return LaplaceMechanism(scales=(self._scale(number),))
 
-    @property
-    def key_mechanism(self) -> StabilityHistogramMechanism:
-        """Which categories of one column show."""
-        # Where a row is replaced, two categories change: 2 / scale, against sqrt(2) / stddev for bins.
-        moved = math.sqrt(2.0) if self.adjacency is Adjacency.REPLACE_ONE else 1.0
-        return StabilityHistogramMechanism.for_delta(moved * self.noise_scale, self.key_delta)
+    def key_mechanism(self, number: int) -> GaussianStabilityMechanism:
+        """Which categories of a column show."""
+        return GaussianStabilityMechanism.for_delta(self._scale(number), self.key_delta)
 
-    @property
-    def bin_threshold(self) -> float:
-        """Rows that a bin must seem to have, so that no empty bin does but with probability `FALSE_BINS` a column."""
-        tail = FALSE_BINS / (len(EDGES) - 1)
-        quantile = -float(ndtri(tail)) if self.noise == "gaussian" else -math.log(2.0 * tail)
-        return max(1.0, self.noise_scale * quantile)
+    def event_of(self, number: int) -> Event | None:
+        """What is drawn for a column; None where nothing is bought. The target has the last number."""
+        match self._all[number].kind:
+            case "numeric":
+                sensitivity = BinCounts(column=number, edges=EDGES).sensitivity(self.adjacency)
+                return self.bin_mechanism(number).event(sensitivity, self.adjacency)
+            case "text" | "codes":
+                return self.key_mechanism(number).event(self.adjacency)
+            case "boolean":
+                return None
 
     @property
     def events(self) -> tuple[Event, ...]:
         """The draws, one a column that is bought, in the order of the columns; the target's comes last."""
-        kinds = {"numeric": self._bin_event, "text": self._key_event, "codes": self._key_event}
-        made = {kind: make() for kind, make in kinds.items() if any(column.kind == kind for column in self._all)}
-        return tuple(made[column.kind] for column in self._all if column.kind in made)
-
-    def _bin_event(self) -> Event:
-        sensitivity = BinCounts(column=0, edges=EDGES).sensitivity(self.adjacency)
-        return self.bin_mechanism.event(sensitivity, self.adjacency)
-
-    def _key_event(self) -> Event:
-        return self.key_mechanism.event(self.adjacency)
+        return tuple(event for event in map(self.event_of, range(len(self._all))) if event is not None)
 
     def require_fit(self) -> None:
         """Refuse noise that cannot be drawn, before a budget moves."""
-        self.bin_mechanism.require_fit(BinCounts(column=0, edges=EDGES).grid)
+        for number in (0, len(self.columns.features)):
+            self.bin_mechanism(number).require_fit(BinCounts(column=number, edges=EDGES).grid)
 
     def buy(self, aggregator: Aggregator) -> Schema:
         """The schema, from one release a column; nothing in it is known of the rows but by these.
@@ -186,14 +195,20 @@ class SchemaPurchase:
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str) -> tuple[float, float]:
         query, purpose = BinCounts(column=number, edges=EDGES), f"schema: bounds of {what}"
-        with aggregator.open(self._bin_event(), purpose=purpose) as round_:
-            counts = real(round_.release(query, self.bin_mechanism, purpose=purpose))[:, 0]
-        return hull(counts, EDGES, self.bin_threshold)
+        with aggregator.open(self._event(number), purpose=purpose) as round_:
+            release = round_.release(query, self.bin_mechanism(number), purpose=purpose)
+        stddev = self._scale(number) * (1.0 if self.noise == "gaussian" else math.sqrt(2.0))
+        return likely_range(real(release)[:, 0], EDGES, stddev)
 
     def _keys(self, aggregator: Aggregator, number: int, what: str) -> tuple[tuple[Category, int], ...]:
         purpose = f"schema: categories of {what}"
-        with aggregator.open(self._key_event(), purpose=purpose) as round_:
-            return round_.release_keys(KeyCounts(column=number), self.key_mechanism, purpose=purpose).counts
+        with aggregator.open(self._event(number), purpose=purpose) as round_:
+            return round_.release_keys(KeyCounts(column=number), self.key_mechanism(number), purpose=purpose).counts
+
+    def _event(self, number: int) -> Event:
+        event = self.event_of(number)
+        assert event is not None  # asked for columns that are bought
+        return event
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON values."""
@@ -212,16 +227,24 @@ class SchemaPurchase:
         return cls(**{**record, "columns": typed, "adjacency": Adjacency(record["adjacency"])})
 
 
-def hull(counts: NDArray[np.float64], edges: tuple[float, ...], threshold: float) -> tuple[float, float]:
-    """The ends of the bins that seem to have `threshold` rows; of the fullest bin, where none does.
+def likely_range(counts: NDArray[np.float64], edges: tuple[float, ...], stddev: float) -> tuple[float, float]:
+    """The ends of the run of bins that stands out most from the noise, and of bins far from it that are surely full.
+
+    The run has the largest sum of (count - `PER_BIN` stddevs); a bin is surely full at `SURELY` stddevs.
+    docs/explanation/bought-schema.md#bounds.
 
     Args:
         counts: released, float64 (n_bins,).
         edges: n_bins + 1, rising.
-        threshold: in rows.
+        stddev: of the noise on each count, > 0, in rows.
     """
-    full = np.flatnonzero(counts >= threshold)
-    first, last = (int(full[0]), int(full[-1])) if full.size else (int(np.argmax(counts)),) * 2
+    sums = np.concatenate([[0.0], np.cumsum(counts - PER_BIN * stddev)])
+    lowest = np.minimum.accumulate(sums[:-1])
+    last = int(np.argmax(sums[1:] - lowest))
+    first = int(np.argmin(sums[: last + 1]))
+    full = np.flatnonzero(counts >= SURELY * stddev)
+    if full.size:
+        first, last = min(first, int(full[0])), max(last, int(full[-1]))
     return edges[first], edges[last + 1]
 
 
