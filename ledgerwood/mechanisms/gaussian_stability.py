@@ -21,6 +21,7 @@ from ledgerwood.mechanisms.sensitivity import BoxShifts
 
 _ROWS = Grid(exponents=(0,))
 _MOST_ROWS = 1 << 62
+_LEAST_DELTA = 1e-300  # an ApproximateEvent has a delta above 0
 _NO_LOSS = 1e-12  # nats: an ApproximateEvent has an epsilon above 0
 
 
@@ -33,7 +34,7 @@ class GaussianStabilityMechanism:
 
     Args:
         stddev: in [1e-2, 1e12], in rows.
-        threshold: a whole number >= 2, of rows, at most 2**53; (threshold - 1.5) / stddev at most 37.
+        threshold: a whole number in 2..2**53, of rows.
 
     Raises:
         InvalidParameter: a value outside its bound.
@@ -45,8 +46,8 @@ class GaussianStabilityMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "stddev", _stddev(self.stddev))
         object.__setattr__(self, "threshold", _validate.count("threshold", self.threshold, "rows", minimum=2))
-        if not self.threshold - 1.5 <= 37.0 * self.stddev:
-            raise _validate.fail("threshold", self.threshold, "at most 1.5 + 37 stddev", "rows")
+        if self.threshold > 2**53:
+            raise _validate.fail("threshold", self.threshold, "at most 2**53", "rows")
 
     @classmethod
     def for_delta(cls, stddev: float, delta: float) -> "GaussianStabilityMechanism":
@@ -108,6 +109,6 @@ def _stddev(value: object) -> float:
 def _lone_key_shows(stddev: float, threshold: int) -> float:
     """Pr(1 + round(N) >= threshold) = Pr(N >= threshold - 3/2), rounded up.
 
-    The tail's argument is off by an ulp or two, which its square multiplies: at most 1369 * 3e-16.
+    The tail's argument is off by an ulp or two, which its square multiplies: at most 1400 * 3e-16 above the floor.
     """
-    return float(ndtr(-(threshold - 1.5) / stddev)) * (1.0 + 1e-11)
+    return max(float(ndtr(-(threshold - 1.5) / stddev)) * (1.0 + 1e-11), _LEAST_DELTA)

@@ -6,6 +6,7 @@ the events; only the values of the schema depend on what was released.
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -37,7 +38,7 @@ from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism,
 LARGEST, SMALLEST = 2.0**40, 2.0**-20
 """Public ends of what is looked for: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
 EDGES = log_edges(-LARGEST, LARGEST, SMALLEST)
-PER_BIN, SURELY = 1.5, 4.5
+PER_BIN, SURELY = 2.0, 4.5
 """Stddevs of the noise: what a bin must add to a run of bins, and above which noise alone almost never is."""
 TARGET_SHARE = 0.25
 KEYED = ("text", "codes")
@@ -191,6 +192,11 @@ class SchemaPurchase:
                 return Categorical(column.name, (False, True))
             case "text" | "codes":
                 found = self._keys(aggregator, number, "the target")
+                if len(found) != 2:
+                    warnings.warn(  # of released values
+                        f"{len(found)} classes were bought, and two are learned: rows of any other count for nothing",
+                        stacklevel=2,
+                    )
                 return Categorical(column.name, two_classes(found, text=column.kind == "text"))
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str) -> tuple[float, float]:

@@ -264,7 +264,7 @@ def test_the_curator_shows_the_schema_only():
     assert curator.schema is SCHEMA
     assert [name for name in dir(curator) if not name.startswith("_")] == ["open", "schema"]
     with curator.open(PAIR_EVENT, purpose="pair") as round_:
-        assert [name for name in dir(round_) if not name.startswith("_")] == ["release"]
+        assert [name for name in dir(round_) if not name.startswith("_")] == ["release", "release_keys"]
 
 
 def test_a_forked_child_may_not_release_what_its_parent_drew(monkeypatch):
