@@ -1,7 +1,7 @@
 """A schema that nobody declared: what of it is bought, at which noise, and how releases become a `Schema`.
 
-docs/explanation/bought-schema.md. What is bought of each column is fixed by public names and types alone, and so are
-the events; only the values of the schema depend on what was released.
+What is bought of each column is fixed by public names and types alone, and so are the events; only the values of the
+schema depend on what was released. docs/explanation/bought-schema.md#bought-schema-plan.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism,
 LARGEST, SMALLEST = 2.0**40, 2.0**-20
 """Public ends of what is looked for: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
 EDGES = log_edges(-LARGEST, LARGEST, SMALLEST)
-PER_BIN, SURELY = 2.0, 4.5
+PER_BIN, SURELY = 1.25, 4.5
 """Stddevs of the noise: what a bin must add to a run of bins, and above which noise alone almost never is."""
 TARGET_SHARE = 0.25
 KEYED = ("text", "codes")
@@ -237,7 +237,7 @@ def likely_range(counts: NDArray[np.float64], edges: tuple[float, ...], stddev: 
     """The ends of the run of bins that stands out most from the noise, and of bins far from it that are surely full.
 
     The run has the largest sum of (count - `PER_BIN` stddevs); a bin is surely full at `SURELY` stddevs.
-    docs/explanation/bought-schema.md#bounds.
+    docs/explanation/bought-schema.md#bought-schema-bounds.
 
     Args:
         counts: released, float64 (n_bins,).
