@@ -117,10 +117,10 @@ def _keys(values: NDArray[Any]) -> Keys:
     found: dict[Category, int] = {}
 
     def code(value: object) -> int:
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            return MISSING
         if isinstance(value, str):
             return found.setdefault(str(value), len(found))
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return MISSING
         if not _is_number(value) or not abs(value) < MAX_CATEGORY:
             return NO_KEY
         return found.setdefault(int(value) if value == int(value) else float(value), len(found))

@@ -5,6 +5,7 @@ schema depend on what was released. docs/explanation/bought-schema.md#bought-sch
 """
 
 import dataclasses
+import functools
 import math
 import warnings
 from dataclasses import dataclass
@@ -33,11 +34,10 @@ from ledgerwood.curator import (
     real,
 )
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism, LaplaceMechanism, log_edges
+from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism, LaplaceMechanism
 
-LARGEST, SMALLEST = 2.0**40, 2.0**-20
-"""Public ends of what is looked for: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
-EDGES = log_edges(-LARGEST, LARGEST, SMALLEST)
+OCTAVES = range(-20, 40)
+"""Powers of two that are told apart: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
 PER_BIN, SURELY = 1.25, 4.5
 """Stddevs of the noise: what a bin must add to a run of bins, and above which noise alone almost never is."""
 TARGET_SHARE = 0.25
@@ -61,6 +61,7 @@ class SchemaPurchase:
         noise_scale: of a feature's counts: stddev of the Gaussian noise, or scale of the Laplace noise, in rows.
         target_noise_scale: of the target's counts.
         key_delta: what each categorical column may cost of delta; 0 where there is none.
+        public_rows: a public guess of the number of rows, which says how fine the bins may be.
     """
 
     columns: TypedColumns
@@ -69,6 +70,7 @@ class SchemaPurchase:
     noise_scale: float
     target_noise_scale: float
     key_delta: float
+    public_rows: int | None = None
 
     def __post_init__(self) -> None:
         if self.noise not in ("gaussian", "laplace"):
@@ -81,7 +83,9 @@ class SchemaPurchase:
                 raise _validate.fail("noise", self.noise, "'gaussian' where categories are bought", "name")
 
     @classmethod
-    def planned(cls, columns: TypedColumns, budget: Budget, *, share: float) -> "SchemaPurchase":
+    def planned(
+        cls, columns: TypedColumns, budget: Budget, *, share: float, public_rows: int | None = None
+    ) -> "SchemaPurchase":
         """The purchase for a share of the budget: of mu**2 and of delta, or of epsilon where delta is 0.
 
         A quarter of it is the target's, the rest is divided evenly among the features that are bought.
@@ -119,6 +123,7 @@ class SchemaPurchase:
             noise_scale=max(scales[0], LEAST_NOISE),
             target_noise_scale=max(scales[1], LEAST_NOISE),
             key_delta=share * budget.delta / len(names) if names else 0.0,
+            public_rows=public_rows,
         )
 
     @property
@@ -142,8 +147,7 @@ class SchemaPurchase:
         """What is drawn for a column; None where nothing is bought. The target has the last number."""
         match self._all[number].kind:
             case "numeric":
-                sensitivity = BinCounts(column=number, edges=EDGES).sensitivity(self.adjacency)
-                return self.bin_mechanism(number).event(sensitivity, self.adjacency)
+                return self.bin_mechanism(number).event(ANY_BINS.sensitivity(self.adjacency), self.adjacency)
             case "text" | "codes":
                 return self.key_mechanism(number).event(self.adjacency)
             case "boolean":
@@ -152,12 +156,16 @@ class SchemaPurchase:
     @property
     def events(self) -> tuple[Event, ...]:
         """The draws, one a column that is bought, in the order of the columns; the target's comes last."""
-        return tuple(event for event in map(self.event_of, range(len(self._all))) if event is not None)
+        last = len(self.columns.features)
+        kinds = [(column.kind, number == last) for number, column in enumerate(self._all)]
+        # Columns of one kind have equal events, and there may be many.
+        made = {kind: self.event_of(kinds.index(kind)) for kind in set(kinds)}
+        return tuple(event for event in map(made.__getitem__, kinds) if event is not None)
 
     def require_fit(self) -> None:
         """Refuse noise that cannot be drawn, before a budget moves."""
         for number in (0, len(self.columns.features)):
-            self.bin_mechanism(number).require_fit(BinCounts(column=number, edges=EDGES).grid)
+            self.bin_mechanism(number).require_fit(ANY_BINS.grid)
 
     def buy(self, aggregator: Aggregator) -> Schema:
         """The schema, from one release a column; nothing in it is known of the rows but by these.
@@ -200,11 +208,24 @@ class SchemaPurchase:
                 return Categorical(column.name, two_classes(found, text=column.kind == "text"))
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str) -> tuple[float, float]:
-        query, purpose = BinCounts(column=number, edges=EDGES), f"schema: bounds of {what}"
+        edges, purpose = bin_edges(self.bins_per_octave(number)), f"schema: bounds of {what}"
         with aggregator.open(self._event(number), purpose=purpose) as round_:
+            query = BinCounts(column=number, edges=edges)
             release = round_.release(query, self.bin_mechanism(number), purpose=purpose)
-        stddev = self._scale(number) * (1.0 if self.noise == "gaussian" else math.sqrt(2.0))
-        return likely_range(real(release)[:, 0], EDGES, stddev)
+        return likely_range(real(release)[:, 0], edges, self._stddev(number))
+
+    def _stddev(self, number: int) -> float:
+        return self._scale(number) * (1.0 if self.noise == "gaussian" else math.sqrt(2.0))
+
+    def bins_per_octave(self, number: int) -> int:
+        """How finely a column's values are told apart: the more finely, the more rows there are to a stddev of noise.
+
+        docs/explanation/bought-schema.md#bought-schema-bounds.
+        """
+        if self.public_rows is None:
+            return 2
+        ratio = self.public_rows / self._stddev(number)
+        return 4 if ratio >= 150.0 else 2 if ratio >= 30.0 else 1
 
     def _keys(self, aggregator: Aggregator, number: int, what: str) -> tuple[tuple[Category, int], ...]:
         purpose = f"schema: categories of {what}"
@@ -231,6 +252,18 @@ class SchemaPurchase:
             target=TypedColumn(**columns["target"]),
         )
         return cls(**{**record, "columns": typed, "adjacency": Adjacency(record["adjacency"])})
+
+
+@functools.cache
+def bin_edges(per_octave: int) -> tuple[float, ...]:
+    """Even steps of each octave on both sides of 0, one bin around 0, and one beyond at each end; rising."""
+    steps = [1.0 + i / per_octave for i in range(per_octave)]
+    positive = [step * 2.0**octave for octave in OCTAVES for step in steps] + [2.0**OCTAVES.stop]
+    return (*(-edge for edge in reversed(positive)), *positive)
+
+
+ANY_BINS = BinCounts(column=0, edges=(-1.0, 1.0))
+"""Whatever the bins, one row moves one count."""
 
 
 def likely_range(counts: NDArray[np.float64], edges: tuple[float, ...], stddev: float) -> tuple[float, float]:

@@ -200,7 +200,7 @@ class AbstractSGBDT(AbstractTreeEstimator):
             case _:
                 raise InvalidParameter(f"preset={self.preset!r} must be 'default' or 'paper'")
         if isinstance(schema, TypedColumns):
-            purchase = SchemaPurchase.planned(schema, budget, share=self.schema_share)
+            purchase = SchemaPurchase.planned(schema, budget, share=self.schema_share, public_rows=self.expected_rows)
             plan = dataclasses.replace(plan, purchase=purchase)
         return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(budget)
 

