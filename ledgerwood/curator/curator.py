@@ -202,7 +202,7 @@ class CuratorRound:
         Raises:
             RoundViolation: as `release`, or the rows have no such column.
         """
-        if {type(query), type(mechanism)} != {KeyCounts, GaussianStabilityMechanism}:
+        if (type(query), type(mechanism)) != (KeyCounts, GaussianStabilityMechanism):
             raise RoundViolation(f"{type(query).__name__} by {type(mechanism).__name__} is not a stability histogram")
         with self._lock:
             if not isinstance(self._table, ColumnTable):

@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 
 import ledgerwood as lw
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import BinCounts, Categorical, ColumnTable, KeyCounts, LabelCount, Numeric, Schema, TypedColumns
+from ledgerwood.curator import (
+    BinCounts,
+    Categorical,
+    ColumnTable,
+    Curator,
+    KeyCounts,
+    LabelCount,
+    Numeric,
+    Schema,
+    TypedColumns,
+)
 from ledgerwood.curator.encoding import encode_features
-from ledgerwood.errors import InvalidParameter, LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import TestRandom, log_edges
+from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, RoundViolation, SchemaError
+from ledgerwood.mechanisms import GaussianStabilityMechanism, StabilityHistogramMechanism, TestRandom, log_edges
 
 ALL = np.empty(0, dtype=bool)
 EDGES = (-1.0, 0.0, 1.0, 4.0)
@@ -148,3 +158,70 @@ def test_bins_of_rows_that_have_a_schema_are_refused():
     rows = table(np.zeros((2, 1)), np.zeros(2)).encoded(schema, loss="squared", bins=4)
     with pytest.raises(RoundViolation, match="bins are counted before"):
         rows.statistic(BinCounts(column=0, edges=log_edges(-1.0, 1.0, 0.5)), ALL)
+
+
+A = Adjacency.ADD_REMOVE
+BUDGET = lw.Budget(epsilon=10.0, delta=0.1, adjacency=A)
+KEYS = GaussianStabilityMechanism(stddev=2.0, threshold=8)
+
+
+def curator_over(rows, *events):
+    ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
+    return Curator(rows, ledger.grant(lw.Composed(events), purpose="schema"), TestRandom(1)), ledger
+
+
+def words(n=60):
+    return table(pd.DataFrame({"w": ["b"] * n + ["a"] * n + ["lone"]}), np.zeros(2 * n + 1))
+
+
+def test_categories_are_released_for_both_draws_of_their_event():
+    curator, ledger = curator_over(words(), KEYS.event(A))
+    with curator.open(KEYS.event(A), purpose="words") as round_:
+        release = round_.release_keys(KeyCounts(column=0), KEYS, purpose="words")
+        assert [key for key, _ in release.counts] == ["a", "b"]
+        assert all(abs(count - 60) < 20 for _, count in release.counts)
+        assert (release.randomness, release.receipt.event) == ("test", KEYS.event(A).events[1])
+        with pytest.raises(RoundViolation, match="does not hold"):
+            round_.release_keys(KeyCounts(column=0), KEYS, purpose="again")
+    assert [entry.event for entry in ledger.entries[2:]] == list(KEYS.event(A).events)
+
+
+def test_a_round_of_a_composition_needs_every_member_in_the_grant():
+    gaussian, shown = KEYS.event(A).events
+    curator, ledger = curator_over(words(), gaussian, gaussian)
+    with pytest.raises(DrawRefused, match="does not hold"):
+        curator.open(lw.Composed((gaussian, shown)), purpose="words")
+    curator, ledger = curator_over(words(), gaussian, shown)
+    with pytest.raises(DrawRefused, match="has no"):
+        curator.open(lw.Composed((gaussian, gaussian)), purpose="words")
+
+
+def test_half_of_the_event_releases_no_categories():
+    gaussian, _ = KEYS.event(A).events
+    curator, _ = curator_over(words(), KEYS.event(A))
+    with curator.open(gaussian, purpose="words") as round_, pytest.raises(RoundViolation, match="does not hold"):
+        round_.release_keys(KeyCounts(column=0), KEYS, purpose="words")
+
+
+@pytest.mark.parametrize(
+    ("query", "mechanism"),
+    [
+        (BinCounts(column=0, edges=EDGES), KEYS),
+        (KeyCounts(column=0), StabilityHistogramMechanism(scale=1.0, threshold=9)),
+        (KEYS, KeyCounts(column=0)),
+    ],
+)
+def test_foreign_questions_are_refused(query, mechanism):
+    curator, _ = curator_over(words(), KEYS.event(A))
+    with curator.open(KEYS.event(A), purpose="words") as round_:
+        with pytest.raises(RoundViolation, match="is not a stability histogram"):
+            round_.release_keys(query, mechanism, purpose="words")
+        round_.release_keys(KeyCounts(column=0), KEYS, purpose="words")
+
+
+def test_rows_with_a_schema_have_no_categories_to_buy():
+    schema = lw.Schema.uniform(0, 1, n_features=1, target=Numeric("y", 0, 1))
+    rows = table(np.zeros((2, 1)), np.zeros(2)).encoded(schema, loss="squared", bins=4)
+    curator, _ = curator_over(rows, KEYS.event(A))
+    with curator.open(KEYS.event(A), purpose="words") as round_, pytest.raises(RoundViolation, match="before that"):
+        round_.release_keys(KeyCounts(column=0), KEYS, purpose="words")

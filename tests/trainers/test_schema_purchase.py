@@ -179,6 +179,18 @@ def test_no_table_changes_plan_draws_or_statement_and_none_is_refused(kind, chan
     assert np.isfinite(model.predict(frame()) if kind is SGBDTRegressor else model.decision_function(frame())).all()
 
 
+@pytest.mark.parametrize("kind", [SGBDTRegressor, SGBDTClassifier])
+def test_the_order_of_rows_changes_nothing(kind):
+    order = np.random.default_rng(3).permutation(N_ROWS)
+    y = labels_for(kind)
+    one, other = (
+        kind(n_trees=3, random_state=0).fit(X, labels) for X, labels in [(frame(), y), (frame().iloc[order], y[order])]
+    )
+    assert one.schema_ == other.schema_
+    for name, array in one.ensemble_.to_arrays().items():
+        np.testing.assert_array_equal(array, other.ensemble_.to_arrays()[name])
+
+
 def classified(y, **options):
     X = NUMBERS[: len(y)]
     return SGBDTClassifier(epsilon=4.0, delta=DELTA, n_trees=60, random_state=0, **options).fit(X, y), X
@@ -312,9 +324,8 @@ def test_the_likely_range_is_made_of_edges_and_holds_every_full_bin(counts, stdd
     assert ((full >= first) & (full <= last)).all()
     # No run of bins has a larger sum than what is inside; by trying all runs.
     gains = np.concatenate([[0.0], np.cumsum(counts - PER_BIN * stddev)])
-    best = max(gains[j] - gains[i] for i in range(len(counts)) for j in range(i + 1, len(counts) + 1))
-    inside = [(i, j) for i in range(first, last + 1) for j in range(i + 1, last + 2)]
-    assert max(gains[j] - gains[i] for i, j in inside) == pytest.approx(best)
+    runs = np.triu(gains[None, :] - gains[:, None], 1)
+    assert runs[first : last + 2, first : last + 2].max() == pytest.approx(runs.max())
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.3, 0.9), (100.0, 250.0), (-50.0, -20.0), (-3.0, 40.0), (1e-9, 1e-8)])
@@ -354,13 +365,13 @@ def test_two_classes_are_distinct_sort_and_prefer_what_was_found(found, text):
 LABEL = st.one_of(st.none(), st.floats(), st.integers(), st.text(max_size=2), st.booleans())
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.lists(st.tuples(st.floats(), LABEL, LABEL), min_size=1, max_size=12))
 def test_after_the_grant_nothing_is_refused(rows):
     X = pd.DataFrame({"n": [r[0] for r in rows], "w": pd.Series([r[1] for r in rows], dtype=object)})
     y = np.empty(len(rows), dtype=object)
     y[:] = [r[2] for r in rows]
     for kind in (SGBDTRegressor, SGBDTClassifier):
-        model = kind(epsilon=50.0, delta=0.01, n_trees=1, max_depth=1, random_state=0).fit(X, y)
+        model = kind(epsilon=1000.0, delta=0.01, n_trees=1, max_depth=1, random_state=0).fit(X, y)
         finite = X.assign(n=np.nan_to_num(X["n"].to_numpy()))
         assert len(model.predict(finite)) == len(rows)
