@@ -1,10 +1,10 @@
 """Floor 4: the only package that touches training rows."""
 
-from ledgerwood.curator.column_queries import BinCounts as BinCounts
-from ledgerwood.curator.column_queries import KeyCounts as KeyCounts
-from ledgerwood.curator.column_table import ColumnTable as ColumnTable
-from ledgerwood.curator.columns import TypedColumn as TypedColumn
-from ledgerwood.curator.columns import TypedColumns as TypedColumns
+from ledgerwood.curator.undeclared_queries import BinCounts as BinCounts
+from ledgerwood.curator.undeclared_queries import KeyCounts as KeyCounts
+from ledgerwood.curator.undeclared import UndeclaredTable as UndeclaredTable
+from ledgerwood.curator.typed_columns import TypedColumn as TypedColumn
+from ledgerwood.curator.typed_columns import TypedColumns as TypedColumns
 from ledgerwood.curator.curator import Aggregator as Aggregator
 from ledgerwood.curator.curator import Curator as Curator
 from ledgerwood.curator.curator import Release as Release

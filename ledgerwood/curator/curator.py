@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Grant, Receipt
-from ledgerwood.curator.column_queries import KeyCounts
-from ledgerwood.curator.column_table import ColumnTable
+from ledgerwood.curator.undeclared_queries import KeyCounts
+from ledgerwood.curator.undeclared import UndeclaredTable
 from ledgerwood.curator.queries import Query, known_query
 from ledgerwood.curator.schema import Category, Schema
 from ledgerwood.curator.table import Table
@@ -107,7 +107,7 @@ class Curator:
 
     __slots__ = ("_grant", "_source", "_table")
 
-    def __init__(self, table: Table | ColumnTable, grant: Grant, source: RandomSource) -> None:
+    def __init__(self, table: Table | UndeclaredTable, grant: Grant, source: RandomSource) -> None:
         self._table = table
         self._grant = grant
         self._source = source
@@ -147,7 +147,7 @@ class CuratorRound:
 
     def __init__(
         self,
-        table: Table | ColumnTable,
+        table: Table | UndeclaredTable,
         sampled: NDArray[np.bool_],
         held: Counter[Event],
         receipt: Receipt,
@@ -205,7 +205,7 @@ class CuratorRound:
         if (type(query), type(mechanism)) != (KeyCounts, GaussianStabilityMechanism):
             raise RoundViolation(f"{type(query).__name__} by {type(mechanism).__name__} is not a stability histogram")
         with self._lock:
-            if not isinstance(self._table, ColumnTable):
+            if not isinstance(self._table, UndeclaredTable):
                 raise RoundViolation("the rows are in the cells of a schema: categories are bought before that")
             for event, _ in mechanism.event(self._adjacency).draws():
                 self._take(event, purpose)

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeVar, final, get_args
 from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator.column_queries import BinCounts
+from ledgerwood.curator.undeclared_queries import BinCounts
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.curator import kernels
-from ledgerwood.curator.column_queries import BinCounts
+from ledgerwood.curator.undeclared_queries import BinCounts
 from ledgerwood.curator.encoding import encode_binary_target, encode_features, encode_numeric_target
 from ledgerwood.curator.queries import (
     STEP,

@@ -19,7 +19,7 @@ from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import (
     Aggregator,
-    ColumnTable,
+    UndeclaredTable,
     Curator,
     Schema,
     Table,
@@ -141,11 +141,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         n_features = column_count(X)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, X, skip_check_array=True)
-        rows: Table | ColumnTable
+        rows: Table | UndeclaredTable
         if declared is None:
             columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
             plan = self.make_plan(columns)
-            rows = ColumnTable.from_data(X, y, columns)
+            rows = UndeclaredTable.from_data(X, y, columns)
         else:
             plan = self.make_plan(declared.resolved(n_features))
             rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins)
@@ -260,7 +260,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """Set what follows from the schema alone (the classes, say), after a fit or a load."""
 
 
-def _with_schema(rows: Table | ColumnTable, plan: Plan, grant: Grant, source: RandomSource) -> Table:
+def _with_schema(rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource) -> Table:
     """The rows under their schema, which is bought first where it was not declared."""
     if isinstance(rows, Table):
         return rows

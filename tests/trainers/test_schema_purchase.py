@@ -17,7 +17,7 @@ from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.accounting import GDPFilter, gdp, price
 from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.accounting.ledger import DrawEntry
-from ledgerwood.curator import ColumnTable, Curator, TypedColumn, TypedColumns
+from ledgerwood.curator import UndeclaredTable, Curator, TypedColumn, TypedColumns
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
@@ -119,7 +119,7 @@ def test_pure_privacy_buys_numbers_for_a_share_of_epsilon(adjacency):
     plan = SchemaPurchase.planned(columns("numeric", "numeric"), pure, share=0.5)
     ledger = Ledger(pure, unit=PrivacyUnit.ROW)
     grant = ledger.grant(lw.Composed(plan.events), purpose="schema")
-    rows = ColumnTable.from_data(X, LABELS, plan.columns)
+    rows = UndeclaredTable.from_data(X, LABELS, plan.columns)
     bought = plan.buy(Curator(rows, grant, TestRandom(3)))
     assert [feature.high for feature in bought.features] == [1.0, 128.0]
 

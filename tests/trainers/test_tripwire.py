@@ -8,7 +8,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
-from ledgerwood.curator import ColumnTable, Table
+from ledgerwood.curator import UndeclaredTable, Table
 from ledgerwood.errors import BudgetExceeded
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 
@@ -185,7 +185,7 @@ def test_a_trainer_that_peeks_is_caught(guard, leak):
     ("schema", "rows", "asked"),
     [
         (SCHEMA, Table, ("sample", "statistic")),
-        (None, ColumnTable, ("sample", "statistic", "key_counts", "encoded")),
+        (None, UndeclaredTable, ("sample", "statistic", "key_counts", "encoded")),
     ],
 )
 @pytest.mark.parametrize("guard", ["table", "array"])
@@ -235,7 +235,7 @@ def test_the_draw_is_on_the_ledger_before_its_rows_are_read(monkeypatch):
 def test_the_draws_of_a_schema_are_on_the_ledger_before_its_rows_are_read(monkeypatch):
     ledger = Ledger(Budget(epsilon=1.0, delta=1e-6, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
     seen = []
-    for rows, name in [(ColumnTable, "statistic"), (ColumnTable, "key_counts"), (Table, "statistic")]:
+    for rows, name in [(UndeclaredTable, "statistic"), (UndeclaredTable, "key_counts"), (Table, "statistic")]:
         original = getattr(rows, name)
 
         def watched(*args, name=name, original=original):

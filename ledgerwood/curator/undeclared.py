@@ -5,8 +5,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator.column_queries import BinCounts, KeyCounts
-from ledgerwood.curator.columns import MISSING, Keys, TypedColumns, read_columns, read_target
+from ledgerwood.curator.undeclared_queries import BinCounts, KeyCounts
+from ledgerwood.curator.typed_columns import MISSING, Keys, TypedColumns, read_columns, read_target
 from ledgerwood.curator.encoding import Cells, cell_dtype, numeric_cells, sorted_classes
 from ledgerwood.curator.queries import AnyQuery, Loss
 from ledgerwood.curator.schema import Categorical, Category, Numeric, Schema
@@ -16,7 +16,7 @@ from ledgerwood.mechanisms import RandomSource
 
 
 @final
-class ColumnTable:
+class UndeclaredTable:
     """Rows as typed columns, for one curator. Build it with `from_data`, before a budget moves."""
 
     __slots__ = ("_columns", "_n_rows", "_target")
@@ -29,7 +29,7 @@ class ColumnTable:
         self._n_rows = n_rows
 
     @classmethod
-    def from_data(cls, X: Any, y: Any, columns: TypedColumns) -> "ColumnTable":
+    def from_data(cls, X: Any, y: Any, columns: TypedColumns) -> "UndeclaredTable":
         """Take the rows over. No value is refused; types and shapes are, which costs nothing.
 
         Raises:
@@ -42,10 +42,10 @@ class ColumnTable:
             raise SchemaError(f"Found input variables with inconsistent numbers of samples: X {n_rows}, y {n_labels}")
         return cls(columns=features, target=target, n_rows=n_rows)
 
-    def __copy__(self) -> "ColumnTable":
+    def __copy__(self) -> "UndeclaredTable":
         raise LedgerError("a table is not copied: its rows belong to one curator")
 
-    def __deepcopy__(self, memo: object) -> "ColumnTable":
+    def __deepcopy__(self, memo: object) -> "UndeclaredTable":
         raise LedgerError("a table is not copied: its rows belong to one curator")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.curator.columns import MISSING, NO_KEY, TypedColumn, TypedColumns, read_columns, read_target
+from ledgerwood.curator.typed_columns import MISSING, NO_KEY, TypedColumn, TypedColumns, read_columns, read_target
 from ledgerwood.errors import SchemaError
 
 Y = np.zeros(2)

@@ -16,7 +16,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import (
     BinCounts,
     Categorical,
-    ColumnTable,
+    UndeclaredTable,
     Curator,
     KeyCounts,
     LabelCount,
@@ -33,7 +33,7 @@ EDGES = (-1.0, 0.0, 1.0, 4.0)
 
 
 def table(X, y, *, numeric_target=True):
-    return ColumnTable.from_data(X, y, TypedColumns.of(X, y, numeric_target=numeric_target))
+    return UndeclaredTable.from_data(X, y, TypedColumns.of(X, y, numeric_target=numeric_target))
 
 
 def test_bins_are_counted_exactly_and_outliers_are_in_the_outermost():
