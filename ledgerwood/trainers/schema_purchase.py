@@ -225,7 +225,7 @@ class SchemaPurchase:
         if self.public_rows is None:
             return 2
         ratio = self.public_rows / self._stddev(number)
-        return 4 if ratio >= 150.0 else 2 if ratio >= 30.0 else 1
+        return 4 if ratio >= 600.0 else 2 if ratio >= 30.0 else 1
 
     def _keys(self, aggregator: Aggregator, number: int, what: str) -> tuple[tuple[Category, int], ...]:
         purpose = f"schema: categories of {what}"
