@@ -38,8 +38,10 @@ from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism,
 
 OCTAVES = range(-20, 40)
 """Powers of two that are told apart: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
-PER_BIN, SURELY = 1.25, 4.5
-"""Stddevs of the noise: what a bin must add to a run of bins, and above which noise alone almost never is."""
+PER_BIN = 1.25
+"""Stddevs of the noise that a bin must add to a run of bins."""
+SURELY = {"gaussian": 5.5, "laplace": 17.0}
+"""Noise scales above which noise alone is with probability 2e-8."""
 TARGET_SHARE = 0.25
 KEYED = ("text", "codes")
 LEAST_NOISE = 0.02
@@ -212,7 +214,8 @@ class SchemaPurchase:
         with aggregator.open(self._event(number), purpose=purpose) as round_:
             query = BinCounts(column=number, edges=edges)
             release = round_.release(query, self.bin_mechanism(number), purpose=purpose)
-        return likely_range(real(release)[:, 0], edges, self._stddev(number))
+        full = SURELY[self.noise] * self._scale(number)
+        return likely_range(real(release)[:, 0], edges, per_bin=PER_BIN * self._stddev(number), full=full)
 
     def _stddev(self, number: int) -> float:
         return self._scale(number) * (1.0 if self.noise == "gaussian" else math.sqrt(2.0))
@@ -225,7 +228,7 @@ class SchemaPurchase:
         if self.public_rows is None:
             return 2
         ratio = self.public_rows / self._stddev(number)
-        return 4 if ratio >= 150.0 else 2 if ratio >= 30.0 else 1
+        return 4 if ratio >= 600.0 else 2 if ratio >= 30.0 else 1
 
     def _keys(self, aggregator: Aggregator, number: int, what: str) -> tuple[tuple[Category, int], ...]:
         purpose = f"schema: categories of {what}"
@@ -266,24 +269,26 @@ ANY_BINS = BinCounts(column=0, edges=(-1.0, 1.0))
 """Whatever the bins, one row moves one count."""
 
 
-def likely_range(counts: NDArray[np.float64], edges: tuple[float, ...], stddev: float) -> tuple[float, float]:
+def likely_range(
+    counts: NDArray[np.float64], edges: tuple[float, ...], *, per_bin: float, full: float
+) -> tuple[float, float]:
     """The ends of the run of bins that stands out most from the noise, and of bins far from it that are surely full.
 
-    The run has the largest sum of (count - `PER_BIN` stddevs); a bin is surely full at `SURELY` stddevs.
     docs/explanation/bought-schema.md#bought-schema-bounds.
 
     Args:
         counts: released, float64 (n_bins,).
         edges: n_bins + 1, rising.
-        stddev: of the noise on each count, > 0, in rows.
+        per_bin: what each bin of the run costs, in rows: the run has the largest sum of (count - per_bin).
+        full: the count from which a bin is surely full, in rows.
     """
-    sums = np.concatenate([[0.0], np.cumsum(counts - PER_BIN * stddev)])
+    sums = np.concatenate([[0.0], np.cumsum(counts - per_bin)])
     lowest = np.minimum.accumulate(sums[:-1])
     last = int(np.argmax(sums[1:] - lowest))
     first = int(np.argmin(sums[: last + 1]))
-    full = np.flatnonzero(counts >= SURELY * stddev)
-    if full.size:
-        first, last = min(first, int(full[0])), max(last, int(full[-1]))
+    outposts = np.flatnonzero(counts >= full)
+    if outposts.size:
+        first, last = min(first, int(outposts[0])), max(last, int(outposts[-1]))
     return edges[first], edges[last + 1]
 
 

@@ -317,13 +317,13 @@ COUNTS = st.lists(st.integers(-400, 4000), min_size=len(EDGES) - 1, max_size=len
 @given(COUNTS, st.floats(0.02, 1000.0))
 def test_the_likely_range_is_made_of_edges_and_holds_every_full_bin(counts, stddev):
     counts = np.array(counts, dtype=float)
-    low, high = likely_range(counts, EDGES, stddev)
+    low, high = likely_range(counts, EDGES, per_bin=1.25 * stddev, full=5.5 * stddev)
     first, last = EDGES.index(low), EDGES.index(high) - 1
     assert first <= last
-    full = np.flatnonzero(counts >= SURELY * stddev)
+    full = np.flatnonzero(counts >= 5.5 * stddev)
     assert ((full >= first) & (full <= last)).all()
     # No run of bins has a larger sum than what is inside; by trying all runs.
-    gains = np.concatenate([[0.0], np.cumsum(counts - PER_BIN * stddev)])
+    gains = np.concatenate([[0.0], np.cumsum(counts - 1.25 * stddev)])
     runs = np.triu(gains[None, :] - gains[:, None], 1)
     assert runs[first : last + 2, first : last + 2].max() == pytest.approx(runs.max())
 
@@ -336,10 +336,26 @@ def test_noise_does_not_widen_the_range_of_enough_rows(low, high):
     filled = np.flatnonzero(exact)
     wide = 0
     for _ in range(60):
-        found = likely_range(exact + np.rint(GENERATOR.normal(0.0, 30.0, exact.size)), EDGES, 30.0)
+        noisy = exact + np.rint(GENERATOR.normal(0.0, 30.0, exact.size))
+        found = likely_range(noisy, EDGES, per_bin=1.25 * 30.0, full=5.5 * 30.0)
         assert np.mean((values >= found[0]) & (values <= found[1])) > 0.85
         wide += EDGES.index(found[0]) < filled[0] - 2 or EDGES.index(found[1]) > filled[-1] + 3
     assert wide <= 5
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_a_range_is_not_ruined_by_a_far_empty_bin(noise):
+    """A bulk in three bins, noise a tenth of it, 3000 columns: no range reaches a thousand times too far."""
+    rng = np.random.default_rng(7)
+    edges = bin_edges(2)
+    exact = np.zeros(len(edges) - 1)
+    exact[edges.index(4.0) : edges.index(4.0) + 3] = 1000.0
+    stddev = 100.0 * (1.0 if noise == "gaussian" else math.sqrt(2.0))
+    draw = rng.normal if noise == "gaussian" else rng.laplace
+    for _ in range(3000):
+        counts = exact + np.rint(draw(0.0, 100.0, exact.size))
+        low, high = likely_range(counts, edges, per_bin=PER_BIN * stddev, full=SURELY[noise] * 100.0)
+        assert -5000.0 < low <= 4.0 < 8.0 <= high < 5000.0
 
 
 CLASS = st.one_of(st.text(max_size=2), st.integers(-3, 3), st.sampled_from([0.5, *NO_TEXT, *NO_CODES]))
