@@ -15,7 +15,9 @@ from ledgerwood.verification.errata.base import Claim as Claim
 from ledgerwood.verification.errata.base import Row as Row
 from ledgerwood.verification.errata.base import Specimen as Specimen
 from ledgerwood.verification.errata.base import Verdict as Verdict
+from ledgerwood.verification.errata.dpboost import DPBOOST as DPBOOST
+from ledgerwood.verification.errata.dpxgboost import DPXGBOOST as DPXGBOOST
 from ledgerwood.verification.errata.sgbdt import SGBDT as SGBDT
 
-SPECIMENS: tuple[Specimen, ...] = (*SGBDT,)
+SPECIMENS: tuple[Specimen, ...] = (*SGBDT, *DPBOOST, *DPXGBOOST)
 """Every specimen, paper by paper."""
