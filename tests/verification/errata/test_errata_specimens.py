@@ -11,13 +11,14 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.errata import SPECIMENS, Row, Specimen
+from ledgerwood.verification.errata import SGBDT, SPECIMENS, Row, Specimen
 from ledgerwood.verification.errata.base import Deterministic
 
 N = 200_000
 every = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 DETERMINISTIC = [specimen for specimen in SPECIMENS if isinstance(specimen, Deterministic)]
-RANDOM = [specimen for specimen in SPECIMENS if not isinstance(specimen, Deterministic)]
+RANDOM = [specimen for specimen in SGBDT if not isinstance(specimen, Deterministic)]
+"""The others' laws are in test_boosted_specimens.py."""
 
 
 def normals(x, means, stddevs):
@@ -108,8 +109,9 @@ VISIBLE = {
 
 def test_names_are_unique_and_begin_with_the_paper():
     names = [specimen.name for specimen in SPECIMENS]
-    assert len(set(names)) == len(names) >= 15
-    assert {name.split("-")[0] for name in names} == {"sgbdt"}
+    assert len(set(names)) == len(names) >= 42
+    assert {name.split("-")[0] for name in names} == {"sgbdt", "dpboost", "dpxgboost"}
+    assert all(type(s).__module__.split(".")[-2] == s.name.split("-")[0] == s.anchor.split("-")[1] for s in SPECIMENS)
 
 
 @every

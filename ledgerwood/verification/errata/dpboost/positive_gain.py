@@ -16,7 +16,7 @@ from ledgerwood.verification.errata.outputs import Finite
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositiveGain(Finite):
-    """Two candidates with the code's own sensitivity of 3, g* = 1 and lambda .1; the second is useless without a row.
+    """Three candidates with the code's own sensitivity of 3, g* = 1, lambda .1; the last is useless without a row.
 
     The gain is that of the split less that of the node; where this is not positive it is set to 0, and a gain of 0 is
     left out of the choice. docs/errata.md#errata-dpboost-structure.
@@ -42,9 +42,9 @@ class PositiveGain(Finite):
 
     @property
     def pair(self) -> tuple[FloatArray, FloatArray]:
-        """Rows (gradient, side under the first candidate, under the second); and without the last."""
-        rows = np.array([[g, 0.5 - 0.5 * g, side] for g in (1.0, -1.0) for side in (0.0, 1.0)])
-        return np.concatenate([rows, [[1.0, 0.0, 0.0]]]), rows
+        """Rows (gradient, side under each of two like candidates, under the last); and without the last row."""
+        rows = np.array([[g, 0.5 - 0.5 * g, 0.5 - 0.5 * g, side] for g in (1.0, -1.0) for side in (0.0, 1.0)])
+        return np.concatenate([rows, [[1.0, 0.0, 0.0, 0.0]]]), rows
 
     @property
     def witness(self) -> float:

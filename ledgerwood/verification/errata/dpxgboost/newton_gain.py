@@ -32,7 +32,7 @@ class NewtonGain(Finite):
     verdict: ClassVar[Verdict] = "unsound"
     adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE
 
-    epsilon: float = 1.0
+    epsilon: float = 0.05
     count: int = 200
 
     def __post_init__(self) -> None:
