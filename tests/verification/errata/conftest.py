@@ -75,3 +75,38 @@ def public_part():
         return shown, sorted(released), model.schema_, model.plan_
 
     return fitted
+
+
+@pytest.fixture
+def enumerated():
+    """(larger hockey-stick divergence, largest |log ratio|) of two finite laws, given by exponents; in mpmath."""
+
+    def loss(exponents, others, epsilon):
+        laws = []
+        for given in (exponents, others):
+            weights = [mp.exp(mp.mpf(x)) for x in given]
+            laws.append([w / mp.fsum(weights) for w in weights])
+        sides = (
+            mp.fsum(max(a - mp.exp(epsilon) * b, 0) for a, b in zip(p, q, strict=True)) for p, q in (laws, laws[::-1])
+        )
+        ratios = (abs(mp.log(a / b)) for a, b in zip(*laws, strict=True))
+        return float(max(sides)), float(max(ratios))
+
+    return loss
+
+
+@pytest.fixture
+def laplace_delta(hockey_stick):
+    """The larger hockey-stick divergence of two Laplace laws (centre, scale) by quadrature."""
+
+    def delta(first, second, epsilon):
+        def log_density(law):
+            centre, scale = (mp.mpf(number) for number in law)
+            return lambda x: -abs(x - centre) / scale - mp.log(2 * scale)
+
+        far = 60 * max(first[1], second[1])
+        edges = sorted({first[0], second[0], min(first[0], second[0]) - far, max(first[0], second[0]) + far})
+        laws = log_density(first), log_density(second)
+        return max(hockey_stick(*laws, epsilon, edges), hockey_stick(*laws[::-1], epsilon, edges))
+
+    return delta

@@ -1,0 +1,21 @@
+import numpy as np
+
+import ledgerwood as lw
+from ledgerwood.trainers import SGBDTRegressor
+from ledgerwood.verification.errata.dpboost.saved_counts import SavedCounts
+
+
+def test_the_output_is_the_number_of_rows():
+    assert [SavedCounts().output(rows) for rows in SavedCounts().pair] == [(4.0,), (3.0,)]
+
+
+def test_the_librarys_model_holds_no_count(public_part):
+    schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", 0.0, 1.0))
+    models = [
+        public_part(
+            SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=5, random_state=1), 0.5 * rows[:, None], rows[::-1]
+        )
+        for rows in SavedCounts().pair
+    ]
+    assert models[0] == models[1]
+    assert models[0][1] == ["initial_score", "values"]
