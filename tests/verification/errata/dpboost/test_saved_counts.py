@@ -1,5 +1,3 @@
-import numpy as np
-
 import ledgerwood as lw
 from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.verification.errata.dpboost.saved_counts import SavedCounts
