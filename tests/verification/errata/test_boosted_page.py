@@ -38,8 +38,22 @@ def test_the_identity_of_the_proof(lam):
         assert -3 < change <= Fraction(g) ** 2
 
 
+@pytest.mark.parametrize("weight", [Fraction(1, 2), Fraction(3)])
+def test_weights_scale_the_changes_of_the_gain(weight):
+    # (S + w g)^2 / (m + w) - S^2 / m over S / m and g in [-1, 1].
+    grid = [Fraction(k, 4) for k in range(-4, 5)]
+    changes = [
+        (r * m + weight * g) ** 2 / (m + weight) - r**2 * m
+        for m in (Fraction(1, 10), Fraction(1), Fraction(10_000))
+        for r in grid
+        for g in grid
+    ]
+    assert -3 * weight < min(changes) < Fraction(-299, 100) * weight
+    assert max(changes) <= weight
+
+
 def test_the_misprinted_shares():
-    first, second = numbers(r"as printed, at $\eta = .1$, the first two trees take $#$ and $#$ of the rows")
+    first, second = numbers(r"with a small $t_e$, at $\eta = .1$, the first two trees take $#$ and $#$ of the rows")
     assert [round(0.1 * 0.9**t / (1 - 0.9**t), 3) for t in (1, 2)] == [first, second]
     assert first + second > 1
     meant = [0.1 * 0.9**t / (1 - 0.9**50) for t in range(50)]
