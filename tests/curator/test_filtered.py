@@ -226,6 +226,20 @@ def test_a_release_of_another_kind_is_refused_and_charges_nobody(query, mechanis
     assert (rounds._left == FULL).all()
 
 
+def test_a_foreign_mechanism_is_refused_and_charges_nobody():
+    class Quiet(EllipticalGaussianMechanism):
+        """States the filtered event and adds no noise."""
+
+        def randomise(self, statistic, grid, source):
+            return statistic
+
+    event = rounds_of(EllipticalGaussianMechanism(stddevs=(10.0, 1.0)), moments(), 3)
+    rounds, _ = opened(event, table_of([0], [1.0]))
+    with pytest.raises(RoundViolation, match="Quiet is not Gaussian noise"):
+        rounds.release(moments(), Quiet(stddevs=(10.0, 1.0)), purpose="quiet")
+    assert (rounds._left == FULL).all()
+
+
 def test_rounds_go_on_from_what_rows_have_left():
     mechanism = EllipticalGaussianMechanism(stddevs=(0.5, 0.05))
     event = rounds_of(mechanism, moments(), 4)
