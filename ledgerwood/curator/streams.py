@@ -156,10 +156,11 @@ class StreamCurator:
 class StreamRounds:
     """`FilteredRounds` of rows that are claimed from a vault, and settled at the end. Made by `StreamCurator`."""
 
-    __slots__ = ("_left", "_rounds", "_vault")
+    __slots__ = ("_left", "_rounds", "_settled", "_vault")
 
     def __init__(self, rounds: FilteredRounds, vault: RowVault, left: NDArray[np.int64]) -> None:
         self._rounds, self._vault, self._left = rounds, vault, left
+        self._settled = False
 
     def __enter__(self) -> "StreamRounds":
         return self
@@ -169,7 +170,9 @@ class StreamRounds:
     ) -> None:
         # Closed first: nothing is charged any more. An error in between has charged whom it was to read, and no less.
         self._rounds.__exit__(kind, error, trace)
-        self._vault.settle(self._left)
+        if not self._settled:  # the vault's next claim is another call's, which settles it itself
+            self._vault.settle(self._left)
+            self._settled = True
 
     def release(
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str

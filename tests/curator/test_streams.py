@@ -111,6 +111,21 @@ def test_a_call_that_fails_costs_what_its_rounds_cost(vault):
     assert left_of(vault, ["a"], curator.receipt) == pytest.approx([2 / 3], abs=1e-8)
 
 
+def test_rounds_that_are_closed_twice_settle_nobody_elses_claim(vault):
+    _, grant = granted()
+    first = StreamCurator(rows_of(["a"], vault), grant, TestRandom(1))
+    rounds = first.open(FILTERED, purpose="rounds")
+    with rounds:
+        pass
+    later = StreamCurator(rows_of(["a"], vault), first.receipt, TestRandom(2)).open(FILTERED, purpose="rounds")
+    with later:
+        later.release(QUERY, NOISE, purpose="tree 1")
+        with rounds:
+            pass
+        later.release(QUERY, NOISE, purpose="tree 2")
+    assert left_of(vault, ["a"], first.receipt) == pytest.approx([1 / 3], abs=1e-8)
+
+
 def test_a_round_that_is_never_closed_costs_all(vault, tmp_path):
     _, grant = granted()
     curator = StreamCurator(rows_of(["a"], vault), grant, TestRandom(1))
