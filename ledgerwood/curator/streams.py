@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.events import Event, FilteredEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Receipt
+from ledgerwood.accounting.row_costs import row_costs
 from ledgerwood.curator.curator import Aggregator, Curator, CuratorRound
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.keys import UnitKeys, read_keys
@@ -120,19 +121,20 @@ class StreamCurator:
             LedgerWriteFailed: the claim could not be made durable; nothing was read.
         """
         table, vault = self._rows.table, self._rows.vault
+        if isinstance(self._payment, Grant) and not isinstance(event, FilteredEvent):
+            return Curator(table, self._payment, self._source).open(event, purpose=purpose)
+        if not isinstance(event, FilteredEvent) or (isinstance(self._payment, Receipt) and event != self.receipt.event):
+            raise DrawRefused(
+                f"the stream was paid for {self.receipt.event!r}; a later call draws nothing, so not {event!r}"
+            )
+        costs = row_costs(event)
         if isinstance(self._payment, Grant):
-            if not isinstance(event, FilteredEvent):
-                return Curator(table, self._payment, self._source).open(event, purpose=purpose)
             vault.prepare()
             self._payment = self._payment.draw(event, purpose=purpose, randomness=self._source.kind)
             vault.begin(self._payment)
         receipt = self._payment
-        if event != receipt.event or not isinstance(event, FilteredEvent):
-            raise DrawRefused(
-                f"the stream was paid for {receipt.event!r}; a later call draws nothing, so not {event!r}"
-            )
         left = np.zeros(table.n_rows, dtype=np.int64)
-        rounds = StreamRounds(FilteredRounds(table, event, receipt, self._source, left), vault, left)
+        rounds = StreamRounds(FilteredRounds(table, event, costs, receipt, self._source, left), vault, left)
         left[:] = vault.claim(self._rows.keys, receipt)  # last: what fails before it costs no unit anything
         return rounds
 
