@@ -23,7 +23,7 @@ from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Table
 from ledgerwood.curator.vault import RowVault
-from ledgerwood.errors import DrawRefused, UnsupportedEvent
+from ledgerwood.errors import DrawRefused, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import Mechanism, RandomSource
 
 S = TypeVar("S")
@@ -58,6 +58,8 @@ class StreamRows:
     __slots__ = ("keys", "table", "vault")
 
     def __init__(self, table: Table, keys: UnitKeys, vault: RowVault) -> None:
+        if len(keys.tokens) != table.n_rows:  # one key would be spread over all rows, with a whole budget each
+            raise SchemaError(f"keys has {len(keys.tokens)} entries and the table {table.n_rows} rows; one key a row")
         self.table, self.keys, self.vault = table, keys, vault
 
     @classmethod

@@ -74,6 +74,13 @@ def test_one_draw_pays_for_all_calls_and_each_unit_has_one_budget(vault):
     assert ledger.entries == entries
 
 
+def test_rows_and_keys_of_another_number_are_refused(vault):
+    table = rows_of(["a", "b", "c"], vault).table
+    for keys in (["a"], ["a", "b"]):
+        with pytest.raises(SchemaError, match=f"{len(keys)} entries and the table 3 rows"):
+            StreamRows(table, stream_module.read_keys(keys, len(keys)), vault)
+
+
 def test_a_row_whose_label_is_at_its_score_costs_its_count_only(vault):
     _, grant = granted()
     curator = StreamCurator(rows_of(["a", "b"], vault, [1.0, 0.0]), grant, TestRandom(1))
