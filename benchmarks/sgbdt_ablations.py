@@ -257,9 +257,10 @@ def print_table(name: str, found: dict[str, Any], console: Console) -> None:
 
 
 def draw(found: dict[str, Any]) -> Any:
-    """The figure: a row of panels for each data set, and the spent budgets below."""
+    """The figure: a row of panels for each data set, and the spent budgets below; what is far off is not drawn."""
     import matplotlib.pyplot as plt
 
+    limits = {"abalone": (2.1, 3.5), "adult": (0.78, 0.935)}
     groups = ("defaults", "preset paper, rate .1", "late rows")
     figure, axes = plt.subplots(3, 3, figsize=(12, 10))
     for line, name in zip(axes, ("abalone", "adult"), strict=False):
@@ -273,8 +274,9 @@ def draw(found: dict[str, Any]) -> Any:
             axis.axhline(task["non_private"][0], color="gray", linewidth=1)
             axis.set_title(f"{name}: {group}", fontsize=9)
             axis.set_ylabel(task["measures"][0])
-            axis.legend(fontsize=6)
-        line[0].set_xlabel("epsilon")
+            axis.set_ylim(*limits[name])
+            axis.legend(fontsize=6, loc="upper right" if name == "abalone" else "lower right")
+            axis.set_xlabel("epsilon")
     for axis in axes[2, 1:]:
         axis.remove()
     for name, values in found["spent"].items():

@@ -64,3 +64,41 @@ def test_the_stored_table_has_every_variant_and_the_page_its_figure():
     for name in ("no filter", f"{ablations.EXTRA} extra trees"):
         assert found["spent"][name][-1] == pytest.approx(ablations.SPENT_EPSILON, rel=1e-6)
         assert found["spent"][name] == sorted(found["spent"][name])
+
+
+PAGE = (STORED.parents[1] / "errata.md").read_text(encoding="utf-8")
+ROWS = {
+    # (group, name) in the stored table, and the line of the page
+    ("preset paper, rate .1", "no filter, dynamic, clipped"): "paper's preset at rate .1",
+    ("preset paper, rate .1", "Renyi filter, 100 extra trees"): "with the Rényi filter and 100 extra trees",
+    ("defaults", "no filter, dynamic, clipped"): "our defaults, full batch",
+    ("defaults", "GDP filter, 100 extra trees"): "with the filter by Gaussian privacy and 100 extra trees",
+    ("defaults", "GDP filter, .6 T regular of T"): "with that filter, .6 of the trees regular, the same number in all",
+    ("late rows", "first batch only, T trees"): "late rows left out",
+    ("late rows", "GDP filter: T trees, the batch arrives, T extra"): (
+        "filter, $T$ extra trees over all that have something left"
+    ),
+    ("late rows", "T trees, then T on the late rows alone"): "$T$ more trees over the late rows alone",
+    ("late rows", "no filter: T trees, the batch arrives, T"): "no filter, $T$ more trees reserved",
+    ("late rows", "no filter: T / 2 trees, the batch arrives, T / 2"): (
+        "no filter, half of the $T$ trees after the arrival"
+    ),
+}
+
+
+def shown(value, places):
+    return f"{value:.{places}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{places}f}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=" ".join)
+def test_the_errata_show_the_stored_figures(row):
+    found = json.loads(STORED.read_text())
+
+    def cells(task):
+        (wanted,) = (line for line in found[task]["rows"] if (line["group"], line["name"]) == row)
+        return [cell["mean"] for cell in wanted["cells"]]
+
+    abalone = " / ".join(shown(r2, 3) for _, r2 in cells("abalone"))
+    late = row[0] == "late rows"
+    adult = " / ".join(f"{100 * (1 - right):.1f}" if late else shown(auc, 4) for auc, right in cells("adult"))
+    assert f"| {ROWS[row]} | {abalone} | {adult} |" in PAGE

@@ -22,7 +22,10 @@ from ledgerwood.curator.queries import Query as Query
 from ledgerwood.curator.release import Release as Release
 from ledgerwood.curator.release import Selected as Selected
 from ledgerwood.curator.release import real as real
+from ledgerwood.curator.schema import MAX_CATEGORIES as MAX_CATEGORIES
 from ledgerwood.curator.schema import Categorical as Categorical
+from ledgerwood.curator.schema import Category as Category
+from ledgerwood.curator.schema import Feature as Feature
 from ledgerwood.curator.schema import Numeric as Numeric
 from ledgerwood.curator.schema import Schema as Schema
 from ledgerwood.curator.selections import ColumnBounds as ColumnBounds
@@ -42,4 +45,9 @@ from ledgerwood.curator.streams import forget_vault as forget_vault
 from ledgerwood.curator.streams import keep_vault as keep_vault
 from ledgerwood.curator.streams import kept_vault as kept_vault
 from ledgerwood.curator.table import Table as Table
+from ledgerwood.curator.typed_columns import TypedColumn as TypedColumn
+from ledgerwood.curator.typed_columns import TypedColumns as TypedColumns
+from ledgerwood.curator.undeclared import UndeclaredTable as UndeclaredTable
+from ledgerwood.curator.undeclared_queries import BinCounts as BinCounts
+from ledgerwood.curator.undeclared_queries import KeyCounts as KeyCounts
 from ledgerwood.curator.vault import RowVault as RowVault

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
+    Composed,
     Event,
     FilteredEvent,
     Parallel,
@@ -118,7 +119,9 @@ class Curator:
         return self._table.schema
 
     def open(self, event: Event, *, purpose: str) -> "CuratorRound | FilteredRounds":
-        """Draw one planned event, then sample the rows once, at the event's rate; see `FilteredRounds` for its event.
+        """Draw one planned event, or the members of one composition, then sample the rows once, at the event's rate.
+
+        Of a `FilteredEvent` every release is a round of its own, see `FilteredRounds`.
 
         Raises:
             DrawRefused: the grant does not hold the event; nothing was read.
@@ -137,7 +140,9 @@ class Curator:
                     f"the in-process curator carries out one sample a draw, not {part!r} inside {event!r}"
                 )
             held[part] += count
-        receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+        # A grant holds the parts of a composition: a round of several is paid for by as many draws.
+        for part in event.events if isinstance(event, Composed) else (event,):
+            receipt = self._grant.draw(part, purpose=purpose, randomness=self._source.kind)
         sampled = self._table.sample(rate, self._source)
         return CuratorRound(self._table, sampled, held, receipt, self._source, self._gate)
 
@@ -259,12 +264,15 @@ class CuratorRound:
         return Selected(value=value, receipt=self._receipt, randomness=self._source.kind)
 
     def _take(self, event: Event, purpose: str) -> None:
-        if self._held[event] < 1:
+        wanted: Counter[Event] = Counter()
+        for part, count in event.draws():
+            wanted[part] += count
+        if any(self._held[part] < count for part, count in wanted.items()):
             left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
             raise RoundViolation(
                 f"release {purpose!r} is {event!r}, which this draw does not hold; it holds {left or 'nothing more'}"
             )
-        self._held[event] -= 1
+        self._held -= wanted
 
     @property
     def _adjacency(self) -> Adjacency:

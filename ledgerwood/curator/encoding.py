@@ -51,12 +51,11 @@ def encode_features(X: Any, schema: Schema, *, bins: int) -> Cells:
             infinity, or a missing value without a declaration.
     """
     columns, features = _columns(X, schema)
-    dtype = np.uint8 if max(_n_cells(feature, bins) for feature in features) <= 256 else np.uint16
-    cells = np.empty((len(columns), len(columns[0])), dtype=dtype)
+    cells = np.empty((len(columns), len(columns[0])), dtype=cell_dtype(features, bins))
     for row, feature, column in zip(cells, features, columns, strict=True):
         match feature:
             case Numeric():
-                row[:] = _numeric_cells(column, feature, bins)
+                row[:] = numeric_cells(column, feature, bins)
             case Categorical():
                 row[:] = _categorical_cells(column, feature, "column")
     return cells
@@ -181,7 +180,7 @@ def _unmixed(values: Any) -> Any:
 def _frame_columns(frame: nw.DataFrame[Any], schema: Schema) -> tuple[list[NDArray[Any]], tuple[Feature, ...]]:
     features = schema.resolved(frame.shape[1]).features
     if schema.every is not None:
-        return [_series_values(frame[:, j]) for j in range(frame.shape[1])], features
+        return [series_values(frame[:, j]) for j in range(frame.shape[1])], features
     declared = [feature.name for feature in features]
     absent = [name for name in declared if name not in frame.columns]
     undeclared = [name for name in frame.columns if name not in declared]
@@ -189,10 +188,10 @@ def _frame_columns(frame: nw.DataFrame[Any], schema: Schema) -> tuple[list[NDArr
         raise SchemaError(
             f"the data frame lacks the declared columns {absent} and has the undeclared columns {undeclared}"
         )
-    return [_series_values(frame[name]) for name in declared], features
+    return [series_values(frame[name]) for name in declared], features
 
 
-def _series_values(series: nw.Series[Any]) -> NDArray[Any]:
+def series_values(series: nw.Series[Any]) -> NDArray[Any]:
     """The values as an array whose missing values are NaN or None, whatever the data frame calls them.
 
     A value comes out the same whatever the other rows hold: a null or a string among numbers changes its own row only.
@@ -209,10 +208,15 @@ def _one_column(y: Any) -> NDArray[Any]:
     if y is None:
         raise SchemaError("this estimator requires y to be passed, but the target y is None")
     series = nw.from_native(y, series_only=True, pass_through=True)
-    array = _series_values(series) if isinstance(series, nw.Series) else np.asarray(y)
+    array = series_values(series) if isinstance(series, nw.Series) else np.asarray(y)
     if np.iscomplexobj(array):
         raise SchemaError("Complex data not supported: y must be real")
     return np.asarray(column_or_1d(array, warn=True))
+
+
+def cell_dtype(features: tuple[Feature, ...], bins: int) -> type[np.uint8 | np.uint16]:
+    """uint8 where 256 cells are enough for every feature, else uint16."""
+    return np.uint8 if max(_n_cells(feature, bins) for feature in features) <= 256 else np.uint16
 
 
 def _n_cells(feature: Feature, bins: int) -> int:
@@ -227,7 +231,8 @@ def _values(column: NDArray[Any], feature: Feature, role: str) -> NDArray[Any]:
             return _categorical_cells(column, feature, role).astype(np.uint16)
 
 
-def _numeric_cells(column: NDArray[Any], feature: Numeric, bins: int) -> NDArray[np.int64]:
+def numeric_cells(column: NDArray[Any], feature: Numeric, bins: int) -> NDArray[np.int64]:
+    """The even step of the range that each value is in, int64 (n_rows,); refusals as in `encode_features`."""
     # Clamping comes first: a far outlier must not overflow the product.
     clamped = _clamped(column, feature, "column")
     missing = np.isnan(clamped)

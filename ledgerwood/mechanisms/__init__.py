@@ -8,6 +8,7 @@ from ledgerwood.mechanisms.discrete import DiscreteLaplaceMechanism as DiscreteL
 from ledgerwood.mechanisms.discrete import SkellamMechanism as SkellamMechanism
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
+from ledgerwood.mechanisms.gaussian_stability import GaussianStabilityMechanism as GaussianStabilityMechanism
 from ledgerwood.mechanisms.grid import Grid as Grid
 from ledgerwood.mechanisms.gridless import Candidate as Candidate
 from ledgerwood.mechanisms.gridless import CategoricalCandidates as CategoricalCandidates

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ledgerwood import _validate
@@ -17,20 +17,34 @@ from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter
 from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
 from ledgerwood.accounting.pricing import price
-from ledgerwood.curator import Aggregator, Curator, Schema, Table, column_count, encode_features
+from ledgerwood.curator import (
+    Aggregator,
+    Curator,
+    Schema,
+    Table,
+    TypedColumns,
+    UndeclaredTable,
+    column_count,
+    encode_features,
+)
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
 from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.progress import Progress, progress_bar
+from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.splits import structure_generator
 
 AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
 ROW_IS_UNIT = "each row is one privacy unit"
+DECLARED = "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows"
+BOUGHT = (
+    "the schema was bought within this epsilon and delta; the number, names and types of the columns, hyper-parameters "
+    "and expected_rows are public: none was chosen by looking at these rows"
+)
 ASSUMPTIONS = (
-    "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows",
     ROW_IS_UNIT,
     "the check of X and y before the fit, with its error messages, is seen by the owner of the data only",
     "running time is not observed",
@@ -54,6 +68,10 @@ class Plan(Protocol):
     def loss(self) -> Loss:
         """The loss whose gradients are taken."""
 
+    @property
+    def purchase(self) -> SchemaPurchase | None:
+        """What is bought of the schema first; None where it is declared."""
+
 
 class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     """Fits a plan over a curator and predicts from the released ensemble.
@@ -69,8 +87,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     verbose: int
 
     @abc.abstractmethod
-    def make_plan(self, schema: Schema) -> Plan:
-        """The calibrated plan for a resolved schema; pure, no data.
+    def make_plan(self, schema: Schema | TypedColumns) -> Plan:
+        """The calibrated plan for a resolved schema, or for columns whose schema is to be bought; pure, no data.
 
         Raises:
             InvalidParameter, AdjacencyMismatch, CalibrationFailed: parameters that make no plan within the budget.
@@ -105,24 +123,32 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only.
 
         Raises:
-            SchemaError: data and schema do not fit, or no schema was given. Nothing was spent.
+            SchemaError: data and schema do not fit, or no schema was given for columns without a type. Nothing was
+                spent.
             InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
         budget = self.budget
         require_ledger(ledger)
-        schema = self._declared_schema()
+        declared = self._declared_schema()
         n_features = column_count(X)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, X, skip_check_array=True)
-        plan = self.make_plan(schema.resolved(n_features))
+        rows: Table | UndeclaredTable
+        if declared is None:
+            columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
+            plan = self.make_plan(columns)
+            rows = UndeclaredTable.from_data(X, y, columns)
+        else:
+            plan = self.make_plan(declared.resolved(n_features))
+            rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins)
         source = self._random_source()
-        table = Table.from_data(X, y, schema, loss=plan.loss, bins=plan.bins)
         own = ledger is None
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
+            table = _with_schema(rows, plan, grant, source)
             self.ensemble_ = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
-        self.schema_ = schema
+        self.schema_ = table.schema if declared is None else declared
         self._restore()
         self.plan_ = plan
         self.ledger_: LedgerRecord = ledger.record()
@@ -132,16 +158,19 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         self._forget()
         return self
 
-    def _declared_schema(self) -> Schema:
+    def _declared_schema(self) -> Schema | None:
         if self.schema is None:
-            raise SchemaError(
-                "schema=None: nothing is read off the data unpaid, so declare the public ranges and categories, "
-                "for example schema=Schema.uniform(0.0, 1.0, target=Numeric('y', 0.0, 10.0))"
-            )
+            return None
         if not isinstance(self.schema, Schema):
-            raise InvalidParameter(f"schema={self.schema!r} must be a ledgerwood.Schema")
+            raise InvalidParameter(f"schema={self.schema!r} must be a ledgerwood.Schema, or None to buy one")
         self._check_target(self.schema)
         return self.schema
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Under a schema that is bought, a missing value is a value of its own.
+        tags.input_tags.allow_nan = self.schema is None
+        return tags
 
     def _random_source(self, call: int = 0) -> RandomSource:
         """Secure, or from the seed; each call of a stream, numbered from 0, has a seed of its own."""
@@ -200,9 +229,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         record, ensemble, ledger = read_model(Path(path), cls.__name__)
         try:
             model = cls(**record["parameters"])
-            model.schema = model.schema_ = Schema.from_json(json.dumps(record["schema"]))
+            model.schema_ = Schema.from_json(json.dumps(record["schema"]))
             model.n_features_in_ = _validate.count("n_features_in", record["n_features_in"], "columns")
             model.plan_ = cls._read_plan(record["plan"])
+            # What was bought for one fit is no declaration: another fit buys its own.
+            model.schema = model.schema_ if model.plan_.purchase is None else None
             model.privacy_ = PrivacyStatement.from_record(record["privacy"])
             names = record["feature_names_in"]
         except (KeyError, TypeError, ValueError) as error:
@@ -240,8 +271,18 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """Set what follows from the schema alone (the classes, say), after a fit or a load."""
 
 
+def _with_schema(rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource) -> Table:
+    """The rows under their schema, which is bought first where it was not declared."""
+    if isinstance(rows, Table):
+        return rows
+    assert plan.purchase is not None  # made for these columns
+    return rows.encoded(plan.purchase.buy(Curator(rows, grant, source)), loss=plan.loss, bins=plan.bins)
+
+
 def _plain(value: Any) -> Any:
     match value:
+        case SchemaPurchase():
+            return value.to_record()
         case Adjacency():
             return value.value
         case np.generic():
@@ -293,6 +334,6 @@ def privacy_statement(
         method=quote.method,
         certified=quote.certified,
         randomness=source.kind,
-        assumptions=assumptions,
+        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions),
         ledger_head=record.head,
     )

@@ -40,6 +40,7 @@ from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, 
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, mean_label
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
 from ledgerwood.trainers.progress import Progress
+from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
 LeafNoise = Literal["dynamic", "static"]
@@ -86,6 +87,7 @@ class SGBDTPlan:
         extra_rounds: trees beyond `rounds`, for the rows that have something left; 0 without a filter.
         filter_order: the order of "renyi"; None for the one that `calibrated` finds best for its budget.
         large_gradients: a row beyond `clip` counts with the clip ("clip"), or not at all ("drop").
+        purchase: what is bought of the schema first; None where it is declared.
     """
 
     adjacency: Adjacency
@@ -116,6 +118,7 @@ class SGBDTPlan:
     extra_rounds: int = 0
     filter_order: float | None = None
     large_gradients: LargeGradients = "clip"
+    purchase: SchemaPurchase | None = None
 
     def __post_init__(self) -> None:
         _validate.count("rounds", self.rounds, "trees")
@@ -222,7 +225,8 @@ class SGBDTPlan:
         """The whole plan: what the ledger grants."""
         draw, _ = next(self.draws)
         trees = Repeated(draw, count=self.rounds) if self.filter == "none" else draw
-        return Composed((*self.initial.events, trees))
+        bought = () if self.purchase is None else self.purchase.events
+        return Composed((*bought, *self.initial.events, trees))
 
     def calibrated(self, budget: Budget) -> "SGBDTPlan":
         """This plan with the least noise that fits the budget.
@@ -238,6 +242,8 @@ class SGBDTPlan:
             start = dataclasses.replace(start, filter_order=order)
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
         plan = start.scaled(noise)
+        if plan.purchase is not None:
+            plan.purchase.require_fit()
         for query in plan.initial.queries:
             plan.initial.mechanism.require_fit(query.grid)
         plan.leaf_mechanism.require_fit(plan.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).grid)

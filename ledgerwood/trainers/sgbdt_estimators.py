@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from ledgerwood import _validate
 from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, sorted_classes
+from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, TypedColumns, sorted_classes
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError
@@ -20,6 +20,7 @@ from ledgerwood.trainers.individual_filter import IndividualFilter
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
 from ledgerwood.trainers.progress import Progress
+from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
 from ledgerwood.trainers.streams import AbstractStreamEstimator
 
@@ -102,7 +103,8 @@ class AbstractSGBDT(AbstractStreamEstimator):
     Args:
         epsilon, delta: the budget of one fit, in nats and as a probability.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; required.
+        schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
+        schema_share: share of the budget for a schema that is bought: of mu**2 and of delta.
         expected_rows: public guess of the number of rows, for tuning rules only.
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
@@ -137,6 +139,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         *,
         adjacency: Adjacency | AdjacencyName = "add-remove",
         schema: Schema | None = None,
+        schema_share: float = 0.1,
         expected_rows: int | None = None,
         preset: Preset = "default",
         n_trees: int | None = None,
@@ -168,6 +171,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         self.delta = delta
         self.adjacency = adjacency
         self.schema = schema
+        self.schema_share = schema_share
         self.expected_rows = expected_rows
         self.preset = preset
         self.n_trees = n_trees
@@ -195,9 +199,14 @@ class AbstractSGBDT(AbstractStreamEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema) -> SGBDTPlan:
+    def make_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
         """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
         plan = self._preset_plan()
+        if isinstance(schema, TypedColumns):
+            share, rows = self.schema_share, self.expected_rows
+            plan = dataclasses.replace(
+                plan, purchase=SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows)
+            )
         return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(self.budget)
 
     def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
@@ -284,7 +293,9 @@ class AbstractSGBDT(AbstractStreamEstimator):
 
     @classmethod
     def _read_plan(cls, record: dict[str, Any]) -> SGBDTPlan:
-        return SGBDTPlan(**{**record, "adjacency": Adjacency(record["adjacency"])})
+        bought = record.get("purchase")
+        purchase = None if bought is None else SchemaPurchase.from_record(bought)
+        return SGBDTPlan(**{**record, "adjacency": Adjacency(record["adjacency"]), "purchase": purchase})
 
 
 _CLOSED_SETS: dict[str, tuple[str, ...]] = {

@@ -134,6 +134,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         budget = self.budget
         vault.prepare()
         schema = self._declared_schema()
+        assert schema is not None  # `partial_fit` refuses it
         n_features = column_count(X)
         validate_data(self, X, skip_check_array=True)
         plan = self.make_stream_plan(schema.resolved(n_features))

@@ -23,11 +23,11 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Ledger
-from ledgerwood.curator import Aggregator, PredictionFit, Schema, real
+from ledgerwood.curator import Aggregator, PredictionFit, Schema, TypedColumns, real
 from ledgerwood.curator.purses import require_within
 from ledgerwood.curator.queries import Loss, fit_width
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Plan
 from ledgerwood.trainers.progress import Progress
@@ -93,6 +93,10 @@ class SearchPlan:
     def loss(self) -> Loss:
         """The candidates' loss."""
         return self.plans[0].loss
+
+    @property
+    def purchase(self) -> None:
+        """No schema is bought."""
 
     @property
     def bins(self) -> int:
@@ -195,8 +199,13 @@ class PrivateSearch(AbstractTreeEstimator):
         self.best_estimator_._restore()
         return self
 
-    def make_plan(self, schema: Schema) -> SearchPlan:
+    def make_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
         """The calibrated search and its candidates' plans; pure, no data."""
+        if isinstance(schema, TypedColumns):
+            raise SchemaError(
+                "schema=None: a private search needs a declared schema, which all candidates share; declare it, or "
+                "take that of a model fitted before, model.schema_"
+            )
         budget = self.budget
         if budget.delta == 0.0:
             raise _validate.fail("delta", budget.delta, "> 0: the noise is Gaussian", "probability")

@@ -61,7 +61,8 @@ def with_label(value):
 
 
 BAD_PARAMETERS = [
-    ({"schema": None}, SchemaError, r"schema=None: .*Schema\.uniform"),
+    ({"schema": None, "schema_share": 1.0}, InvalidParameter, r"schema_share=1\.0 must be in \(0, 1\)"),
+    ({"schema": None, "schema_share": math.nan}, InvalidParameter, "schema_share=nan"),
     ({"schema": "wide"}, InvalidParameter, "schema='wide' must be a ledgerwood.Schema"),
     ({"schema": CLASSES}, SchemaError, "regressor needs a Numeric target"),
     ({"schema": lw.Schema.uniform(0, 1)}, SchemaError, "regressor needs a Numeric target .* target=None"),

@@ -8,7 +8,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
-from ledgerwood.curator import Table
+from ledgerwood.curator import Table, UndeclaredTable
 from ledgerwood.errors import BudgetExceeded
 from ledgerwood.trainers import PrivateSearch, SGBDTClassifier, SGBDTRegressor
 
@@ -134,9 +134,12 @@ KINDS = [
     (SGBDTRegressor, SCHEMA, {"sampling_rate": 0.5, "extra_trees": 2}),
     (SGBDTClassifier, CLASSES, {}),
     (SGBDTClassifier, CLASSES, {"preset": "paper"}),
+    (SGBDTRegressor, None, {}),
+    (SGBDTClassifier, None, {}),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:0 classes were bought")
 @pytest.mark.parametrize("guard", ["table", "array"])
 @pytest.mark.parametrize(("kind", "schema", "options"), KINDS)
 def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
@@ -153,7 +156,7 @@ def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
 
 
 @pytest.mark.parametrize("guard", ["table", "array"])
-@pytest.mark.parametrize(("kind", "schema", "options"), KINDS)
+@pytest.mark.parametrize(("kind", "schema", "options"), [kind for kind in KINDS if kind[1] is not None])
 def test_a_stream_reads_rows_and_keys_in_the_curator_only(guard, kind, schema, options):
     log = []
     X, y = data(guard, log, classes=kind is SGBDTClassifier)
@@ -200,26 +203,33 @@ def test_a_trainer_that_peeks_is_caught(guard, leak):
         module.fit(SGBDTRegressor(schema=SCHEMA, n_trees=1), X, y, guarded(guard, np.arange(40), []))
 
 
+@pytest.mark.parametrize(
+    ("schema", "rows", "asked"),
+    [
+        (SCHEMA, Table, ("sample", "statistic")),
+        (None, UndeclaredTable, ("sample", "statistic", "key_counts", "encoded")),
+    ],
+)
 @pytest.mark.parametrize("guard", ["table", "array"])
-def test_a_refused_grant_reads_nothing_after_the_owners_check(guard, monkeypatch):
+def test_a_refused_grant_reads_nothing_after_the_owners_check(guard, schema, rows, asked, monkeypatch):
     """The check of X and y is the owner's, comes first, and is all that a refused fit has done."""
     log, after_check = [], []
     X, y = data(guard, log)
-    checked = Table.from_data.__func__
+    checked = rows.from_data.__func__
 
     def check_then_watch(*args, **kwargs):
-        table = checked(Table, *args, **kwargs)
+        table = checked(rows, *args, **kwargs)
         log.clear()
-        # The encoded rows, too: whatever is asked of the table from here on is written down.
-        for name in ("sample", "statistic"):
-            monkeypatch.setattr(Table, name, lambda *_, name=name: after_check.append(name))
+        # The rows that were taken over, too: whatever is asked of the table from here on is written down.
+        for name in asked:
+            monkeypatch.setattr(rows, name, lambda *_, name=name: after_check.append(name))
         return table
 
-    monkeypatch.setattr(Table, "from_data", check_then_watch)
+    monkeypatch.setattr(rows, "from_data", check_then_watch)
     ledger = Ledger(Budget(epsilon=0.1, delta=1e-6, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
     before = ledger.entries
     with pytest.raises(BudgetExceeded):
-        SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA, n_trees=2).fit(X, y, ledger=ledger)
+        SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=schema, n_trees=2).fit(X, y, ledger=ledger)
     assert log == after_check == []
     assert ledger.entries == before
 
@@ -241,3 +251,23 @@ def test_the_draw_is_on_the_ledger_before_its_rows_are_read(monkeypatch):
     assert [name for name, _ in seen] == ["sample", "statistic"] * 3
     purposes = [entry.purpose for entry in model.ledger_.entries[2:]]
     assert [purpose for _, purpose in seen] == [purpose for purpose in purposes for _ in range(2)]
+
+
+@pytest.mark.filterwarnings("ignore:0 classes were bought")
+def test_the_draws_of_a_schema_are_on_the_ledger_before_its_rows_are_read(monkeypatch):
+    ledger = Ledger(Budget(epsilon=1.0, delta=1e-6, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
+    seen = []
+    for rows, name in [(UndeclaredTable, "statistic"), (UndeclaredTable, "key_counts"), (Table, "statistic")]:
+        original = getattr(rows, name)
+
+        def watched(*args, name=name, original=original):
+            seen.append((name, ledger.entries[-1].purpose))
+            return original(*args)
+
+        monkeypatch.setattr(rows, name, watched)
+    SGBDTClassifier(n_trees=1).fit(np.full((9, 1), 0.5), np.zeros(9, dtype=int), ledger=ledger)
+    assert seen == [
+        ("statistic", "schema: bounds of feature 1"),
+        ("key_counts", "schema: categories of the target"),
+        ("statistic", "tree 1"),
+    ]

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget, Direction
 from ledgerwood.accounting.events.base import Event
 
@@ -68,8 +69,17 @@ class Specimen(abc.ABC):
         """Outputs of n independent runs on a data set of the shape of `pair`; shape (n,) or (n, ...)."""
 
     @abc.abstractmethod
+    def _delta(self, epsilon: float) -> float:
+        """`delta` for an epsilon that is in range."""
+
+    @final
     def delta(self, epsilon: float) -> float:
-        """The exact hockey-stick divergence of the laws of `pair` at epsilon >= 0 nats, the larger direction."""
+        """The exact hockey-stick divergence of the laws of `pair` at epsilon (nats), the larger direction.
+
+        Raises:
+            InvalidParameter: an epsilon outside [0, 700].
+        """
+        return self._delta(_in_range(epsilon))
 
     def more_rows(self) -> tuple[Row, ...]:
         """Further figures of the page."""
@@ -77,8 +87,12 @@ class Specimen(abc.ABC):
 
     @final
     def claimed_delta(self, epsilon: float) -> float:
-        """The delta that the claim allows at epsilon >= 0 nats; 1 where it says nothing."""
-        claim = self.claim
+        """The delta that the claim allows at epsilon (nats); 1 where it says nothing.
+
+        Raises:
+            InvalidParameter: an epsilon outside [0, 700].
+        """
+        claim, epsilon = self.claim, _in_range(epsilon)
         if isinstance(claim, Budget):
             return claim.delta if epsilon >= claim.epsilon else 1.0
         if isinstance(claim, Event):
@@ -113,7 +127,15 @@ class Deterministic(Specimen):
         return np.tile(np.array(self.output(dataset)), (n, 1))
 
     @final
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         """1 at every epsilon: each law is one point, and the points differ."""
         with_row, without = self.pair
         return float(self.output(with_row) != self.output(without))
+
+
+def _in_range(epsilon: float) -> float:
+    """Beyond 700 nats e^epsilon is no number of float64, and nobody's promise."""
+    number = _validate.non_negative("epsilon", epsilon, "nats")
+    if number > 700.0:
+        raise _validate.fail("epsilon", epsilon, "at most 700", "nats")
+    return number

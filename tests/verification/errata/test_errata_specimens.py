@@ -9,6 +9,8 @@ from scipy import stats
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.events.laplace import LaplaceEvent
+from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.errata import SPECIMENS, Row, Specimen
 from ledgerwood.verification.errata.base import Deterministic
 
@@ -158,6 +160,44 @@ def test_delta_is_a_falling_convex_profile_of_e_to_the_epsilon(specimen):
     assert (np.diff(slopes) >= -1e-12).all()
 
 
+class Coin(Deterministic):
+    """A specimen whose claim is given."""
+
+    def __init__(self, claim):
+        self._claim = claim
+
+    claim = property(lambda self: self._claim)
+    pair = property(lambda self: (np.ones(1), np.ones(0)))
+
+    def output(self, dataset):
+        return (float(dataset.size),)
+
+
+def test_each_kind_of_claim_is_a_curve():
+    adjacency = Adjacency.ADD_REMOVE
+    budget = Coin(Budget(epsilon=1.0, delta=0.25, adjacency=adjacency))
+    assert [budget.claimed_delta(epsilon) for epsilon in (0.5, 1.0, 2.0)] == [1.0, 0.25, 0.25]
+    event = Coin(LaplaceEvent(noise_multiplier=1.0, adjacency=adjacency))
+    assert event.claimed_delta(0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-12)
+    assert Coin(lambda epsilon: epsilon / 1000).claimed_delta(2.0) == 0.002
+    assert budget.rows() == (Row("delta at epsilon 100", 0.25, 1.0),)
+
+
+@every
+@pytest.mark.parametrize("wrong", [-0.1, math.nan, math.inf, 701.0, "1"])
+def test_an_epsilon_out_of_range_is_refused(specimen, wrong):
+    for curve in (specimen.delta, specimen.claimed_delta):
+        with pytest.raises(InvalidParameter, match=r"epsilon=.*nats"):
+            curve(wrong)
+
+
+@every
+def test_the_whole_range_has_a_number(specimen):
+    for epsilon in (0.0, 100.0, 700.0):
+        assert 0.0 <= specimen.delta(epsilon) <= 1.0
+        assert 0.0 <= specimen.claimed_delta(epsilon) <= 1.0
+
+
 @every
 def test_the_sampler_gives_n_outputs_and_takes_its_randomness_from_rng(specimen):
     for dataset in specimen.pair:
@@ -263,7 +303,6 @@ def test_a_deterministic_specimen_is_one_point_on_each_side(specimen):
     assert points[0].shape == points[1].shape == (1, points[0].shape[1])
     assert not np.array_equal(*points)
     assert [specimen.delta(epsilon) for epsilon in (0.0, 1.0, 700.0)] == [1.0, 1.0, 1.0]
-    assert type(specimen).delta(specimen, 0.0) == 1.0
 
 
 def test_every_random_specimen_has_its_laws_here():

@@ -82,7 +82,7 @@ class ApproximatePrices(Specimen):
         stddevs = self.sigma * bounds / np.sqrt(2.0 * np.array([1.0 - self.hessian_share, self.hessian_share]))
         return np.asarray(sums + stddevs * rng.normal(0.0, 1.0, (n, 2)))
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         return gdp.delta(self._mu(self.gradient, min(self._hessian(), self.hessian_bound)), epsilon)
 
     def more_rows(self) -> tuple[Row, ...]:

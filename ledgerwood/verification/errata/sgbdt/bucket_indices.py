@@ -60,7 +60,7 @@ class BucketIndices(Specimen):
         chosen = rng.choice(low.size, n, p=(high - low) / (high - low).sum())
         return rng.uniform(low[chosen], high[chosen])
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         """Both densities are constant between the values of all rows: a sum over these pieces."""
         p, q, widths = self._densities()
         factor = math.exp(epsilon)

@@ -38,7 +38,7 @@ class CategoryList(Specimen):
         """The category of the split, shape (n,)."""
         return rng.choice(np.unique(dataset), n)
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         """By enumeration over all categories, in both directions."""
         first, second = (np.unique(part) for part in self.pair)
         everything = np.union1d(first, second)

@@ -65,7 +65,7 @@ class ClockSeededSample(Specimen):
         inside = (dataset.sum() > 0.0) & (place <= rng.binomial(self.count, self.sampling_rate, n))
         return np.stack([place, inside + rng.normal(0.0, self.noise_multiplier, n)], axis=1)
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         """The mean over the known place of the sampled Gaussian at the rate that is left, by enumeration."""
         point = np.array([epsilon])
         rates = [rate for rate in self.rates() if rate > 1e-20]  # the others add less than that

@@ -62,7 +62,7 @@ class CustomNoise(Specimen):
         stddev = math.sqrt(int(self.custom_scale)) / self.mu
         return float(dataset.sum()) + rng.normal(0.0, stddev, (n, self.trees))
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         return gdp.delta(self.mu * math.sqrt(self.trees / int(self.custom_scale)), epsilon)
 
     def more_rows(self) -> tuple[Row, ...]:

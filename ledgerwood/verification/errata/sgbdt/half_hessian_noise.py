@@ -71,7 +71,7 @@ class HalfHessianNoise(Specimen):
         stddevs = np.array([1.0, 0.5]) * self.sigma * bounds / np.sqrt(shares)
         return np.asarray(sums + stddevs * rng.normal(0.0, 1.0, (n, 2)))
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         return gdp.delta(math.sqrt(self._mu_squared()), epsilon)
 
     def more_rows(self) -> tuple[Row, ...]:

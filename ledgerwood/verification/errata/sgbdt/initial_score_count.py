@@ -60,7 +60,7 @@ class InitialScoreCount(Specimen):
         mean = float(np.clip(dataset, -self.bound, self.bound).mean())
         return mean + rng.laplace(0.0, 2.0 * self.bound / (dataset.size * self.epsilon), n)
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         """H_PQ where P is the narrower law: an interval around its centre. H_QP: the complement of one."""
         narrow, wide, distance = self._laws()
         top = math.log(wide / narrow) + distance / wide

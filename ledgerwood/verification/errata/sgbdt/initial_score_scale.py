@@ -59,7 +59,7 @@ class InitialScoreScale(Specimen):
         mean = float(np.clip(dataset, -self.bound, self.bound).mean())
         return mean + rng.laplace(0.0, self.bound / (dataset.size * self.epsilon), n)
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         return float(np.exp(self._exact().log_profile(np.array([epsilon]), direction=Direction.REMOVE)[0]))
 
     def more_rows(self) -> tuple[Row, ...]:

@@ -64,7 +64,7 @@ class LeafNoiseMultiplier(Specimen):
         stddevs = self.sigma * np.array([1.0, self.bound]) / np.sqrt(shares)
         return np.asarray(sums + stddevs * rng.normal(0.0, 1.0, (n, 2)))
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         return gdp.delta(math.sqrt(2.0) / self.sigma, epsilon)
 
     def more_rows(self) -> tuple[Row, ...]:

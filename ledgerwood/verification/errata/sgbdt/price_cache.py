@@ -79,7 +79,7 @@ class PriceCache(Specimen):
         shares = 2.0 * np.array([1.0 - self.hessian_share, self.hessian_share])
         return np.asarray(sums + rng.normal(0.0, 1.0, (n, 2, 2)) * self.sigma * bounds / np.sqrt(shares))
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         """Leaf 0 has one law on both data sets and is independent of leaf 1, whose row reaches both bounds."""
         exact, point = self._sampled(1.0), np.array([epsilon])
         return float(np.exp(max(exact.log_profile(point, direction=way)[0] for way in Direction)))

@@ -60,7 +60,7 @@ class RenyiConversion(Specimen):
     def sampler(self, dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         return float(dataset.sum()) + rng.normal(0.0, 1.0 / self._mu(), n)
 
-    def delta(self, epsilon: float) -> float:
+    def _delta(self, epsilon: float) -> float:
         return gdp.delta(self._mu(), epsilon)
 
     def more_rows(self) -> tuple[Row, ...]:

@@ -1,0 +1,155 @@
+"""Rows whose schema is not known yet: counts of bins and of categories, and the way to a `Table` once it is."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.curator.encoding import Cells, cell_dtype, numeric_cells, sorted_classes
+from ledgerwood.curator.queries import Loss
+from ledgerwood.curator.schema import Categorical, Category, Numeric, Schema
+from ledgerwood.curator.table import Table
+from ledgerwood.curator.typed_columns import MISSING, Keys, TypedColumns, read_columns, read_target
+from ledgerwood.curator.undeclared_queries import BinCounts, KeyCounts
+from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
+from ledgerwood.mechanisms import RandomSource
+
+
+@final
+class UndeclaredTable:
+    """Rows as typed columns, for one curator. Build it with `from_data`, before a budget moves."""
+
+    __slots__ = ("_columns", "_n_rows", "_target")
+
+    def __init__(
+        self, *, columns: list[NDArray[np.float64] | Keys], target: NDArray[np.float64] | Keys, n_rows: int
+    ) -> None:
+        self._columns = columns
+        self._target = target
+        self._n_rows = n_rows
+
+    @classmethod
+    def from_data(cls, X: Any, y: Any, columns: TypedColumns) -> "UndeclaredTable":
+        """Take the rows over. No value is refused; types and shapes are, which costs nothing.
+
+        Raises:
+            SchemaError, TypeError: types or shapes that do not fit.
+        """
+        features = read_columns(X, columns.features)
+        target = read_target(y, columns.target)
+        n_rows, n_labels = _length(features[0]), _length(target)
+        if n_rows != n_labels:
+            raise SchemaError(f"Found input variables with inconsistent numbers of samples: X {n_rows}, y {n_labels}")
+        return cls(columns=features, target=target, n_rows=n_rows)
+
+    def __copy__(self) -> "UndeclaredTable":
+        raise LedgerError("a table is not copied: its rows belong to one curator")
+
+    def __deepcopy__(self, memo: object) -> "UndeclaredTable":
+        raise LedgerError("a table is not copied: its rows belong to one curator")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise LedgerError("a table is not pickled: rows stay with the curator")
+
+    @property
+    def schema(self) -> Schema:
+        """None is known yet.
+
+        Raises:
+            SchemaError: always.
+        """
+        raise SchemaError("the schema has not been bought yet")
+
+    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
+        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
+        if sampling_rate == 1.0:
+            return np.empty(0, dtype=np.bool_)
+        return source.bernoulli(sampling_rate, self._n_rows)
+
+    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+        """What counts a column's bins over a sample. For the curator alone; no row is read here.
+
+        Raises:
+            RoundViolation: another query, or no numeric column.
+        """
+        if type(query) is not BinCounts:
+            raise RoundViolation(f"{type(query).__name__} needs a schema, which has not been bought yet")
+        if isinstance(self._column(query.column), Keys):
+            raise RoundViolation(f"column {query.column} is not numeric: it has no bins")
+        return lambda sampled: self.statistic(query, sampled)
+
+    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], dict[Category, int]]:
+        """What counts the rows of each category. For the curator alone; no row is read here.
+
+        Raises:
+            RoundViolation: another query, or a numeric column.
+        """
+        if type(query) is not KeyCounts:
+            raise RoundViolation(f"{type(query).__name__} needs a schema, which has not been bought yet")
+        if not isinstance(self._column(query.column), Keys):
+            raise RoundViolation(f"column {query.column} is numeric: it has no categories")
+        return lambda sampled: self.key_counts(query, sampled)
+
+    def statistic(self, query: BinCounts, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The exact number of sampled rows in each bin of a numeric column, int64 (n_bins, 1)."""
+        values = self._column(query.column)
+        assert not isinstance(values, Keys)  # `reader` refuses it
+        chosen = values[sampled] if sampled.size else values
+        bins = np.searchsorted(query.edges[1:-1], chosen[~np.isnan(chosen)], side="right")
+        return np.bincount(bins, minlength=len(query.edges) - 1).astype(np.int64).reshape(-1, 1)
+
+    def key_counts(self, query: KeyCounts, sampled: NDArray[np.bool_]) -> dict[Category, int]:
+        """The exact number of sampled rows of each category that occurs."""
+        column = self._column(query.column)
+        assert isinstance(column, Keys)  # `evidence` refuses another
+        codes = column.codes[sampled] if sampled.size else column.codes
+        counts = np.bincount(codes[codes >= 0], minlength=len(column.keys))
+        return dict(zip(column.keys, counts.tolist(), strict=True))
+
+    def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> Table:
+        """The table under a schema that was bought for these columns. Nothing is refused because of a row.
+
+        A value or label outside its range is clamped, a category that is not listed goes to "other", a missing value to
+        its own cell; a row whose label is missing, or of another class, has the target NaN and contributes 0.
+        """
+        dtype = cell_dtype(schema.features, bins)
+        cells: Cells = np.empty((len(self._columns), self._n_rows), dtype=dtype)
+        for row, feature, column in zip(cells, schema.features, self._columns, strict=True):
+            match feature, column:
+                case Numeric(), np.ndarray():
+                    row[:] = numeric_cells(np.clip(column, feature.low, feature.high), feature, bins)
+                case Categorical(), Keys():
+                    row[:] = _key_cells(column, feature)
+                case _:
+                    raise SchemaError(f"{feature!r} is not of the type of its column")
+        return Table(schema=schema, cells=cells, targets=self._targets(schema, loss))
+
+    def _targets(self, schema: Schema, loss: Loss) -> NDArray[np.float64]:
+        match loss, schema.target, self._target:
+            case "squared", Numeric(low=low, high=high), np.ndarray() as labels:
+                return np.clip((np.clip(labels, low, high) - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
+            case "logistic", Categorical() as target, Keys() as labels:
+                cells = _key_cells(labels, target)
+                second = target.categories.index(sorted_classes(target)[1])
+                signs = np.where(cells == second, 1.0, -1.0)
+                return np.where(cells < len(target.categories), signs, np.nan)
+        raise SchemaError(f"the {loss} loss cannot learn the target {schema.target!r} of these rows")
+
+    def _column(self, number: int) -> NDArray[np.float64] | Keys:
+        if number > len(self._columns):
+            raise RoundViolation(f"column {number} is not one of the table's {len(self._columns)} and its target")
+        return self._target if number == len(self._columns) else self._columns[number]
+
+
+def _length(column: NDArray[np.float64] | Keys) -> int:
+    return len(column.codes if isinstance(column, Keys) else column)
+
+
+def _key_cells(column: Keys, feature: Categorical) -> NDArray[np.int64]:
+    known = {category: cell for cell, category in enumerate(feature.categories)}
+    by_key = [known.get(key, feature.other_cell) for key in column.keys]
+    # Codes below 0 count from the end: MISSING is the last one, NO_KEY the one before it.
+    lookup = np.array([*by_key, feature.other_cell, feature.missing_cell], dtype=np.int64)
+    assert MISSING == -1
+    return lookup[column.codes]
