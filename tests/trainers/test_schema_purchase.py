@@ -212,6 +212,8 @@ def test_one_class_is_padded_and_predicted(label, classes):
         (np.arange(900.0), [0, 1]),
         (np.array([f"id {i}" for i in range(900)]), sorted(NO_TEXT)),
         (np.full(900, np.nan), [0, 1]),
+        (np.array(["b\0"] * 900, dtype=object), sorted(NO_TEXT)),
+        (np.full(900, np.longdouble(2**53) - np.longdouble(0.25)), [0, 1]),
     ],
 )
 def test_no_class_gives_placeholders(y, classes):
