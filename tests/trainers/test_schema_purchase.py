@@ -270,6 +270,16 @@ def test_a_bought_schema_of_numbers_is_gaussian_and_one_of_words_is_not():
     assert len(refused.entries) == 1
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
+def test_an_individual_filter_and_a_purchase_share_one_budget(adjacency):
+    options = {"epsilon": EPSILON, "delta": DELTA, "adjacency": adjacency, "n_trees": 20, "extra_trees": 5}
+    for kinds, more in [(("numeric", "text"), {}), (("numeric",), {"filter": "renyi", "sampling_rate": 0.2})]:
+        plan = SGBDTRegressor(**options, **more).make_plan(columns(*kinds))
+        assert 0.9999 * EPSILON <= price(plan.event).quote(DELTA).epsilon <= EPSILON
+    with pytest.raises(InvalidParameter, match=r"'renyi' .* holds no delta, .* columns \['x1', 'y'\] cost"):
+        SGBDTClassifier(**options, filter="renyi").make_plan(columns("numeric", "text", target="codes"))
+
+
 def test_a_plan_survives_its_record():
     for kinds, target in itertools.product([("numeric", "text"), ("boolean",)], ["numeric", "codes"]):
         purchase = SchemaPurchase.planned(columns(*kinds, target=target), budget(), share=0.3)
