@@ -18,7 +18,7 @@ from ledgerwood.accounting import GDPFilter, gdp, price
 from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator import Curator, TypedColumn, TypedColumns, UndeclaredTable
-from ledgerwood.errors import InvalidParameter, UnsupportedEvent
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.schema_purchase import (
@@ -268,6 +268,13 @@ def test_a_bought_schema_of_numbers_is_gaussian_and_one_of_words_is_not():
     with pytest.raises(UnsupportedEvent):
         model.fit(frame(), LABELS, ledger=refused)
     assert len(refused.entries) == 1
+
+
+def test_a_share_that_leaves_the_trees_nothing_is_refused_before_anything_is_spent():
+    ledger = Ledger(budget(), unit=PrivacyUnit.ROW)
+    with pytest.raises(CalibrationFailed):
+        SGBDTRegressor(epsilon=EPSILON, delta=DELTA, schema_share=0.99).fit(frame(), LABELS, ledger=ledger)
+    assert len(ledger.entries) == 1
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
