@@ -163,6 +163,13 @@ ANY = st.one_of(
 )
 
 
+def test_long_integers_are_read_whether_or_not_one_is_missing():
+    for missing in ([], [None]):
+        frame = pl.DataFrame({"n": [2**100, -7, *missing]}, schema={"n": pl.Int128})
+        (values,) = read_columns(frame, TypedColumns.of(frame, Y, numeric_target=True).features)
+        np.testing.assert_array_equal(values, [2.0**100, -7.0, *(math.nan for _ in missing)])
+
+
 @given(st.lists(ANY, min_size=1, max_size=6), ANY)
 def test_a_value_is_read_by_itself_whatever_the_others_are(values, other):
     """One more row changes the reading of no other row: neither its number nor its key."""
