@@ -129,9 +129,11 @@ def test_commits_are_synced_on_the_server_whatever_its_default(postgres_url):
 def test_sessions_that_the_server_ends_at_any_moment(postgres_url):
     """What was acknowledged is there, what was reported as not recorded is not, and the chain verifies."""
     said, done = {"granted": [], "failed": [], "unknown": []}, threading.Event()
+    opened = threading.Barrier(3)  # an opening that is cut off is refused, and not what is tested here
 
     def spend(name):
         with Ledger.open(postgres_url, dataset="adult") as ledger:
+            opened.wait(60)
             for i in range(60):
                 try:
                     said["granted"].append((ledger.grant(pure(2.0**-10), purpose=f"{name} {i}").index, f"{name} {i}"))
@@ -145,6 +147,7 @@ def test_sessions_that_the_server_ends_at_any_moment(postgres_url):
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
+        opened.wait(60)
         while not done.wait(0.012):
             with raw(postgres_url) as other:  # anew: a transaction sees one list of sessions
                 other.exec_driver_sql(rest)
