@@ -79,7 +79,7 @@ class Aggregator(Protocol):
 
 
 class Rows(Protocol):
-    """What a curator holds: a `Table` of trees, or a `ColumnTable`. Both know which queries they carry out."""
+    """What a curator holds: a table of trees, of columns, or of rows without a schema, each with queries of its own."""
 
     @property
     def schema(self) -> Schema:

@@ -197,7 +197,9 @@ def series_values(series: nw.Series[Any]) -> NDArray[Any]:
     A value comes out the same whatever the other rows hold: a null or a string among numbers changes its own row only.
     """
     if series.dtype.is_numeric():
-        whole = series.dtype.is_integer() and not series.null_count()
+        # numpy has no integers of 128 bits.
+        long = series.dtype in (nw.Int128, nw.UInt128)
+        whole = series.dtype.is_integer() and not long and not series.null_count()
         return series.to_numpy() if whole else series.cast(nw.Float64).to_numpy()
     values = np.fromiter(series.to_list(), dtype=object, count=len(series))
     values[series.is_null().to_numpy()] = None
