@@ -8,8 +8,8 @@
 * `delta(epsilon)` is the exact loss on that pair, `witness` an epsilon at which it breaks the claim, and `rows()` the
   figures that the page shows.
 
-A new one goes into a file of its own and into its paper's tuple; tests hold every member to the same protocol. Outputs of
-finitely many values, and one number with Laplace noise, have their sampler and their exact loss in `outputs`.
+A new one goes into a file of its own and into its paper's tuple; tests hold every member to the same protocol.
+Finitely many outputs, and one number with Laplace noise, have their sampler and their exact loss in `outputs`.
 """
 
 from ledgerwood.verification.errata.base import Claim as Claim
