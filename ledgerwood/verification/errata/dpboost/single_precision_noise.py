@@ -16,11 +16,11 @@ from ledgerwood.verification.errata.base import FloatArray, Specimen, Verdict
 class SinglePrecisionNoise(Specimen):
     """One leaf, g* = 1 and lambda .1, with the difference of two exponential deviates of float32 added in float64.
 
-    An empty leaf is the noise itself, a float32. A leaf of one row is 1 / 1.1, whose last bit of float64 stays in the
+    An empty leaf is the noise itself, a float32. A leaf of one row is 1 / 1.1, whose digits beyond float32 stay in the
     sum, so that it never is a float32. docs/errata.md#errata-dpboost-seeds.
 
     Args:
-        epsilon: the price of the leaves of a tree, in nats, in [1/4, 4]: there no sum is large enough to lose the bits.
+        epsilon: the price of the leaves of a tree, in nats, in [1/4, 4]: there no sum is large enough to lose them.
     """
 
     name: ClassVar[str] = "dpboost-single-precision-noise"
@@ -56,5 +56,12 @@ class SinglePrecisionNoise(Specimen):
         return np.asarray(value + (deviates[0] - deviates[1]).astype(np.float64))
 
     def _delta(self, epsilon: float) -> float:
-        """1 at every epsilon: no output is possible on both data sets."""
+        """1 at every epsilon: no output is possible on both data sets.
+
+        Let s = fl(v + e), v the leaf, e the noise, a float32 of whole 2^-50 with |e| < 64. Were s a float32, v would be
+        within half of s's last place (float64) of a multiple of the smaller of both last places (float32). v is 10/11
+        to 2^-54: from multiples of 2^-j, j <= 33, it is 2^-j / 12 away, and that half is at most 2^-47. This leaves
+        |e| < 2^-10, where s is in [1/2, 1) and v is no multiple of 2^-52; and |s| < 2^-10, where s = v + e is exact,
+        odd in units of 2^-53 and above 2^-28: too many digits.
+        """
         return 1.0

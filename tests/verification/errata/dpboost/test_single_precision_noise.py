@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,25 @@ def test_no_noise_of_single_precision_takes_the_last_bits_away():
         bits = np.float32(centre).view(np.int32)
         noise = (bits + steps).astype(np.int32).view(np.float32).astype(np.float64)
         assert not is_single(1 / 1.1 + noise).any()
+
+
+def test_the_facts_of_the_proof():
+    leaf, units = Fraction(1 / 1.1), 2**53 * Fraction(1 / 1.1)
+    assert units.denominator == 1
+    assert units.numerator % 2 == 1
+    assert abs(leaf - Fraction(10, 11)) <= Fraction(1, 2**54)
+    for j in range(34):
+        rest = leaf * 2**j % 1
+        assert Fraction(1, 12) < rest < Fraction(11, 12)
+    assert Fraction(1, 12 * 2**33) > Fraction(1, 2**47)
+    for epsilon in (0.25, 1.0, 4.0):
+        specimen = SinglePrecisionNoise(epsilon=epsilon)
+        noise = specimen.sampler(specimen.pair[1], 500_000, np.random.default_rng(10))
+        assert (np.abs(noise) < 64).all()
+        assert (noise * 2.0**50 % 1.0 == 0.0).all()
+    # The largest deviate, and the finest: the smallest one that is not 0, and the scale at epsilon 4.
+    assert 24 * np.log(2) / 1.1 / 0.25 < 64
+    assert np.spacing(np.float32(2.0**-24 / 1.1 / 4)) >= 2.0**-50
 
 
 def test_the_librarys_outputs_are_steps_of_one_grid():
