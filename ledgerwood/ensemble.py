@@ -7,7 +7,7 @@ training row: splits and leaf values are public choices or released values.
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -32,6 +32,71 @@ class FeatureCells:
 
     ordered: int
     equality: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitTests:
+    """Tests that a node may make: the candidates for a split, or the ones that were chosen, one a node.
+
+    Args:
+        feature: int32 (k,), k >= 1, the feature that each tests, >= 0.
+        split: uint16 (k,), the cell that it tests.
+        equals: bool (k,), True: "cell == split" goes left; False: "cell < split" goes left.
+
+    Raises:
+        InvalidParameter: no test, arrays of another type or shape, or a negative feature.
+    """
+
+    feature: NDArray[np.int32]
+    split: NDArray[np.uint16]
+    equals: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        for name, array, kind in (
+            ("feature", self.feature, np.int32),
+            ("split", self.split, np.uint16),
+            ("equals", self.equals, np.bool_),
+        ):
+            if array.dtype != kind or array.ndim != 1 or len(array) != len(self.feature):
+                found = f"{array.dtype} {array.shape}"
+                raise _validate.fail(name, found, f"one {kind.__name__} a test", "tests")
+            array.setflags(write=False)
+        if not len(self.feature):
+            raise _validate.fail("tests", 0, ">= 1", "tests")
+        if self.feature.min() < 0:
+            raise _validate.fail("feature", int(self.feature.min()), ">= 0", "features")
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    @classmethod
+    def every(cls, cells: Sequence[FeatureCells]) -> "SplitTests":
+        """All tests that a schema's cells allow: each threshold, and each cell that is tested by equality.
+
+        Raises:
+            InvalidParameter: features that cannot be split.
+        """
+        tests = [
+            (feature, split, equals)
+            for feature, each in enumerate(cells)
+            for splits, equals in ((range(1, each.ordered), False), (each.equality, True))
+            for split in splits
+        ]
+        return cls(
+            feature=np.array([test[0] for test in tests], dtype=np.int32),
+            split=np.array([test[1] for test in tests], dtype=np.uint16),
+            equals=np.array([test[2] for test in tests], dtype=np.bool_),
+        )
+
+    def taken(self, places: NDArray[np.int64]) -> "SplitTests":
+        """The tests at these places, shape (n,); at -1, one that sends every row right."""
+        none = places < 0
+        return SplitTests(
+            feature=np.where(none, np.int32(0), self.feature[places]),
+            split=np.where(none, np.uint16(0), self.split[places]),
+            equals=self.equals[places] & ~none,
+        )
 
 
 @final
@@ -67,6 +132,25 @@ class TreeStructure:
     def n_leaves(self) -> int:
         """2**depth: empty leaves are leaves like the others."""
         return len(self.feature) + 1
+
+    @classmethod
+    def root(cls) -> "TreeStructure":
+        """No test: depth 0, one leaf."""
+        return cls(feature=np.empty(0, np.int32), split=np.empty(0, np.uint16), equals=np.empty(0, np.bool_))
+
+    def deeper(self, tests: SplitTests) -> "TreeStructure":
+        """This tree with one level more, test i at what is leaf i now.
+
+        Raises:
+            InvalidParameter: not one test a leaf, or too deep.
+        """
+        if len(tests) != self.n_leaves:
+            raise _validate.fail("len(tests)", len(tests), f"{self.n_leaves}, one a leaf", "tests")
+        return TreeStructure(
+            feature=np.concatenate((self.feature, tests.feature)),
+            split=np.concatenate((self.split, tests.split)),
+            equals=np.concatenate((self.equals, tests.equals)),
+        )
 
     def tests_only(self, n_features: int) -> bool:
         """Whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""

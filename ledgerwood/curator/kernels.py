@@ -175,6 +175,64 @@ def curvature_sums(
 
 
 @rows_kernel
+def node_gradients(
+    n_rows,
+    cells,
+    feature,
+    split,
+    equals,
+    scores,
+    targets,
+    sampled,
+    logistic,
+    clip,
+    per_unit,
+    clip_steps,
+    drop,
+    nodes,
+    gradients,
+):
+    """Write each row's leaf and its clipped gradient, in grid steps; leaf -1 where the row contributes nothing.
+
+    Args:
+        sampled, drop: as in `moment_sums`.
+        nodes, gradients: int32 (n_rows,), filled; a gradient is at most 2**28 steps.
+    """
+    for row in numba.prange(n_rows):
+        nodes[row], gradients[row] = -1, 0
+        if len(sampled) == 0 or sampled[row]:
+            gradient = _gradient(scores[row], targets[row], logistic)
+            if math.isfinite(gradient) and not (drop and abs(gradient) > clip):
+                nodes[row] = leaf_of(cells, row, feature, split, equals)
+                gradients[row] = _truncated(gradient, clip, per_unit, clip_steps)
+
+
+@rows_kernel
+def cell_sums(n_rows, cells, features, offsets, nodes, gradients, sums):
+    """Add up (1, gradient) of the rows of each node and cell.
+
+    Args:
+        features, offsets: of `gains.TestedCells`; a cell that no test tells from the last one is counted there.
+        nodes, gradients: see `node_gradients`.
+        sums: int64 (n_nodes, n_cells, 2), filled.
+    """
+    for place in numba.prange(len(features)):
+        column = cells[features[place]]
+        last = offsets[place + 1] - offsets[place] - 1
+        # One feature's sums side by side: they stay in the fastest memory for a usual tree.
+        own = np.zeros((sums.shape[0] * (last + 1), 2), dtype=np.int64)
+        for row in range(n_rows):
+            node = nodes[row]
+            if node >= 0:
+                at = node * (last + 1) + min(np.int64(column[row]), last)
+                own[at, 0] += 1
+                own[at, 1] += gradients[row]
+        for node in range(sums.shape[0]):
+            for cell in range(last + 1):
+                sums[node, offsets[place] + cell] = own[node * (last + 1) + cell]
+
+
+@rows_kernel
 def target_sums(n_rows, targets, sampled, per_unit, partial):
     """Add (1, label in [-1, 1]) of each row, in grid steps; `partial` int64 (n_chunks, 2)."""
     one = np.int64(per_unit)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator import kernels
 from ledgerwood.curator.encoding import encode_binary_target, encode_features, encode_numeric_target
+from ledgerwood.curator.exact_gains import exact_gains
+from ledgerwood.curator.gains import SplitGains
 from ledgerwood.curator.queries import (
     STEP,
     AnyQuery,
@@ -127,12 +129,36 @@ class Table:
         return lambda sampled: self.statistic(known, sampled)
 
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
-        """No selection is made from a table of trees.
+        """What reads a sample for a selection of splits: their exact gains. For the curator alone; no row is read here.
 
         Raises:
-            RoundViolation: always.
+            RoundViolation: another selection, or tests of features that the table does not have.
         """
-        raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
+        # A subclass could state any cost.
+        if type(query) is not SplitGains:
+            raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
+        self._require_features(query.structure)
+        if query.tests.feature.max() >= len(self._cells):
+            raise RoundViolation(f"a candidate tests features outside 0..{len(self._cells) - 1}, the table's")
+        return lambda sampled: self.gains(query, sampled)
+
+    def gains(self, query: SplitGains, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The exact gain of each test at each node, int64 (n_nodes, n_tests) in grid steps. For the curator alone."""
+        with self._lock:
+            self._advance(query.ensemble)
+            tree, cells = query.structure, query.cells
+            nodes = np.empty(len(self._targets), dtype=np.int32)
+            gradients = np.empty(len(self._targets), dtype=np.int32)
+            kernels.node_gradients(
+                len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+                sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
+                query.large_gradients == "drop", nodes, gradients,
+            )  # fmt: skip
+            sums = np.empty((tree.n_leaves, cells.total, 2), dtype=np.int64)
+            kernels.cell_sums(len(self._targets), self._cells, cells.features, cells.offsets, nodes, gradients, sums)
+        return exact_gains(
+            sums, cells.start, cells.stop, cells.offsets[1], query.damping_steps, query.grid.exponents[0]
+        )
 
     def statistic(
         self, query: AnyQuery, sampled: NDArray[np.bool_], budgets: RowBudgets | None = None
