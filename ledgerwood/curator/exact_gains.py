@@ -18,6 +18,7 @@ def exact_gains(
     sums: NDArray[np.int64],
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
+    besides: NDArray[np.int64],
     first_feature: int,
     damping_steps: int,
     exponent: int,
@@ -26,7 +27,7 @@ def exact_gains(
 
     Args:
         sums: int64 (n_nodes, n_cells, 2): rows, and their gradients in steps of 2**-20.
-        start, stop: int64 (n_tests,), the cells that go left.
+        start, stop, besides: int64 (n_tests,): the cells from start to stop - 1 go left, and one more, or -1 for none.
         first_feature: how many cells the first feature has; each row is in one of them.
         damping_steps: in [0, 2**60], steps of 2**-20 rows.
         exponent: such that a squared clip is at most 2**28 steps. Then every number is within its bound for fewer than
@@ -37,17 +38,21 @@ def exact_gains(
     np.cumsum(sums, axis=1, out=below[:, 1:])
     gains = np.empty((nodes, len(start)), dtype=np.int64)
     shift = GRID_EXPONENT - exponent
-    _fill(below, start, stop, first_feature, np.uint64(damping_steps), max(shift, 0), max(-shift, 0), gains)
+    _fill(below, start, stop, besides, first_feature, np.uint64(damping_steps), max(shift, 0), max(-shift, 0), gains)
     return gains
 
 
 @numba.njit(cache=True)
-def _fill(below, start, stop, first_feature, damping, up, down, gains):
+def _fill(below, start, stop, besides, first_feature, damping, up, down, gains):
     for node in range(gains.shape[0]):
         rows, total = below[node, first_feature]
         for test in range(gains.shape[1]):
             left_rows = below[node, stop[test], 0] - below[node, start[test], 0]
             left = below[node, stop[test], 1] - below[node, start[test], 1]
+            cell = besides[test]
+            if cell >= 0:
+                left_rows += below[node, cell + 1, 0] - below[node, cell, 0]
+                left += below[node, cell + 1, 1] - below[node, cell, 1]
             gains[node, test] = _share(left_rows, left, damping, up, down) + _share(
                 rows - left_rows, total - left, damping, up, down
             )

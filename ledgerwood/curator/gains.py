@@ -141,7 +141,8 @@ class SplitGains:
         below = np.zeros((len(open_cells), cells.total + 1), dtype=np.int64)
         np.cumsum(open_cells, axis=1, out=below[:, 1:])
         left = below[:, cells.stop] - below[:, cells.start]
-        everywhere = below[:, cells.last + 1] - below[:, cells.first]
+        left += np.where(cells.besides < 0, 0, open_cells[:, cells.besides])
+        everywhere = below[:, cells.last + 1] - below[:, cells.start]
         undecided: NDArray[np.bool_] = (left > 0) & (left < everywhere)
         return undecided
 
@@ -154,33 +155,33 @@ class TestedCells:
     Args:
         features: int64 (f,), the tested features, rising.
         offsets: int64 (f + 1,), where each feature's cells begin, and the end.
-        start, stop: int64 (n_tests,): these cells go left.
-        first, last: int64 (n_tests,): the first and the last cell of the tested feature.
+        start, stop: int64 (n_tests,): the cells from start to stop - 1 go left.
+        besides: int64 (n_tests,), one more that does, or -1.
+        last: int64 (n_tests,), the last cell of the tested feature; its first one is `start`.
     """
 
     features: Integers
     offsets: Integers
     start: Integers
     stop: Integers
-    first: Integers
+    besides: Integers
     last: Integers
 
     @classmethod
     def of(cls, tests: SplitTests) -> "TestedCells":
         """Of public tests."""
-        features, place = np.unique(tests.feature.astype(np.int64), return_inverse=True)
-        split = tests.split.astype(np.int64)
-        stop = split + tests.equals
+        feature, below, besides = (array.astype(np.int64) for array in tests.lowered())
+        features, place = np.unique(feature, return_inverse=True)
         widths = np.zeros(len(features), dtype=np.int64)
-        np.maximum.at(widths, place, stop)
+        np.maximum.at(widths, place, np.maximum(below, besides + 1))
         offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(widths + 1)))
         first = offsets[place]
         return cls(
             features=features,
             offsets=offsets,
-            start=first + np.where(tests.equals, split, 0),
-            stop=first + stop,
-            first=first,
+            start=first,
+            stop=first + below,
+            besides=np.where(besides < 0, -1, first + besides),
             last=offsets[place + 1] - 1,
         )
 
@@ -198,9 +199,10 @@ class TestedCells:
         reached = np.ones((1, self.total), dtype=np.bool_)
         for level in range(structure.depth):
             nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
-            split, equals = structure.split[nodes, np.newaxis].astype(np.int64), structure.equals[nodes, np.newaxis]
-            elsewhere = feature != structure.feature[nodes, np.newaxis]
-            left = np.where(equals, (cell == split) | (others & (cell < split)), cell < split)
+            tested, below, besides = (array[nodes, np.newaxis].astype(np.int64) for array in structure.lowered())
+            elsewhere = feature != tested
+            # The last cell stands for many: a test may part them.
+            left = (cell < below) | (cell == besides) | (others & (cell < besides))
             children = np.stack((reached & (elsewhere | left), reached & (elsewhere | ~left | others)), axis=1)
             reached = children.reshape(-1, self.total)
         return reached

@@ -76,8 +76,8 @@ def moment_sums(
     n_rows,
     cells,
     feature,
-    split,
-    equals,
+    below,
+    besides,
     scores,
     targets,
     sampled,
@@ -105,7 +105,7 @@ def moment_sums(
     """
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, split, equals)
+            leaf = leaf_of(cells, row, feature, below, besides)
             leaves[row] = leaf
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
@@ -126,8 +126,8 @@ def curvature_sums(
     n_rows,
     cells,
     feature,
-    split,
-    equals,
+    below,
+    besides,
     scores,
     targets,
     sampled,
@@ -151,7 +151,7 @@ def curvature_sums(
     """
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, split, equals)
+            leaf = leaf_of(cells, row, feature, below, besides)
             leaves[row] = leaf
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
@@ -179,8 +179,8 @@ def node_gradients(
     n_rows,
     cells,
     feature,
-    split,
-    equals,
+    below,
+    besides,
     scores,
     targets,
     sampled,
@@ -203,7 +203,7 @@ def node_gradients(
         if len(sampled) == 0 or sampled[row]:
             gradient = _gradient(scores[row], targets[row], logistic)
             if math.isfinite(gradient) and not (drop and abs(gradient) > clip):
-                nodes[row] = leaf_of(cells, row, feature, split, equals)
+                nodes[row] = leaf_of(cells, row, feature, below, besides)
                 gradients[row] = _truncated(gradient, clip, per_unit, clip_steps)
 
 

@@ -150,15 +150,16 @@ class Table:
             nodes = np.empty(len(self._targets), dtype=np.int32)
             gradients = np.empty(len(self._targets), dtype=np.int32)
             kernels.node_gradients(
-                len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+                len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
                 sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
                 query.large_gradients == "drop", nodes, gradients,
             )  # fmt: skip
             sums = np.empty((tree.n_leaves, cells.total, 2), dtype=np.int64)
             kernels.cell_sums(len(self._targets), self._cells, cells.features, cells.offsets, nodes, gradients, sums)
         return exact_gains(
-            sums, cells.start, cells.stop, cells.offsets[1], query.damping_steps, query.grid.exponents[0]
-        )
+            sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
+            query.grid.exponents[0],
+        )  # fmt: skip
 
     def statistic(
         self, query: AnyQuery, sampled: NDArray[np.bool_], budgets: RowBudgets | None = None
@@ -212,7 +213,7 @@ class Table:
         partial = self._prepare(query)
         tree = query.structure
         kernels.moment_sums(
-            len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+            len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
             sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP),
             query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
@@ -223,7 +224,7 @@ class Table:
         partial = self._prepare(query)
         tree = query.structure
         kernels.curvature_sums(
-            len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+            len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
             sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps,
             query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
@@ -255,15 +256,7 @@ class Table:
             if structure is self._routed:
                 kernels.add_leaf_values(len(self._scores), self._leaves, tree.values, self._scores)
             else:
-                add_tree(
-                    len(self._scores),
-                    self._cells,
-                    structure.feature,
-                    structure.split,
-                    structure.equals,
-                    tree.values,
-                    self._scores,
-                )
+                add_tree(len(self._scores), self._cells, *structure.lowered(), tree.values, self._scores)
             # Tree by tree, so that an interrupt between two leaves scores and prefix in step.
             self._prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
 

@@ -28,7 +28,13 @@ def gain(asked, left, right):
     cells = asked.cells
     sums = np.array([[left, right]], dtype=np.int64)
     found = exact_gains(
-        sums, cells.start, cells.stop, int(cells.offsets[1]), asked.damping_steps, asked.grid.exponents[0]
+        sums,
+        cells.start,
+        cells.stop,
+        cells.besides,
+        int(cells.offsets[1]),
+        asked.damping_steps,
+        asked.grid.exponents[0],
     )
     return int(found[0, 0])
 

@@ -58,6 +58,13 @@ ROOT = TreeStructure.root()
 TWO_NODES = structure_of((0, 1, False))
 
 
+def goes_left(tests, k, cell):
+    """Whether test k sends a cell, or an array of them, left."""
+    if tests.equals[k]:
+        return cell == tests.split[k]
+    return (cell < tests.split[k]) | (cell == (-1 if tests.besides is None else tests.besides[k]))
+
+
 def table_of(rows):
     cells = np.array([row[:2] for row in rows], dtype=np.uint8).reshape(-1, 2).T
     # At score 0 a row's gradient is minus its label.
@@ -204,9 +211,8 @@ def naive(query, rows, sampled=None):
             and not (query.large_gradients == "drop" and abs(row[2]) > query.clip)
         ]  # fmt: skip
         for k in range(len(query.tests)):
-            f, s, e = query.tests.feature[k], query.tests.split[k], query.tests.equals[k]
             for go_left in (True, False):
-                side = [r for r in here if ((r[f] == s) if e else (r[f] < s)) == go_left]
+                side = [r for r in here if goes_left(query.tests, k, r[query.tests.feature[k]]) == go_left]
                 total = sum(max(-query.clip_steps, min(query.clip_steps, int(r[2] * 2**20))) for r in side)
                 if side:
                     value = Fraction(total, 2**20) ** 2 / (len(side) + Fraction(query.damping_steps, 2**20))
@@ -247,8 +253,7 @@ def test_all_threads_add_up_what_one_does():
     size = np.trunc(np.clip(-targets, -1, 1) * 2**20).astype(np.int64)
     for node, here in enumerate((cells[0] < 1, cells[0] >= 1)):
         for k in range(len(TESTS)):
-            cell = cells[TESTS.feature[k]]
-            left = (cell == TESTS.split[k]) if TESTS.equals[k] else (cell < TESTS.split[k])
+            left = goes_left(TESTS, k, cells[TESTS.feature[k]].astype(int))
             value = 0
             for side in (here & left, here & ~left):
                 count = int(side.sum())
@@ -278,17 +283,30 @@ def test_gradients_are_those_of_the_ensemble():
 @given(st.lists(st.sampled_from(range(len(TESTS))), min_size=7, max_size=7), st.sampled_from([0, 1, 3, 7]))
 def test_candidates_are_those_that_the_path_has_not_decided(places, nodes):
     taken = TESTS.taken(np.array(places[:nodes], dtype=np.int64)) if nodes else None
-    structure = ROOT if taken is None else TreeStructure(feature=taken.feature, split=taken.split, equals=taken.equals)
+    structure = ROOT
+    if taken is not None:
+        structure = TreeStructure(feature=taken.feature, split=taken.split, equals=taken.equals, besides=taken.besides)
     found = asked(structure).open_tests()
     cells = np.array(CELLS, np.uint8).T
     leaves = structure.route(cells)
     for node in range(structure.n_leaves):
         here = cells[:, leaves == node]
         for k in range(len(TESTS)):
-            row = here[TESTS.feature[k]]
-            left = (row == TESTS.split[k]) if TESTS.equals[k] else (row < TESTS.split[k])
+            left = goes_left(TESTS, k, here[TESTS.feature[k]].astype(int))
             # A path that no row can take has no candidate worth having; whether it has one does not matter.
             assert found[node, k] == (left.any() and not left.all()) or not here.size
+
+
+def test_missing_values_go_left_or_right():
+    """One threshold, both ways: rows of the missing cell 3 are like those below the threshold, not like those above."""
+    rows = [(0, 0, 1.0)] * 3 + [(2, 0, -1.0)] * 3 + [(3, 0, 1.0)] * 3
+    query = asked(damping=0.0)
+    found = dict(zip(listed(TESTS), gains_of(query, rows)[0].tolist(), strict=True))
+    assert found[0, 1, False, 3] == steps(query, 9)  # 6 and 3 of a kind
+    assert found[0, 1, False, -1] == steps(query, 3)
+    assert found[0, 3, True, -1] == steps(query, 3)
+    chosen = query.select(ExponentialMechanism(rate=100.0), gains_of(query, rows), TestRandom(1))
+    assert ROOT.deeper(chosen).route(np.array([[0, 2, 3], [0, 0, 0]], np.uint8)).tolist() == [0, 1, 0]
 
 
 def test_tests_of_cells_beyond_the_candidates():
@@ -348,12 +366,15 @@ def exact_law(run):
     return found
 
 
+def listed(tests):
+    none = np.full(len(tests), -1)
+    besides = none if tests.besides is None else tests.besides
+    arrays = (tests.feature, tests.split, tests.equals, besides)
+    return list(zip(*(array.tolist() for array in arrays), strict=True))
+
+
 def places_of(chosen):
-    known = list(zip(TESTS.feature.tolist(), TESTS.split.tolist(), TESTS.equals.tolist(), strict=True))
-    return tuple(
-        known.index(test)
-        for test in zip(chosen.feature.tolist(), chosen.split.tolist(), chosen.equals.tolist(), strict=True)
-    )
+    return tuple(listed(TESTS).index(test) for test in listed(chosen))
 
 
 def test_a_level_has_the_law_of_independent_exponential_mechanisms(monkeypatch):
