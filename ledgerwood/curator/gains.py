@@ -4,6 +4,7 @@ The gain of a split is S**2 / (n + damping), summed over its two sides: n rows, 
 is evaluated in integers, and what one row can change in it is proven in docs/explanation/gains.md.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final, get_args
@@ -39,6 +40,37 @@ MAX_CELLS = 1 << 26
 """Most nodes times cells (or tests) of one level: a histogram of 1 GiB."""
 _CLIP_BITS = 28
 """A squared clip is at most 2**28 steps of the gain's grid: 2**35 rows then stay below 2**63 steps."""
+
+
+def gain_range(clip: float, adjacency: Adjacency) -> UtilityRange:
+    """How far apart a row may move the gains of a node: 4 clip**2, its two ends taken out to whole steps of the grid.
+
+    Twice that under replace-one. What a plan prices a level with, before there is a tree.
+
+    Derivation: docs/explanation/gains.md#gain-range, and docs/explanation/gains.md#gain-integers for the steps.
+
+    Args:
+        clip: as in `SplitGains`.
+        adjacency: the relation.
+
+    Raises:
+        InvalidParameter: a clip outside its bound.
+    """
+    clip_steps = _clip_steps(gradient_clip(clip))
+    step = Fraction(2) ** _grid(clip_steps).exponents[0]
+    row = (Fraction(STEP) * clip_steps) ** 2 / step
+    steps = math.ceil(row) + math.ceil(3 * row)
+    # At most 2**31 + 4 steps, so a float64 exactly.
+    return UtilityRange(range=float(step * steps * (2 if adjacency is Adjacency.REPLACE_ONE else 1)))
+
+
+def _clip_steps(clip: float) -> int:
+    return int(clip / STEP)
+
+
+def _grid(clip_steps: int) -> Grid:
+    bits = (clip_steps**2 - 1).bit_length()  # the least with clip_steps**2 <= 2**bits
+    return Grid(exponents=(bits + 2 * GRID_EXPONENT - _CLIP_BITS,))
 
 
 @final
@@ -94,7 +126,7 @@ class SplitGains:
     @property
     def clip_steps(self) -> int:
         """The largest absolute gradient, in steps of 2**-20: what the sensitivity is stated of."""
-        return int(self.clip / STEP)
+        return _clip_steps(self.clip)
 
     @property
     def damping_steps(self) -> int:
@@ -104,19 +136,11 @@ class SplitGains:
     @property
     def grid(self) -> Grid:
         """Steps of the gain: the finest with which a squared clip is at most 2**28 steps."""
-        bits = (self.clip_steps**2 - 1).bit_length()  # the least with clip_steps**2 <= 2**bits
-        return Grid(exponents=(bits + 2 * GRID_EXPONENT - _CLIP_BITS,))
+        return _grid(self.clip_steps)
 
     def sensitivity(self, adjacency: Adjacency) -> UtilityRange:
-        """Range 4 clip**2, each of its two ends taken out to a whole step; twice that under replace-one.
-
-        Derivation: docs/explanation/gains.md#gain-range, and docs/explanation/gains.md#gain-integers for the steps.
-        """
-        step = Fraction(2) ** self.grid.exponents[0]
-        row = (Fraction(STEP) * self.clip_steps) ** 2 / step
-        steps = -(-row // 1) - (-3 * row // 1)
-        # At most 2**30 + 2 steps, so a float64 exactly.
-        return UtilityRange(range=float(step * steps * (2 if adjacency is Adjacency.REPLACE_ONE else 1)))
+        """See `gain_range`."""
+        return gain_range(self.clip, adjacency)
 
     def event(self, mechanism: GainMechanism, adjacency: Adjacency) -> BoundedRangeEvent | PureEvent:
         """That of one node, for all nodes of the level: docs/explanation/gains.md#gain-levels."""
