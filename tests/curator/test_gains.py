@@ -341,9 +341,19 @@ def test_missing_values_go_left_or_right():
 def test_tests_of_cells_beyond_the_candidates():
     """Candidates that know the cells below 2 only, under a tree that tests others of the same feature."""
     tests = SplitTests(feature=np.array([0], np.int32), split=np.array([2], np.uint16), equals=np.array([False]))
-    for split, equals, expected in [(5, False, [True, False]), (7, True, [False, True]), (1, True, [False, True])]:
-        query = asked(structure_of((0, split, equals)), tests=tests)
-        assert query.open_tests()[:, 0].tolist() == expected
+    for split, equals, besides, expected in [
+        (5, False, -1, [True, False]),
+        (7, True, -1, [False, True]),
+        (1, True, -1, [False, True]),
+        (1, False, 9, [True, True]),  # cells 0 and 9 on the left
+    ]:
+        structure = TreeStructure(
+            feature=np.array([0], np.int32),
+            split=np.array([split], np.uint16),
+            equals=np.array([equals]),
+            besides=np.array([besides], np.int32),
+        )
+        assert asked(structure, tests=tests).open_tests()[:, 0].tolist() == expected
 
 
 def test_where_a_path_has_decided_everything_all_rows_go_right():
