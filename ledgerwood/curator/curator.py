@@ -19,6 +19,7 @@ from ledgerwood.accounting.events import (
     RepeatedSelection,
 )
 from ledgerwood.accounting.ledger import Receipt
+from ledgerwood.accounting.row_costs import row_costs
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.gate import Gate
 from ledgerwood.curator.purses import Purse, RunPurse, require_within
@@ -128,8 +129,9 @@ class Curator:
         if isinstance(event, FilteredEvent):
             if not isinstance(self._table, Table):
                 raise UnsupportedEvent(f"{event!r} filters sums of gradients, which a table of columns does not have")
+            costs = row_costs(event)
             receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
-            return FilteredRounds(self._table, event, receipt, self._source)
+            return FilteredRounds(self._table, event, costs, receipt, self._source)
         inner, rate = (event.event, event.sampling_rate) if isinstance(event, PoissonSampled) else (event, 1.0)
         held: Counter[Event] = Counter()
         for part, count in inner.draws():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.accounting.ledger import Receipt
-from ledgerwood.accounting.row_costs import FULL, row_costs
+from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator.gate import Gate
 from ledgerwood.curator.queries import Query, SummedQuery, known_query
 from ledgerwood.curator.release import Release, Selected
@@ -35,6 +35,7 @@ class FilteredRounds:
     Args:
         table: the rows.
         event: one round, and the limit of each row.
+        costs: `row_costs` of the event, made before the draw: what that refuses has cost nothing.
         receipt: the draw that paid for all rounds.
         source: randomness for samples and noise.
         left: int64 (n_rows,), what each row has left, in units of `accounting.row_costs`; changed in place. None: a
@@ -47,6 +48,7 @@ class FilteredRounds:
         self,
         table: Table,
         event: FilteredEvent,
+        costs: NDArray[np.float64],
         receipt: Receipt,
         source: RandomSource,
         left: NDArray[np.int64] | None = None,
@@ -56,7 +58,7 @@ class FilteredRounds:
         self._receipt = receipt
         self._source = source
         self._gate = Gate()
-        self._costs = row_costs(event)
+        self._costs = costs
         self._left = np.full(table.n_rows, FULL, dtype=np.int64) if left is None else left
 
     def __enter__(self) -> "FilteredRounds":
@@ -108,11 +110,11 @@ class FilteredRounds:
 
 def _stddevs(mechanism: object) -> tuple[float, float]:
     """Of the two columns' noise."""
-    match mechanism:
-        case GaussianMechanism(stddev=stddev):
-            return stddev, stddev
-        case EllipticalGaussianMechanism(stddevs=(first, second)):
-            return first, second
+    # The very classes: a subclass could add other noise than it states.
+    if type(mechanism) is GaussianMechanism:
+        return mechanism.stddev, mechanism.stddev
+    if type(mechanism) is EllipticalGaussianMechanism and len(mechanism.stddevs) == 2:
+        return mechanism.stddevs[0], mechanism.stddevs[1]
     raise RoundViolation(f"{type(mechanism).__name__} is not Gaussian noise on two columns: a filtered round is")
 
 

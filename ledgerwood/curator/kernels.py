@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.row_costs import POINTS, ROUNDING
+from ledgerwood.accounting.row_costs import ROUNDING
 from ledgerwood.ensemble import leaf_of, rows_kernel
 
 CHUNK_ROWS = 16_384
@@ -59,7 +59,8 @@ def _pays(left, row, first, second, costs, first_weight, second_weight):
     share = (float(first) * float(first) * first_weight + float(second) * float(second) * second_weight) * (
         1 + 2.0**-48
     )
-    place = min(share, 1.0) * POINTS
+    # Off the table itself: numba's file cache would not see that a constant of another file changed.
+    place = min(share, 1.0) * (len(costs) - 2)
     point = np.int64(place)
     cost = costs[point] + (costs[point + 1] - costs[point]) * (place - point)
     if not cost < 2.0**53:

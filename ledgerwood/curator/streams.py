@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.events import Event, FilteredEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Receipt
+from ledgerwood.accounting.row_costs import row_costs
 from ledgerwood.curator.curator import Aggregator, Curator, CuratorRound
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.keys import UnitKeys, read_keys
@@ -22,7 +23,7 @@ from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Table
 from ledgerwood.curator.vault import RowVault
-from ledgerwood.errors import DrawRefused, UnsupportedEvent
+from ledgerwood.errors import DrawRefused, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import Mechanism, RandomSource
 
 S = TypeVar("S")
@@ -57,6 +58,8 @@ class StreamRows:
     __slots__ = ("keys", "table", "vault")
 
     def __init__(self, table: Table, keys: UnitKeys, vault: RowVault) -> None:
+        if len(keys.tokens) != table.n_rows:  # one key would be spread over all rows, with a whole budget each
+            raise SchemaError(f"keys has {len(keys.tokens)} entries and the table {table.n_rows} rows; one key a row")
         self.table, self.keys, self.vault = table, keys, vault
 
     @classmethod
@@ -120,19 +123,20 @@ class StreamCurator:
             LedgerWriteFailed: the claim could not be made durable; nothing was read.
         """
         table, vault = self._rows.table, self._rows.vault
+        if isinstance(self._payment, Grant) and not isinstance(event, FilteredEvent):
+            return Curator(table, self._payment, self._source).open(event, purpose=purpose)
+        if not isinstance(event, FilteredEvent) or (isinstance(self._payment, Receipt) and event != self.receipt.event):
+            raise DrawRefused(
+                f"the stream was paid for {self.receipt.event!r}; a later call draws nothing, so not {event!r}"
+            )
+        costs = row_costs(event)
         if isinstance(self._payment, Grant):
-            if not isinstance(event, FilteredEvent):
-                return Curator(table, self._payment, self._source).open(event, purpose=purpose)
             vault.prepare()
             self._payment = self._payment.draw(event, purpose=purpose, randomness=self._source.kind)
             vault.begin(self._payment)
         receipt = self._payment
-        if event != receipt.event or not isinstance(event, FilteredEvent):
-            raise DrawRefused(
-                f"the stream was paid for {receipt.event!r}; a later call draws nothing, so not {event!r}"
-            )
         left = np.zeros(table.n_rows, dtype=np.int64)
-        rounds = StreamRounds(FilteredRounds(table, event, receipt, self._source, left), vault, left)
+        rounds = StreamRounds(FilteredRounds(table, event, costs, receipt, self._source, left), vault, left)
         left[:] = vault.claim(self._rows.keys, receipt)  # last: what fails before it costs no unit anything
         return rounds
 
@@ -156,10 +160,11 @@ class StreamCurator:
 class StreamRounds:
     """`FilteredRounds` of rows that are claimed from a vault, and settled at the end. Made by `StreamCurator`."""
 
-    __slots__ = ("_left", "_rounds", "_vault")
+    __slots__ = ("_left", "_rounds", "_settled", "_vault")
 
     def __init__(self, rounds: FilteredRounds, vault: RowVault, left: NDArray[np.int64]) -> None:
         self._rounds, self._vault, self._left = rounds, vault, left
+        self._settled = False
 
     def __enter__(self) -> "StreamRounds":
         return self
@@ -169,7 +174,9 @@ class StreamRounds:
     ) -> None:
         # Closed first: nothing is charged any more. An error in between has charged whom it was to read, and no less.
         self._rounds.__exit__(kind, error, trace)
-        self._vault.settle(self._left)
+        if not self._settled:  # the vault's next claim is another call's, which settles it itself
+            self._vault.settle(self._left)
+            self._settled = True
 
     def release(
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str

@@ -147,15 +147,17 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
             table = _with_schema(rows, plan, grant, source)
-            self.ensemble_ = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
-        self.schema_ = table.schema if declared is None else declared
-        self._restore()
-        self.plan_ = plan
-        self.ledger_: LedgerRecord = ledger.record()
+            ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
+        record = ledger.record()
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
         assumptions = (*ASSUMPTIONS, f"epsilon covers {scope}")
-        self.privacy_ = privacy_statement(plan, budget, source, self.ledger_, assumptions)
+        statement = privacy_statement(plan, budget, source, record, assumptions)
+        # All that takes time is done: an interrupt leaves no model beside another one's statement.
+        self.privacy_, self.plan_, self.ledger_ = statement, plan, record
+        self.schema_ = table.schema if declared is None else declared
+        self._restore()
         self._forget()
+        self.ensemble_ = ensemble
         return self
 
     def _declared_schema(self) -> Schema | None:

@@ -180,9 +180,11 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         plan = self.plan_
         rows = StreamRows.from_data(X, y, keys, self.schema_, loss=plan.loss, bins=plan.bins, vault=vault)
         curator = StreamCurator(rows, receipt, source)
-        with progress_bar(type(self).__name__, self.verbose) as progress:
-            self.ensemble_ = self._train_on(plan, curator, structure_generator(source), progress, self.ensemble_)
-        self.stream_ = replace(self.stream_, claims=vault.claims)
+        try:
+            with progress_bar(type(self).__name__, self.verbose) as progress:
+                self.ensemble_ = self._train_on(plan, curator, structure_generator(source), progress, self.ensemble_)
+        finally:  # a call that failed has charged its units too: a copy from before it is an older one
+            self.stream_ = replace(self.stream_, claims=vault.claims)
         keep_vault(self, vault)
 
     def _require_same_parameters(self) -> None:

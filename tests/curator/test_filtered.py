@@ -13,11 +13,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import ledgerwood as lw
 from ledgerwood.accounting.row_costs import FULL, LIMIT_SLACK, row_costs
-from ledgerwood.curator import Curator, LabelMoments, LeafCurvatures, LeafMoments, LeafRatios, real
+from ledgerwood.curator import (
+    Curator,
+    LabelMoments,
+    LeafCurvatures,
+    LeafMoments,
+    LeafRatios,
+    RowVault,
+    StreamCurator,
+    StreamRows,
+    real,
+)
 from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
+from ledgerwood.curator.keys import read_keys
 from ledgerwood.curator.table import RowBudgets, Table
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
-from ledgerwood.errors import RoundViolation
+from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism, TestRandom
 
 A = lw.Adjacency.ADD_REMOVE
@@ -226,13 +237,40 @@ def test_a_release_of_another_kind_is_refused_and_charges_nobody(query, mechanis
     assert (rounds._left == FULL).all()
 
 
+def test_a_foreign_mechanism_is_refused_and_charges_nobody():
+    class Quiet(EllipticalGaussianMechanism):
+        """States the filtered event and adds no noise."""
+
+        def randomise(self, statistic, grid, source):
+            return statistic
+
+    event = rounds_of(EllipticalGaussianMechanism(stddevs=(10.0, 1.0)), moments(), 3)
+    rounds, _ = opened(event, table_of([0], [1.0]))
+    with pytest.raises(RoundViolation, match="Quiet is not Gaussian noise"):
+        rounds.release(moments(), Quiet(stddevs=(10.0, 1.0)), purpose="quiet")
+    assert (rounds._left == FULL).all()
+
+
+def test_an_order_without_a_table_of_costs_is_refused_before_the_draw():
+    one = lw.PoissonSampled(lw.GaussianEvent(noise_multiplier=10.0, adjacency=A), sampling_rate=0.1)
+    limit = lw.RenyiEvent(orders=(2.0**21,), divergences=(1.0,), adjacency=A)
+    event = lw.FilteredEvent(one, limit=limit)
+    ledger = lw.Ledger(lw.Budget(epsilon=9.0, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
+    grant, table = ledger.grant(event, purpose="test"), table_of([0], [1.0])
+    rows = StreamRows(table, read_keys([1], 1), RowVault())
+    for curator in (Curator(table, grant, TestRandom(1)), StreamCurator(rows, grant, TestRandom(1))):
+        with pytest.raises(InvalidParameter, match=r"2\^20"):
+            curator.open(event, purpose="rounds")
+    assert grant.remaining[event] == 1
+
+
 def test_rounds_go_on_from_what_rows_have_left():
     mechanism = EllipticalGaussianMechanism(stddevs=(0.5, 0.05))
     event = rounds_of(mechanism, moments(), 4)
     table, left = table_of([0] * 10, [1.0] * 10), np.array([0] * 5 + [FULL] * 5, np.int64)
     ledger = lw.Ledger(lw.Budget(epsilon=1e8, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
     receipt = ledger.grant(event, purpose="test").draw(event, purpose="test", randomness="test")
-    rounds = FilteredRounds(table, event, receipt, TestRandom(3), left)
+    rounds = FilteredRounds(table, event, row_costs(event), receipt, TestRandom(3), left)
     assert real(rounds.release(moments(), mechanism, purpose="round"))[0, 0] == pytest.approx(5, abs=3)
     assert (left[:5] == 0).all()
     assert (left[5:] < FULL).all()

@@ -74,6 +74,13 @@ def test_one_draw_pays_for_all_calls_and_each_unit_has_one_budget(vault):
     assert ledger.entries == entries
 
 
+def test_rows_and_keys_of_another_number_are_refused(vault):
+    table = rows_of(["a", "b", "c"], vault).table
+    for keys in (["a"], ["a", "b"]):
+        with pytest.raises(SchemaError, match=f"{len(keys)} entries and the table 3 rows"):
+            StreamRows(table, stream_module.read_keys(keys, len(keys)), vault)
+
+
 def test_a_row_whose_label_is_at_its_score_costs_its_count_only(vault):
     _, grant = granted()
     curator = StreamCurator(rows_of(["a", "b"], vault, [1.0, 0.0]), grant, TestRandom(1))
@@ -109,6 +116,21 @@ def test_a_call_that_fails_costs_what_its_rounds_cost(vault):
     with pytest.raises(RoundViolation, match="closed"):
         open_.release(QUERY, NOISE, purpose="tree 2")
     assert left_of(vault, ["a"], curator.receipt) == pytest.approx([2 / 3], abs=1e-8)
+
+
+def test_rounds_that_are_closed_twice_settle_nobody_elses_claim(vault):
+    _, grant = granted()
+    first = StreamCurator(rows_of(["a"], vault), grant, TestRandom(1))
+    rounds = first.open(FILTERED, purpose="rounds")
+    with rounds:
+        pass
+    later = StreamCurator(rows_of(["a"], vault), first.receipt, TestRandom(2)).open(FILTERED, purpose="rounds")
+    with later:
+        later.release(QUERY, NOISE, purpose="tree 1")
+        with rounds:
+            pass
+        later.release(QUERY, NOISE, purpose="tree 2")
+    assert left_of(vault, ["a"], first.receipt) == pytest.approx([1 / 3], abs=1e-8)
 
 
 def test_a_round_that_is_never_closed_costs_all(vault, tmp_path):

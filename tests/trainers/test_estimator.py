@@ -447,6 +447,20 @@ def test_a_refused_refit_with_fewer_columns_leaves_a_model_that_reads_its_own_ro
         model.predict(X)
 
 
+def test_a_refit_that_is_interrupted_leaves_no_model_beside_another_ones_statement(monkeypatch):
+    model = regressor(epsilon=0.1).fit(X, Y)
+    before = dict(vars(model))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ledgerwood.trainers.estimator.privacy_statement", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(epsilon=9.0).fit(X, Y)
+    for name in ("ensemble_", "plan_", "privacy_", "ledger_", "schema_"):
+        assert vars(model)[name] is before[name]
+
+
 def test_a_progress_bar_is_shown_on_request(capsys):
     regressor(verbose=1).fit(X, Y)
     assert "SGBDTRegressor" in capsys.readouterr().out

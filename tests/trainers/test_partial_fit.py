@@ -343,6 +343,20 @@ def test_an_older_copy_of_the_vault_is_refused(tmp_path):
         model.partial_fit(X, Y, keys=KEYS)
 
 
+def test_a_copy_from_before_a_call_that_failed_is_an_older_copy_too(tmp_path, monkeypatch):
+    """The rounds before the failure were released, and its units have paid for them."""
+    path, backup = tmp_path / "rows.vault", tmp_path / "backup"
+    with RowVault.open(path) as vault:
+        model = regressor().partial_fit(X, Y, keys=KEYS, vault=vault)
+        backup.write_bytes(path.read_bytes())
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Table, "statistic", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+            model.partial_fit(X, Y, keys=KEYS)
+        assert model.stream_.claims == vault.claims == 2
+    with RowVault.open(backup) as vault, pytest.raises(LedgerError, match="1 claims, and the stream has had 2"):
+        model.partial_fit(X, Y, keys=KEYS, vault=vault)
+
+
 def test_a_vault_serves_one_stream(tmp_path):
     with RowVault.open(tmp_path / "rows.vault") as vault:
         model = regressor().partial_fit(X, Y, keys=KEYS, vault=vault)
