@@ -36,8 +36,8 @@ from ledgerwood.mechanisms import (
 
 Integers = NDArray[np.int64]
 GainMechanism = ExponentialMechanism | PermuteAndFlipMechanism
-MAX_CELLS = 1 << 26
-"""Most nodes times cells (or tests) of one level: a histogram of 1 GiB."""
+MAX_CELLS = 1 << 24
+"""Most nodes times cells, or tests, of one level: a histogram of 256 MiB, and as many candidates as a choice has."""
 _CLIP_BITS = 28
 """A squared clip is at most 2**28 steps of the gain's grid: 2**35 rows then stay below 2**63 steps."""
 
@@ -92,7 +92,7 @@ class SplitGains:
         large_gradients: what becomes of a row beyond the clip; "drop" leaves it out of count and sum alike.
 
     Raises:
-        InvalidParameter: a value outside its bound, or a level of more than 2**26 nodes times cells or tests.
+        InvalidParameter: a value outside its bound, or a level of more than 2**24 nodes times cells or tests.
     """
 
     structure: TreeStructure

@@ -209,12 +209,14 @@ def node_gradients(
 
 
 @rows_kernel
-def cell_sums(n_rows, cells, features, offsets, nodes, gradients, sums):
+def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, sums):
     """Add up (1, gradient) of the rows of each node and cell.
 
     Args:
+        n_rows: how many rows take part.
         features, offsets: of `gains.TestedCells`; a cell that no test tells from the last one is counted there.
-        nodes, gradients: see `node_gradients`.
+        rows: int64 (n_rows,), which rows they are, or empty where it is all of them.
+        nodes, gradients: int32 (n_rows,), of these rows; see `node_gradients`.
         sums: int64 (n_nodes, n_cells, 2), filled.
     """
     for place in numba.prange(len(features)):
@@ -222,12 +224,11 @@ def cell_sums(n_rows, cells, features, offsets, nodes, gradients, sums):
         last = offsets[place + 1] - offsets[place] - 1
         # One feature's sums side by side: they stay in the fastest memory for a usual tree.
         own = np.zeros((sums.shape[0] * (last + 1), 2), dtype=np.int64)
-        for row in range(n_rows):
-            node = nodes[row]
-            if node >= 0:
-                at = node * (last + 1) + min(np.int64(column[row]), last)
-                own[at, 0] += 1
-                own[at, 1] += gradients[row]
+        for i in range(n_rows):
+            cell = column[rows[i]] if len(rows) > 0 else column[i]
+            at = nodes[i] * (last + 1) + min(np.int64(cell), last)
+            own[at, 0] += 1
+            own[at, 1] += gradients[i]
         for node in range(sums.shape[0]):
             for cell in range(last + 1):
                 sums[node, offsets[place] + cell] = own[node * (last + 1) + cell]

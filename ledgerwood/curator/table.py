@@ -154,8 +154,14 @@ class Table:
                 sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
                 query.large_gradients == "drop", nodes, gradients,
             )  # fmt: skip
+            # A sample is gathered once: to ask each feature's loop whether a row is in it costs more than the sums.
+            rows = np.flatnonzero(nodes >= 0)
+            if len(rows) < len(nodes):
+                nodes, gradients = nodes[rows], gradients[rows]
+            else:
+                rows = np.empty(0, dtype=np.int64)
             sums = np.empty((tree.n_leaves, cells.total, 2), dtype=np.int64)
-            kernels.cell_sums(len(self._targets), self._cells, cells.features, cells.offsets, nodes, gradients, sums)
+            kernels.cell_sums(len(nodes), self._cells, cells.features, cells.offsets, rows, nodes, gradients, sums)
         return exact_gains(
             sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
             query.grid.exponents[0],

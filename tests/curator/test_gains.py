@@ -685,7 +685,7 @@ def test_levels_that_are_too_large_are_refused():
     )
     assert asked(deep).structure.n_leaves == 2**19
     many = SplitTests.every([FeatureCells(ordered=200, equality=())])
-    with pytest.raises(InvalidParameter, match=r"nodes \* cells=\d+ must be at most 67108864"):
+    with pytest.raises(InvalidParameter, match=r"nodes \* cells=\d+ must be at most 16777216"):
         asked(deep, tests=many)
     deepest = deep.deeper(TESTS.taken(np.full(2**19, -1)))
     with pytest.raises(InvalidParameter, match="depth=21 must be at most 20"):
