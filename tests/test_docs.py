@@ -133,3 +133,10 @@ def test_tune_privately(tmp_path, monkeypatch):
     assert lw.verification.verify_ledger("loans.ledger.jsonl").draws == 1
     assert names["ledger"].spent().epsilon == lw.price(names["event"]).epsilon(1e-6)
     assert names["best"] in names["thresholds"]
+
+
+def test_every_fence_is_closed_before_the_next_one_opens():
+    for page in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]:
+        fences = [line for line in page.read_text().splitlines() if line.startswith("```")]
+        assert [line for line in fences[1::2] if line != "```"] == [], page
+        assert len(fences) % 2 == 0, page

@@ -257,6 +257,8 @@ def close_fit(
     for turn in range(100):
         while not inside(math.exp(sign * z)):
             z = 0.5 * (z + last)
+        if turn and z == last:
+            break  # at the end of the domain
         last, over = z, excess(math.exp(sign * z))
         bisect.insort(misfits if over > 0.0 else fits, (z, over))
         if fits and -fits[0][1] <= close * slope:

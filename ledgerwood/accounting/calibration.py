@@ -313,7 +313,9 @@ class _Cost:
             self.exact, self.accepts, high, falling=misfit < fit, slope=min(max(slope, 0.1), 10.0), close=_CLOSE
         )
         if found is None:
-            raise CalibrationFailed(f"nothing fits near {high!r}, where the estimated price meets the budget")
+            raise CalibrationFailed(
+                f"nothing fits near {high!r}, where the estimated price meets the budget: its other parts may not"
+            )
         return found
 
     def last_whole(self, excess: Excess, misfit: float, fit: float) -> int:

@@ -12,6 +12,7 @@ from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.accounting.events.filtered import FilteredEvent
 from ledgerwood.accounting.events.stated import GDPEvent
 from ledgerwood.accounting.individuals import IndividualRenyi
+from ledgerwood.errors import UnsupportedEvent
 
 FULL = 1 << 52
 """Units of a whole limit: whole numbers that float64 holds, so that a row's sum is exact."""
@@ -27,14 +28,22 @@ def row_costs(event: FilteredEvent) -> FloatArray:
     """Units of `event.limit` that one round costs a row of share j / POINTS, shape (POINTS + 2,); the last repeats.
 
     Rounded up to whole units; beyond a whole limit it goes on growing, so that chords stay upper bounds.
+
+    Raises:
+        UnsupportedEvent: a round that costs more than 1e280 limits; cut off, its chords would be too low.
     """
     shares = np.arange(POINTS + 1) / POINTS
     limit = event.limit
     if isinstance(limit, GDPEvent):
-        lost = shares * (event.event.mu() / limit.mu()) ** 2
+        ratio = event.event.mu() / limit.mu()
+        lost = shares * min(ratio * ratio, 1e290)
     else:
         curve = IndividualRenyi(event.event, limit.orders[0])
         # The square root is raised, so that a row of exactly this share is not below it.
         lost = curve.at(np.minimum(np.sqrt(shares) * (1.0 + 4.0 * renyi.ULP), 1.0)) / limit.divergences[0]
-    units = np.ceil(np.minimum(lost * (1.0 + 32.0 * renyi.ULP) * FULL, 1e300))
+    if not lost[-1] <= 1e280:
+        raise UnsupportedEvent(
+            f"a round costs the row that contributes most {lost[-1]!r} limits; at most 1e280 (unit: limits): {event!r}"
+        )
+    units = np.ceil(lost * (1.0 + 32.0 * renyi.ULP) * FULL)
     return np.append(units, units[-1])

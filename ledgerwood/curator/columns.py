@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator import kernels
 from ledgerwood.curator.encoding import encode_column, encode_columns, encode_keys
+from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Feature, Schema, require_name
 from ledgerwood.curator.selections import (
     AnySelection,
@@ -28,8 +29,7 @@ from ledgerwood.curator.statistics import (
     RowCount,
     known_statistic,
 )
-from ledgerwood.errors import LedgerError, SchemaError
-from ledgerwood.mechanisms import RandomSource
+from ledgerwood.errors import SchemaError
 
 Sample = NDArray[np.bool_]
 MOST_BLOCKS = 64
@@ -37,7 +37,7 @@ MOST_BLOCKS = 64
 
 
 @final
-class ColumnTable:
+class ColumnTable(AbstractRows):
     """Checked columns of rows, for one curator. Build it with `from_data`, before a budget moves."""
 
     __slots__ = ("_columns", "_features", "_keys", "_rows", "schema")
@@ -89,20 +89,10 @@ class ColumnTable:
             coded[name] = (_rows(f"keys {name!r}", codes, rows), known)
         return cls(schema=resolved, columns=columns, keys=coded, rows=rows)
 
-    def __copy__(self) -> "ColumnTable":
-        raise LedgerError("a table is not copied: rows stay with the curator")
-
-    def __deepcopy__(self, memo: object) -> "ColumnTable":
-        raise LedgerError("a table is not copied: rows stay with the curator")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise LedgerError("a table is not pickled: rows stay with the curator")
-
-    def sample(self, sampling_rate: float, source: RandomSource) -> Sample:
-        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
-        if sampling_rate == 1.0:
-            return np.empty(0, dtype=np.bool_)
-        return source.bernoulli(sampling_rate, self._rows)
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, for the curator alone."""
+        return self._rows
 
     def reader(self, query: object) -> Callable[[Sample], NDArray[np.int64]]:
         """What evaluates the query over a sample, int64 in grid steps. For the curator alone; no row is read here.

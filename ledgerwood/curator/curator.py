@@ -79,7 +79,7 @@ class Aggregator(Protocol):
 
 
 class Rows(Protocol):
-    """What a curator holds: a `Table` of trees, or a `ColumnTable`. Both know which queries they carry out."""
+    """What a curator holds: a table of trees, of columns, or of rows without a schema, each with queries of its own."""
 
     @property
     def schema(self) -> Schema:
@@ -103,11 +103,13 @@ class Curator:
         table: the rows; used by one curator at a time.
         grant: the purse that every round is paid from.
         source: randomness for samples and noise.
+        gate: that all rounds end with; None where each ends for itself.
     """
 
-    __slots__ = ("_grant", "_source", "_table")
+    __slots__ = ("_gate", "_grant", "_source", "_table")
 
-    def __init__(self, table: Rows, grant: Purse, source: RandomSource) -> None:
+    def __init__(self, table: Rows, grant: Purse, source: RandomSource, *, gate: Gate | None = None) -> None:
+        self._gate = gate
         self._table = table
         self._grant = grant
         self._source = source
@@ -131,7 +133,7 @@ class Curator:
                 raise UnsupportedEvent(f"{event!r} filters sums of gradients, which a table of columns does not have")
             costs = row_costs(event)
             receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
-            return FilteredRounds(self._table, event, costs, receipt, self._source)
+            return FilteredRounds(self._table, event, costs, receipt, self._source, gate=self._gate)
         inner, rate = (event.event, event.sampling_rate) if isinstance(event, PoissonSampled) else (event, 1.0)
         held: Counter[Event] = Counter()
         for part, count in inner.draws():
@@ -144,7 +146,7 @@ class Curator:
         for part in event.events if isinstance(event, Composed) else (event,):
             receipt = self._grant.draw(part, purpose=purpose, randomness=self._source.kind)
         sampled = self._table.sample(rate, self._source)
-        return CuratorRound(self._table, sampled, held, receipt, self._source)
+        return CuratorRound(self._table, sampled, held, receipt, self._source, self._gate)
 
     def select(
         self,
@@ -170,18 +172,19 @@ class Curator:
             purpose: printable text of one line.
 
         Raises:
-            InvalidParameter, UnsupportedEvent, AdjacencyMismatch: no plan, or one that is not within the event; nothing
-                was drawn.
+            InvalidParameter, UnsupportedEvent, AdjacencyMismatch, LedgerError: no plan, or one that is not within the
+                event; nothing was drawn.
             DrawRefused: the grant does not hold the event; nothing was read.
             RunFailed: a run raised. The budget is spent, nothing is released.
         """
+        plans = tuple(plans)
         require_within(plans, event)
         receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
 
         def one(source: RandomSource) -> tuple[float, tuple[int, T]]:
             index = int(source.integers(len(plans), 1)[0])
             with RunPurse(plans[index], receipt) as purse:
-                score, output = run(index, Curator(self._table, purse, source), source)
+                score, output = run(index, Curator(self._table, purse, source, gate=purse.gate), source)
             return score, (index, output)
 
         best = selection_of(event).select(one, self._source)
@@ -198,14 +201,20 @@ class CuratorRound:
     __slots__ = ("_gate", "_held", "_receipt", "_sampled", "_source", "_table")
 
     def __init__(
-        self, table: Rows, sampled: NDArray[np.bool_], held: Counter[Event], receipt: Receipt, source: RandomSource
+        self,
+        table: Rows,
+        sampled: NDArray[np.bool_],
+        held: Counter[Event],
+        receipt: Receipt,
+        source: RandomSource,
+        gate: Gate | None,
     ) -> None:
         self._table = table
         self._sampled = sampled
         self._held = held
         self._receipt = receipt
         self._source = source
-        self._gate = Gate()
+        self._gate = Gate(gate)
 
     def __enter__(self) -> "CuratorRound":
         return self

@@ -4,6 +4,7 @@ What these functions refuse, they refuse before any budget has moved; the outcom
 not private.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -75,7 +76,7 @@ def encode_column(y: Any, target: Feature) -> NDArray[Any]:
     Raises:
         SchemaError: a label that is missing, infinite or not a number where one is declared.
     """
-    return _values(_one_column(y), target, "target")
+    return _values(_one_column(_unmixed(y)), target, "target")
 
 
 def encode_keys(column: Any, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -84,9 +85,7 @@ def encode_keys(column: Any, name: str) -> tuple[NDArray[np.int64], tuple[str, .
     Raises:
         SchemaTypeError: a value that is neither a string nor missing.
     """
-    if isinstance(column, list | tuple):
-        column = np.asarray(column, dtype=object)  # so that no value is written otherwise because of another's type
-    values = _one_column(column)
+    values = _one_column(_unmixed(column))
     missing = _missing(values)
     known: dict[str, int] = {}
     codes = np.full(len(values), -1, dtype=np.int64)
@@ -163,14 +162,19 @@ def _columns(X: Any, schema: Schema) -> tuple[list[NDArray[Any]], tuple[Feature,
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _frame_columns(frame, schema)
-    if isinstance(X, list | tuple):
-        # As an array of its own making, numpy would choose one type for all rows by a look at each of them.
-        X = np.asarray(X, dtype=object)
-    array = check_array(X, dtype=None, ensure_all_finite=False, estimator="ledgerwood")
+    array = check_array(_unmixed(X), dtype=None, ensure_all_finite=False, estimator="ledgerwood")
     features = schema.resolved(array.shape[1]).features
     if len(features) != array.shape[1]:
         raise SchemaError(f"X has {array.shape[1]} columns, but the schema declares {len(features)} features")
     return [array[:, j] for j in range(array.shape[1])], features
+
+
+def _unmixed(values: Any) -> Any:
+    """A sequence of Python values as an array of objects, and whatever else as it is.
+
+    As an array of its own making, numpy would choose one type for all rows by a look at each of them.
+    """
+    return np.asarray(values, dtype=object) if isinstance(values, Sequence) else values
 
 
 def _frame_columns(frame: nw.DataFrame[Any], schema: Schema) -> tuple[list[NDArray[Any]], tuple[Feature, ...]]:
@@ -193,7 +197,9 @@ def series_values(series: nw.Series[Any]) -> NDArray[Any]:
     A value comes out the same whatever the other rows hold: a null or a string among numbers changes its own row only.
     """
     if series.dtype.is_numeric():
-        whole = series.dtype.is_integer() and not series.null_count()
+        # numpy has no integers of 128 bits.
+        long = series.dtype in (nw.Int128, nw.UInt128)
+        whole = series.dtype.is_integer() and not long and not series.null_count()
         return series.to_numpy() if whole else series.cast(nw.Float64).to_numpy()
     values = np.fromiter(series.to_list(), dtype=object, count=len(series))
     values[series.is_null().to_numpy()] = None

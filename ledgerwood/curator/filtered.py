@@ -40,6 +40,7 @@ class FilteredRounds:
         source: randomness for samples and noise.
         left: int64 (n_rows,), what each row has left, in units of `accounting.row_costs`; changed in place. None: a
             whole limit each.
+        gate: that the rounds end with, if any.
     """
 
     __slots__ = ("_costs", "_event", "_gate", "_left", "_receipt", "_source", "_table")
@@ -52,12 +53,14 @@ class FilteredRounds:
         receipt: Receipt,
         source: RandomSource,
         left: NDArray[np.int64] | None = None,
+        *,
+        gate: Gate | None = None,
     ) -> None:
         self._table = table
         self._event = event
         self._receipt = receipt
         self._source = source
-        self._gate = Gate()
+        self._gate = Gate(gate)
         self._costs = costs
         self._left = np.full(table.n_rows, FULL, dtype=np.int64) if left is None else left
 

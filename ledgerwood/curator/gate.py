@@ -9,14 +9,29 @@ from ledgerwood.errors import RoundViolation
 
 @final
 class Gate:
-    """The state that every kind of round shares."""
+    """The state that every kind of round shares.
 
-    __slots__ = ("_open", "_owner", "lock")
+    Args:
+        outer: of the run of a selection that the round ends with, if it is opened in one.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_open", "_outer", "_owner", "lock")
+
+    def __init__(self, outer: "Gate | None" = None) -> None:
         self._open = True
+        self._outer = outer
         self._owner = os.getpid()
         self.lock = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither it nor what is around it was closed."""
+        return self._open and (self._outer is None or self._outer.is_open)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is the process that it was made in."""
+        return self._owner == os.getpid()
 
     def close(self) -> None:
         """No release after this one."""
@@ -29,9 +44,9 @@ class Gate:
         Raises:
             RoundViolation: the round is closed, or another process's.
         """
-        if not self._open:
+        if not self.is_open:
             raise RoundViolation(f"release {purpose!r}: the round is closed; open another, with a draw of its own")
-        if self._owner != os.getpid():
+        if not self.is_ours:
             raise RoundViolation(
                 f"release {purpose!r}: the round belongs to another process; parent and child would each release "
                 "what was drawn once"

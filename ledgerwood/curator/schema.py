@@ -55,7 +55,7 @@ class Categorical:
     Args:
         name: the column's name.
         categories: distinct strings, booleans, or numbers of size below 2**53. A feature value outside the list counts
-            as "other"; a label outside is refused.
+            as "other"; a label outside is refused. No string ends in NUL: numpy's strings lose it.
         missing: whether the value may be missing (NaN or null).
     """
 
@@ -77,6 +77,10 @@ class Categorical:
             if not isinstance(category, str) and abs(category) >= MAX_CATEGORY:
                 bound = "of size below 2**53, or a string in a column of strings"
                 raise _validate.fail(f"category of {self.name!r}", category, bound, "category")
+            if isinstance(category, str) and category.endswith("\0"):
+                raise _validate.fail(
+                    f"category of {self.name!r}", category, "a string without NUL at its end", "category"
+                )
         if len(set(self.categories)) != len(self.categories):
             raise _validate.fail(f"categories of {self.name!r}", self.categories, "distinct", "categories")
 

@@ -33,12 +33,12 @@ from ledgerwood.mechanisms import (
     log_edges,
 )
 from ledgerwood.mechanisms.rounding import require_fit
+from ledgerwood.mechanisms.selection import MOST_POINTS
 
 M_contra = TypeVar("M_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 Choice = ExponentialMechanism | PermuteAndFlipMechanism | NoisyMaxMechanism
 """What chooses an index by its utility."""
-MOST_POINTS = 1 << 40
 
 
 class SelectionQuery(Protocol[M_contra, R_co]):

@@ -80,7 +80,7 @@ class ColumnSum:
             0 is for the plain sum.
 
     Raises:
-        InvalidParameter: values that are further from the origin than 2**980, or all nearer than 2**-1002.
+        InvalidParameter: values that are as far from the origin as 2**980, or all nearer than 2**-1002.
         SchemaError: a categorical column.
     """
 
@@ -244,10 +244,10 @@ class Steps:
         """
         ends = [Fraction(end) - Fraction(origin) for end in (column.low, column.high)]
         reach = max(map(abs, ends))
-        if not _LEAST_REACH <= reach <= _MOST_REACH:
+        if not _LEAST_REACH <= reach < _MOST_REACH:
             raise InvalidParameter(
-                f"column {column.name!r}: the ends of [{column.low!r}, {column.high!r}] must be 2**-1002 to 2**980 "
-                f"from origin={origin!r} (unit: the column's); rescale the column"
+                f"column {column.name!r}: the further end of [{column.low!r}, {column.high!r}] must be at least "
+                f"2**-1002 and less than 2**980 from origin={origin!r} (unit: the column's); rescale the column"
             )
         power = log2(reach)
         exponent = power - (Fraction(2) ** power > reach) + 1 - SUM_BITS  # 2**19 <= reach in steps < 2**20

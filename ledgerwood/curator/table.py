@@ -26,10 +26,10 @@ from ledgerwood.curator.queries import (
     PredictionFit,
     known_query,
 )
+from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
 from ledgerwood.ensemble import Ensemble, TreeStructure, add_tree
-from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import RandomSource
+from ledgerwood.errors import RoundViolation, SchemaError
 
 PER_UNIT = 1.0 / STEP
 
@@ -54,7 +54,7 @@ NO_FILTER = RowBudgets(np.empty(0, dtype=np.int64), np.empty(0), (0.0, 0.0))
 
 
 @final
-class Table:
+class Table(AbstractRows):
     """Checked and encoded rows, for one curator. Build it with `from_data`, before a budget moves."""
 
     __slots__ = ("_cells", "_leaves", "_lock", "_prefix", "_routed", "_scores", "_targets", "schema")
@@ -98,21 +98,6 @@ class Table:
                 f"Found input variables with inconsistent numbers of samples: X {cells.shape[1]}, y {len(targets)}"
             )
         return cls(schema=schema.resolved(len(cells)), cells=cells, targets=targets)
-
-    def __copy__(self) -> "Table":
-        raise LedgerError("a table is not copied: its row state belongs to one curator")
-
-    def __deepcopy__(self, memo: object) -> "Table":
-        raise LedgerError("a table is not copied: its row state belongs to one curator")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise LedgerError("a table is not pickled: rows stay with the curator")
-
-    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
-        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
-        if sampling_rate == 1.0:
-            return np.empty(0, dtype=np.bool_)
-        return source.bernoulli(sampling_rate, len(self._targets))
 
     @property
     def n_rows(self) -> int:

@@ -105,31 +105,43 @@ def _values(array: NDArray[Any], column: TypedColumn) -> NDArray[np.float64] | K
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     """float64 (n_rows,); what is not a number becomes NaN, each value by itself."""
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    return np.fromiter(
-        (float(value) if _is_number(value) else math.nan for value in values.tolist()), np.float64, len(values)
-    )
+    with np.errstate(all="ignore"):  # a number that is too large for float64 is infinite, and no warning tells of it
+        if values.dtype.kind in "biuf":
+            return values.astype(np.float64)
+        return np.fromiter(
+            (float(value) if _is_number(value) else math.nan for value in values.tolist()), np.float64, len(values)
+        )
 
 
 def _keys(values: NDArray[Any]) -> Keys:
-    """Strings, and numbers below 2**53 (a boolean is 0 or 1), are keys; other objects are not."""
+    """Strings, and numbers below 2**53 (a boolean is 0 or 1), are keys; other objects are not.
+
+    Nor is a string that ends in NUL, which `Categorical` cannot list.
+    """
     found: dict[Category, int] = {}
 
     def code(value: object) -> int:
         if isinstance(value, str):
-            return found.setdefault(str(value), len(found))
-        if value is None or (isinstance(value, float) and math.isnan(value)):
+            text = str.__str__(value)  # an enumeration of strings prints something else
+            return NO_KEY if text.endswith("\0") else found.setdefault(text, len(found))
+        if value is None:
             return MISSING
-        if not _is_number(value) or not abs(value) < MAX_CATEGORY:
+        if not _is_number(value):
             return NO_KEY
-        return found.setdefault(int(value) if value == int(value) else float(value), len(found))
+        # As a float before it is compared: numpy's shorter and longer floats round on the way.
+        number = value if isinstance(value, int) else float(value)
+        if number != number:
+            return MISSING
+        if not abs(number) < MAX_CATEGORY:
+            return NO_KEY
+        return found.setdefault(int(number) if number == int(number) else number, len(found))
 
-    if values.dtype.kind in "biufU":
-        distinct, inverse = np.unique(values, return_inverse=True)
-        codes = np.fromiter(map(code, distinct.tolist()), np.int64, len(distinct))[inverse]
-    else:
-        codes = np.fromiter(map(code, values.tolist()), np.int64, len(values))
+    with np.errstate(all="ignore"):
+        if values.dtype.kind in "biufU":
+            distinct, inverse = np.unique(values, return_inverse=True)
+            codes = np.fromiter(map(code, distinct.tolist()), np.int64, len(distinct))[inverse]
+        else:
+            codes = np.fromiter(map(code, values.tolist()), np.int64, len(values))
     return Keys(codes=codes, keys=tuple(found))
 
 

@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator.encoding import Cells, cell_dtype, numeric_cells, sorted_classes
 from ledgerwood.curator.queries import Loss
+from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Category, Numeric, Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.curator.typed_columns import MISSING, Keys, TypedColumns, read_columns, read_target
 from ledgerwood.curator.undeclared_queries import BinCounts, KeyCounts
-from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import RandomSource
+from ledgerwood.errors import RoundViolation, SchemaError
 
 
 @final
-class UndeclaredTable:
+class UndeclaredTable(AbstractRows):
     """Rows as typed columns, for one curator. Build it with `from_data`, before a budget moves."""
 
     __slots__ = ("_columns", "_n_rows", "_target")
@@ -43,14 +43,10 @@ class UndeclaredTable:
             raise SchemaError(f"Found input variables with inconsistent numbers of samples: X {n_rows}, y {n_labels}")
         return cls(columns=features, target=target, n_rows=n_rows)
 
-    def __copy__(self) -> "UndeclaredTable":
-        raise LedgerError("a table is not copied: its rows belong to one curator")
-
-    def __deepcopy__(self, memo: object) -> "UndeclaredTable":
-        raise LedgerError("a table is not copied: its rows belong to one curator")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise LedgerError("a table is not pickled: rows stay with the curator")
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, for the curator alone."""
+        return self._n_rows
 
     @property
     def schema(self) -> Schema:
@@ -60,12 +56,6 @@ class UndeclaredTable:
             SchemaError: always.
         """
         raise SchemaError("the schema has not been bought yet")
-
-    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
-        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
-        if sampling_rate == 1.0:
-            return np.empty(0, dtype=np.bool_)
-        return source.bernoulli(sampling_rate, self._n_rows)
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """What counts a column's bins over a sample. For the curator alone; no row is read here.

@@ -1,4 +1,8 @@
-"""Gaussian noise, spherical and elliptical: the exact rounding of a true normal deviate to the statistic's grid."""
+"""Gaussian noise, spherical and elliptical: the exact rounding of a true normal deviate to the statistic's grid.
+
+Why the continuous profile holds: docs/explanation/exact-noise.md#post-processing; norms of the shift sets:
+docs/explanation/shift-sets.md#boxes.
+"""
 
 from dataclasses import dataclass
 from typing import final

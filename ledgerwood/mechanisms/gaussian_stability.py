@@ -18,9 +18,9 @@ from ledgerwood.mechanisms.gaussian import GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.sensitivity import BoxShifts
+from ledgerwood.mechanisms.stability import present_keys
 
 _ROWS = Grid(exponents=(0,))
-_MOST_ROWS = 1 << 62
 _LEAST_DELTA = 1e-300  # an ApproximateEvent has a delta above 0
 _NO_LOSS = 1e-12  # nats: an ApproximateEvent has an epsilon above 0
 
@@ -81,15 +81,9 @@ class GaussianStabilityMechanism:
             source: random words.
 
         Raises:
-            InvalidParameter: a count that is no whole number in 0..2**62.
+            InvalidParameter: no mapping, or a count that is no whole number in 0..2**62.
         """
-        present = []
-        for key, count in counts.items():
-            if _validate.count("count", count, "rows", minimum=0) >= _MOST_ROWS:
-                raise _validate.fail("count", count, "below 2**62", "rows")
-            if count:
-                present.append(key)
-        present.sort()
+        present = present_keys(counts)
         exact = np.array([counts[key] for key in present], dtype=np.int64).reshape(-1, 1)
         noisy = self._noise.randomise(exact, _ROWS, source)[:, 0].tolist()
         return {key: count for key, count in zip(present, noisy, strict=True) if count >= self.threshold}

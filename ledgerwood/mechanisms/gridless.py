@@ -18,6 +18,7 @@ from ledgerwood.mechanisms import choice
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.selection import (
+    MOST_POINTS,
     ExponentialMechanism,
     UtilityRange,
     per_step,
@@ -26,7 +27,6 @@ from ledgerwood.mechanisms.selection import (
 )
 
 Integers = NDArray[np.int64]
-_MOST_POINTS = 1 << 40
 
 
 @final
@@ -163,6 +163,6 @@ class GridlessMechanism:
 
 def _weight(value: object, points: int) -> int:
     weight = _validate.count("weight", value, "of a point")
-    if weight * points >= _MOST_POINTS:
+    if weight * points >= MOST_POINTS:
         raise _validate.fail("points * weight", weight * points, "< 2**40", "points")
     return weight

@@ -20,14 +20,13 @@ from ledgerwood.accounting.events.stated import numbers
 from ledgerwood.mechanisms.deviates import exp_bounds
 from ledgerwood.mechanisms.gridless import GridlessMechanism
 from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.selection import UtilityRange, require_vector
+from ledgerwood.mechanisms.selection import MOST_POINTS, UtilityRange, require_vector
 
 _BITS = 20
 _UNIT = 1 << _BITS
 _WORD = 64
 _LARGEST_RATE = 1e3
 _MOST_QUANTILES = 64
-_MOST_POINTS = 1 << 40
 
 
 @final
@@ -91,7 +90,7 @@ class JointQuantilesMechanism:
         """
         require_vector("positions", positions, "thresholds")
         points = _validate.count("points", points, "thresholds")
-        if points >= _MOST_POINTS:
+        if points >= MOST_POINTS:
             raise _validate.fail("points", points, "< 2**40", "thresholds")
         ends = [0, *np.clip(np.sort(positions), 0, points).tolist(), points]
         widths = [b - a for a, b in itertools.pairwise(ends)]

@@ -1,4 +1,8 @@
-"""Laplace noise: the exact rounding of a true Laplace deviate to the statistic's grid."""
+"""Laplace noise: the exact rounding of a true Laplace deviate to the statistic's grid.
+
+Why the continuous profile holds: docs/explanation/exact-noise.md#post-processing; why the L1 norm is enough in several
+columns: docs/explanation/shift-sets.md#laplace-l1.
+"""
 
 from dataclasses import dataclass
 from typing import final

@@ -101,7 +101,7 @@ class ExponentialMechanism:
         if counts is None:
             counts = np.ones(utilities.size, dtype=np.int64)
         require_vector("counts", counts, "points")
-        if counts.shape != utilities.shape or not ((counts >= 0) & (counts < _MOST_POINTS)).all() or not counts.any():
+        if counts.shape != utilities.shape or not ((counts >= 0) & (counts < MOST_POINTS)).all() or not counts.any():
             raise _validate.fail("counts", counts.shape, "int64, one in [0, 2**40) a candidate, one > 0", "points")
         present = np.flatnonzero(counts)
         gaps = choice.gaps_below_top(utilities[present])
@@ -179,7 +179,8 @@ class NoisyMaxMechanism:
         return sums.index(max(sums))
 
 
-_MOST_POINTS = 1 << 40
+MOST_POINTS = 1 << 40
+"""Of a public set of candidates, their weights counted; whatever has points has fewer."""
 _MOST_CANDIDATES = 1 << 24
 
 

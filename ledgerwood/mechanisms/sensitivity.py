@@ -8,29 +8,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, final
+from typing import final
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_down, float_up, log2, root_up
 
 Box = tuple[float, ...]
-
-
-class ShiftSet(Protocol):
-    """What a mechanism asks of a sensitivity: its norms, and for how many columns it speaks."""
-
-    @property
-    def columns(self) -> int | None:
-        """k, or None where any number of columns may share the bound."""
-        ...
-
-    def l1(self, scales: Sequence[float]) -> float:
-        """sup of sum |d_i| / scales_i over the feasible shifts d, rounded up."""
-        ...
-
-    def l2(self, stddevs: Sequence[float]) -> float:
-        """sup of sqrt(sum d_i**2 / stddevs_i**2) over the feasible shifts d, rounded up."""
-        ...
 
 
 @final

@@ -82,21 +82,30 @@ class StabilityHistogramMechanism:
         Raises:
             InvalidParameter: a count that is no whole number in 0..2**62.
         """
-        present = []
-        if not isinstance(counts, Mapping):
-            raise _validate.fail("counts type", type(counts).__name__, "a mapping of keys to counts", "rows")
-        for key, count in counts.items():
-            if _validate.count("count", count, "rows", minimum=0) >= _MOST_ROWS:
-                raise _validate.fail("count", count, "below 2**62", "rows")
-            if count:
-                present.append(key)
-        present.sort()
+        present = present_keys(counts)
         noise = geometric_noise(len(present), self.scale, standard_laplace(), source).tolist()
         noisy = {key: int(counts[key]) + z for key, z in zip(present, noise, strict=True)}
         return {key: count for key, count in noisy.items() if count >= self.threshold}
 
 
 _MOST_ROWS = 1 << 62
+
+
+def present_keys(counts: Mapping[str, int]) -> list[str]:
+    """The keys that have rows, in their own order.
+
+    Raises:
+        InvalidParameter: no mapping, or a count that is no whole number in 0..2**62.
+    """
+    if not isinstance(counts, Mapping):
+        raise _validate.fail("counts type", type(counts).__name__, "a mapping of keys to counts", "rows")
+    present = []
+    for key, count in counts.items():
+        if _validate.count("count", count, "rows", minimum=0) >= _MOST_ROWS:
+            raise _validate.fail("count", count, "below 2**62", "rows")
+        if count:
+            present.append(key)
+    return sorted(present)
 
 
 def _scale(value: object) -> float:

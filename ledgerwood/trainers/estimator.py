@@ -200,6 +200,9 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """Write the fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle.
 
         Everything in it is public: parameters, schema, released values, ledger. A test's seed is left out.
+
+        Raises:
+            LedgerError: the folder holds another ledger, whose entries would be lost. Nothing was written.
         """
         check_is_fitted(self, "ensemble_")
         plan = self.plan_

@@ -26,10 +26,13 @@ def write_model(folder: Path, record: dict[str, Any], ensemble: Ensemble, ledger
     """Write the three files, each whole or not at all, the one that vouches for the others last.
 
     Args:
-        folder: made where it does not exist; a model that is in it is replaced.
+        folder: made where it does not exist; a model that is in it is replaced, where its ledger is the start of this.
         record: plain values, of which "privacy" holds the ledger's head.
         ensemble: the released trees.
         ledger: as it stood after the fit.
+
+    Raises:
+        LedgerError: the folder holds another ledger, whose entries would be lost. Nothing was written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
@@ -37,8 +40,8 @@ def write_model(folder: Path, record: dict[str, Any], ensemble: Ensemble, ledger
     arrays = buffer.getvalue()
     complete = {"format": FORMAT_VERSION, **record, "arrays_sha256": hashlib.sha256(arrays).hexdigest()}
     text = json.dumps(complete, indent=1, allow_nan=False) + "\n"
+    ledger.save(folder / _LEDGER)  # the one that may be refused comes first
     _replace(folder / _ARRAYS, arrays)
-    ledger.save(folder / _LEDGER)
     _replace(folder / _MODEL, text.encode("utf-8"))
 
 

@@ -79,7 +79,7 @@ class SchemaPurchase:
             raise _validate.fail("noise", self.noise, "'gaussian' or 'laplace'", "name")
         _validate.positive("noise_scale", self.noise_scale, "rows")
         _validate.positive("target_noise_scale", self.target_noise_scale, "rows")
-        if any(column.kind in KEYED for column in self._all):
+        if keyed_names(self.columns):
             _validate.positive("key_delta", self.key_delta, "probability")
             if self.noise != "gaussian":
                 raise _validate.fail("noise", self.noise, "'gaussian' where categories are bought", "name")
@@ -97,7 +97,7 @@ class SchemaPurchase:
         """
         if not 0.0 < _validate.real("schema_share", share, "share of the budget") < 1.0:
             raise _validate.fail("schema_share", share, "in (0, 1)", "share of the budget")
-        names = [column.name for column in (*columns.features, columns.target) if column.kind in KEYED]
+        names = keyed_names(columns)
         if budget.delta == 0.0 and names:
             raise InvalidParameter(
                 f"delta=0.0 (unit: probability) buys no categories, which columns {names} need: a category that nobody "
@@ -255,6 +255,11 @@ class SchemaPurchase:
             target=TypedColumn(**columns["target"]),
         )
         return cls(**{**record, "columns": typed, "adjacency": Adjacency(record["adjacency"])})
+
+
+def keyed_names(columns: TypedColumns) -> list[str]:
+    """The columns whose categories are bought, which costs a delta."""
+    return [column.name for column in (*columns.features, columns.target) if column.kind in KEYED]
 
 
 @functools.cache

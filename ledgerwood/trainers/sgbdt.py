@@ -40,7 +40,7 @@ from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, 
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, mean_label
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.schema_purchase import SchemaPurchase, keyed_names
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
 LeafNoise = Literal["dynamic", "static"]
@@ -160,6 +160,11 @@ class SGBDTPlan:
             extra_rounds=self.extra_rounds,
             summed=self.leaf_noise == "dynamic",
         )
+        if self.filter == "renyi" and self.purchase is not None and (names := keyed_names(self.purchase.columns)):
+            raise InvalidParameter(
+                f"filter='renyi' counts at one order, which holds no delta, and the categories of columns {names} cost "
+                "one: declare a schema, or take another filter"
+            )
         self.initial  # noqa: B018  # checks what the initial score needs
 
     @property

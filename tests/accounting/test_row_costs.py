@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import ledgerwood as lw
 from ledgerwood.accounting.row_costs import FULL, LIMIT_SLACK, POINTS, ROUNDING, row_costs
+from ledgerwood.errors import UnsupportedEvent
 
 A = lw.Adjacency.ADD_REMOVE
 
@@ -71,3 +72,10 @@ def test_a_round_that_costs_more_than_any_limit_stays_beyond_it():
     costs = row_costs(lw.FilteredEvent(lw.PoissonSampled(one, sampling_rate=1e-3), limit=limit))
     assert np.isfinite(costs).all()
     assert read(costs, 1e-6) > FULL
+
+
+@pytest.mark.parametrize(("multiplier", "mu"), [(1e-90, 1e-90), (1e-60, 1e-90)])
+def test_a_round_of_more_limits_than_a_table_holds_is_refused(multiplier, mu):
+    one = lw.GaussianEvent(noise_multiplier=multiplier, adjacency=A)
+    with pytest.raises(UnsupportedEvent, match=r"at most 1e280 \(unit: limits\)"):
+        row_costs(lw.FilteredEvent(one, limit=lw.GDPEvent(mu=mu, adjacency=A)))

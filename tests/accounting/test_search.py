@@ -130,6 +130,8 @@ def test_a_close_fit_keeps_within_the_domain_or_says_that_there_is_none():
         0.99, rel=2e-5
     )
     assert _search.close_fit(lambda x: 1.0, everywhere, 1.0, falling=True, slope=1.0, close=1e-5) is None
+    ended = _search.close_fit(lambda x: 1.0, lambda x: 0.5 < x < 2.0, 1.0, falling=True, slope=1.0, close=1e-5)
+    assert ended is None
 
 
 @pytest.mark.parametrize(("near", "far", "end"), [(1, 100, 37), (100, 1, 37), (1, 2, 1), (7, 1000, 7)])

@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 import pickle
+from collections import deque
 from fractions import Fraction
 
 import numpy as np
@@ -331,6 +332,20 @@ def test_a_table_stays_where_it_is():
     for leave in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(LedgerError, match="a table is not"):
             leave(table)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, deque])
+@pytest.mark.parametrize("odd", ["x", "1", 1.5, b"x", 2**70])
+def test_a_value_is_the_same_whatever_its_neighbours_are(kind, odd):
+    # As one array, numpy would write 1 as "1" because of a string in another row.
+    target = Categorical("level", (1, "1", 2))
+    schema = Schema(features=(Numeric("x", 0.0, 1.0),), target=target)
+    counts = [
+        ColumnTable.from_data([[0.0]] * len(y), schema, y=y).statistic(ColumnHistogram(column=target), ALL_ROWS)[:, 0]
+        for y in (kind([1, 1, 2, odd]), kind([1, 1, 2]))
+    ]
+    assert np.abs(counts[0] - counts[1]).sum() == 1
+    assert counts[1].tolist() == [2, 0, 1, 0, 0]
 
 
 def test_samples_are_rows_drawn_one_by_one():

@@ -21,10 +21,21 @@ from ledgerwood import (
     RepeatedSelection,
     Schema,
 )
-from ledgerwood.curator import Curator, LabelCount, LabelSum, Table, real
+from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent
+from ledgerwood.curator import Curator, LabelCount, LabelSum, LeafMoments, Table, real
 from ledgerwood.curator.purses import RunPurse, require_within
-from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter, RunFailed, UnsupportedEvent
+from ledgerwood.ensemble import Ensemble
+from ledgerwood.errors import (
+    AdjacencyMismatch,
+    DrawRefused,
+    InvalidParameter,
+    LedgerError,
+    RoundViolation,
+    RunFailed,
+    UnsupportedEvent,
+)
 from ledgerwood.mechanisms import GaussianMechanism, SecureRandom, TestRandom
+from ledgerwood.trainers.sgbdt import EMPTY_TREE
 
 A = Adjacency.ADD_REMOVE
 SCHEMA = Schema.uniform(0.0, 1.0, n_features=2, target=Numeric("y", -1.0, 1.0))
@@ -123,6 +134,28 @@ def test_a_purse_holds_its_plan_once_and_ends_with_its_run():
             noisy_sum(rows)
 
 
+def test_a_round_ends_with_the_run_that_opened_it():
+    leaves = GaussianMechanism(stddev=9.0)
+    query = LeafMoments(structure=EMPTY_TREE, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+    tree = leaves.event(query.sensitivity(A), A)
+    filtered = FilteredEvent(tree, limit=GDPEvent(mu=0.1, adjacency=A))
+    curator, _ = opened()
+    kept = []
+
+    def run(index, rows, source):
+        kept.append((rows.open(ONE, purpose="sum"), LabelSum(), NOISE))
+        kept.append((rows.open(filtered, purpose="trees"), query, leaves))
+        for round_, asked, noise in kept[-2:]:
+            round_.release(asked, noise, purpose="in time") if index else None
+        return 0.0, None
+
+    curator.select(SELECTION, [Composed((ONE, filtered))] * 2, run, purpose="search")
+    assert kept
+    for round_, asked, noise in kept:
+        with pytest.raises(RoundViolation, match="closed"):
+            round_.release(asked, noise, purpose="of a run that lost")
+
+
 def test_a_forked_child_has_no_purse(monkeypatch):
     curator, _ = opened()
 
@@ -166,6 +199,59 @@ def test_a_plan_that_a_run_does_not_cover_is_refused_before_anything_is_drawn(pl
     with pytest.raises(error, match=words):
         curator.select(SELECTION, plans, lambda *_: pytest.fail("a run was made"), purpose="search")
     assert len(ledger.entries) == 2
+
+
+class Sly(Event):
+    """Equal to another event, and nothing like it."""
+
+    adjacency = A
+
+    def __init__(self, likeness, held):
+        self.likeness, self.held = likeness, held
+
+    def __eq__(self, other):
+        return other == self.likeness
+
+    def __hash__(self):
+        return hash(self.likeness)
+
+    def log_profile(self, epsilons, *, direction):
+        return np.full(np.shape(epsilons), -math.inf)
+
+    def renyi(self, orders, *, direction=None):
+        return np.zeros(np.shape(orders))
+
+    def pure_epsilon(self):
+        return 0.0
+
+    def mu(self):
+        return 0.0
+
+    def draws(self):
+        yield self.held, 1000
+
+
+def test_an_event_of_a_foreign_class_pays_for_nothing_whatever_it_is_equal_to():
+    curator, ledger = opened(Composed((SELECTION, ONE, ONE)))
+    noisy_sum(curator)  # an event that is equal has been written down before
+    with pytest.raises(LedgerError, match="Sly has no record"):
+        curator.open(Sly(ONE, DEAR), purpose="sum")
+    with pytest.raises(LedgerError, match="Sly has no record"):
+        ledger.grant(Sly(ONE, DEAR), purpose="plan")
+    for plan in (Sly(RUN, DEAR), Sly(DEAR, DEAR), Repeated(Sly(ONE, DEAR), count=1)):
+        with pytest.raises(LedgerError, match="Sly has no record"):
+            curator.select(SELECTION, [plan], lambda *_: pytest.fail("a run was made"), purpose="search")
+    assert len(ledger.entries) == 3
+    refused = []
+
+    def run(index, rows, source):
+        with pytest.raises(LedgerError, match="Sly has no record"):
+            rows.open(Sly(ONE, DEAR), purpose="sum")
+        refused.append(index)
+        return 0.0, None
+
+    curator.select(SELECTION, [PLAN], run, purpose="search")
+    assert refused
 
 
 def test_what_was_not_granted_is_not_selected():

@@ -93,3 +93,8 @@ def test_cells_are_what_splits_may_test():
 def test_a_number_that_a_float_cannot_tell_from_its_neighbours_is_no_category(category):
     with pytest.raises(InvalidParameter, match=r"of size below 2\*\*53, or a string"):
         Categorical("id", (1, category))
+
+
+def test_a_string_that_numpy_would_cut_short_is_no_category():
+    with pytest.raises(InvalidParameter, match="a string without NUL at its end"):
+        Categorical("id", ("a", "b\0"))

@@ -1,6 +1,8 @@
 """Columns by their type: what is public, what is refused by type, and that no value is refused."""
 
+import enum
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ledgerwood as lw
 from ledgerwood.curator.typed_columns import MISSING, NO_KEY, TypedColumn, TypedColumns, read_columns, read_target
 from ledgerwood.errors import SchemaError
 
@@ -113,6 +116,41 @@ def test_values_become_numbers_or_keys_and_none_is_refused():
     np.testing.assert_array_equal(numbers, [*expected, math.nan, math.nan, 1, 0.5, math.nan])
 
 
+class Colour(str, enum.Enum):  # noqa: UP042 - str() of it is "Colour.RED"
+    RED = "red"
+
+
+NEARLY = np.longdouble(2**53) - np.longdouble(0.25)  # a float64 rounds it up
+NUMPY_FLOATS = [
+    NEARLY,
+    np.longdouble("nan"),
+    np.longdouble("1e4000"),
+    np.float16(0.5),
+    np.float16("nan"),
+    np.float16(3),
+]
+
+
+def test_what_numpy_rounds_or_cuts_short_is_a_category_that_a_schema_can_list_or_none():
+    odd = np.array([Colour.RED, "red", "red\0", "\0", *NUMPY_FLOATS], dtype=object)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a warning of a value would tell of it
+        keys = read_target(odd, TypedColumn("y", "text"))
+        numbers = read_target(odd, TypedColumn("y", "numeric"))
+        long = [np.array(NUMPY_FLOATS[:3]) for _ in range(2)]
+        long_keys, long_numbers = (
+            read_target(y, TypedColumn("y", kind)) for y, kind in zip(long, ("codes", "numeric"), strict=True)
+        )
+    assert [type(key) for key in keys.keys] == [str, float, int]
+    lw.Categorical("y", keys.keys)
+    assert (keys.keys, keys.codes.tolist()) == (
+        ("red", 0.5, 3), [0, 0, NO_KEY, NO_KEY, NO_KEY, MISSING, NO_KEY, 1, MISSING, 2],
+    )  # fmt: skip
+    np.testing.assert_array_equal(numbers[4:], [2.0**53, math.nan, math.inf, 0.5, math.nan, 3.0])
+    assert (long_keys.keys, long_keys.codes.tolist()) == ((), [NO_KEY, MISSING, NO_KEY])
+    np.testing.assert_array_equal(long_numbers, [2.0**53, math.nan, math.inf])
+
+
 def test_missing_values_of_a_frame_are_missing_keys():
     frame = pd.DataFrame({"w": ["a", None, "b"], "f": pd.array([True, None, False], dtype="boolean")})
     words, flags = read_columns(frame, TypedColumns.of(frame, np.zeros(3), numeric_target=True).features)
@@ -123,6 +161,13 @@ def test_missing_values_of_a_frame_are_missing_keys():
 ANY = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=2), st.just(())
 )
+
+
+def test_long_integers_are_read_whether_or_not_one_is_missing():
+    for missing in ([], [None]):
+        frame = pl.DataFrame({"n": [2**100, -7, *missing]}, schema={"n": pl.Int128})
+        (values,) = read_columns(frame, TypedColumns.of(frame, Y, numeric_target=True).features)
+        np.testing.assert_array_equal(values, [2.0**100, -7.0, *(math.nan for _ in missing)])
 
 
 @given(st.lists(ANY, min_size=1, max_size=6), ANY)

@@ -129,3 +129,8 @@ def test_bad_targets_are_named(stddev, delta):
 def test_bad_counts_are_named(count):
     with pytest.raises(InvalidParameter, match="count="):
         GaussianStabilityMechanism(stddev=1.0, threshold=2).select({"a": count}, SecureRandom())
+
+
+def test_what_is_no_mapping_is_named():
+    with pytest.raises(InvalidParameter, match="counts type='list'"):
+        GaussianStabilityMechanism(stddev=1.0, threshold=5).select(["a"], TestRandom(1))

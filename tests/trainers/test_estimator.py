@@ -471,11 +471,11 @@ def test_a_progress_bar_is_shown_on_request(capsys):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda r: r["privacy"].update(epsilon=1e-9), "is not what the model's plan costs"),
+        (lambda r: r["privacy"].update(epsilon=1e-9), "is not what its grant costs"),
         (lambda r: r["privacy"].update(epsilon=-1.0), "epsilon=-1.0 must be >= 0"),
-        (lambda r: r["privacy"].update(adjacency="replace-one"), "is not what the model's plan costs"),
+        (lambda r: r["privacy"].update(adjacency="replace-one"), "is under replace-one, the plan add-remove"),
         (lambda r: r["privacy"].update(randomness="nonsense"), "must be 'secure' or 'test'"),
-        (lambda r: r["plan"].update(rounds=1), "is not what the model's plan costs|no grant of the model's plan"),
+        (lambda r: r["plan"].update(rounds=1), "no grant of the model's plan"),
         (lambda r: r["plan"].update(noise_multiplier=1e6), "no grant of the model's plan"),
         (lambda r: r.update(arrays_sha256="0" * 64), "arrays.npz is not the file that model.json was written with"),
     ],
@@ -500,17 +500,3 @@ def test_a_model_may_follow_a_test_on_its_ledger(tmp_path):
     regressor(random_state=3).fit(X, Y, ledger=ledger)
     model = regressor().fit(X, Y, ledger=ledger)
     assert SGBDTRegressor.load(saved(model, tmp_path / "model")).privacy_ == model.privacy_
-
-
-def test_arrays_of_another_model_are_refused(tmp_path):
-    first, second = (saved(regressor().fit(X, Y), tmp_path / name) for name in ("first", "second"))
-    (first / "arrays.npz").write_bytes((second / "arrays.npz").read_bytes())
-    with pytest.raises(InvalidParameter, match=r"arrays\.npz is not the file"):
-        SGBDTRegressor.load(first)
-
-
-def test_a_model_is_replaced_by_a_later_save(tmp_path):
-    saved(regressor().fit(X, Y), tmp_path / "model")
-    later = regressor().fit(X, Y)
-    loaded = SGBDTRegressor.load(saved(later, tmp_path / "model"))
-    np.testing.assert_array_equal(loaded.predict(X), later.predict(X))

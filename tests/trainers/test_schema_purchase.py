@@ -18,7 +18,7 @@ from ledgerwood.accounting import GDPFilter, gdp, price
 from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator import Curator, TypedColumn, TypedColumns, UndeclaredTable
-from ledgerwood.errors import InvalidParameter, UnsupportedEvent
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.schema_purchase import (
@@ -212,6 +212,8 @@ def test_one_class_is_padded_and_predicted(label, classes):
         (np.arange(900.0), [0, 1]),
         (np.array([f"id {i}" for i in range(900)]), sorted(NO_TEXT)),
         (np.full(900, np.nan), [0, 1]),
+        (np.array(["b\0"] * 900, dtype=object), sorted(NO_TEXT)),
+        (np.full(900, np.longdouble(2**53) - np.longdouble(0.25)), [0, 1]),
     ],
 )
 def test_no_class_gives_placeholders(y, classes):
@@ -266,6 +268,23 @@ def test_a_bought_schema_of_numbers_is_gaussian_and_one_of_words_is_not():
     with pytest.raises(UnsupportedEvent):
         model.fit(frame(), LABELS, ledger=refused)
     assert len(refused.entries) == 1
+
+
+def test_a_share_that_leaves_the_trees_nothing_is_refused_before_anything_is_spent():
+    ledger = Ledger(budget(), unit=PrivacyUnit.ROW)
+    with pytest.raises(CalibrationFailed):
+        SGBDTRegressor(epsilon=EPSILON, delta=DELTA, schema_share=0.99).fit(frame(), LABELS, ledger=ledger)
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
+def test_an_individual_filter_and_a_purchase_share_one_budget(adjacency):
+    options = {"epsilon": EPSILON, "delta": DELTA, "adjacency": adjacency, "n_trees": 20, "extra_trees": 5}
+    for kinds, more in [(("numeric", "text"), {}), (("numeric",), {"filter": "renyi", "sampling_rate": 0.2})]:
+        plan = SGBDTRegressor(**options, **more).make_plan(columns(*kinds))
+        assert 0.9999 * EPSILON <= price(plan.event).quote(DELTA).epsilon <= EPSILON
+    with pytest.raises(InvalidParameter, match=r"'renyi' .* holds no delta, .* columns \['x1', 'y'\] cost"):
+        SGBDTClassifier(**options, filter="renyi").make_plan(columns("numeric", "text", target="codes"))
 
 
 def test_a_plan_survives_its_record():

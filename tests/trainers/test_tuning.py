@@ -137,6 +137,14 @@ def test_without_a_run_the_model_has_learnt_nothing(monkeypatch, tmp_path):
     assert set(SGBDTRegressor.load(tmp_path / "none").predict(X)) == {5.0}
 
 
+def test_a_search_that_seldom_runs_costs_less_than_a_run_and_its_model_is_loaded(monkeypatch, tmp_path):
+    make_runs(monkeypatch, 1)
+    model = search(mean_runs=1e-3).fit(X, YES)
+    assert lw.price(model.best_estimator_.plan_.event).epsilon(1e-5) > 1.1 * model.privacy_.epsilon
+    model.save(tmp_path / "rare")
+    assert SGBDTClassifier.load(tmp_path / "rare").privacy_ == model.privacy_
+
+
 def test_neither_ledger_nor_plan_nor_candidates_depend_on_the_rows(monkeypatch):
     taken, kept = [], []
     make_runs(monkeypatch, 5)

@@ -19,11 +19,13 @@ from ledgerwood.accounting import (
     LedgerRecord,
     Parallel,
     PoissonSampled,
+    PoissonSelection,
     PrivacyUnit,
     PureEvent,
     RenyiEvent,
     RenyiFilter,
     Repeated,
+    RepeatedSelection,
     SkellamEvent,
     WhitehouseFilter,
     ZCDPFilter,
@@ -142,6 +144,9 @@ HONEST = [
     Composed((GAUSSIAN, Repeated(LAPLACE, count=3))),
     Parallel((GAUSSIAN, GaussianEvent(noise_multiplier=41.0, adjacency=A)), probabilities=(0.5, 0.5)),
     Parallel.worst((GAUSSIAN, LAPLACE)),
+    PoissonSelection(PureEvent(epsilon=0.2, adjacency=A), mean=3.0),
+    RepeatedSelection(LAPLACE, shape=0.0, stopping_rate=0.2),
+    Composed((GAUSSIAN, RepeatedSelection(PureEvent(epsilon=0.1, adjacency=A), shape=-0.5, stopping_rate=0.01))),
 ]
 
 

@@ -3,7 +3,6 @@
 The format is docs/adr/0004-ledger-file-format.md and docs/adr/0008-migrations.md.
 """
 
-import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -191,12 +190,6 @@ def sealed(entry: _E) -> _E:
     return replace(entry, hash=digest(canonical(_body(entry))))
 
 
-@functools.lru_cache(maxsize=256)
-def _record_of(event: Event) -> object:
-    """The event's JSON record; plans draw the same few events many times."""
-    return to_json(event)
-
-
 def _event(record: Mapping[str, Any], known: dict[str, Event] | None) -> Event:
     if known is None:
         return from_json(record)
@@ -248,7 +241,7 @@ def _body(entry: Entry) -> dict[str, object]:
                 common
                 | {
                     "kind": "grant",
-                    "event": _record_of(entry.event),
+                    "event": to_json(entry.event),
                     "charge": {key: value for key, value in fields.items() if value is not None}
                     | {"method": charge.method},
                     "purpose": entry.purpose,
@@ -261,7 +254,7 @@ def _body(entry: Entry) -> dict[str, object]:
             return common | {
                 "kind": "draw",
                 "grant": entry.grant,
-                "event": _record_of(entry.event),
+                "event": to_json(entry.event),
                 "purpose": entry.purpose,
                 "randomness": entry.randomness,
             }

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -21,8 +20,6 @@ from ledgerwood.accounting.losses import draws, groups, joint, lattice, lower, s
 from ledgerwood.accounting.losses.curve import Curve
 from ledgerwood.accounting.losses.lattice import Law
 from ledgerwood.errors import UnsupportedEvent
-
-Side = Literal["above", "below"]
 
 FINENESS = 64.0  # the lattice's errors go with its inverse square
 _MOST_POINTS = 1 << 17  # beyond which blocks are composed first

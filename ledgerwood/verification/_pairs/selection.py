@@ -6,6 +6,7 @@ from typing import final
 
 from ledgerwood.verification._atoms import Number, least_between, mp, mpf
 from ledgerwood.verification._pairs.node import Node
+from ledgerwood.verification._pairs.pure import Pure
 
 
 @final
@@ -30,7 +31,7 @@ class Selected(Node):
         rank = _least(lambda u: (1 - u) * _divergence(self.inner, 1 / u) + u * log_runs)
         rank = min(rank, self.inner.pure_epsilon())
         bound = _divergence(self.inner, a) + (1 + self.shape) * rank + mp.log(mean) / (a - 1)
-        return mp.expm1((a - 1) * min(bound, self.pure_epsilon()))
+        return min(mp.expm1((a - 1) * bound), _pure_excess(self, p))
 
     def pure_epsilon(self) -> Number:
         return (2 + self.shape) * self.inner.pure_epsilon()
@@ -51,7 +52,7 @@ class SelectedPoisson(Node):
         a = _order(constant, p)
         shift = (a - 1) * (_divergence(self.inner, a) + self.mean * self._delta(a / (a - 1)))
         moment = mp.exp(-self.mean) + self.mean * mp.exp(shift)
-        return min(moment - 1, mp.expm1((a - 1) * self.pure_epsilon()))
+        return min(moment - 1, _pure_excess(self, p))
 
     def pure_epsilon(self) -> Number:
         inner = self.inner.pure_epsilon()
@@ -76,6 +77,12 @@ def _order(constant: Number, p: Number) -> Number:
     if constant != 0:
         raise ValueError("a sample of a selection has no Renyi divergence here")
     return p if p > 1 else 1 - p
+
+
+def _pure_excess(node: Node, p: Number) -> Number:
+    """At most that of the randomised response of its pure epsilon: near order 1 the bounds above are far from it."""
+    pure = node.pure_epsilon()
+    return pure if mp.isinf(pure) else Pure(pure).excess(mpf(1), mpf(0), p)
 
 
 def _divergence(node: Node, order: Number) -> Number:

@@ -1,5 +1,6 @@
 """The filters of rho and of one order: charges, exact sums, limits, refusals."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -123,7 +124,10 @@ def test_one_grant_of_all_costs_no_more_than_its_price():
     epsilon = price(gaussian(sigma), method="renyi").quote(1e-5)
     budget = Budget(epsilon=epsilon.epsilon * (1 + 1e-9), delta=1e-5, adjacency=A)
     for filter_ in (ZCDPFilter(), RenyiFilter(order=epsilon.order)):
-        filter_.admit([], filter_.charge(gaussian(sigma), [], budget, None), budget)
+        charge = filter_.charge(gaussian(sigma), [], budget, None)
+        filter_.admit([], charge, budget)
+        with pytest.raises(BudgetExceeded):
+            filter_.admit([], charge, dataclasses.replace(budget, epsilon=epsilon.epsilon * (1 - 1e-6)))
 
 
 def test_a_sampled_gaussian_is_for_the_renyi_filter():
