@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledgerwood.ensemble as ensemble_module
-from ledgerwood.ensemble import MAX_DEPTH, Ensemble, Tree, TreeStructure
+from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 
 
@@ -147,3 +147,82 @@ def test_an_ensemble_reads_no_feature_that_is_not_there():
     assert ensemble.scores(np.zeros((3, 2), np.uint8)).tolist() == [1.0, 1.0]
     with pytest.raises(InvalidParameter, match=r"len\(cells\)=2 must be as many as the trees were grown on"):
         ensemble.scores(np.zeros((2, 2), np.uint8))
+
+
+CELLS = (FeatureCells(ordered=3, equality=(3,)), FeatureCells(ordered=0, equality=(0, 1)))
+EVERY = [
+    (0, 1, False, -1), (0, 2, False, -1), (0, 1, False, 3), (0, 2, False, 3), (0, 3, True, -1), (1, 0, True, -1),
+    (1, 1, True, -1),
+]  # fmt: skip
+
+
+def rows_of(tests):
+    columns = (tests.feature, tests.split, tests.equals, tests.besides)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_every_test_that_the_cells_allow():
+    assert rows_of(SplitTests.every(CELLS)) == EVERY
+    with pytest.raises(InvalidParameter, match="tests=0 must be >= 1"):
+        SplitTests.every([FeatureCells(ordered=1, equality=())])
+
+
+def test_a_tree_grows_by_one_test_a_leaf():
+    tests = SplitTests.every(CELLS)
+    tree = TreeStructure.root().deeper(tests.taken(np.array([2])))
+    assert tree.route(np.array([[0, 1, 2, 3], [0, 0, 0, 0]], np.uint8)).tolist() == [0, 1, 1, 0]
+    tree = tree.deeper(tests.taken(np.array([4, -1])))
+    # The left leaf asks for a missing value; the right one sends every row right.
+    assert tree.route(np.array([[0, 1, 2, 3], [0, 0, 0, 0]], np.uint8)).tolist() == [1, 3, 3, 0]
+    assert tree.besides.tolist() == [3, -1, -1]
+    with pytest.raises(InvalidParameter, match=r"len\(tests\)=2 must be 4, one a leaf"):
+        tree.deeper(tests.taken(np.array([0, 1])))
+    with pytest.raises(ValueError, match="read-only"):
+        tree.besides[0] = 1
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(range(len(EVERY))), min_size=3, max_size=3), st.data())
+def test_a_cell_besides_goes_left_in_scores_and_after_a_round_trip(places, data):
+    taken = SplitTests.every(CELLS).taken(np.array(places))
+    structure = TreeStructure.root().deeper(taken.taken(np.array([0]))).deeper(taken.taken(np.array([1, 2])))
+    ensemble = Ensemble(initial_score=0.5, trees=(Tree(structure=structure, values=np.arange(4.0)),))
+    arrays = ensemble.to_arrays()
+    assert ("besides" in arrays) == any(EVERY[place][3] >= 0 for place in places)
+    row = (data.draw(st.integers(0, 3)), data.draw(st.integers(0, 2)))
+
+    def left(place):
+        feature, split, equals, besides = EVERY[place]
+        return row[feature] == split if equals else row[feature] < split or row[feature] == besides
+
+    leaf = (0 if left(places[1]) else 1) if left(places[0]) else (2 if left(places[2]) else 3)
+    cells = np.array([row], np.uint8).T
+    assert ensemble.scores(cells).tolist() == [0.5 + leaf]
+    assert Ensemble.from_arrays(arrays).scores(cells).tolist() == [0.5 + leaf]
+
+
+@pytest.mark.parametrize(
+    ("feature", "split", "equals", "besides", "match"),
+    [
+        ([0], [1], [False, True], None, "equals='bool .2,.' must be one bool a test"),
+        ([-1], [1], [False], None, "feature=-1 must be >= 0"),
+        ([0], [4], [False], [3], "besides=3 must be -1, or a cell from split on"),
+        ([0], [4], [True], [4], "besides=4 must be -1, or a cell from split on, no equality"),
+        ([0], [4], [False], [-2], "besides=-2"),
+        ([0], [4], [False], [2**16], "besides=65536"),
+        ([0], [4], [False], [5, 5], "besides='int32 .2,.' must be int32"),
+        ([], [], [], None, "tests=0"),
+    ],
+)
+def test_bad_tests_are_refused(feature, split, equals, besides, match):
+    arrays = {
+        "feature": np.array(feature, np.int32),
+        "split": np.array(split, np.uint16),
+        "equals": np.array(equals, np.bool_),
+        "besides": None if besides is None else np.array(besides, np.int32),
+    }
+    with pytest.raises(InvalidParameter, match=match):
+        SplitTests(**arrays)
+    if besides is not None:
+        with pytest.raises(InvalidParameter, match=match):
+            TreeStructure(**arrays)

@@ -10,6 +10,8 @@ from ledgerwood.curator.encoding import sorted_classes as sorted_classes
 from ledgerwood.curator.estimates import mean_of_moments as mean_of_moments
 from ledgerwood.curator.estimates import mean_of_sum_and_count as mean_of_sum_and_count
 from ledgerwood.curator.estimates import quantiles_of_histogram as quantiles_of_histogram
+from ledgerwood.curator.gains import SplitGains as SplitGains
+from ledgerwood.curator.gains import gain_range as gain_range
 from ledgerwood.curator.queries import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
 from ledgerwood.curator.queries import LabelCount as LabelCount
 from ledgerwood.curator.queries import LabelMoments as LabelMoments

@@ -77,8 +77,8 @@ def moment_sums(
     n_rows,
     cells,
     feature,
-    split,
-    equals,
+    below,
+    besides,
     scores,
     targets,
     sampled,
@@ -106,7 +106,7 @@ def moment_sums(
     """
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, split, equals)
+            leaf = leaf_of(cells, row, feature, below, besides)
             leaves[row] = leaf
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
@@ -127,8 +127,8 @@ def curvature_sums(
     n_rows,
     cells,
     feature,
-    split,
-    equals,
+    below,
+    besides,
     scores,
     targets,
     sampled,
@@ -152,7 +152,7 @@ def curvature_sums(
     """
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, split, equals)
+            leaf = leaf_of(cells, row, feature, below, besides)
             leaves[row] = leaf
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
@@ -173,6 +173,65 @@ def curvature_sums(
             if not absent:
                 partial[chunk, leaf, 0] += first
                 partial[chunk, leaf, 1] += second
+
+
+@rows_kernel
+def node_gradients(
+    n_rows,
+    cells,
+    feature,
+    below,
+    besides,
+    scores,
+    targets,
+    sampled,
+    logistic,
+    clip,
+    per_unit,
+    clip_steps,
+    drop,
+    nodes,
+    gradients,
+):
+    """Write each row's leaf and its clipped gradient, in grid steps; leaf -1 where the row contributes nothing.
+
+    Args:
+        sampled, drop: as in `moment_sums`.
+        nodes, gradients: int32 (n_rows,), filled; a gradient is at most 2**28 steps.
+    """
+    for row in numba.prange(n_rows):
+        nodes[row], gradients[row] = -1, 0
+        if len(sampled) == 0 or sampled[row]:
+            gradient = _gradient(scores[row], targets[row], logistic)
+            if math.isfinite(gradient) and not (drop and abs(gradient) > clip):
+                nodes[row] = leaf_of(cells, row, feature, below, besides)
+                gradients[row] = _truncated(gradient, clip, per_unit, clip_steps)
+
+
+@rows_kernel
+def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, sums):
+    """Add up (1, gradient) of the rows of each node and cell.
+
+    Args:
+        n_rows: how many rows take part.
+        features, offsets: of `gains.TestedCells`; a cell that no test tells from the last one is counted there.
+        rows: int64 (n_rows,), which rows they are, or empty where it is all of them.
+        nodes, gradients: int32 (n_rows,), of these rows; see `node_gradients`.
+        sums: int64 (n_nodes, n_cells, 2), filled.
+    """
+    for place in numba.prange(len(features)):
+        column = cells[features[place]]
+        last = offsets[place + 1] - offsets[place] - 1
+        # One feature's sums side by side: they stay in the fastest memory for a usual tree.
+        own = np.zeros((sums.shape[0] * (last + 1), 2), dtype=np.int64)
+        for i in range(n_rows):
+            cell = column[rows[i]] if len(rows) > 0 else column[i]
+            at = nodes[i] * (last + 1) + min(np.int64(cell), last)
+            own[at, 0] += 1
+            own[at, 1] += gradients[i]
+        for node in range(sums.shape[0]):
+            for cell in range(last + 1):
+                sums[node, offsets[place] + cell] = own[node * (last + 1) + cell]
 
 
 @rows_kernel

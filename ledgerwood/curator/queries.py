@@ -114,8 +114,8 @@ class LeafMoments:
     large_gradients: LargeGradients = "clip"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "clip", _clip(self.clip))
-        _large_gradients(self.large_gradients)
+        object.__setattr__(self, "clip", gradient_clip(self.clip))
+        require_large_gradients(self.large_gradients)
 
     @property
     def grid(self) -> Grid:
@@ -144,8 +144,8 @@ class LeafCurvatures:
     large_gradients: LargeGradients = "clip"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "clip", _clip(self.clip))
-        _large_gradients(self.large_gradients)
+        object.__setattr__(self, "clip", gradient_clip(self.clip))
+        require_large_gradients(self.large_gradients)
         scale = _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if scale > MAX_CURVATURE_SCALE:
             raise _validate.fail(
@@ -200,8 +200,8 @@ class LeafRatios:
     large_gradients: LargeGradients = "clip"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "clip", _clip(self.clip))
-        _large_gradients(self.large_gradients)
+        object.__setattr__(self, "clip", gradient_clip(self.clip))
+        require_large_gradients(self.large_gradients)
         damping = _validate.positive("damping", self.damping, "rows")
         if not STEP <= damping <= MAX_DAMPING:
             raise _validate.fail("damping", damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
@@ -303,13 +303,15 @@ def fit_width(value: object) -> float:
     return width
 
 
-def _clip(value: float) -> float:
+def gradient_clip(value: float) -> float:
+    """A leaf query's or a gain's clip."""
     clip = _validate.positive("clip", value, "units of the gradient")
     if not STEP <= clip <= MAX_CLIP:
         raise _validate.fail("clip", clip, f"in [{STEP}, {MAX_CLIP}]", "units of the gradient")
     return clip
 
 
-def _large_gradients(value: object) -> None:
+def require_large_gradients(value: object) -> None:
+    """Refuse what is no `LargeGradients`."""
     if value not in get_args(LargeGradients):
         raise _validate.fail("large_gradients", value, "'clip' or 'drop'", "name")

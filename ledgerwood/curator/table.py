@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator import kernels
 from ledgerwood.curator.encoding import encode_binary_target, encode_features, encode_numeric_target
+from ledgerwood.curator.exact_gains import exact_gains
+from ledgerwood.curator.gains import SplitGains
 from ledgerwood.curator.queries import (
     STEP,
     AnyQuery,
@@ -112,12 +114,43 @@ class Table(AbstractRows):
         return lambda sampled: self.statistic(known, sampled)
 
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
-        """No selection is made from a table of trees.
+        """What reads a sample for a selection of splits: their exact gains. For the curator alone; no row is read here.
 
         Raises:
-            RoundViolation: always.
+            RoundViolation: another selection, or tests of features that the table does not have.
         """
-        raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
+        # A subclass could state any cost.
+        if type(query) is not SplitGains:
+            raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
+        self._require_features(query.structure)
+        if query.tests.feature.max() >= len(self._cells):
+            raise RoundViolation(f"a candidate tests features outside 0..{len(self._cells) - 1}, the table's")
+        return lambda sampled: self.gains(query, sampled)
+
+    def gains(self, query: SplitGains, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The exact gain of each test at each node, int64 (n_nodes, n_tests) in grid steps. For the curator alone."""
+        with self._lock:
+            self._advance(query.ensemble)
+            tree, cells = query.structure, query.cells
+            nodes = np.empty(len(self._targets), dtype=np.int32)
+            gradients = np.empty(len(self._targets), dtype=np.int32)
+            kernels.node_gradients(
+                len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
+                sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
+                query.large_gradients == "drop", nodes, gradients,
+            )  # fmt: skip
+            # A sample is gathered once: to ask each feature's loop whether a row is in it costs more than the sums.
+            rows = np.flatnonzero(nodes >= 0)
+            if len(rows) < len(nodes):
+                nodes, gradients = nodes[rows], gradients[rows]
+            else:
+                rows = np.empty(0, dtype=np.int64)
+            sums = np.empty((tree.n_leaves, cells.total, 2), dtype=np.int64)
+            kernels.cell_sums(len(nodes), self._cells, cells.features, cells.offsets, rows, nodes, gradients, sums)
+        return exact_gains(
+            sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
+            query.grid.exponents[0],
+        )  # fmt: skip
 
     def statistic(
         self, query: AnyQuery, sampled: NDArray[np.bool_], budgets: RowBudgets | None = None
@@ -171,7 +204,7 @@ class Table(AbstractRows):
         partial = self._prepare(query)
         tree = query.structure
         kernels.moment_sums(
-            len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+            len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
             sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP),
             query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
@@ -182,7 +215,7 @@ class Table(AbstractRows):
         partial = self._prepare(query)
         tree = query.structure
         kernels.curvature_sums(
-            len(self._targets), self._cells, tree.feature, tree.split, tree.equals, self._scores, self._targets,
+            len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
             sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps,
             query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
@@ -214,15 +247,7 @@ class Table(AbstractRows):
             if structure is self._routed:
                 kernels.add_leaf_values(len(self._scores), self._leaves, tree.values, self._scores)
             else:
-                add_tree(
-                    len(self._scores),
-                    self._cells,
-                    structure.feature,
-                    structure.split,
-                    structure.equals,
-                    tree.values,
-                    self._scores,
-                )
+                add_tree(len(self._scores), self._cells, *structure.lowered(), tree.values, self._scores)
             # Tree by tree, so that an interrupt between two leaves scores and prefix in step.
             self._prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
 

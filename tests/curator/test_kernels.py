@@ -23,7 +23,7 @@ def world():
     )
     return {
         "cells": generator.integers(0, 6, (3, ROWS)).astype(np.uint8),
-        "tree": (structure.feature, structure.split, structure.equals),
+        "tree": structure.lowered(),
         "scores": generator.normal(0, 1, ROWS),
         "labels": np.where(generator.random(ROWS) < 0.5, -1.0, 1.0),
         "sampled": generator.random(ROWS) < 0.4,

@@ -1,0 +1,111 @@
+"""Gains in integers of 128 bits, against Python's own integers and fractions."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerwood.curator.exact_gains import _product, _quotient, exact_gains
+from ledgerwood.curator.gains import SplitGains
+from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
+
+ONE_TEST = SplitTests.every([FeatureCells(ordered=2, equality=())])
+MOST_ROWS = 2**35 - 1
+
+
+def query(clip, damping):
+    return SplitGains(
+        structure=TreeStructure.root(), tests=ONE_TEST, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=clip,
+        damping=damping,
+    )  # fmt: skip
+
+
+def gain(asked, left, right):
+    """Of sides (rows, sum in steps), by the code."""
+    cells = asked.cells
+    sums = np.array([[left, right]], dtype=np.int64)
+    found = exact_gains(
+        sums,
+        cells.start,
+        cells.stop,
+        cells.besides,
+        int(cells.offsets[1]),
+        asked.damping_steps,
+        asked.grid.exponents[0],
+    )
+    return int(found[0, 0])
+
+
+def side(asked, rows, total):
+    """By the definition, in whole steps of the grid."""
+    if rows == 0:
+        return 0
+    value = Fraction(total, 2**20) ** 2 / (rows + Fraction(asked.damping_steps, 2**20))
+    return math.floor(value / Fraction(2) ** asked.grid.exponents[0])
+
+
+@st.composite
+def sides(draw, asked, most=MOST_ROWS):
+    rows = draw(st.integers(0, most) | st.integers(0, min(most, 3)))
+    bound = rows * asked.clip_steps
+    return rows, draw(st.sampled_from([bound, -bound, 0]) | st.integers(-bound, bound))
+
+
+CLIPS = st.sampled_from([2.0**-20, 3 * 2.0**-20, 0.1, 0.5, 1.0, 1.7, 2.0**8]) | st.floats(2.0**-20, 2.0**8)
+DAMPINGS = st.sampled_from([0.0, 0.1, 1.0, 2.0**40]) | st.floats(0.0, 2.0**40)
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(st.data(), CLIPS, DAMPINGS)
+def test_gains_are_their_definition(data, clip, damping):
+    asked = query(clip, damping)
+    left, right = data.draw(sides(asked)), data.draw(sides(asked))
+    right = (min(right[0], MOST_ROWS - left[0]), right[1])
+    right = (right[0], max(-right[0] * asked.clip_steps, min(right[1], right[0] * asked.clip_steps)))
+    expected = side(asked, *left) + side(asked, *right)
+    assert expected < 2**63
+    assert gain(asked, left, right) == expected
+
+
+@pytest.mark.parametrize("clip", [2.0**-20, 0.7, 1.0, 2.0**8])
+@pytest.mark.parametrize("damping", [0.0, 2.0**40])
+def test_the_most_rows_of_the_largest_gradients_do_not_overflow(clip, damping):
+    asked = query(clip, damping)
+    full = (MOST_ROWS, MOST_ROWS * asked.clip_steps)
+    for left, right in ((full, (0, 0)), ((0, 0), full)):
+        assert gain(asked, left, right) == side(asked, *full) < 2**63
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(st.data(), CLIPS, DAMPINGS, st.sampled_from([-1, 1]))
+def test_a_row_moves_a_gain_by_at_most_the_ends_of_its_range(data, clip, damping, sign):
+    asked = query(clip, damping)
+    rows, total = data.draw(sides(asked, MOST_ROWS - 1))
+    gradient = data.draw(st.just(sign * asked.clip_steps) | st.integers(-asked.clip_steps, asked.clip_steps))
+    row = Fraction(asked.clip_steps, 2**20) ** 2 / Fraction(2) ** asked.grid.exponents[0]
+    assert 2**27 < row <= 2**28
+    change = gain(asked, (rows + 1, total + gradient), (0, 0)) - gain(asked, (rows, total), (0, 0))
+    assert -math.ceil(3 * row) <= change <= math.ceil(row)
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_a_product_has_two_words(a, b):
+    high, low = _product(np.uint64(a), np.uint64(b))
+    assert (int(high) << 64) + int(low) == a * b
+
+
+HALVES = st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]) | st.integers(0, 2**32 - 1)
+WORDS = st.builds(lambda high, low: (high << 32) + low, HALVES, HALVES)
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(WORDS, WORDS, WORDS)
+def test_a_quotient_of_two_words_by_one(high, low, divisor):
+    divisor = max(divisor, 1)
+    high %= divisor
+    found = _quotient(np.uint64(high), np.uint64(low), np.uint64(divisor))
+    assert int(found) == ((high << 64) + low) // divisor
