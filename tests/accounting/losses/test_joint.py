@@ -298,7 +298,10 @@ def test_lower_ends_are_lower_and_a_larger_sample_costs_more(event, rate, delta)
     assert 0.0 <= less[0] <= high
     assert less[0] <= less[1] * (1 + 1e-12)
     assert low <= high
-    assert low <= price(event).epsilon(delta) * (1 + 1e-9)
+    # A lower end is that of one dominating pair. A bounded-range choice has many, and without a sample its Renyi price,
+    # the worst of them at each order, may be below what the pair that dominates them all has.
+    if not any(isinstance(part, BoundedRangeEvent) for part, _ in event.draws()):
+        assert low <= price(event).epsilon(delta) * (1 + 1e-9)
 
 
 @settings(max_examples=8, deadline=None)
