@@ -23,7 +23,7 @@ class HardwiredLambda(OneLaplace):
     """
 
     name: ClassVar[str] = "dpboost-hardwired-lambda"
-    source: ClassVar[str] = "released code, GBDT::TrainOneIter (lamda = 0.1)"
+    source: ClassVar[str] = "released code, GBDT::TrainOneIter (a constant 0.1)"
     anchor: ClassVar[str] = "errata-dpboost-leaf-clipping"
     verdict: ClassVar[Verdict] = "unsound"
     adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE
