@@ -9,7 +9,7 @@ import functools
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeVar, final
 
 import numba
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 
 MAX_DEPTH = 20
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @final
@@ -65,7 +66,9 @@ class SplitTests:
             if array.dtype != kind or array.ndim != 1 or len(array) != len(self.feature):
                 found = f"{array.dtype} {array.shape}"
                 raise _validate.fail(name, found, f"one {kind.__name__} a test", "tests")
-            array.setflags(write=False)
+            object.__setattr__(self, name, _owned(array))
+        if self.besides is not None:
+            object.__setattr__(self, "besides", _owned(self.besides))
         _require_besides(self.split, self.equals, self.besides)
         if not len(self.feature):
             raise _validate.fail("tests", 0, ">= 1", "tests")
@@ -196,6 +199,13 @@ def _lowered(
 ) -> Lowered:
     none = np.int32(-1) if besides is None else besides
     return feature, np.where(equals, np.uint16(0), split), np.where(equals, split.astype(np.int32), none)
+
+
+def _owned(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    # A copy: what views the caller's array, or what it is a view of, could still be written to after the checks.
+    own = np.array(array)
+    own.setflags(write=False)
+    return own
 
 
 def _besides(of: SplitTests | TreeStructure) -> NDArray[np.int32]:

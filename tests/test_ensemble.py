@@ -133,6 +133,23 @@ def test_structures_and_values_do_not_change_afterwards():
     assert (structure_of([], [], []).depth, structure_of([], [], []).n_leaves) == (0, 1)
 
 
+def test_tests_are_not_changed_through_the_array_that_they_were_made_of():
+    """A cell that goes left twice, or a feature that is not there, is refused once: it must not come in afterwards."""
+    arrays = {
+        "feature": np.array([0], np.int32),
+        "split": np.array([2], np.uint16),
+        "equals": np.array([False]),
+        "besides": np.array([3], np.int32),
+    }
+    tests = SplitTests(**{name: array[:] for name, array in arrays.items()})
+    for array, later in zip(arrays.values(), (-3, 4, True, 1), strict=True):
+        array[0] = later
+    assert (tests.feature[0], tests.split[0], tests.equals[0], tests.besides[0]) == (0, 2, False, 3)
+    for array in (tests.feature, tests.split, tests.equals, tests.besides):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
 @pytest.mark.parametrize(
     ("feature", "inside"), [([0, 2, 1], True), ([0, 3, 1], False), ([0, -1, 1], False), ([], True)]
 )
