@@ -38,12 +38,15 @@ def exact_gains(
     np.cumsum(sums, axis=1, out=below[:, 1:])
     gains = np.empty((nodes, len(start)), dtype=np.int64)
     shift = GRID_EXPONENT - exponent
-    _fill(below, start, stop, besides, first_feature, np.uint64(damping_steps), max(shift, 0), max(-shift, 0), gains)
+    # An argument: numba's file cache would not see that a constant of another file changed.
+    row = np.uint64(2**-GRID_EXPONENT)
+    damping = np.uint64(damping_steps)
+    _fill(below, start, stop, besides, first_feature, row, damping, max(shift, 0), max(-shift, 0), gains)
     return gains
 
 
 @numba.njit(cache=True)
-def _fill(below, start, stop, besides, first_feature, damping, up, down, gains):
+def _fill(below, start, stop, besides, first_feature, row, damping, up, down, gains):
     for node in range(gains.shape[0]):
         rows, total = below[node, first_feature]
         for test in range(gains.shape[1]):
@@ -53,14 +56,14 @@ def _fill(below, start, stop, besides, first_feature, damping, up, down, gains):
             if cell >= 0:
                 left_rows += below[node, cell + 1, 0] - below[node, cell, 0]
                 left += below[node, cell + 1, 1] - below[node, cell, 1]
-            gains[node, test] = _share(left_rows, left, damping, up, down) + _share(
-                rows - left_rows, total - left, damping, up, down
+            gains[node, test] = _share(left_rows, left, row, damping, up, down) + _share(
+                rows - left_rows, total - left, row, damping, up, down
             )
 
 
 @numba.njit
-def _share(rows, total, damping, up, down):
-    """floor(total**2 * 2**(up - down) / (rows * 2**20 + damping)), and 0 without rows."""
+def _share(rows, total, row, damping, up, down):
+    """floor(total**2 * 2**(up - down) / (rows * row + damping)), and 0 without rows."""
     if rows <= 0:
         return np.int64(0)
     size = np.uint64(abs(total))
@@ -71,7 +74,7 @@ def _share(rows, total, damping, up, down):
     elif down > 0:
         low = (low >> np.uint64(down)) | (high << (_WORD - np.uint64(down)))
         high = high >> np.uint64(down)
-    return np.int64(_quotient(high, low, (np.uint64(rows) << np.uint64(-GRID_EXPONENT)) + damping))
+    return np.int64(_quotient(high, low, np.uint64(rows) * row + damping))
 
 
 @numba.njit

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ledgerwood.curator.exact_gains as exact_gains_module
 from ledgerwood.curator.exact_gains import _product, _quotient, exact_gains
 from ledgerwood.curator.gains import SplitGains
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
@@ -77,6 +78,14 @@ def test_the_most_rows_of_the_largest_gradients_do_not_overflow(clip, damping):
     full = (MOST_ROWS, MOST_ROWS * asked.clip_steps)
     for left, right in ((full, (0, 0)), ((0, 0), full)):
         assert gain(asked, left, right) == side(asked, *full) < 2**63
+
+
+def test_the_grid_of_a_row_is_not_compiled_in(monkeypatch):
+    """On a grid of 2**-10, 5 rows with a sum of 3 are worth 9 / (5 + 1/4)."""
+    monkeypatch.setattr(exact_gains_module, "GRID_EXPONENT", -10)
+    sums = np.array([[(5, 3 * 2**10), (0, 0)]], dtype=np.int64)
+    start, stop, besides = np.array([0]), np.array([1]), np.array([-1])
+    assert exact_gains(sums, start, stop, besides, 2, 2**8, -28)[0, 0] == math.floor(Fraction(9 * 4, 21) * 2**28)
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)
