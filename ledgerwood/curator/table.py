@@ -28,7 +28,7 @@ from ledgerwood.curator.queries import (
 )
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
-from ledgerwood.ensemble import Ensemble, TreeStructure, add_tree
+from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure, add_tree
 from ledgerwood.errors import RoundViolation, SchemaError
 
 PER_UNIT = 1.0 / STEP
@@ -123,6 +123,8 @@ class Table(AbstractRows):
         if type(query) is not SplitGains:
             raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
         self._require_features(query.structure)
+        if type(query.tests) is not SplitTests:
+            raise RoundViolation(f"{type(query.tests).__name__} is not SplitTests: it could send a row left twice")
         if query.tests.feature.max() >= len(self._cells):
             raise RoundViolation(f"a candidate tests features outside 0..{len(self._cells) - 1}, the table's")
         return lambda sampled: self.gains(query, sampled)
@@ -231,6 +233,8 @@ class Table(AbstractRows):
         return np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
 
     def _require_features(self, structure: TreeStructure) -> None:
+        if type(structure) is not TreeStructure:
+            raise RoundViolation(f"{type(structure).__name__} is not a TreeStructure: its leaves are not known")
         # A feature outside the table would route a row by memory that is not its own.
         if not structure.tests_only(len(self._cells)):
             raise RoundViolation(f"a tree tests features outside 0..{len(self._cells) - 1}, the table's")

@@ -589,6 +589,22 @@ def test_what_is_refused_reads_no_row_and_takes_nothing(monkeypatch):
         def event(self, mechanism, adjacency):
             return level
 
+    class Twice(SplitTests):  # type: ignore[misc]
+        """Cell 1 twice on the left: a row moves the gain by up to 6 clip**2."""
+
+        __slots__ = ()
+
+        def lowered(self):
+            return self.feature, np.array([2], np.uint16), np.array([1], np.int32)
+
+    class Smaller(TreeStructure):  # type: ignore[misc]
+        """Rows of two leaves, and room for one."""
+
+        __slots__ = ()
+        n_leaves = 1
+
+    arrays = {"feature": np.array([0], np.int32), "split": np.array([2], np.uint16), "equals": np.array([False])}
+    leaf = LeafRatios(structure=Smaller(**arrays), ensemble=START, loss="squared", clip=1.0, damping=1.0)
     cheaper = Cheaper(structure=ROOT, tests=TESTS, ensemble=START, loss="squared", clip=256.0, damping=0.0)
     outside = SplitTests(feature=np.array([2], np.int32), split=np.array([1], np.uint16), equals=np.array([True]))
     with curator.open(level, purpose="level") as round_:
@@ -596,6 +612,12 @@ def test_what_is_refused_reads_no_row_and_takes_nothing(monkeypatch):
             patched.setattr(kernels, "node_gradients", tripwire)
             with pytest.raises(RoundViolation, match="Cheaper is not a selection"):
                 round_.select(cheaper, mechanism, purpose="cheaper")
+            with pytest.raises(RoundViolation, match="Twice is not SplitTests"):
+                round_.select(asked(tests=Twice(**arrays)), mechanism, purpose="twice")
+            with pytest.raises(RoundViolation, match="Smaller is not a TreeStructure"):
+                round_.select(asked(Smaller(**arrays)), mechanism, purpose="smaller")
+            with pytest.raises(RoundViolation, match="Smaller is not a TreeStructure"):
+                table_of(ROWS).statistic(leaf, EVERY)
             with pytest.raises(RoundViolation, match=r"features outside 0\.\.1"):
                 round_.select(asked(tests=outside), mechanism, purpose="outside")
             with pytest.raises(RoundViolation, match=r"features outside 0\.\.1"):
