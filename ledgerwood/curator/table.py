@@ -117,7 +117,7 @@ class Table(AbstractRows):
         """What reads a sample for a selection of splits: their exact gains. For the curator alone; no row is read here.
 
         Raises:
-            RoundViolation: another selection, or tests of features that the table does not have.
+            RoundViolation: another selection, foreign tests or structure, or tests of features that are not there.
         """
         # A subclass could state any cost.
         if type(query) is not SplitGains:
