@@ -19,7 +19,7 @@ FULL = 1 << 52
 POINTS = 1024
 """Chords of the table; v times a power of two is exact."""
 ROUNDING = 16
-"""Units that a reader adds: three roundings of at most 2**52 units, and what is cut off to a whole number."""
+"""Units that every point has besides, for its reader: three roundings of at most 2**52 units, and what is cut off."""
 LIMIT_SLACK = 2.0**-30
 """By how much, relatively, a limit of T <= 2**17 rounds is above T times a round: then T fit, `ROUNDING` included."""
 
@@ -45,5 +45,5 @@ def row_costs(event: FilteredEvent) -> FloatArray:
         raise UnsupportedEvent(
             f"a round costs the row that contributes most {lost[-1]!r} limits; at most 1e280 (unit: limits): {event!r}"
         )
-    units = np.ceil(lost * (1.0 + 32.0 * renyi.ULP) * FULL)
+    units = np.ceil(lost * (1.0 + 32.0 * renyi.ULP) * FULL) + ROUNDING
     return np.append(units, units[-1])

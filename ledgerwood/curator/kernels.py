@@ -12,7 +12,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.row_costs import ROUNDING
 from ledgerwood.ensemble import leaf_of, rows_kernel
 
 CHUNK_ROWS = 16_384
@@ -65,7 +64,7 @@ def _pays(left, row, first, second, costs, first_weight, second_weight):
     cost = costs[point] + (costs[point + 1] - costs[point]) * (place - point)
     if not cost < 2.0**53:
         return False
-    units = np.int64(cost) + ROUNDING
+    units = np.int64(cost)
     if units > left[row]:
         return False
     left[row] -= units

@@ -28,7 +28,7 @@ from ledgerwood.curator.queries import (
 )
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
-from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure, add_tree
+from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure, add_tree
 from ledgerwood.errors import RoundViolation, SchemaError
 
 PER_UNIT = 1.0 / STEP
@@ -240,6 +240,9 @@ class Table(AbstractRows):
             raise RoundViolation(f"a tree tests features outside 0..{len(self._cells) - 1}, the table's")
 
     def _advance(self, ensemble: Ensemble) -> None:
+        # A subclass could hold values for other leaves than its trees have.
+        if not {type(ensemble), *map(type, ensemble.trees)} <= {Ensemble, Tree}:
+            raise RoundViolation(f"{type(ensemble).__name__} is not an Ensemble of plain trees")
         if not ensemble.extends(self._prefix):
             self._prefix = Ensemble(initial_score=ensemble.initial_score)
             self._scores[:] = ensemble.initial_score

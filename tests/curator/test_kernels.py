@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import ledgerwood.ensemble as ensemble_module
-from ledgerwood.accounting.row_costs import ROUNDING
 from ledgerwood.curator import kernels
 from ledgerwood.ensemble import TreeStructure, add_tree, route_rows
 
@@ -171,4 +170,4 @@ def test_a_row_reads_its_cost_off_a_table_of_any_number_of_chords():
     for costs in ([0.0, 100.0, 100.0], [0.0, 10.0, 50.0, 75.0, 100.0, 100.0]):
         left = np.array([1000])
         assert kernels._pays(left, 0, 1, 0, np.array(costs), 0.5, 0.0)
-        assert left[0] == 1000 - 50 - ROUNDING
+        assert left[0] == 1000 - 50

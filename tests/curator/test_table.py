@@ -387,3 +387,15 @@ def test_a_score_of_zero_predicts_the_first_class():
     for score, right in ((0.0, 2), (-1e-9, 2), (1e-9, 1), (math.inf, 0)):
         query = PredictionFit(ensemble=Ensemble(initial_score=score), loss="logistic", width=1.0)
         assert statistic(rows, query).tolist() == [right * UNIT]
+
+
+@pytest.mark.parametrize("which", ["ensemble", "tree"])
+def test_an_ensemble_of_another_class_is_refused_before_its_values_are_read(which):
+    structure = structure_of([0], [2], [False])
+    kinds = {"ensemble": Ensemble, "tree": Tree}
+    kinds[which] = type("Odd", (kinds[which],), {"__slots__": ()})
+    tree = kinds["tree"](structure=structure, values=np.zeros(2))
+    ensemble = kinds["ensemble"](initial_score=0.0, trees=(tree,))
+    query = LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=1.0)
+    with pytest.raises(RoundViolation, match="plain trees"):
+        statistic([((0, 0, 0), 0.5)], query)
