@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import mpmath
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -54,3 +55,34 @@ def dataset() -> "Callable[[str], Dataset]":
             pytest.skip(str(missing))
 
     return read
+
+
+@pytest.fixture(scope="session")
+def exact_law() -> "Callable[..., dict]":
+    """Every branch of a choice: a function that runs it once for each, and adds up the probabilities."""
+
+    def law(run):
+        """{outcome: probability} of run(pick), over all that pick(probabilities) could return."""
+        found, scripts = {}, [()]
+        while scripts:
+            script = scripts.pop()
+            taken, weight = [], mpmath.mpf(1)
+
+            def pick(probabilities, script=script, taken=taken):
+                nonlocal weight
+                if len(taken) < len(script):
+                    place = script[len(taken)]
+                else:
+                    first, *others = [i for i, p in enumerate(probabilities) if p]
+                    scripts.extend((*taken, other) for other in others)
+                    place = first
+                taken.append(place)
+                weight *= probabilities[place]
+                return place
+
+            outcome = run(pick)
+            found[outcome] = found.get(outcome, mpmath.mpf(0)) + weight
+        assert abs(sum(found.values()) - 1) < mpmath.mpf(10) ** -12
+        return found
+
+    return law

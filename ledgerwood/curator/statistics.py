@@ -212,9 +212,7 @@ class ColumnHistogram:
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
         """1 in one cell; a replaced row leaves one cell and enters another."""
-        if adjacency is Adjacency.REPLACE_ONE:
-            return BoxShifts.moved(boxes=((1.0,),))
-        return BoxShifts(boxes=((1.0,),))
+        return BoxShifts.of_counts(adjacency)
 
 
 @final

@@ -46,9 +46,7 @@ class BinCounts:
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
         """1 in one bin; a replaced row leaves one bin and enters another."""
-        if adjacency is Adjacency.REPLACE_ONE:
-            return BoxShifts.moved(boxes=((1.0,),))
-        return BoxShifts(boxes=((1.0,),))
+        return BoxShifts.of_counts(adjacency)
 
 
 @final

@@ -67,10 +67,8 @@ class GaussianStabilityMechanism:
 
     def event(self, adjacency: Adjacency) -> Composed:
         """A Gaussian of shift 1, sqrt(2) under replace-one, and delta = Pr(1 + noise >= threshold), rounded up."""
-        moved = BoxShifts.moved(boxes=((1.0,),))
-        shift = moved if adjacency is Adjacency.REPLACE_ONE else BoxShifts(boxes=((1.0,),))
         shown = _lone_key_shows(self.stddev, self.threshold)
-        gaussian: GaussianEvent = self._noise.event(shift, adjacency)
+        gaussian: GaussianEvent = self._noise.event(BoxShifts.of_counts(adjacency), adjacency)
         return Composed((gaussian, ApproximateEvent(epsilon=_NO_LOSS, delta=shown, adjacency=adjacency)))
 
     def select(self, counts: Mapping[str, int], source: RandomSource) -> dict[str, int]:

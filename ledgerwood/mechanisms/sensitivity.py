@@ -12,6 +12,7 @@ from typing import final
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_down, float_up, log2, root_up
+from ledgerwood.accounting.adjacency import Adjacency
 
 Box = tuple[float, ...]
 
@@ -55,6 +56,12 @@ class BoxShifts:
             boxes=tuple(tuple(root_up(2 * Fraction(b) ** 2) for b in box) for box in boxes),
             l1_boxes=tuple(tuple(2.0 * b for b in box) for box in boxes),
         )
+
+    @classmethod
+    def of_counts(cls, adjacency: Adjacency) -> "BoxShifts":
+        """Numbers of rows in disjoint cells: a row is in one; a replaced row may leave one and enter another."""
+        boxes = ((1.0,),)
+        return cls.moved(boxes=boxes) if adjacency is Adjacency.REPLACE_ONE else cls(boxes=boxes)
 
     @property
     def columns(self) -> int:

@@ -381,30 +381,6 @@ def law_of(query, gains, rate):
     }
 
 
-def exact_law(run):
-    """{outcome: probability} of run(pick), over all that pick(probabilities) could return."""
-    found, scripts = {}, [()]
-    while scripts:
-        script = scripts.pop()
-        taken, weight = [], mpmath.mpf(1)
-
-        def pick(probabilities, script=script, taken=taken):
-            nonlocal weight
-            if len(taken) < len(script):
-                place = script[len(taken)]
-            else:
-                first, *others = [i for i, p in enumerate(probabilities) if p]
-                scripts.extend((*taken, other) for other in others)
-                place = first
-            taken.append(place)
-            weight *= probabilities[place]
-            return place
-
-        outcome = run(pick)
-        found[outcome] = found.get(outcome, mpmath.mpf(0)) + weight
-    return found
-
-
 def listed(tests):
     none = np.full(len(tests), -1)
     besides = none if tests.besides is None else tests.besides
@@ -420,7 +396,7 @@ def places_of(chosen):
     return tuple(listed(TESTS).index(test) for test in listed(chosen))
 
 
-def test_a_level_has_the_law_of_independent_exponential_mechanisms(monkeypatch):
+def test_a_level_has_the_law_of_independent_exponential_mechanisms(monkeypatch, exact_law):
     query = asked(TWO_NODES, damping=0.5)
     gains = gains_of(query, [(0, 0, 1.0), (0, 1, -1.0), (1, 0, 0.5), (2, 1, 1.0), (3, 2, -1.0)])
 
@@ -438,7 +414,7 @@ def test_a_level_has_the_law_of_independent_exponential_mechanisms(monkeypatch):
     assert max(abs(found[x] - law[x]) for x in law) < 1e-13
 
 
-def test_permute_and_flip_at_one_node(monkeypatch):
+def test_permute_and_flip_at_one_node(monkeypatch, exact_law):
     tests = SplitTests(
         feature=np.array([0, 0, 1], np.int32),
         split=np.array([1, 2, 0], np.uint16),

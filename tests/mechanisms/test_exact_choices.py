@@ -34,31 +34,6 @@ WHOLE = Grid(exponents=(0,))
 UNIT = Grid(exponents=(-4,))
 
 
-def exact_law(run):
-    """{outcome: probability} of run(pick), over all that pick(probabilities) could return."""
-    found, scripts = {}, [()]
-    while scripts:
-        script = scripts.pop()
-        taken, weight = [], mpmath.mpf(1)
-
-        def pick(probabilities, script=script, taken=taken):
-            nonlocal weight
-            if len(taken) < len(script):
-                place = script[len(taken)]
-            else:
-                first, *others = [i for i, p in enumerate(probabilities) if p]
-                scripts.extend((*taken, other) for other in others)
-                place = first
-            taken.append(place)
-            weight *= probabilities[place]
-            return place
-
-        outcome = run(pick)
-        found[outcome] = found.get(outcome, mpmath.mpf(0)) + weight
-    assert abs(sum(found.values()) - 1) < mpmath.mpf(10) ** -12
-    return found
-
-
 class Uniform:
     """A source of whole numbers that are picked."""
 
@@ -118,7 +93,7 @@ def test_a_weighted_choice_cuts_the_unit_interval_where_it_should(data, rate):
 
 
 @pytest.mark.parametrize("utilities", [[3], [0, 0, 0], [5, 1, -7, 16], [0, 400, 30, 397], [2, 2, 0, 1, -40]])
-def test_permute_and_flip(monkeypatch, utilities):
+def test_permute_and_flip(monkeypatch, utilities, exact_law):
     rate = mpmath.mpf(3) / 2
 
     def head(u):
@@ -153,7 +128,7 @@ def rounded_laplace(scale, reach):
 
 
 @pytest.mark.parametrize(("utilities", "reach"), [([3], 4), ([0, 0], 30), ([2, 0], 30), ([1, 0, 1], 9)])
-def test_the_noisy_maximum(monkeypatch, utilities, reach):
+def test_the_noisy_maximum(monkeypatch, utilities, reach, exact_law):
     """Of equal sums the first; noise of 0.3 steps is cut off at `reach`, where e^-30 is left at most."""
     noise = rounded_laplace(mpmath.mpf(3) / 10, reach)
     law = dict.fromkeys(range(len(utilities)), mpmath.mpf(0))
@@ -189,7 +164,7 @@ FEATURES = (
 )
 
 
-def test_gridless_points(monkeypatch):
+def test_gridless_points(monkeypatch, exact_law):
     """Threshold p of the first feature has the utility of the cell with as many rows at or below it."""
     utilities = {(0, p): 1 if p < 3 else 2 if p < 7 else 0 for p in range(9)} | {(1, 0): 2, (1, 1): 2}
     utilities |= {(2, 0): 0, (2, 1): 3, (2, 2): -50}
@@ -204,7 +179,7 @@ def test_gridless_points(monkeypatch):
 
 @pytest.mark.parametrize("quantile", [0.5, 0.125, 0.9])
 @pytest.mark.parametrize("rows", [[], [4], [0, 9, 9, 3], [7, 2, 2, 2, 5, 1]])
-def test_quantiles(monkeypatch, rows, quantile):
+def test_quantiles(monkeypatch, rows, quantile, exact_law):
     mechanism = QuantileMechanism(quantile=quantile, rate=0.8)
     share = Fraction(mechanism.quantile) * len(rows)
     moves = [abs(sum(row <= p for row in rows) - share) for p in range(9)]
@@ -218,7 +193,7 @@ def test_quantiles(monkeypatch, rows, quantile):
 
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.25, 0.75), (0.2, 0.3, 0.9)])
 @pytest.mark.parametrize("rows", [[], [2], [1, 1, 4], [0, 2, 2, 3, 4]])
-def test_joint_quantiles(monkeypatch, rows, quantiles):
+def test_joint_quantiles(monkeypatch, rows, quantiles, exact_law):
     """Every rising sequence of thresholds, by the definition of its utility: half the rows in wrong bins."""
     mechanism, points = JointQuantilesMechanism(quantiles=quantiles, rate=0.9), 4
     ends = [Fraction(0), *map(Fraction, mechanism.quantiles), Fraction(1)]
@@ -243,7 +218,7 @@ def test_joint_quantiles(monkeypatch, rows, quantiles):
 
 
 @pytest.mark.parametrize("answers", [1, 2])
-def test_sparse_vector_transcripts(monkeypatch, answers):
+def test_sparse_vector_transcripts(monkeypatch, answers, exact_law):
     """Threshold 0; noises of 0.4 and 0.3 steps, cut off at 5. By the definition: sums over all of them at once."""
     queries, reach = (0, -1), 5
     noises = {0.4: rounded_laplace(mpmath.mpf(2) / 5, reach), 0.3: rounded_laplace(mpmath.mpf(3) / 10, reach)}
@@ -272,7 +247,7 @@ def test_sparse_vector_transcripts(monkeypatch, answers):
     assert_same(exact_law(run), law)
 
 
-def test_stability_histograms(monkeypatch):
+def test_stability_histograms(monkeypatch, exact_law):
     """Each key by itself; a count below the threshold is not told; a key without rows draws nothing."""
     mechanism, reach = StabilityHistogramMechanism(scale=0.5, threshold=3), 12
     alpha = mpmath.exp(-2)
@@ -296,7 +271,7 @@ def test_stability_histograms(monkeypatch):
     assert alone == pytest.approx(alpha**2 / (1 + alpha), rel=1e-12)  # delta of the event
 
 
-def test_private_bounds(monkeypatch):
+def test_private_bounds(monkeypatch, exact_law):
     """The hull of the bins that reach the threshold, over all noises of three bins; ends cut off at 6."""
     mechanism, reach, edges = PrivateBoundsMechanism(scale=0.4, threshold=2), 6, (-4.0, -1.0, 1.0, 4.0)
     alpha = mpmath.exp(-1 / mpmath.mpf(0.4))
