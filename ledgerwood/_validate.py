@@ -62,6 +62,7 @@ def several(name: str, values: Any, unit: str) -> tuple[Any, ...]:
 
 def count(name: str, value: object, unit: str, *, minimum: int = 1) -> int:
     """A whole number, at least `minimum`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+    # What is kept is what is compared: a subclass of int could say that it is large enough.
+    if isinstance(value, bool) or not isinstance(value, Integral) or (number := int(value)) < minimum:
         raise fail(name, value, f"a whole number >= {minimum}", unit)
-    return int(value)
+    return number

@@ -9,12 +9,33 @@ import typer
 from rich.console import Console
 
 from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
-from ledgerwood.accounting.pricing import Method
 from ledgerwood.errors import PrivacyError
+from ledgerwood.report.options import (
+    Delta,
+    Depth,
+    Epsilon,
+    Existing,
+    ExpectedRows,
+    Json,
+    Kind,
+    Label,
+    LearningRate,
+    Noise,
+    Place,
+    Preset,
+    Relation,
+    SamplingRate,
+    SchemaFile,
+    Steps,
+    Trainer,
+    Trees,
+    TreeSamplingRate,
+    Url,
+    Way,
+)
 from ledgerwood.report.printing import Fact, show
 
 P = ParamSpec("P")
-Noise = Literal["gaussian", "laplace"]
 
 app = typer.Typer(
     name="ledgerwood",
@@ -25,34 +46,6 @@ app = typer.Typer(
 )
 ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger, add it up again, move it.")
 app.add_typer(ledger_app, name="ledger")
-
-Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
-Delta = Annotated[float, typer.Option(help="Privacy budget delta, a probability in [0, 1).")]
-SamplingRate = Annotated[float, typer.Option(help="Poisson inclusion probability of a row per step, in (0, 1].")]
-Steps = Annotated[int, typer.Option(help="Number of steps, each with fresh noise and a fresh sample.")]
-Relation = Annotated[Adjacency, typer.Option(help="Which data sets are neighbours.")]
-Kind = Annotated[Noise, typer.Option(help="The noise: its multiplier is stddev / L2, or scale / L1 sensitivity.")]
-Way = Annotated[Method, typer.Option(help="How to price.")]
-SchemaFile = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Schema as JSON, target included.")]
-ExpectedRows = Annotated[int | None, typer.Option(help="A public guess of the number of rows, for tuning rules only.")]
-Preset = Annotated[Literal["default", "paper"], typer.Option(help="Where the choices come from that are not named.")]
-Trees = Annotated[int | None, typer.Option(help="Number of trees.")]
-Depth = Annotated[int | None, typer.Option(help="Levels of splits of a tree.")]
-LearningRate = Annotated[float | None, typer.Option(help="Factor on every leaf.")]
-TreeSamplingRate = Annotated[float | None, typer.Option(help="Poisson inclusion probability of a row per tree.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
-Existing = typer.Argument(exists=True, dir_okay=False, readable=True)
-
-
-def _there(ledger: str) -> str:
-    if "://" not in ledger and not Path(ledger).is_file():
-        raise typer.BadParameter(f"there is no file {ledger!r}")
-    return ledger
-
-
-Place = Annotated[str, typer.Argument(callback=_there, help="A ledger file, or the URL of a ledger database.")]
-Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.")]
-Label = Annotated[str | None, typer.Option("--dataset", help="The data set's label; needed for a database.")]
 
 
 def main() -> None:
@@ -193,6 +186,7 @@ def plan(
     delta: Delta,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     expected_rows: ExpectedRows = None,
+    system: Trainer = "sgbdt",
     preset: Preset = "default",
     n_trees: Trees = None,
     max_depth: Depth = None,
@@ -200,7 +194,7 @@ def plan(
     sampling_rate: TreeSamplingRate = None,
     as_json: Json = False,
 ) -> None:
-    """What an S-GBDT training would do and cost, calibrated to the budget, without any data."""
+    """What a training would do and cost, calibrated to the budget, without any data."""
     from ledgerwood.report.models import Settings, plan_facts, read_schema
 
     settings = Settings(
@@ -208,6 +202,7 @@ def plan(
         delta=delta,
         adjacency=adjacency,
         expected_rows=expected_rows,
+        system=system,
         preset=preset,
         n_trees=n_trees,
         max_depth=max_depth,
@@ -233,6 +228,7 @@ def train(
     analyst: Annotated[str | None, typer.Option(help="Who pays, where analysts share the ledger.")] = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     expected_rows: ExpectedRows = None,
+    system: Trainer = "sgbdt",
     preset: Preset = "default",
     n_trees: Trees = None,
     max_depth: Depth = None,
@@ -240,7 +236,7 @@ def train(
     sampling_rate: TreeSamplingRate = None,
     as_json: Json = False,
 ) -> None:
-    """Train S-GBDT on the CSV file ROWS; the grant is on disk before a row is used."""
+    """Train on the CSV file ROWS; the grant is on disk before a row is used."""
     from ledgerwood.report.models import Settings, read_schema, train_model
 
     settings = Settings(
@@ -248,6 +244,7 @@ def train(
         delta=delta,
         adjacency=adjacency,
         expected_rows=expected_rows,
+        system=system,
         preset=preset,
         n_trees=n_trees,
         max_depth=max_depth,

@@ -5,17 +5,15 @@ A tree tests *cells*, the small whole numbers into which the public schema divid
 training row: splits and leaf values are public choices or released values.
 """
 
-import functools
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood.routing import add_tree, route_rows
 
 MAX_DEPTH = 20
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -34,6 +32,21 @@ class FeatureCells:
     ordered: int
     equality: tuple[int, ...]
 
+    @classmethod
+    def owned(cls, cells: object) -> "FeatureCells":
+        """The same cells, of whole numbers that nobody else holds.
+
+        Raises:
+            InvalidParameter: not plain cells of whole numbers >= 0.
+        """
+        # A subclass, or a list of cells, could change after the checks.
+        if type(cells) is not FeatureCells:
+            raise _validate.fail("cells", cells, "FeatureCells of each feature", "cells")
+        return FeatureCells(
+            ordered=_validate.count("ordered", cells.ordered, "cells", minimum=0),
+            equality=tuple(_validate.count("equality", cell, "cells", minimum=0) for cell in cells.equality),
+        )
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,17 +58,19 @@ class SplitTests:
         split: uint16 (k,), the cell that it tests.
         equals: bool (k,), True: "cell == split" goes left; False: "cell < split" goes left.
         besides: int32 (k,), a cell of at least `split`, that of a missing value, which goes left with "cell < split";
-            -1: none. None: none anywhere.
+            -1: none; -2 - i: the cells that line i of `left_sets` marks go left, and no others. None: -1 everywhere.
+        left_sets: bool (n_sets, n_cells), sets of cells, for tests that part categories; cells beyond go right.
 
     Raises:
         InvalidParameter: no test, arrays of another type or shape, a negative feature, or a cell besides that is below
-            `split` or belongs to a test of equality.
+            `split`, belongs to a test of equality, or means a set that is not there.
     """
 
     feature: NDArray[np.int32]
     split: NDArray[np.uint16]
     equals: NDArray[np.bool_]
     besides: NDArray[np.int32] | None = None
+    left_sets: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for name, array, kind in (
@@ -67,9 +82,7 @@ class SplitTests:
                 found = f"{array.dtype} {array.shape}"
                 raise _validate.fail(name, found, f"one {kind.__name__} a test", "tests")
             object.__setattr__(self, name, _owned(array))
-        if self.besides is not None:
-            object.__setattr__(self, "besides", _owned(self.besides))
-        _require_besides(self.split, self.equals, self.besides)
+        _own_besides(self)
         if not len(self.feature):
             raise _validate.fail("tests", 0, ">= 1", "tests")
         if self.feature.min() < 0:
@@ -79,30 +92,43 @@ class SplitTests:
         return len(self.feature)
 
     @classmethod
-    def every(cls, cells: Sequence[FeatureCells]) -> "SplitTests":
+    def every(
+        cls, cells: Sequence[FeatureCells], thresholds: Sequence[NDArray[np.int64]] | None = None
+    ) -> "SplitTests":
         """All tests that a schema's cells allow: thresholds, and cells that are tested by equality.
 
         A feature with thresholds and a missing value has each threshold twice: missing values go right, or left.
 
+        Args:
+            cells: of each feature.
+            thresholds: of each feature the t of "cell < t", rising whole numbers in 1 .. ordered-1; None: all of them.
+
         Raises:
-            InvalidParameter: features that cannot be split.
+            InvalidParameter: features that cannot be split, more than 2**16 cells, or thresholds that are not theirs.
+            ValueError: not one array of thresholds a feature.
         """
-        tests = []
-        for feature, each in enumerate(cells):
-            thresholds = range(1, each.ordered)
-            tests += [(feature, split, False, -1) for split in thresholds]
-            tests += [(feature, split, False, missing) for missing in each.equality for split in thresholds]
-            tests += [(feature, split, True, -1) for split in each.equality]
+        if thresholds is None:
+            thresholds = [np.arange(1, each.ordered) for each in cells]
+        columns = [[np.empty(0, dtype=np.int64)] for _ in range(4)]
+        for feature, (each, own) in enumerate(zip(cells, thresholds, strict=True)):
+            require_thresholds(feature, each, own)
+            sides, equality = (-1, *each.equality), np.array(each.equality, dtype=np.int64)
+            split = np.concatenate((np.tile(own, len(sides)), equality))
+            equals = np.arange(len(split)) >= len(split) - len(equality)
+            besides = np.concatenate((np.repeat(sides, len(own)), np.full(len(equality), -1)))
+            for column, part in zip(columns, (np.full(len(split), feature), split, equals, besides), strict=True):
+                column.append(part)
+        features, splits, equal, also = (np.concatenate(column) for column in columns)
         return cls(
-            feature=np.array([test[0] for test in tests], dtype=np.int32),
-            split=np.array([test[1] for test in tests], dtype=np.uint16),
-            equals=np.array([test[2] for test in tests], dtype=np.bool_),
-            besides=np.array([test[3] for test in tests], dtype=np.int32),
+            feature=features.astype(np.int32),
+            split=splits.astype(np.uint16),
+            equals=equal.astype(np.bool_),
+            besides=also.astype(np.int32),
         )
 
     def lowered(self) -> "Lowered":
         """As the loops over rows take them."""
-        return _lowered(self.feature, self.split, self.equals, self.besides)
+        return _lowered(self)
 
     def taken(self, places: NDArray[np.int64]) -> "SplitTests":
         """The tests at these places, shape (n,); at -1, one that sends every row right."""
@@ -112,6 +138,7 @@ class SplitTests:
             split=np.where(none, np.uint16(0), self.split[places]),
             equals=self.equals[places] & ~none,
             besides=None if self.besides is None else np.where(none, np.int32(-1), self.besides[places]),
+            left_sets=self.left_sets,
         )
 
 
@@ -125,12 +152,14 @@ class TreeStructure:
         split: uint16 (2**d - 1,), the cell that it tests.
         equals: bool (2**d - 1,), True: "cell == split" goes left; False: "cell < split" goes left.
         besides: int32 (2**d - 1,), as of `SplitTests`; None: no cell goes left besides.
+        left_sets: bool (n_sets, n_cells), as of `SplitTests`; None: no test has a set.
     """
 
     feature: NDArray[np.int32]
     split: NDArray[np.uint16]
     equals: NDArray[np.bool_]
     besides: NDArray[np.int32] | None = None
+    left_sets: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         nodes = len(self.feature)
@@ -138,9 +167,9 @@ class TreeStructure:
             raise _validate.fail("len(feature)", nodes, "2**depth - 1, and the same for split and equals", "nodes")
         if nodes >= 2**MAX_DEPTH:
             raise _validate.fail("depth", nodes.bit_length(), f"at most {MAX_DEPTH}", "levels")
-        for array in (self.feature, self.split, self.equals):
-            array.setflags(write=False)
-        _require_besides(self.split, self.equals, self.besides)
+        for name, array in (("feature", self.feature), ("split", self.split), ("equals", self.equals)):
+            object.__setattr__(self, name, _owned(array))
+        _own_besides(self)
 
     @property
     def depth(self) -> int:
@@ -165,16 +194,18 @@ class TreeStructure:
         """
         if len(tests) != self.n_leaves:
             raise _validate.fail("len(tests)", len(tests), f"{self.n_leaves}, one a leaf", "tests")
+        above, own = _sets(self), _besides(tests)
         return TreeStructure(
             feature=np.concatenate((self.feature, tests.feature)),
             split=np.concatenate((self.split, tests.split)),
             equals=np.concatenate((self.equals, tests.equals)),
-            besides=np.concatenate((_besides(self), _besides(tests))),
+            besides=np.concatenate((_besides(self), np.where(own < -1, own - np.int32(len(above)), own))),
+            left_sets=_stacked(above, _sets(tests)),
         )
 
     def lowered(self) -> "Lowered":
         """As the loops over rows take it."""
-        return _lowered(self.feature, self.split, self.equals, self.besides)
+        return _lowered(self)
 
     def tests_only(self, n_features: int) -> bool:
         """Whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""
@@ -187,18 +218,26 @@ class TreeStructure:
         return leaves
 
 
-Lowered = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32]]
-"""Of each test the feature, and which of its cells go left: those below one cell, and one besides, or -1 for none."""
+Lowered = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32], NDArray[np.bool_]]
+"""Of each test the feature, and which of its cells go left: those below one cell, and one besides, or -1 for none, or
+-2 - i for the i-th set of cells instead; and the sets."""
 
 
-def _lowered(
-    feature: NDArray[np.int32],
-    split: NDArray[np.uint16],
-    equals: NDArray[np.bool_],
-    besides: NDArray[np.int32] | None,
-) -> Lowered:
-    none = np.int32(-1) if besides is None else besides
-    return feature, np.where(equals, np.uint16(0), split), np.where(equals, split.astype(np.int32), none)
+def _lowered(of: "SplitTests | TreeStructure") -> Lowered:
+    below = np.where(of.equals, np.uint16(0), of.split)
+    return of.feature, below, np.where(of.equals, of.split.astype(np.int32), _besides(of)), _sets(of)
+
+
+def _sets(of: "SplitTests | TreeStructure") -> NDArray[np.bool_]:
+    return np.zeros((0, 0), dtype=np.bool_) if of.left_sets is None else of.left_sets
+
+
+def _stacked(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """The sets of both, as wide as the wider one's; None where there is none."""
+    if not len(first) and not len(second):
+        return None
+    wide = max(first.shape[1], second.shape[1])
+    return np.concatenate([np.pad(each, ((0, 0), (0, wide - each.shape[1]))) for each in (first, second)])
 
 
 def _owned(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -212,16 +251,43 @@ def _besides(of: SplitTests | TreeStructure) -> NDArray[np.int32]:
     return np.full(len(of.feature), -1, dtype=np.int32) if of.besides is None else of.besides
 
 
-def _require_besides(split: NDArray[np.uint16], equals: NDArray[np.bool_], besides: NDArray[np.int32] | None) -> None:
-    if besides is None:
+def require_thresholds(feature: int, cells: FeatureCells, thresholds: NDArray[np.int64]) -> None:
+    """Refuse what are not rising thresholds of a feature's ordered cells.
+
+    Raises:
+        InvalidParameter: so it is, or the feature has more than 2**16 cells.
+    """
+    most = max(cells.ordered, 1 + max(cells.equality, default=-1))
+    if most > 2**16:
+        raise _validate.fail(f"cells of feature {feature}", most, "at most 65536, a missing value's included", "cells")
+    name = f"thresholds of feature {feature}"
+    if thresholds.dtype.kind not in "iu" or thresholds.ndim != 1:
+        raise _validate.fail(name, f"{thresholds.dtype} {thresholds.shape}", "whole numbers (k,)", "cells")
+    if len(thresholds) and not (
+        thresholds[0] >= 1 and thresholds[-1] < cells.ordered and (thresholds[1:] > thresholds[:-1]).all()
+    ):
+        raise _validate.fail(name, thresholds.tolist(), f"rising, in 1 .. {cells.ordered - 1}", "cells")
+
+
+def _own_besides(of: SplitTests | TreeStructure) -> None:
+    """Take copies of the cells besides and of the sets, and check them."""
+    if of.left_sets is not None:
+        if of.left_sets.dtype != np.bool_ or of.left_sets.ndim != 2 or of.left_sets.shape[1] > 2**16:
+            found = f"{of.left_sets.dtype} {of.left_sets.shape}"
+            raise _validate.fail("left_sets", found, "bool (n_sets, at most 65536 cells)", "tests")
+        object.__setattr__(of, "left_sets", _owned(of.left_sets))
+    if of.besides is None:
         return
-    if besides.dtype != np.int32 or besides.shape != split.shape:
-        raise _validate.fail("besides", f"{besides.dtype} {besides.shape}", f"int32 {split.shape}", "tests")
+    object.__setattr__(of, "besides", _owned(of.besides))
+    if of.besides.dtype != np.int32 or of.besides.shape != of.split.shape:
+        raise _validate.fail("besides", f"{of.besides.dtype} {of.besides.shape}", f"int32 {of.split.shape}", "tests")
     # A cell below the split would go left twice: a histogram would count its rows twice.
-    wrong = (besides != -1) & ((besides < split) | (besides >= 2**16) | equals)
+    cell = (of.besides >= of.split) & (of.besides < 2**16) & ~of.equals
+    a_set = (of.besides < -1) & (of.besides >= -1 - len(_sets(of))) & (of.split == 0) & ~of.equals
+    wrong = ~((of.besides == -1) | cell | a_set)
     if wrong.any():
-        raise _validate.fail("besides", int(besides[wrong][0]), "-1, or a cell from split on, no equality", "cells")
-    besides.setflags(write=False)
+        bound = "-1, or a cell from split on, no equality, or -2 - i for line i of left_sets at split 0"
+        raise _validate.fail("besides", int(of.besides[wrong][0]), bound, "cells")
 
 
 @final
@@ -233,9 +299,9 @@ class Tree:
     values: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _owned(self.values))
         if self.values.shape != (self.structure.n_leaves,):
             raise _validate.fail("values.shape", self.values.shape, f"({self.structure.n_leaves},)", "leaves")
-        self.values.setflags(write=False)
 
 
 @final
@@ -245,6 +311,11 @@ class Ensemble:
 
     initial_score: float
     trees: tuple[Tree, ...] = ()
+
+    def __post_init__(self) -> None:
+        # A list could grow after the rows were scored, and an array of numbers would have to fit the rows.
+        object.__setattr__(self, "initial_score", float(self.initial_score))
+        object.__setattr__(self, "trees", tuple(self.trees))
 
     def extended(self, tree: Tree) -> "Ensemble":
         """This ensemble with one tree more."""
@@ -285,8 +356,10 @@ class Ensemble:
             "values": np.stack([tree.values for tree in self.trees]),
         }
         besides = np.stack([_besides(structure) for structure in structures])
-        if (besides >= 0).any():
+        if (besides != -1).any():
             arrays["besides"] = besides
+        if any(len(_sets(structure)) for structure in structures):
+            arrays["left_sets"] = _padded([_sets(structure) for structure in structures])
         return arrays
 
     @classmethod
@@ -295,57 +368,21 @@ class Ensemble:
         trees: list[Tree] = []
         if "feature" in arrays:
             besides = arrays.get("besides", np.full(arrays["feature"].shape, -1))
-            columns = (arrays["feature"], arrays["split"], arrays["equals"], besides, arrays["values"])
-            for feature, split, equals, also, values in zip(*columns, strict=True):
+            sets = arrays.get("left_sets", np.zeros((len(besides), 0, 0), dtype=np.bool_))
+            columns = (arrays["feature"], arrays["split"], arrays["equals"], besides, sets, arrays["values"])
+            for feature, split, equals, also, own, values in zip(*columns, strict=True):
                 structure = TreeStructure(
                     feature=feature.astype(np.int32),
                     split=split.astype(np.uint16),
                     equals=equals.astype(np.bool_),
                     besides=also.astype(np.int32),
+                    left_sets=own.astype(np.bool_) if own.size else None,
                 )
                 trees.append(Tree(structure=structure, values=values.astype(np.float64)))
         return cls(initial_score=float(arrays["initial_score"]), trees=tuple(trees))
 
 
-THREADED_ROWS = 150_000
-"""Below this many rows a team of threads costs more than it gives, and far more on a busy machine."""
-
-
-def rows_kernel(loop: Callable[..., None]) -> Callable[..., None]:
-    """Compile a loop over rows for one thread and for all; its first argument, the number of rows, decides."""
-    alone = types.FunctionType(loop.__code__, loop.__globals__, loop.__name__)
-    # numba's file cache knows a function by its qualified name: two ways to compile need two names.
-    alone.__qualname__ = f"{loop.__qualname__}_alone"
-    serial, parallel = numba.njit(cache=True)(alone), numba.njit(parallel=True, cache=True)(loop)
-
-    @functools.wraps(loop)
-    def run(n_rows: int, *arguments: object) -> None:
-        (parallel if n_rows >= THREADED_ROWS else serial)(n_rows, *arguments)
-
-    return run
-
-
-@numba.njit(inline="always")
-def leaf_of(cells, row, feature, below, besides):  # type: ignore[no-untyped-def]
-    """The leaf of one row: walk the heap from the root. The tree comes as `Lowered`."""
-    node = 0
-    inner = len(feature)
-    while node < inner:
-        cell = cells[feature[node], row]
-        left = cell < below[node] or cell == besides[node]
-        node = 2 * node + (1 if left else 2)
-    return node - inner
-
-
-@rows_kernel
-def route_rows(n_rows, cells, feature, below, besides, leaves):  # type: ignore[no-untyped-def]
-    """Write the leaf of each row into `leaves`, int32 (n_rows,)."""
-    for row in numba.prange(n_rows):
-        leaves[row] = leaf_of(cells, row, feature, below, besides)
-
-
-@rows_kernel
-def add_tree(n_rows, cells, feature, below, besides, values, scores):  # type: ignore[no-untyped-def]
-    """Add the value of each row's leaf to `scores`, float64 (n_rows,)."""
-    for row in numba.prange(n_rows):
-        scores[row] += values[leaf_of(cells, row, feature, below, besides)]
+def _padded(sets: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """As many sets, as wide, for each tree: those that are added are no test's."""
+    lines, cells = max(len(each) for each in sets), max(each.shape[1] for each in sets)
+    return np.stack([np.pad(each, ((0, lines - each.shape[0]), (0, cells - each.shape[1]))) for each in sets])

@@ -84,3 +84,7 @@ class LedgerCorrupted(LedgerError):
 
 class DataUnavailable(PrivacyError, OSError):
     """A known data set that is neither on disk nor reachable over the network."""
+
+
+class ReplayFailed(PrivacyError):
+    """A record and replay of a fit met something that it cannot compare, so that it proves nothing."""

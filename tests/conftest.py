@@ -5,7 +5,7 @@ import importlib.util
 import os
 import pkgutil
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import pytest
@@ -41,20 +41,27 @@ for _module in pkgutil.walk_packages(ledgerwood.__path__, "ledgerwood."):
 
 
 @pytest.fixture(scope="session")
-def dataset() -> "Callable[[str], Dataset]":
-    """Load a data set by name from disk; without its file the test skips, or fails where LEDGERWOOD_REQUIRE_DATA=1."""
-    from ledgerwood.datasets import load
+def on_disk() -> "Callable[[Callable[[], Any]], Any]":
+    """Load from disk; without the file the test skips, or fails where LEDGERWOOD_REQUIRE_DATA=1."""
     from ledgerwood.errors import DataUnavailable
 
-    def read(name: str) -> "Dataset":
+    def read(load: Callable[[], Any]) -> Any:
         try:
-            return load(name, fetch=False)
+            return load()
         except DataUnavailable as missing:
             if os.environ.get("LEDGERWOOD_REQUIRE_DATA") == "1":
                 pytest.fail(f"LEDGERWOOD_REQUIRE_DATA=1, and {missing}")
             pytest.skip(str(missing))
 
     return read
+
+
+@pytest.fixture(scope="session")
+def dataset(on_disk: "Callable[[Callable[[], Any]], Any]") -> "Callable[[str], Dataset]":
+    """Load a data set by name, see `on_disk`."""
+    from ledgerwood.datasets import load
+
+    return lambda name: on_disk(lambda: load(name, fetch=False))
 
 
 @pytest.fixture(scope="session")

@@ -78,6 +78,72 @@ def test_plan_passes_its_options_on(place):
     assert (found["sampling_rate"], found["learning_rate"], found["initial_score"]) == (0.5, 0.25, "laplace")
 
 
+def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
+    options, schema = (*BUDGET, *SMALL, "--system", "federated"), ("--schema", place / "classification.json")
+    planned = answer("plan", *schema, *options)
+    assert (planned["estimator"], planned["trees"], planned["queries"]) == ("FederatedGBDTClassifier", 3, 3)
+    out = tmp_path / "model"
+    result = run("train", place / "rows.csv", *schema, *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert len(answer("predict", out, place / "rows.csv")) == 300
+
+
+@pytest.mark.parametrize(
+    ("system", "name", "own"),
+    [("dpboost", "DPBoost", ("trees_per_ensemble", 1)), ("dpxgboost", "DPXGBoost", ("sampling_rate", 1.0))],
+)
+def test_the_other_systems_are_planned_trained_and_read_alike(place, tmp_path, system, name, own):
+    """Pure, which S-GBDT is not: all of epsilon is spent, and no delta."""
+    options = ("--epsilon", 2, "--delta", 0, *SMALL, "--system", system)
+    schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
+    planned = answer("plan", *schema, *options)
+    assert (planned["estimator"], planned["trees"], planned["depth"]) == (f"{name}Classifier", 3, 2)
+    assert planned[own[0]] == own[1]
+    assert planned["tree_epsilon"] == pytest.approx(2.0 / 3.0)
+    assert planned["epsilon"] == pytest.approx(2.0)
+    assert (planned["delta"], planned["certified"]) == (0.0, True)
+    result = run("train", place / "rows.csv", *schema, *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert len(answer("predict", out, place / "rows.csv")) == 300
+    found = answer("ledger", "verify", tmp_path / "model.ledger.jsonl")
+    assert (found["draws"], found["delta_readded"]) == (planned["draws"], 0.0)
+    assert found["epsilon_readded"] == pytest.approx(2.0)
+    regressor = answer("plan", "--schema", place / "regression.json", *options, "--preset", "paper")
+    assert regressor["estimator"] == f"{name}Regressor"
+
+
+def test_one_private_tree_is_planned_trained_and_read_alike(place, tmp_path):
+    options = ("--epsilon", 2, "--delta", 0, "--max-depth", 2, "--system", "privatree")
+    schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
+    planned = answer("plan", *schema, *options)
+    assert (planned["estimator"], planned["trees"], planned["depth"]) == ("PrivaTreeClassifier", 1, 2)
+    assert (planned["splits"], planned["candidates"], planned["leaf_share"]) == ("gini", "public", 0.5)
+    assert planned["tree_epsilon"] == pytest.approx(planned["epsilon"]) == pytest.approx(2.0)
+    result = run("train", place / "rows.csv", *schema, *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert len(answer("predict", out, place / "rows.csv", "--probabilities")) == 300
+    found = answer("ledger", "verify", tmp_path / "model.ledger.jsonl")
+    assert (found["draws"], found["delta_readded"]) == (planned["draws"], 0.0) == (3, 0.0)
+    assert found["epsilon_readded"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("option", "value"), [("n-trees", 3), ("learning-rate", 0.5), ("sampling-rate", 0.5)])
+def test_what_one_private_tree_does_not_have_is_named(place, option, value):
+    shared = ("--epsilon", 1, "--delta", 0, "--system", "privatree")
+    refused = run("plan", "--schema", place / "classification.json", *shared, f"--{option}", value)
+    assert refused.exit_code == 1
+    assert f"{option.replace('-', '_')}={value} is not for PrivaTree" in refused.stderr
+    numbers = run("plan", "--schema", place / "regression.json", *shared)
+    assert (numbers.exit_code, "PrivaTree learns classes" in numbers.stderr) == (1, True)
+
+
+def test_what_a_system_does_not_have_is_named(place):
+    shared = ("plan", "--schema", place / "regression.json", "--epsilon", 1, "--delta", 0)
+    refused = run(*shared, "--system", "dpboost", "--sampling-rate", 0.5)
+    assert (refused.exit_code, "sampling_rate=0.5 is not for DPBoost" in refused.stderr) == (1, True)
+    assert run(*shared, "--system", "forest").exit_code == 2
+
+
 def test_training_leaves_a_model_and_a_ledger_that_verifies(place):
     head = json.loads((place / "regression" / "model.json").read_text())["privacy"]["ledger_head"]
     found = answer("ledger", "verify", place / "regression.ledger.jsonl", "--head", head)

@@ -27,8 +27,8 @@ def run(page, folder, monkeypatch):
 def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
-        "noise-for-a-target", "choose-a-schema", "train-on-data-frames", "verify-a-ledger", "team-ledger", "interop",
-        "learn-on-streams", "ask-a-table", "tune-privately",
+        "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
+        "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately",
     }  # fmt: skip
 
 
@@ -45,6 +45,14 @@ def test_noise_for_a_target(tmp_path, monkeypatch):
 def test_choose_a_schema(tmp_path, monkeypatch):
     schema = run("choose-a-schema", tmp_path, monkeypatch)["schema"]
     assert lw.Schema.from_json(schema.to_json()) == schema
+
+
+def test_choose_a_trainer(tmp_path, monkeypatch):
+    names = run("choose-a-trainer", tmp_path, monkeypatch)
+    assert 0.999 < names["pure"].privacy_.epsilon <= 1.0
+    assert (names["pure"].privacy_.delta, names["published"].plan_.trees) == (0.0, 50)
+    assert 1.5 < names["bought"] < 5.0
+    assert names["model"].score(names["X"], np.where(names["label"] > 0.5, "yes", "no")) > 0.8
 
 
 def test_train_on_data_frames(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ledgerwood.ensemble as ensemble_module
+from ledgerwood import routing
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 
@@ -73,11 +73,11 @@ def test_both_compilations_agree(structure, cells):
     tree = Tree(structure=structure, values=np.arange(structure.n_leaves) / 7)
     ensemble = Ensemble(initial_score=0.5, trees=(tree,))
     alone = structure.route(cells), ensemble.scores(cells)
-    threshold, ensemble_module.THREADED_ROWS = ensemble_module.THREADED_ROWS, 0
+    threshold, routing.THREADED_ROWS = routing.THREADED_ROWS, 0
     try:
         threaded = structure.route(cells), ensemble.scores(cells)
     finally:
-        ensemble_module.THREADED_ROWS = threshold
+        routing.THREADED_ROWS = threshold
     np.testing.assert_array_equal(alone[0], threaded[0])
     np.testing.assert_array_equal(alone[1], threaded[1])
 
@@ -150,6 +150,36 @@ def test_tests_are_not_changed_through_the_array_that_they_were_made_of():
             array[0] = 1
 
 
+def test_a_tree_is_not_changed_through_the_arrays_that_it_was_made_of():
+    """A table looks once whether all tested features are its own: what it looked at must be what its loops read."""
+    arrays = {
+        "feature": np.array([0], np.int32),
+        "split": np.array([2], np.uint16),
+        "equals": np.array([False]),
+        "besides": np.array([3], np.int32),
+    }
+    values = np.array([1.0, 2.0])
+    structure = TreeStructure(**{name: array[:] for name, array in arrays.items()})
+    tree = Tree(structure=structure, values=values[:])
+    for array, later in zip((*arrays.values(), values), (-3, 4, True, 1, 9.0), strict=True):
+        array[0] = later
+    assert (structure.feature[0], structure.split[0], structure.equals[0], structure.besides[0]) == (0, 2, False, 3)
+    assert tree.values[0] == 1.0
+
+
+def test_a_tree_keeps_plain_arrays():
+    class Boasting(np.ndarray):
+        def min(self, *_, **__):
+            return 0
+
+        def max(self, *_, **__):
+            return 0
+
+    feature = np.array([7], np.int32).view(Boasting)
+    structure = TreeStructure(feature=feature, split=np.array([1], np.uint16), equals=np.array([False]))
+    assert not structure.tests_only(3)
+
+
 @pytest.mark.parametrize(
     ("feature", "inside"), [([0, 2, 1], True), ([0, 3, 1], False), ([0, -1, 1], False), ([], True)]
 )
@@ -182,6 +212,33 @@ def test_every_test_that_the_cells_allow():
     assert rows_of(SplitTests.every(CELLS)) == EVERY
     with pytest.raises(InvalidParameter, match="tests=0 must be >= 1"):
         SplitTests.every([FeatureCells(ordered=1, equality=())])
+
+
+def test_tests_at_some_thresholds_are_those_of_all_of_them():
+    some = SplitTests.every(CELLS, [np.array([2]), np.array([], np.int64)])
+    assert rows_of(some) == [each for each in EVERY if each[0] or each[1] != 1]
+    assert rows_of(SplitTests.every(CELLS, [np.array([1, 2], np.uint8), np.empty(0, np.int64)])) == EVERY
+    with pytest.raises(ValueError, match="zip"):
+        SplitTests.every(CELLS, [np.array([2])])
+
+
+@pytest.mark.parametrize(
+    "thresholds",
+    [np.array(given) for given in ([0], [3], [-1, 1], [2, 1], [1, 1], [1.0], [[1]])] + [np.array([2, 1], np.uint16)],
+)
+def test_thresholds_of_another_feature_are_refused(thresholds):
+    with pytest.raises(InvalidParameter, match="thresholds of feature 0"):
+        SplitTests.every(CELLS, [thresholds, np.empty(0, np.int64)])
+
+
+def test_more_cells_than_a_test_can_name_are_refused():
+    largest = SplitTests.every([FeatureCells(ordered=2**16, equality=())])
+    assert (len(largest), largest.split[-1]) == (2**16 - 1, 2**16 - 1)
+    for ordered, equality in ((2**16 + 1, ()), (2**16, (2**16,)), (0, (2**16,))):
+        with pytest.raises(InvalidParameter, match="cells of feature 1=65537 must be at most 65536"):
+            SplitTests.every([CELLS[0], FeatureCells(ordered=ordered, equality=equality)])
+    with pytest.raises(InvalidParameter, match="tests=0 must be >= 1"):
+        SplitTests.every([])
 
 
 def test_a_tree_grows_by_one_test_a_leaf():
@@ -243,3 +300,87 @@ def test_bad_tests_are_refused(feature, split, equals, besides, match):
     if besides is not None:
         with pytest.raises(InvalidParameter, match=match):
             TreeStructure(**arrays)
+
+
+# ------------------------------------------------------------------------------------------------- sets of categories
+
+
+SETS = np.array([[True, False, True, False], [False, True, True, True]])
+
+
+def with_sets(besides=(-2, -3, -1), split=(0, 0, 2), sets=SETS):
+    return TreeStructure(
+        feature=np.array([0, 1, 0], np.int32),
+        split=np.array(split, np.uint16),
+        equals=np.zeros(3, np.bool_),
+        besides=np.array(besides, np.int32),
+        left_sets=sets,
+    )
+
+
+def left_by_hand(node, cell):
+    if node == 2:
+        return cell < 2
+    return cell < 4 and bool(SETS[node, cell])
+
+
+def test_a_set_of_cells_goes_left_and_cells_beyond_it_right():
+    cells = np.array([[a for a in range(6) for _ in range(6)], [b for _ in range(6) for b in range(6)]], np.uint8)
+    found = with_sets().route(cells).tolist()
+    for (first, second), leaf in zip(cells.T.tolist(), found, strict=True):
+        root = left_by_hand(0, first)
+        side = left_by_hand(1, second) if root else left_by_hand(2, first)
+        assert leaf == (0 if root else 2) + (0 if side else 1)
+
+
+def test_levels_with_sets_are_stacked_and_survive_a_round_trip():
+    root = TreeStructure.root().deeper(
+        SplitTests(
+            feature=np.array([0], np.int32), split=np.array([0], np.uint16), equals=np.array([False]),
+            besides=np.array([-2], np.int32), left_sets=SETS[:1, :3],
+        )
+    )  # fmt: skip
+    level = SplitTests(
+        feature=np.array([1, 0], np.int32), split=np.array([0, 2], np.uint16), equals=np.zeros(2, np.bool_),
+        besides=np.array([-2, -1], np.int32), left_sets=SETS[1:],
+    )  # fmt: skip
+    grown = root.deeper(level)
+    plain = TreeStructure.root().deeper(SplitTests.every([FeatureCells(ordered=2, equality=())]))
+    cells = np.random.default_rng(0).integers(0, 6, (2, 300)).astype(np.uint8)
+    assert grown.besides.tolist() == [-2, -3, -1]
+    assert (grown.route(cells) == with_sets().route(cells)).all()
+    trees = (
+        Tree(structure=grown, values=np.arange(4.0)),
+        Tree(structure=plain.deeper(level.taken(np.array([0, -1]))), values=np.arange(4.0)),
+        Tree(structure=plain.deeper(level.taken(np.array([-1, 1]))), values=np.ones(4)),
+    )
+    ensemble = Ensemble(initial_score=0.5, trees=trees)
+    again = Ensemble.from_arrays(ensemble.to_arrays())
+    assert (again.scores(cells) == ensemble.scores(cells)).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"besides": (-4, -1, -1)}, "besides=-4 must be"),
+        ({"split": (1, 0, 2)}, "besides=-2 must be"),
+        ({"sets": SETS.astype(np.int8)}, "left_sets='int8 .2, 4.' must be bool"),
+        ({"sets": SETS[0]}, "left_sets"),
+        ({"sets": None}, "besides=-2 must be"),
+    ],
+)
+def test_sets_that_are_not_there_are_refused(changed, match):
+    with pytest.raises(InvalidParameter, match=match):
+        with_sets(**changed)
+
+
+def test_an_ensemble_owns_its_trees_and_its_initial_score():
+    """A list could grow after rows were scored; a score of the caller's own could be an array, of n numbers or not."""
+    tree = Tree(structure=TreeStructure.root(), values=np.zeros(1))
+    trees = [tree]
+    ensemble = Ensemble(initial_score=np.float64(0.5), trees=trees)
+    trees.append(tree)
+    assert ensemble.trees == (tree,)
+    assert type(ensemble.initial_score) is float
+    with pytest.raises(TypeError):
+        Ensemble(initial_score=np.zeros(4))

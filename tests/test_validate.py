@@ -39,3 +39,15 @@ def test_no_value_is_too_few(values):
     with pytest.raises(InvalidParameter, match=r"x=\(\) must be at least one number \(unit: columns\)"):
         _validate.several("x", values, "columns")
     assert _validate.several("x", [1, 2], "columns") == (1, 2)
+
+
+def test_a_whole_number_is_compared_as_what_is_kept():
+    """A subclass of int may say anything of itself; a count below 0 would be a budget."""
+
+    class Boasting(int):
+        def __lt__(self, other):
+            return False
+
+    with pytest.raises(InvalidParameter, match=r"x=-9 must be a whole number >= 1 \(unit: releases\)"):
+        _validate.count("x", Boasting(-9), "releases")
+    assert type(_validate.count("x", Boasting(9), "releases")) is int

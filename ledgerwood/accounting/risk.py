@@ -44,11 +44,11 @@ def trade_off(priced: Price, type_one: ArrayLike) -> FloatArray:
     flat = np.atleast_1d(rates).ravel().astype(np.float64)
     if not flat.size:
         return np.empty(rates.shape)
-    epsilons, deltas = _table(priced, flat)
+    epsilons, deltas = points(priced, flat)
     errors = np.empty_like(flat)
     step = max(1, _BLOCK // len(epsilons))
     for start in range(0, len(flat), step):
-        errors[start : start + step] = _type_two(epsilons, deltas, flat[start : start + step])
+        errors[start : start + step] = type_two(epsilons, deltas, flat[start : start + step])
     return errors.reshape(rates.shape)
 
 
@@ -61,7 +61,7 @@ def true_positive_rate(priced: Price, false_positive_rate: float) -> float:
     Source: docs/explanation/risk.md#trade-off.
     """
     rate = _rate(false_positive_rate)
-    return float(_power(*_table(priced, rate), rate).min())
+    return float(_power(*points(priced, rate), rate).min())
 
 
 def advantage(priced: Price) -> float:
@@ -123,8 +123,8 @@ def _rate(value: float) -> FloatArray:
     return np.array([rate])
 
 
-def _table(priced: Price, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Epsilons and their deltas, shapes (m,), dense where some rate of shape (k,) has its best epsilon."""
+def points(priced: Price, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Epsilons and their deltas, shapes (m,), dense where some type I error of shape (k,) has its best epsilon."""
     quick = priced.method in _QUICK
     epsilons = np.linspace(0.0, _top(priced, rates), _MANY if quick else _FEW)
     if math.isfinite(pure := priced.event.pure_epsilon()):
@@ -170,8 +170,8 @@ def _power(epsilons: FloatArray, deltas: FloatArray, rates: FloatArray) -> Float
     return power
 
 
-def _type_two(epsilons: FloatArray, deltas: FloatArray, rates: FloatArray) -> FloatArray:
-    """The largest of the bounds on the type II error at each rate (k,), shape (k,); rounded down."""
+def type_two(epsilons: FloatArray, deltas: FloatArray, rates: FloatArray) -> FloatArray:
+    """The largest of the points' bounds on the type II error at each type I error (k,), shape (k,); rounded down."""
     a = rates[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         grown = np.where(a > 0.0, np.exp(epsilons) * a, 0.0)

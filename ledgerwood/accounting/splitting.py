@@ -86,11 +86,19 @@ class Share:
         Raises:
             InvalidParameter: the share is in another currency.
         """
+        return self.epsilon_each(1)
+
+    def epsilon_each(self, count: int) -> float:
+        """Of each of `count` equal parts of the share, in nats, rounded down; only of a split in epsilon.
+
+        Raises:
+            InvalidParameter: the share is in another currency, or a count below 1.
+        """
         if self.currency != "epsilon":
             raise InvalidParameter(
                 f"currency={self.currency!r} of share {self.name!r} must be 'epsilon' (unit: currency)"
             )
-        return _directed.float_down(self.amount)
+        return _directed.float_down(self.amount / _validate.count("count", count, "parts"))
 
     def gaussian_multiplier(self, count: int = 1) -> float:
         """The least noise multiplier of `count` Gaussian releases that together take this share; rounded up.

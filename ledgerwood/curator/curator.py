@@ -1,14 +1,8 @@
-"""Curator and round: pay, sample, read, noise, release. The only way from rows to numbers."""
+"""Curator: pay, sample, and hand out rounds. The only way from rows to numbers."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
     Composed,
     Event,
@@ -16,45 +10,21 @@ from ledgerwood.accounting.events import (
     Parallel,
     PoissonSampled,
     PoissonSelection,
+    Repeated,
     RepeatedSelection,
 )
-from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.row_costs import row_costs
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.gate import Gate
+from ledgerwood.curator.groups import CuratorGroups, group_ends
 from ledgerwood.curator.purses import Purse, RunPurse, require_within
-from ledgerwood.curator.queries import Query
-from ledgerwood.curator.release import Release, Selected
+from ledgerwood.curator.rounds import CuratorRound, Groups, Round, Rows, held_by
 from ledgerwood.curator.schema import Schema
-from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Table
-from ledgerwood.errors import RoundViolation, UnsupportedEvent
-from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource, selection_of
+from ledgerwood.errors import UnsupportedEvent
+from ledgerwood.mechanisms import RandomSource, selection_of
 
-S = TypeVar("S")
-M = TypeVar("M")
-R = TypeVar("R")
 T = TypeVar("T")
-
-
-class Round(Protocol):
-    """One draw: everything released in it sees the same rows; of a `FilteredEvent` each release draws its own."""
-
-    def release(
-        self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
-    ) -> Release[NDArray[np.int64]]:
-        """Evaluate the query with the mechanism's noise, out of what the draw holds."""
-
-    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
-        """Let the mechanism choose, out of what the draw holds."""
-
-    def __enter__(self) -> Self:
-        """The round itself."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the round; what it did not release is lost."""
 
 
 class Aggregator(Protocol):
@@ -67,6 +37,9 @@ class Aggregator(Protocol):
     def open(self, event: Event, *, purpose: str) -> Round:
         """Draw one planned event, then sample the rows once, at the event's rate."""
 
+    def open_groups(self, event: Parallel, *, purpose: str) -> Groups:
+        """Draw one planned event of groups, then assign each row to a group, or to none, at its probabilities."""
+
     def select(
         self,
         event: RepeatedSelection | PoissonSelection,
@@ -76,23 +49,6 @@ class Aggregator(Protocol):
         purpose: str,
     ) -> tuple[int, float, T] | None:
         """Draw one planned selection, carry out its runs, and release the best one."""
-
-
-class Rows(Protocol):
-    """What a curator holds: a table of trees, of columns, or of rows without a schema, each with queries of its own."""
-
-    @property
-    def schema(self) -> Schema:
-        """The public description of the rows."""
-
-    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
-        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
-
-    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
-        """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
-
-    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
-        """What reads a sample for a selection; refuses a foreign one, and reads no row yet."""
 
 
 @final
@@ -120,7 +76,7 @@ class Curator:
         return self._table.schema
 
     def open(self, event: Event, *, purpose: str) -> "CuratorRound | FilteredRounds":
-        """Draw one planned event, or the members of one composition, then sample the rows once, at the event's rate.
+        """Draw one planned event, or all parts of one composition, then sample the rows once, at the event's rate.
 
         Of a `FilteredEvent` every release is a round of its own, see `FilteredRounds`.
 
@@ -135,18 +91,29 @@ class Curator:
             receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
             return FilteredRounds(self._table, event, costs, receipt, self._source, gate=self._gate)
         inner, rate = (event.event, event.sampling_rate) if isinstance(event, PoissonSampled) else (event, 1.0)
-        held: Counter[Event] = Counter()
-        for part, count in inner.draws():
-            if isinstance(part, PoissonSampled | Parallel | FilteredEvent):
-                raise UnsupportedEvent(
-                    f"the in-process curator carries out one sample a draw, not {part!r} inside {event!r}"
-                )
-            held[part] += count
+        held = held_by(inner)
         # A grant holds the parts of a composition: a round of several is paid for by as many draws.
-        for part in event.events if isinstance(event, Composed) else (event,):
+        for part in _parts(event):
             receipt = self._grant.draw(part, purpose=purpose, randomness=self._source.kind)
         sampled = self._table.sample(rate, self._source)
         return CuratorRound(self._table, sampled, held, receipt, self._source, self._gate)
+
+    def open_groups(self, event: Parallel, *, purpose: str) -> CuratorGroups:
+        """Draw one planned event of groups, then assign each row to a group, or to none: freshly, secretly, exactly.
+
+        Each row alone draws one 64-bit word; p 2**64 words, rounded down, lead to a group of probability p, so that
+        the event that is carried out never costs more than the planned one (docs/explanation/events.md#parallel-words).
+
+        Raises:
+            DrawRefused: the grant does not hold the event; nothing was read.
+            UnsupportedEvent: groups without probabilities, or a group with a sample, groups or a filter inside; nothing
+                was drawn.
+        """
+        ends = group_ends(event)
+        held = [held_by(member) for member in event.events]
+        receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+        assignment = self._table.assign(ends, self._source)
+        return CuratorGroups(self._table, assignment, held, receipt, self._source, self._gate)
 
     def select(
         self,
@@ -194,88 +161,13 @@ class Curator:
         return index, score, output
 
 
-@final
-class CuratorRound:
-    """A `Round` of the in-process curator. Made by `Curator.open`."""
-
-    __slots__ = ("_gate", "_held", "_receipt", "_sampled", "_source", "_table")
-
-    def __init__(
-        self,
-        table: Rows,
-        sampled: NDArray[np.bool_],
-        held: Counter[Event],
-        receipt: Receipt,
-        source: RandomSource,
-        gate: Gate | None,
-    ) -> None:
-        self._table = table
-        self._sampled = sampled
-        self._held = held
-        self._receipt = receipt
-        self._source = source
-        self._gate = Gate(gate)
-
-    def __enter__(self) -> "CuratorRound":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._gate.close()
-
-    def release(
-        self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
-    ) -> Release[NDArray[np.int64]]:
-        """Evaluate the query over the round's rows, with noise.
-
-        The event of this release is derived from the query's sensitivity and the mechanism's own fields, and must be
-        one that the draw still holds: the noise that is added and the noise that was priced cannot differ.
-
-        Raises:
-            RoundViolation: the round is closed or another process's, its draw does not hold this release, or query or
-                mechanism are foreign.
-            InvalidParameter: noise that does not fit the query's grid; nothing was taken.
-        """
-        read = self._table.reader(query)
-        if type(mechanism) not in MECHANISMS:
-            raise RoundViolation(
-                f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
-            )
-        mechanism.require_fit(query.grid)  # public, and refused before anything is taken
-        # One release at a time: a second thread finds the round as this one left it.
-        with self._gate.lock:
-            self._gate.require(purpose)
-            self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
-            # Taken out before the rows are read: an error below loses it.
-            noisy = mechanism.randomise(read(self._sampled), query.grid, self._source)
-        return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
-
-    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
-        """Let the mechanism choose by the round's rows; the event is found, held and taken out as in `release`.
-
-        Raises:
-            RoundViolation: as in `release`.
-        """
-        read = self._table.evidence(query)
-        event = query.event(mechanism, self._adjacency)
-        with self._gate.lock:
-            self._gate.require(purpose)
-            self._take(event, purpose)
-            value = query.select(mechanism, read(self._sampled), self._source)
-        return Selected(value=value, receipt=self._receipt, randomness=self._source.kind)
-
-    def _take(self, event: Event, purpose: str) -> None:
-        wanted: Counter[Event] = Counter()
-        for part, count in event.draws():
-            wanted[part] += count
-        if any(self._held[part] < count for part, count in wanted.items()):
-            left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
-            raise RoundViolation(
-                f"release {purpose!r} is {event!r}, which this draw does not hold; it holds {left or 'nothing more'}"
-            )
-        self._held -= wanted
-
-    @property
-    def _adjacency(self) -> Adjacency:
-        return self._receipt.adjacency
+def _parts(event: Event) -> Iterator[Event]:
+    """What a grant of the event holds. A foreign class is a part itself, which no ledger has: it could state any."""
+    if type(event) is Composed:
+        for member in event.events:
+            yield from _parts(member)
+    elif type(event) is Repeated:
+        for _ in range(event.count):
+            yield from _parts(event.event)
+    else:
+        yield event

@@ -104,7 +104,7 @@ def encode_numeric_target(y: Any, target: Numeric) -> NDArray[np.float64]:
     Raises:
         SchemaError: a label that is missing, not a number, or outside the declared range.
     """
-    values = _floats(_one_column(y), target.name)
+    values = floats(_one_column(_unmixed(y)), target.name)
     if np.isnan(values).any():
         raise SchemaError(f"Input y contains NaN: the target {target.name!r} must be a number in every row")
     if np.isinf(values).any():
@@ -122,35 +122,61 @@ def encode_numeric_target(y: Any, target: Numeric) -> NDArray[np.float64]:
     return np.clip((values - target.low) / (target.high - target.low) * 2.0 - 1.0, -1.0, 1.0)
 
 
-def encode_binary_target(y: Any, target: Categorical) -> NDArray[np.float64]:
-    """-1 for the first declared class and +1 for the second, in sorted order; float64 (n_rows,).
+def encode_classes(y: Any, target: Categorical) -> NDArray[np.int32]:
+    """The place of each label among the sorted classes; int32 (n_rows,).
 
     Raises:
-        SchemaError: a label that is missing or not one of the two declared classes.
+        SchemaError: a label that is missing or not one of the declared classes.
     """
     labels = _one_column(y)
     cells = _categorical_cells(labels, target, "target")
     check_classification_targets(labels)
     unknown = cells >= len(target.categories)
     if unknown.any():
-        many = type_of_target(labels) == "multiclass"
+        many = len(target.categories) == 2 and type_of_target(labels) == "multiclass"
         raise SchemaError(
             ("Only binary classification is supported. The type of the target is multiclass. " if many else "")
             + f"label {labels[unknown].tolist()[0]!r} of target {target.name!r} is not one of the declared classes "
             f"{target.categories} ({unknown.sum()} rows)"
         )
-    return np.where(cells == target.categories.index(sorted_classes(target)[1]), 1.0, -1.0)
+    return class_places(target)[cells]
+
+
+def class_places(target: Categorical) -> NDArray[np.int32]:
+    """The place among the sorted classes of each cell of the target, int32; -1 for the cells that are no class."""
+    classes = sorted_classes(target).tolist()
+    return np.array([*map(classes.index, target.categories), -1, -1], dtype=np.int32)
+
+
+def signs(places: NDArray[np.int32], positive: int) -> NDArray[np.float64]:
+    """+1 for the rows of this class, -1 for those of the others, NaN for those of none; float64 (n_rows,)."""
+    return np.where(places < 0, np.nan, np.where(places == positive, 1.0, -1.0))
 
 
 def sorted_classes(target: Categorical) -> NDArray[Any]:
-    """The two declared classes in sorted order, shape (2,).
+    """The declared classes in sorted order, shape (n_classes,).
 
     Raises:
-        SchemaError: not exactly two classes, or strings among numbers, which have no order.
+        SchemaError: fewer than two classes, or strings among numbers, which have no order.
     """
     if len({isinstance(category, str) for category in target.categories}) > 1:
         raise SchemaError(f"target {target.name!r} declares strings among numbers: {target.categories}")
     classes = np.unique(np.asarray(target.categories))
+    if len(classes) < 2:
+        raise SchemaError(
+            f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at least 2 are "
+            "needed to tell one from another"
+        )
+    return classes
+
+
+def two_classes(target: Categorical) -> NDArray[Any]:
+    """The two declared classes in sorted order, shape (2,).
+
+    Raises:
+        SchemaError: not exactly two classes, or strings among numbers.
+    """
+    classes = sorted_classes(target)
     if len(classes) != 2:
         raise SchemaError(
             f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; 2 are supported"
@@ -245,7 +271,7 @@ def numeric_cells(column: NDArray[Any], feature: Numeric, bins: int) -> NDArray[
 
 def _clamped(column: NDArray[Any], feature: Numeric, role: str) -> NDArray[np.float64]:
     """The values within the declared bounds; NaN where they are missing."""
-    values = _floats(column, feature.name)
+    values = floats(column, feature.name)
     missing = np.isnan(values)
     if not feature.missing and missing.any():
         raise SchemaError(
@@ -296,7 +322,12 @@ def _missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     return differs | np.asarray(column == None, dtype=np.bool_) if column.dtype.kind == "O" else differs  # noqa: E711
 
 
-def _floats(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+def floats(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """The column's values as float64.
+
+    Raises:
+        SchemaError: one of them is not a real number.
+    """
     if np.iscomplexobj(column):
         raise SchemaError(f"Complex data not supported: column {name!r} must be real")
     message = f"column {name!r} is declared numeric but holds a value that is not a number"

@@ -79,18 +79,32 @@ def quantiles_of_histogram(
     shares = [_validate.real("quantiles", q, "share of the rows") for q in quantiles]
     if not all(0.0 < q < 1.0 for q in shares):
         raise _validate.fail("quantiles", tuple(quantiles), "in (0, 1)", "share of the rows")
-    below = np.concatenate(([0.0], np.cumsum(real(release)[: query.values, 0])))
-    if below[-1] <= 0.0:
-        below = (edges - edges[0]) / (edges[-1] - edges[0])  # nothing is known but the range
-    # Noise makes it fall here and there: the middle between the least rising curve above and the largest below.
-    below = np.clip(below, 0.0, below[-1])
-    rising = (np.maximum.accumulate(below) + np.minimum.accumulate(below[::-1])[::-1]) / 2.0
+    rising = rising_counts(real(release)[: query.values, 0])
+    if rising is None:
+        rising = (edges - edges[0]) / (edges[-1] - edges[0])  # nothing is known but the range
     found = []
     for wanted in (q * rising[-1] for q in shares):
         cell = int(np.searchsorted(rising, wanted)) - 1  # rising[cell] < wanted <= rising[cell + 1]
         inside = (wanted - rising[cell]) / (rising[cell + 1] - rising[cell])
         found.append(float(min(edges[cell] + (edges[cell + 1] - edges[cell]) * inside, edges[cell + 1])))
     return tuple(found)
+
+
+def rising_counts(counts: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Number of rows below each edge of a noisy histogram, (cells + 1,), made to rise from 0; None without any rows.
+
+    docs/explanation/queries.md#histogram-quantiles.
+
+    Args:
+        counts: (cells,), finite, with any noise.
+    """
+    below = np.concatenate(([0.0], np.cumsum(counts)))
+    if not below[-1] > 0.0:
+        return None
+    # Noise makes it fall here and there: the middle between the least rising curve above and the largest below.
+    below = np.clip(below, 0.0, below[-1])
+    rising: NDArray[np.float64] = (np.maximum.accumulate(below) + np.minimum.accumulate(below[::-1])[::-1]) / 2.0
+    return rising
 
 
 def _mean(steps: Steps, total: float, count: float) -> float:

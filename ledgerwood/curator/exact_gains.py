@@ -12,6 +12,7 @@ _LOW = np.uint64(2**32 - 1)
 _WORD = np.uint64(64)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _BASE = np.uint64(2**32)
+_NEAR = 2.0**49
 
 
 def exact_gains(
@@ -22,16 +23,20 @@ def exact_gains(
     first_feature: int,
     damping_steps: int,
     exponent: int,
+    *,
+    weighted: bool = False,
 ) -> NDArray[np.int64]:
     """The gain of each test at each node, int64 (n_nodes, n_tests) in steps of 2**exponent, each side truncated.
 
     Args:
-        sums: int64 (n_nodes, n_cells, 2): rows, and their gradients in steps of 2**-20.
+        sums: int64 (n_nodes, n_cells, 2): rows, and their gradients in steps of 2**-20. With g the most steps of a
+            gradient, |gradients| <= g * rows.
         start, stop, besides: int64 (n_tests,): the cells from start to stop - 1 go left, and one more, or -1 for none.
         first_feature: how many cells the first feature has; each row is in one of them.
         damping_steps: in [0, 2**60], steps of 2**-20 rows.
         exponent: such that a squared clip is at most 2**28 steps. Then every number is within its bound for fewer than
             2**35 rows.
+        weighted: whether the rows are counted in steps of 2**-20 of the largest weight, too.
     """
     nodes, cells = sums.shape[:2]
     below = np.zeros((nodes, cells + 1, 2), dtype=np.int64)
@@ -39,7 +44,7 @@ def exact_gains(
     gains = np.empty((nodes, len(start)), dtype=np.int64)
     shift = GRID_EXPONENT - exponent
     # An argument: numba's file cache would not see that a constant of another file changed.
-    row = np.uint64(2**-GRID_EXPONENT)
+    row = _ONE if weighted else np.uint64(2**-GRID_EXPONENT)
     damping = np.uint64(damping_steps)
     _fill(below, start, stop, besides, first_feature, row, damping, max(shift, 0), max(-shift, 0), gains)
     return gains
@@ -56,17 +61,28 @@ def _fill(below, start, stop, besides, first_feature, row, damping, up, down, ga
             if cell >= 0:
                 left_rows += below[node, cell + 1, 0] - below[node, cell, 0]
                 left += below[node, cell + 1, 1] - below[node, cell, 1]
-            gains[node, test] = _share(left_rows, left, row, damping, up, down) + _share(
+            gains[node, test] = share(left_rows, left, row, damping, up, down) + share(
                 rows - left_rows, total - left, row, damping, up, down
             )
 
 
 @numba.njit
-def _share(rows, total, row, damping, up, down):
-    """floor(total**2 * 2**(up - down) / (rows * row + damping)), and 0 without rows."""
+def share(rows, total, row, damping, up, down):
+    """floor(total**2 * 2**(up - down) / (rows * row + damping)), and 0 without rows; `up` or `down` is 0."""
     if rows <= 0:
         return np.int64(0)
     size = np.uint64(abs(total))
+    divisor = np.uint64(rows) * row + damping
+    if down == 0:
+        # Off by one at most, which the rest tells, modulo 2**64: docs/explanation/gains.md#gain-integers.
+        half = np.float64(np.int64(size))
+        near = half * half * np.float64(np.int64(1) << np.int64(up)) / np.float64(np.int64(divisor))
+        if near < _NEAR:
+            found = np.int64(near)
+            rest = np.int64(((size * size) << np.uint64(up)) - np.uint64(found) * divisor)
+            if rest < 0:
+                return found - 1
+            return found + 1 if rest >= np.int64(divisor) else found
     high, low = _product(size, size)
     if up > 0:
         high = (high << np.uint64(up)) | (low >> (_WORD - np.uint64(up)))
@@ -74,7 +90,7 @@ def _share(rows, total, row, damping, up, down):
     elif down > 0:
         low = (low >> np.uint64(down)) | (high << (_WORD - np.uint64(down)))
         high = high >> np.uint64(down)
-    return np.int64(_quotient(high, low, np.uint64(rows) * row + damping))
+    return np.int64(_quotient(high, low, divisor))
 
 
 @numba.njit

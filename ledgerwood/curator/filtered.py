@@ -12,7 +12,8 @@ from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries import Query, SummedQuery, known_query
+from ledgerwood.curator.known import known_query
+from ledgerwood.curator.queries import Query, SummedQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import RowBudgets, Table

@@ -4,6 +4,7 @@ The gain of a split is S**2 / (n + damping), summed over its two sides: n rows, 
 is evaluated in integers, and what one row can change in it is proven in docs/explanation/gains.md.
 """
 
+import abc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -64,6 +65,16 @@ def gain_range(clip: float, adjacency: Adjacency) -> UtilityRange:
     return UtilityRange(range=float(step * steps * (2 if adjacency is Adjacency.REPLACE_ONE else 1)))
 
 
+def require_no_sets(tests: SplitTests | TreeStructure) -> None:
+    """Refuse tests that part categories by a set: which of them a path has decided is not worked out.
+
+    Raises:
+        InvalidParameter: there are such tests.
+    """
+    if tests.left_sets is not None:
+        raise _validate.fail("left_sets", tests.left_sets.shape, "None, where splits are chosen by gains", "sets")
+
+
 def _clip_steps(clip: float) -> int:
     return int(clip / STEP)
 
@@ -73,30 +84,24 @@ def _grid(clip_steps: int) -> Grid:
     return Grid(exponents=(bits + 2 * GRID_EXPONENT - _CLIP_BITS,))
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SplitGains:
-    """For every node of a tree's last level, one of the tests, by its gain; what is released is a `SplitTests`.
-
-    A test that the path to a node has decided already is not a candidate there. Where a path has decided all tests, the
-    node sends every row right. Both follow from the public structure alone. The gain has neither a factor 1/2 nor the
-    parent's term, which is the same for all candidates of a node (docs/explanation/gains.md#gain).
+class LevelGains(abc.ABC):
+    """What every choice of a level's splits by gain shares: the gain's own parameters, its grid and its range.
 
     Args:
         structure: the tree so far; its leaves are the nodes to be split. At depth 0 the node is the root.
-        tests: the candidates, the same at every node; public.
         ensemble: the released ensemble whose scores give the gradients.
         loss: squared (on labels scaled to [-1, 1]) or logistic. Its hessian takes no part: a row counts 1.
         clip: largest absolute gradient that counts, in [2**-20, 2**8], in units of the gradient.
-        damping: lambda of the denominator, in [0, 2**40] rows, taken down to whole steps of 2**-20.
+        damping: lambda of the denominator, in [0, 2**40] rows (of the largest weight), taken down to whole steps of
+            2**-20.
         large_gradients: what becomes of a row beyond the clip; "drop" leaves it out of count and sum alike.
 
     Raises:
-        InvalidParameter: a value outside its bound, or a level of more than 2**24 nodes times cells or tests.
+        InvalidParameter: a value outside its bound.
     """
 
     structure: TreeStructure
-    tests: SplitTests
     ensemble: Ensemble
     loss: Loss
     clip: float
@@ -112,16 +117,9 @@ class SplitGains:
         if damping > MAX_DAMPING:
             raise _validate.fail("damping", damping, f"in [0, {MAX_DAMPING}]", "rows")
         object.__setattr__(self, "damping", damping)
+        require_no_sets(self.structure)
         if self.structure.depth >= MAX_DEPTH:
             raise _validate.fail("depth", self.structure.depth + 1, f"at most {MAX_DEPTH}", "levels")
-        size = self.structure.n_leaves * max(self.cells.total, len(self.tests))
-        if size > MAX_CELLS:
-            raise _validate.fail("nodes * cells", size, f"at most {MAX_CELLS}", "cells of a level")
-
-    @property
-    def cells(self) -> "TestedCells":
-        """The cells that the tests tell apart."""
-        return TestedCells.of(self.tests)
 
     @property
     def clip_steps(self) -> int:
@@ -142,33 +140,59 @@ class SplitGains:
         """See `gain_range`."""
         return gain_range(self.clip, adjacency)
 
+    def _require_size(self, per_node: int) -> None:
+        size = self.structure.n_leaves * per_node
+        if size > MAX_CELLS:
+            raise _validate.fail("nodes * cells", size, f"at most {MAX_CELLS}", "cells of a level")
+
+    def _require_mechanism(self, mechanism: object, kinds: tuple[type, ...]) -> None:
+        # A subclass could draw from another law than the one that its event prices.
+        if type(mechanism) not in kinds:
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise RoundViolation(f"{type(self).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitGains(LevelGains):
+    """For every node of a tree's last level, one of the tests, by its gain; what is released is a `SplitTests`.
+
+    A test that the path to a node has decided already is not a candidate there. Where a path has decided all tests, the
+    node sends every row right. Both follow from the public structure alone. The gain has neither a factor 1/2 nor the
+    parent's term, which is the same for all candidates of a node (docs/explanation/gains.md#gain).
+
+    Args:
+        structure, ensemble, loss, clip, damping, large_gradients: as in `LevelGains`.
+        tests: the candidates, the same at every node; public.
+
+    Raises:
+        InvalidParameter: a value outside its bound, or a level of more than 2**24 nodes times cells or tests.
+    """
+
+    tests: SplitTests
+
+    def __post_init__(self) -> None:
+        LevelGains.__post_init__(self)  # a class with slots is made twice: super() would not know it
+        require_no_sets(self.tests)
+        self._require_size(max(self.cells.total, len(self.tests)))
+
+    @property
+    def cells(self) -> "TestedCells":
+        """The cells that the tests tell apart."""
+        return TestedCells.of(self.tests)
+
     def event(self, mechanism: GainMechanism, adjacency: Adjacency) -> BoundedRangeEvent | PureEvent:
         """That of one node, for all nodes of the level: docs/explanation/gains.md#gain-levels."""
-        if type(mechanism) not in get_args(GainMechanism):
-            names = " or ".join(kind.__name__ for kind in get_args(GainMechanism))
-            raise RoundViolation(f"SplitGains is answered by {names}, not by {type(mechanism).__name__}")
+        require_choice(self, mechanism)
         return mechanism.event(self.sensitivity(adjacency), adjacency)
 
     def select(self, mechanism: GainMechanism, evidence: Integers, source: RandomSource) -> SplitTests:
         """One test a node, shape (n_nodes,), from the gains int64 (n_nodes, n_tests) in steps of `grid`."""
-        chosen = np.full(len(evidence), -1, dtype=np.int64)
-        for node, candidates in enumerate(self.open_tests()):
-            places = np.flatnonzero(candidates)
-            if places.size:
-                chosen[node] = places[mechanism.select(evidence[node, places], self.grid, source)]
-        return self.tests.taken(chosen)
+        return chosen_tests(self.tests, self.structure, mechanism, evidence, self.grid, source)
 
     def open_tests(self) -> NDArray[np.bool_]:
-        """Which tests a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
-        cells = self.cells
-        open_cells = cells.reached(self.structure)
-        below = np.zeros((len(open_cells), cells.total + 1), dtype=np.int64)
-        np.cumsum(open_cells, axis=1, out=below[:, 1:])
-        left = below[:, cells.stop] - below[:, cells.start]
-        left += np.where(cells.besides < 0, 0, open_cells[:, cells.besides])
-        everywhere = below[:, cells.last + 1] - below[:, cells.start]
-        undecided: NDArray[np.bool_] = (left > 0) & (left < everywhere)
-        return undecided
+        """See the function of this name."""
+        return open_tests(self.tests, self.structure)
 
 
 @final
@@ -194,7 +218,7 @@ class TestedCells:
     @classmethod
     def of(cls, tests: SplitTests) -> "TestedCells":
         """Of public tests."""
-        feature, below, besides = (array.astype(np.int64) for array in tests.lowered())
+        feature, below, besides = (array.astype(np.int64) for array in tests.lowered()[:3])
         features, place = np.unique(feature, return_inverse=True)
         widths = np.zeros(len(features), dtype=np.int64)
         np.maximum.at(widths, place, np.maximum(below, besides + 1))
@@ -223,10 +247,55 @@ class TestedCells:
         reached = np.ones((1, self.total), dtype=np.bool_)
         for level in range(structure.depth):
             nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
-            tested, below, besides = (array[nodes, np.newaxis].astype(np.int64) for array in structure.lowered())
+            tested, below, besides = (array[nodes, np.newaxis].astype(np.int64) for array in structure.lowered()[:3])
             elsewhere = feature != tested
             # The last cell stands for many: a test may part them.
             left = (cell < below) | (cell == besides) | (others & (cell < besides))
             children = np.stack((reached & (elsewhere | left), reached & (elsewhere | ~left | others)), axis=1)
             reached = children.reshape(-1, self.total)
         return reached
+
+
+def require_choice(query: object, mechanism: object) -> None:
+    """Refuse what does not choose among tests: a subclass could draw from another law than its event prices.
+
+    Raises:
+        RoundViolation: it does not.
+    """
+    if type(mechanism) not in get_args(GainMechanism):
+        names = " or ".join(kind.__name__ for kind in get_args(GainMechanism))
+        raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+
+
+def chosen_tests(
+    tests: SplitTests,
+    structure: TreeStructure,
+    mechanism: GainMechanism,
+    utilities: Integers,
+    grid: Grid,
+    source: RandomSource,
+) -> SplitTests:
+    """One test for each leaf of the tree so far, among those that its path has not decided; shape (n_nodes,).
+
+    Args:
+        utilities: int64 (n_nodes, n_tests), in steps of the grid.
+    """
+    chosen = np.full(len(utilities), -1, dtype=np.int64)
+    for node, candidates in enumerate(open_tests(tests, structure)):
+        places = np.flatnonzero(candidates)
+        if places.size:
+            chosen[node] = places[mechanism.select(utilities[node, places], grid, source)]
+    return tests.taken(chosen)
+
+
+def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]:
+    """Which tests a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
+    cells = TestedCells.of(tests)
+    open_cells = cells.reached(structure)
+    below = np.zeros((len(open_cells), cells.total + 1), dtype=np.int64)
+    np.cumsum(open_cells, axis=1, out=below[:, 1:])
+    left = below[:, cells.stop] - below[:, cells.start]
+    left += np.where(cells.besides < 0, 0, open_cells[:, cells.besides])
+    everywhere = below[:, cells.last + 1] - below[:, cells.start]
+    undecided: NDArray[np.bool_] = (left > 0) & (left < everywhere)
+    return undecided

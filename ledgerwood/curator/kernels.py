@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.ensemble import leaf_of, rows_kernel
+from ledgerwood.routing import leaf_of, rows_kernel
 
 CHUNK_ROWS = 16_384
 
@@ -29,7 +29,7 @@ def total(partial: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @numba.njit(inline="always")
-def _gradient(score, target, logistic):
+def gradient_of(score, target, logistic):
     """d loss / d score: score - y for y in [-1, 1]; p - (y + 1) / 2 for y in {-1, 1}."""
     if logistic:
         # Written in the sign of the label, so that neither tail cancels.
@@ -38,11 +38,41 @@ def _gradient(score, target, logistic):
 
 
 @numba.njit(inline="always")
-def _truncated(value, bound, per_unit, bound_steps):
+def truncated(value, bound, per_unit, bound_steps):
     """Clip to [-bound, bound] and truncate toward zero to the grid, then hold the bound in integers."""
     clipped = min(max(value, -bound), bound)
     steps = np.int64(clipped * per_unit)
     return min(max(steps, -bound_steps), bound_steps)
+
+
+@numba.njit(inline="always")
+def weighed(steps, weight, per_unit):
+    """steps * weight / per_unit, truncated toward zero.
+
+    Args:
+        steps: at most 2**28 in size.
+        weight: in [0, per_unit], steps of the largest weight.
+        per_unit: 2**20. The product is below 2**53 and the divisor a power of two, so that no float here is rounded.
+    """
+    return np.int64(float(steps * weight) / per_unit)
+
+
+@numba.njit(inline="always")
+def curvature_steps(gradient, curvature_scale, clip, per_unit, squared_radius):
+    """(Scaled hessian, clipped gradient) of the logistic loss in grid steps, without a weight.
+
+    Its squared norm is at most `squared_radius`: a pair above it (by the last bits of floating point, if ever) loses
+    steps of its hessian; (-1, 0) if that is not enough, of a row that contributes nothing.
+    """
+    size = abs(gradient)
+    first = np.int64(curvature_scale * (size * (1.0 - size)) * per_unit)
+    second = np.int64(min(max(gradient, -clip), clip) * per_unit)
+    for _ in range(4):
+        if first > 0 and first * first + second * second > squared_radius:
+            first -= 1
+    if first * first + second * second > squared_radius:
+        first, second = np.int64(-1), np.int64(0)
+    return first, second
 
 
 @numba.njit(inline="always")
@@ -78,8 +108,10 @@ def moment_sums(
     feature,
     below,
     besides,
+    sets,
     scores,
     targets,
+    weights,
     sampled,
     logistic,
     clip,
@@ -93,9 +125,10 @@ def moment_sums(
     leaves,
     partial,
 ):
-    """Add (1, clipped gradient) of each row, in grid steps, to its leaf.
+    """Add (weight, weight * clipped gradient) of each row, in grid steps, to its leaf.
 
     Args:
+        weights: int32 (n_rows,), in steps of the largest one, or empty where every row weighs the whole of it.
         sampled: bool (n_rows,), or empty where every row takes part.
         drop: whether a row whose gradient is beyond the clip contributes 0.
         left: int64 (n_rows,), what each row has left of its limit, or empty where no filter holds. A row that has too
@@ -103,17 +136,21 @@ def moment_sums(
         leaves: int32 (n_rows,), filled with each row's leaf.
         partial: int64 (n_chunks, n_leaves, 2), zeros.
     """
+    weighted = len(weights) > 0
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, below, besides)
+            leaf = leaf_of(cells, row, feature, below, besides, sets)
             leaves[row] = leaf
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
                 continue
-            gradient = _gradient(scores[row], targets[row], logistic)
+            gradient = gradient_of(scores[row], targets[row], logistic)
             if not math.isfinite(gradient) or (drop and abs(gradient) > clip):
                 continue
-            first, second = np.int64(per_unit), _truncated(gradient, clip, per_unit, clip_steps)
+            first = np.int64(weights[row]) if weighted else np.int64(per_unit)
+            second = truncated(gradient, clip, per_unit, clip_steps)
+            if weighted:
+                second = weighed(second, first, per_unit)
             if len(left) > 0 and not _pays(left, row, first, second, costs, first_weight, second_weight):
                 continue
             if not absent:
@@ -128,8 +165,10 @@ def curvature_sums(
     feature,
     below,
     besides,
+    sets,
     scores,
     targets,
+    weights,
     sampled,
     curvature_scale,
     clip,
@@ -143,30 +182,27 @@ def curvature_sums(
     leaves,
     partial,
 ):
-    """Add (scaled hessian, clipped gradient) of the logistic loss, in grid steps, to each row's leaf.
+    """Add weight * (scaled hessian, clipped gradient) of the logistic loss, in grid steps, to each row's leaf.
 
-    `squared_radius` bounds the squared Euclidean norm of a contribution, in squared steps; a row above it (by the last
-    bits of floating point, if ever) loses steps of its hessian, and counts 0 if that is not enough. `drop`, `left` and
-    what belongs to it: as in `moment_sums`.
+    `squared_radius` bounds the squared Euclidean norm of a contribution, in squared steps: see `curvature_steps`. A
+    weight, which is at most 1, comes after that. `weights`, `drop`, `left` and what belongs to it: as in `moment_sums`.
     """
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, below, besides)
+            leaf = leaf_of(cells, row, feature, below, besides, sets)
             leaves[row] = leaf
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
                 continue
-            gradient = _gradient(scores[row], targets[row], True)
+            gradient = gradient_of(scores[row], targets[row], True)
             if not math.isfinite(gradient) or (drop and abs(gradient) > clip):
                 continue
-            size = abs(gradient)
-            first = np.int64(curvature_scale * (size * (1.0 - size)) * per_unit)
-            second = np.int64(min(max(gradient, -clip), clip) * per_unit)
-            for _ in range(4):
-                if first > 0 and first * first + second * second > squared_radius:
-                    first -= 1
-            if first * first + second * second > squared_radius:
+            first, second = curvature_steps(gradient, curvature_scale, clip, per_unit, squared_radius)
+            if first < 0:
                 continue
+            if len(weights) > 0:
+                first = weighed(first, weights[row], per_unit)
+                second = weighed(second, weights[row], per_unit)
             if len(left) > 0 and not _pays(left, row, first, second, costs, first_weight, second_weight):
                 continue
             if not absent:
@@ -181,8 +217,10 @@ def node_gradients(
     feature,
     below,
     besides,
+    sets,
     scores,
     targets,
+    weights,
     sampled,
     logistic,
     clip,
@@ -192,30 +230,32 @@ def node_gradients(
     nodes,
     gradients,
 ):
-    """Write each row's leaf and its clipped gradient, in grid steps; leaf -1 where the row contributes nothing.
+    """Write each row's leaf and its weighted clipped gradient, in grid steps; leaf -1 where it contributes nothing.
 
     Args:
-        sampled, drop: as in `moment_sums`.
+        weights, sampled, drop: as in `moment_sums`.
         nodes, gradients: int32 (n_rows,), filled; a gradient is at most 2**28 steps.
     """
     for row in numba.prange(n_rows):
         nodes[row], gradients[row] = -1, 0
-        if len(sampled) == 0 or sampled[row]:
-            gradient = _gradient(scores[row], targets[row], logistic)
+        if (len(sampled) == 0 or sampled[row]) and (len(weights) == 0 or weights[row] > 0):
+            gradient = gradient_of(scores[row], targets[row], logistic)
             if math.isfinite(gradient) and not (drop and abs(gradient) > clip):
-                nodes[row] = leaf_of(cells, row, feature, below, besides)
-                gradients[row] = _truncated(gradient, clip, per_unit, clip_steps)
+                nodes[row] = leaf_of(cells, row, feature, below, besides, sets)
+                steps = truncated(gradient, clip, per_unit, clip_steps)
+                gradients[row] = steps if len(weights) == 0 else weighed(steps, weights[row], per_unit)
 
 
 @rows_kernel
-def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, sums):
-    """Add up (1, gradient) of the rows of each node and cell.
+def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, weights, sums):
+    """Add up (1, gradient), or (weight, weighted gradient), of the rows of each node and cell.
 
     Args:
         n_rows: how many rows take part.
         features, offsets: of `gains.TestedCells`; a cell that no test tells from the last one is counted there.
         rows: int64 (n_rows,), which rows they are, or empty where it is all of them.
         nodes, gradients: int32 (n_rows,), of these rows; see `node_gradients`.
+        weights: int32 (n_rows,), of these rows, or empty where each counts 1.
         sums: int64 (n_nodes, n_cells, 2), filled.
     """
     for place in numba.prange(len(features)):
@@ -223,40 +263,80 @@ def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, sums):
         last = offsets[place + 1] - offsets[place] - 1
         # One feature's sums side by side: they stay in the fastest memory for a usual tree.
         own = np.zeros((sums.shape[0] * (last + 1), 2), dtype=np.int64)
-        for i in range(n_rows):
-            cell = column[rows[i]] if len(rows) > 0 else column[i]
-            at = nodes[i] * (last + 1) + min(np.int64(cell), last)
-            own[at, 0] += 1
-            own[at, 1] += gradients[i]
+        # Two loops: one that asks each row whether it has a weight is a tenth slower, and a function of these arrays,
+        # called for each row, is thirty times slower on one thread, for counting who refers to them.
+        if len(weights) > 0:
+            for i in range(n_rows):
+                cell = column[rows[i]] if len(rows) > 0 else column[i]
+                at = nodes[i] * (last + 1) + min(np.int64(cell), last)
+                own[at, 0] += weights[i]
+                own[at, 1] += gradients[i]
+        else:
+            for i in range(n_rows):
+                cell = column[rows[i]] if len(rows) > 0 else column[i]
+                at = nodes[i] * (last + 1) + min(np.int64(cell), last)
+                own[at, 0] += 1
+                own[at, 1] += gradients[i]
         for node in range(sums.shape[0]):
             for cell in range(last + 1):
                 sums[node, offsets[place] + cell] = own[node * (last + 1) + cell]
 
 
 @rows_kernel
-def target_sums(n_rows, targets, sampled, per_unit, partial):
-    """Add (1, label in [-1, 1]) of each row, in grid steps; `partial` int64 (n_chunks, 2)."""
+def target_sums(n_rows, targets, weights, sampled, per_unit, partial):
+    """Add weight * (1, label in [-1, 1]) of each row, in grid steps; `partial` int64 (n_chunks, 2)."""
     one = np.int64(per_unit)
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
             if (len(sampled) == 0 or sampled[row]) and math.isfinite(targets[row]):
-                partial[chunk, 0] += one
-                partial[chunk, 1] += _truncated(targets[row], 1.0, per_unit, one)
+                first, second = one, truncated(targets[row], 1.0, per_unit, one)
+                if len(weights) > 0:
+                    first, second = np.int64(weights[row]), weighed(second, weights[row], per_unit)
+                partial[chunk, 0] += first
+                partial[chunk, 1] += second
 
 
 @rows_kernel
-def fit_sums(n_rows, scores, targets, sampled, logistic, width, per_unit, partial):
-    """Add how well each row is predicted, between 0 and one unit, in grid steps; `partial` int64 (n_chunks, 1)."""
+def fit_sums(n_rows, scores, targets, weights, sampled, logistic, width, per_unit, partial):
+    """Add how well each row is predicted, between 0 and its weight, in grid steps; `partial` int64 (n_chunks, 1)."""
     one = np.int64(per_unit)
     for chunk in numba.prange(partial.shape[0]):
         for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
             if (len(sampled) > 0 and not sampled[row]) or not math.isfinite(scores[row] + targets[row]):
                 continue
             if logistic:
-                partial[chunk, 0] += one if (scores[row] > 0.0) == (targets[row] > 0.0) else 0
+                fit = one if (scores[row] > 0.0) == (targets[row] > 0.0) else np.int64(0)
             else:
                 miss = (min(max(scores[row], -1.0), 1.0) - targets[row]) / width
-                partial[chunk, 0] += max(_truncated(1.0 - min(miss * miss, 1.0), 1.0, per_unit, one), 0)
+                fit = max(truncated(1.0 - min(miss * miss, 1.0), 1.0, per_unit, one), np.int64(0))
+            partial[chunk, 0] += fit if len(weights) == 0 else weighed(fit, weights[row], per_unit)
+
+
+@rows_kernel
+def score_sums(n_rows, scores, targets, weights, sampled, edges, per_unit, partial):
+    """Add weight * (1, label in [-1, 1]) of each row to the bin of its score, in grid steps.
+
+    Args:
+        edges: float64 (k,), rising; a score is in the bin of the number of edges that are at or below it.
+        partial: int64 (n_chunks, k + 1, 2), zeros.
+    """
+    one = np.int64(per_unit)
+    for chunk in numba.prange(partial.shape[0]):
+        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+            if (len(sampled) > 0 and not sampled[row]) or not math.isfinite(scores[row] + targets[row]):
+                continue
+            first, second = one, truncated(targets[row], 1.0, per_unit, one)
+            if len(weights) > 0:
+                first, second = np.int64(weights[row]), weighed(second, weights[row], per_unit)
+            low, high = 0, len(edges)
+            while low < high:
+                middle = (low + high) // 2
+                if edges[middle] <= scores[row]:
+                    low = middle + 1
+                else:
+                    high = middle
+            partial[chunk, low, 0] += first
+            partial[chunk, low, 1] += second
 
 
 @rows_kernel

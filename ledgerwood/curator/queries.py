@@ -13,7 +13,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.ensemble import Ensemble, TreeStructure
-from ledgerwood.errors import AdjacencyMismatch, RoundViolation
+from ledgerwood.errors import AdjacencyMismatch
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
 
 GRID_EXPONENT = -20
@@ -48,7 +48,9 @@ class Query(Protocol[S_co]):
 class LabelMoments:
     """(number of rows, sum of labels scaled to [-1, 1]), shape (2,).
 
-    One row moves the count by 1 and the sum by at most 1 (docs/explanation/queries.md#label-moments).
+    One row moves the count by 1 and the sum by at most 1 (docs/explanation/queries.md#label-moments). Of a table with
+    weights, here and below, a row of weight w is w / weight_bound of a row, in count and sum, and moves them by no more
+    (docs/explanation/queries.md#row-weights).
     """
 
     @property
@@ -105,6 +107,8 @@ class LeafMoments:
         loss: squared (on labels scaled to [-1, 1]) or logistic.
         clip: largest absolute gradient that counts, > 0, in units of the gradient.
         large_gradients: what becomes of a row beyond it; the bound of a contribution is the same.
+        positive: the class, by its place among the sorted ones, that is told from all others; None where the target is
+            a number, or for the second one of two classes.
     """
 
     structure: TreeStructure
@@ -112,10 +116,12 @@ class LeafMoments:
     loss: Loss
     clip: float
     large_gradients: LargeGradients = "clip"
+    positive: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", gradient_clip(self.clip))
         require_large_gradients(self.large_gradients)
+        object.__setattr__(self, "positive", class_place(self.positive))
 
     @property
     def grid(self) -> Grid:
@@ -124,7 +130,7 @@ class LeafMoments:
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
         """Box (1, clip) in one leaf; see docs/explanation/queries.md#leaf-moments for a replaced row."""
-        return _leaf_boxes(1.0, self.clip, adjacency)
+        return leaf_boxes(1.0, self.clip, adjacency)
 
 
 @final
@@ -133,7 +139,7 @@ class LeafCurvatures:
     """(scaled hessian, clipped gradient) sums of the logistic loss in each leaf, shape (n_leaves, 2).
 
     Args:
-        structure, ensemble, clip, large_gradients: as in `LeafMoments`.
+        structure, ensemble, clip, large_gradients, positive: as in `LeafMoments`.
         curvature_scale: the factor c in (0, 3.33] on the hessian; at 3.33 the joint norm is still 1.
     """
 
@@ -142,10 +148,12 @@ class LeafCurvatures:
     clip: float
     curvature_scale: float = MAX_CURVATURE_SCALE
     large_gradients: LargeGradients = "clip"
+    positive: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", gradient_clip(self.clip))
         require_large_gradients(self.large_gradients)
+        object.__setattr__(self, "positive", class_place(self.positive))
         scale = _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if scale > MAX_CURVATURE_SCALE:
             raise _validate.fail(
@@ -188,8 +196,11 @@ class LeafRatios:
     """Sum of clipped gradients over (number of rows + damping) of each leaf, shape (n_leaves, 1): static leaf noise.
 
     Args:
-        structure, ensemble, loss, clip, large_gradients: as in `LeafMoments`.
+        structure, ensemble, loss, clip, large_gradients, positive: as in `LeafMoments`.
         damping: lambda > 0 of the denominator, in rows, taken down to a whole number of steps.
+        leaf_clip: largest absolute ratio, in [2**-20, 2**8] units of the gradient, taken down to a whole number of
+            steps (the geometric leaf clipping of DPBoost, 2020); None for no bound but the clip's.
+        weighted: whether rows may have weights of their own; the denominator then is their sum, and its bound larger.
     """
 
     structure: TreeStructure
@@ -198,14 +209,23 @@ class LeafRatios:
     clip: float
     damping: float
     large_gradients: LargeGradients = "clip"
+    leaf_clip: float | None = None
+    weighted: bool = False
+    positive: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", gradient_clip(self.clip))
         require_large_gradients(self.large_gradients)
+        object.__setattr__(self, "positive", class_place(self.positive))
         damping = _validate.positive("damping", self.damping, "rows")
         if not STEP <= damping <= MAX_DAMPING:
             raise _validate.fail("damping", damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
         object.__setattr__(self, "damping", damping)
+        if self.leaf_clip is not None:
+            object.__setattr__(self, "leaf_clip", gradient_clip(self.leaf_clip, "leaf_clip"))
+        # Another object could answer the table, which asks whether the bound fits, otherwise than the price.
+        if not isinstance(self.weighted, bool):
+            raise _validate.fail("weighted", self.weighted, "True or False", "flag")
 
     @property
     def grid(self) -> Grid:
@@ -217,18 +237,28 @@ class LeafRatios:
         """The damping that is used, in steps."""
         return int(self.damping / STEP)
 
-    def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
-        """clip / (1 + damping), plus one step for the division that is truncated.
+    @property
+    def leaf_clip_steps(self) -> int | None:
+        """The largest absolute ratio, in steps; None for no bound but the clip's."""
+        return None if self.leaf_clip is None else int(self.leaf_clip / STEP)
 
-        Derivation: docs/explanation/queries.md#leaf-ratios.
+    def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
+        """clip / (1 + damping), or what `weighted` makes of it, plus one step for the division that is truncated.
+
+        At most twice the leaf clip. Derivation: docs/explanation/queries.md#leaf-ratios,
+        docs/explanation/queries.md#weighted-ratios and docs/explanation/queries.md#leaf-clipping.
         """
-        step = Fraction(STEP)
-        bound = Fraction(self.clip) / (1 + self.damping_steps * step)
-        once = (float_up(bound + step),)
-        if adjacency is Adjacency.REPLACE_ONE:
-            # In one leaf the count stands and the ratio moves by at most 2 bounds; in two leaves by one bound in each.
-            return _one_leaf_or_two((float_up(2 * bound + step),), once)
-        return BoxShifts(boxes=(once,))
+        step, damping, held = Fraction(STEP), self.damping_steps * Fraction(STEP), self.leaf_clip_steps
+        alone = Fraction(self.clip) / (1 + damping)
+        # sqrt(damping (damping + 2)), rounded down: 40 bits beyond the steps.
+        root = Fraction(math.isqrt(self.damping_steps * (self.damping_steps + round(2 / STEP)) << 80), 1 << 60)
+        bound = 2 * Fraction(self.clip) / (1 + damping + root) if self.weighted else alone
+        # In one leaf both rows count, and the ratio moves by at most twice `alone`; in two leaves by one bound in each.
+        once, within = (
+            (float_up(move if held is None else min(move, 2 * held * step)),)
+            for move in (bound + step, 2 * alone + step)
+        )
+        return _one_leaf_or_two(within, once) if adjacency is Adjacency.REPLACE_ONE else BoxShifts(boxes=(once,))
 
 
 @final
@@ -265,21 +295,9 @@ class PredictionFit:
 LeafQuery = LeafMoments | LeafCurvatures | LeafRatios
 SummedQuery = LeafMoments | LeafCurvatures
 """A leaf query that adds up contributions of single rows, so that what a row changes is its own contribution."""
-AnyQuery = LabelMoments | LabelCount | LabelSum | PredictionFit | LeafQuery
 
 
-def known_query(query: object) -> AnyQuery:
-    """The query, if it is one of this module's: a foreign one, or a subclass, could state any sensitivity.
-
-    Raises:
-        RoundViolation: it is not.
-    """
-    if isinstance(query, AnyQuery) and type(query) in get_args(AnyQuery):
-        return query
-    raise RoundViolation(f"{type(query).__name__} is not a query that this curator carries out")
-
-
-def _leaf_boxes(first: float, second: float, adjacency: Adjacency) -> BoxShifts:
+def leaf_boxes(first: float, second: float, adjacency: Adjacency) -> BoxShifts:
     """The shifts of sums by leaf, where a row adds up to (first, second) to the one leaf that it is in."""
     match adjacency:
         case Adjacency.ADD_REMOVE | Adjacency.ZERO_OUT:
@@ -303,11 +321,11 @@ def fit_width(value: object) -> float:
     return width
 
 
-def gradient_clip(value: float) -> float:
-    """A leaf query's or a gain's clip."""
-    clip = _validate.positive("clip", value, "units of the gradient")
+def gradient_clip(value: float, name: str = "clip") -> float:
+    """A leaf query's or a gain's clip; an error calls it `name`."""
+    clip = _validate.positive(name, value, "units of the gradient")
     if not STEP <= clip <= MAX_CLIP:
-        raise _validate.fail("clip", clip, f"in [{STEP}, {MAX_CLIP}]", "units of the gradient")
+        raise _validate.fail(name, clip, f"in [{STEP}, {MAX_CLIP}]", "units of the gradient")
     return clip
 
 
@@ -315,3 +333,8 @@ def require_large_gradients(value: object) -> None:
     """Refuse what is no `LargeGradients`."""
     if value not in get_args(LargeGradients):
         raise _validate.fail("large_gradients", value, "'clip' or 'drop'", "name")
+
+
+def class_place(value: object) -> int | None:
+    """A query's `positive`: a plain whole number, since it is compared with the classes of the rows, or None."""
+    return None if value is None else _validate.count("positive", value, "classes", minimum=0)

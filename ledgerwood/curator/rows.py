@@ -1,6 +1,7 @@
 """What all tables of rows have in common: they are sampled row by row, and neither copied nor pickled."""
 
 import abc
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ class AbstractRows(abc.ABC):
         if sampling_rate == 1.0:
             return np.empty(0, dtype=np.bool_)
         return source.bernoulli(sampling_rate, self.n_rows)
+
+    def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
+        """A group for each row, or none, as `RandomSource.categories` draws them."""
+        return source.categories(ends, self.n_rows)
 
     def __copy__(self) -> "AbstractRows":
         raise LedgerError("a table is not copied: its rows and their state belong to one curator")

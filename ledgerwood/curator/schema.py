@@ -13,6 +13,7 @@ from ledgerwood.errors import SchemaError
 MAX_CATEGORIES = 60_000
 MAX_CATEGORY = 2**53
 """Numbers below it, and no others, are told apart by every type of column that may hold them, whole or float."""
+LEAST_WEIGHT_BOUND, MOST_WEIGHT_BOUND = 2.0**-20, 2.0**20
 Category = str | int | float | bool
 
 
@@ -112,17 +113,27 @@ class Schema:
         features: one `Numeric` or `Categorical` a column, with distinct names.
         target: a `Numeric` (regression) or a `Categorical` (classification), not missing.
         every: instead of `features`, one range for however many numeric columns come (see `uniform`).
+        weight_bound: the largest weight that a row may have, in [2**-20, 2**20], for trainers; None where rows have no
+            weights. Noise is in proportion to it: a row of half this weight counts as half a row. With a power of two,
+            whole weights are exact.
 
     Raises:
         SchemaError: no feature, or names that are not distinct.
+        InvalidParameter: a weight_bound outside its bounds.
     """
 
     features: tuple[Feature, ...] = ()
     target: Feature | None = None
     every: Numeric | None = None
+    weight_bound: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
+        if self.weight_bound is not None:
+            bound = _validate.real("weight_bound", self.weight_bound, "weight of a row")
+            if not LEAST_WEIGHT_BOUND <= bound <= MOST_WEIGHT_BOUND:
+                raise _validate.fail("weight_bound", bound, "in [2**-20, 2**20]", "weight of a row")
+            object.__setattr__(self, "weight_bound", bound)
         if (self.every is None) == (not self.features):
             raise SchemaError(
                 "a schema needs features or one range for every column: "
@@ -139,20 +150,29 @@ class Schema:
 
     @classmethod
     def uniform(
-        cls, low: float, high: float, *, n_features: int | None = None, target: Feature | None = None
+        cls,
+        low: float,
+        high: float,
+        *,
+        n_features: int | None = None,
+        target: Feature | None = None,
+        weight_bound: float | None = None,
     ) -> "Schema":
         """Numeric columns x0, x1, ... that all lie in [low, high]; their number is the table's where None."""
         if n_features is None:
-            return cls(every=Numeric("x", low, high), target=target)
+            return cls(every=Numeric("x", low, high), target=target, weight_bound=weight_bound)
         count = _validate.count("n_features", n_features, "columns")
-        return cls(features=tuple(Numeric(f"x{i}", low, high) for i in range(count)), target=target)
+        features = tuple(Numeric(f"x{i}", low, high) for i in range(count))
+        return cls(features=features, target=target, weight_bound=weight_bound)
 
     def resolved(self, n_features: int) -> "Schema":
         """This schema with its features spelled out for `n_features` columns."""
         if self.every is None:
             return self
         # A uniform schema knows columns by position: the names x0, x1, ... are its own.
-        return Schema.uniform(self.every.low, self.every.high, n_features=n_features, target=self.target)
+        return Schema.uniform(
+            self.every.low, self.every.high, n_features=n_features, target=self.target, weight_bound=self.weight_bound
+        )
 
     @property
     def columns(self) -> tuple[Feature, ...]:
@@ -184,6 +204,8 @@ class Schema:
             record["every"] = _feature_record(self.every)
         if self.target is not None:
             record["target"] = _feature_record(self.target)
+        if self.weight_bound is not None:
+            record["weight_bound"] = self.weight_bound
         return json.dumps(record, indent=1, allow_nan=False)
 
     @classmethod
@@ -202,6 +224,7 @@ class Schema:
                 features=tuple(_feature(item) for item in record.get("features", ())),
                 target=_feature(record["target"]) if "target" in record else None,
                 every=every,
+                weight_bound=record.get("weight_bound"),
             )
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise SchemaError(f"not a schema: {error!r}") from error

@@ -11,14 +11,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.events import Event, FilteredEvent, PoissonSelection, RepeatedSelection
+from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.accounting.row_costs import row_costs
-from ledgerwood.curator.curator import Aggregator, Curator, CuratorRound
+from ledgerwood.curator.curator import Aggregator, Curator
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.keys import UnitKeys, read_keys
 from ledgerwood.curator.queries import Loss, Query
 from ledgerwood.curator.release import Release, Selected
+from ledgerwood.curator.rounds import CuratorRound, Groups
 from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import Table
@@ -139,6 +140,17 @@ class StreamCurator:
         rounds = StreamRounds(FilteredRounds(table, event, costs, receipt, self._source, left), vault, left)
         left[:] = vault.claim(self._rows.keys, receipt)  # last: what fails before it costs no unit anything
         return rounds
+
+    def open_groups(self, event: Parallel, *, purpose: str) -> Groups:
+        """Refused: a unit of a stream comes again in later calls, where it would be in another group.
+
+        Raises:
+            UnsupportedEvent: always.
+        """
+        raise UnsupportedEvent(
+            f"{purpose!r}: a stream draws no groups: a unit's rows come again in later calls, where they would be in "
+            "other groups, which nothing pays for; learn on all rows at once, with a Curator"
+        )
 
     def select(
         self,

@@ -8,13 +8,23 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator import kernels
-from ledgerwood.curator.encoding import encode_binary_target, encode_features, encode_numeric_target
+from ledgerwood.curator import count_kernels, kernels, softmax_kernels
+from ledgerwood.curator.candidate_bins import CandidateBins, bin_rows
+from ledgerwood.curator.class_counting import ClassedRows
+from ledgerwood.curator.class_counts import ClassCounts, LeafClassCounts
+from ledgerwood.curator.counts import CellCounts, LeafCounts
+from ledgerwood.curator.encoding import encode_classes, encode_features, encode_numeric_target, signs
 from ledgerwood.curator.exact_gains import exact_gains
+from ledgerwood.curator.feature_quantiles import FeatureQuantiles
 from ledgerwood.curator.gains import SplitGains
+from ledgerwood.curator.gini import GiniSplits
+from ledgerwood.curator.gridless_gains import GridlessGains, GroupedGains
+from ledgerwood.curator.histogram_sums import HistogramSums
+from ledgerwood.curator.histograms import CandidateCounts, CellHessians, CellSums, HistogramQuery, SideSums
+from ledgerwood.curator.known import AnyQuery, known_query
+from ledgerwood.curator.leaf_labels import LeafLabels
 from ledgerwood.curator.queries import (
     STEP,
-    AnyQuery,
     LabelCount,
     LabelMoments,
     LabelSum,
@@ -24,12 +34,19 @@ from ledgerwood.curator.queries import (
     LeafRatios,
     Loss,
     PredictionFit,
-    known_query,
 )
+from ledgerwood.curator.row_scores import RowScores
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
-from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure, add_tree
-from ledgerwood.errors import RoundViolation, SchemaError
+from ledgerwood.curator.score_counts import ScoreCounts
+from ledgerwood.curator.softmax import LeafSoftmax
+from ledgerwood.curator.sorted_gains import grouped_gains
+from ledgerwood.curator.table_checks import TableShape
+from ledgerwood.curator.weights import ALL_WHOLE, Weights, encode_weights
+from ledgerwood.curator.whole_sums import WholeSums
+from ledgerwood.ensemble import Ensemble, TreeStructure
+from ledgerwood.errors import SchemaError
+from ledgerwood.routing import add_tree
 
 PER_UNIT = 1.0 / STEP
 
@@ -57,102 +74,171 @@ NO_FILTER = RowBudgets(np.empty(0, dtype=np.int64), np.empty(0), (0.0, 0.0))
 class Table(AbstractRows):
     """Checked and encoded rows, for one curator. Build it with `from_data`, before a budget moves."""
 
-    __slots__ = ("_cells", "_leaves", "_lock", "_prefix", "_routed", "_scores", "_targets", "schema")
+    __slots__ = (
+        "_binned",
+        "_cells",
+        "_classes",
+        "_histogram_sums",
+        "_leaves",
+        "_lock",
+        "_routed",
+        "_scored",
+        "_shape",
+        "_weights",
+        "schema",
+    )
 
-    def __init__(self, *, schema: Schema, cells: NDArray[Any], targets: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        *,
+        schema: Schema,
+        cells: NDArray[Any],
+        targets: NDArray[np.float64] | None = None,
+        classes: NDArray[np.int32] | None = None,
+        weights: Weights = ALL_WHOLE,
+    ) -> None:
+        """Of rows that were checked.
+
+        Args:
+            schema: resolved.
+            cells: uint8 or uint16 (n_features, n_rows).
+            targets: float64 (n_rows,) in [-1, 1]; None for those of two classes, +1 for the second one.
+            classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
+                target is a number.
+            weights: see `encode_weights`.
+        """
         self.schema = schema
         self._cells = cells
-        self._targets = targets
+        self._classes = classes
+        self._weights = weights
         self._lock = threading.Lock()
-        # Row state: the score of the ensemble `_prefix`, and the leaf in the tree `_routed`.
-        self._scores = np.zeros(len(targets))
-        self._prefix = Ensemble(initial_score=0.0)
+        n_classes = 0
+        if classes is not None:
+            assert isinstance(schema.target, Categorical)  # classes are places among its categories
+            n_classes = len(schema.target.categories)
+        self._shape = TableShape(schema=schema, n_features=len(cells), n_classes=n_classes, weighted=len(weights) > 0)
+        if targets is None:
+            assert classes is not None  # one of the two is given
+            # Of several classes none is the positive one: a query has to name it.
+            targets = signs(classes, 1) if n_classes == 2 else np.full(len(classes), np.nan)
+        # Row state: the scores of one ensemble for each class that is told from the others, and the leaf in `_routed`.
+        self._scored: dict[int | None, RowScores] = {None: RowScores(targets)}
         self._leaves = np.zeros(len(targets), dtype=np.int32)
         self._routed: TreeStructure | None = None
+        # The bins that were asked for last, and each row's.
+        self._binned: tuple[CandidateBins, NDArray[Any]] | None = None
+        self._histogram_sums = HistogramSums(cells, weights)
 
     @classmethod
-    def from_data(cls, X: Any, y: Any, schema: Schema, *, loss: Loss, bins: int) -> "Table":
-        """Check X and y against the schema and encode them. The owner's step: what it refuses costs nothing.
+    def from_data(cls, X: Any, y: Any, schema: Schema, *, loss: Loss, bins: int, sample_weight: Any = None) -> "Table":
+        """Check the rows against the schema and encode them. The owner's step: what it refuses costs nothing.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
             schema: features and target.
-            loss: squared wants a numeric target, logistic a categorical one with two classes.
+            loss: logistic wants a categorical target; squared takes it, too, or a numeric target, whose range becomes
+                [-1, 1]. Of two classes the second one is 1 and the first one -1; of several, a query names one.
             bins: even steps of a numeric feature's range.
+            sample_weight: see `encode_weights`.
 
         Raises:
             SchemaError: data and schema do not fit; the message names column, value and bound.
         """
         cells = encode_features(X, schema, bins=bins)
+        targets, classes = None, None
         match loss, schema.target:
             case "squared", Numeric() as target:
                 targets = encode_numeric_target(y, target)
-            case "logistic", Categorical() as target:
-                targets = encode_binary_target(y, target)
+            case "squared" | "logistic", Categorical() as target:
+                classes = encode_classes(y, target)
             case _:
-                wanted = "a Numeric" if loss == "squared" else "a Categorical"
+                wanted = "a" if loss == "squared" else "a Categorical"
                 raise SchemaError(f"the {loss} loss needs {wanted} target in the schema; got target={schema.target!r}")
-        if len(targets) != cells.shape[1]:
+        labels = sum(len(given) for given in (targets, classes) if given is not None)
+        if labels != cells.shape[1]:
             raise SchemaError(
-                f"Found input variables with inconsistent numbers of samples: X {cells.shape[1]}, y {len(targets)}"
+                f"Found input variables with inconsistent numbers of samples: X {cells.shape[1]}, y {labels}"
             )
-        return cls(schema=schema.resolved(len(cells)), cells=cells, targets=targets)
+        weights = encode_weights(sample_weight, schema, n_rows=labels)
+        return cls(schema=schema.resolved(len(cells)), cells=cells, targets=targets, classes=classes, weights=weights)
 
     @property
     def n_rows(self) -> int:
         """The number of rows, for the curator alone."""
-        return len(self._targets)
+        return len(self._leaves)
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """What evaluates the query over a sample. For the curator alone; no row is read here.
 
         Raises:
-            RoundViolation: a foreign query.
+            RoundViolation: a foreign query, counts of features that are not there, or a ratio whose bound holds for
+                rows of one weight only.
         """
         known = known_query(query)
+        self._shape.require_query(known)
         return lambda sampled: self.statistic(known, sampled)
 
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
-        """What reads a sample for a selection of splits: their exact gains. For the curator alone; no row is read here.
+        """What reads a sample for a selection: exact gains, or counts. For the curator alone; no row is read here.
 
         Raises:
-            RoundViolation: another selection, foreign tests or structure, or tests of features that are not there.
+            RoundViolation: another selection, foreign tests or structure, tests of features that are not there, or
+                quantiles of a categorical one.
         """
-        # A subclass could state any cost.
-        if type(query) is not SplitGains:
-            raise RoundViolation(f"{type(query).__name__} is not a selection that a table of trees carries out")
-        self._require_features(query.structure)
-        if type(query.tests) is not SplitTests:
-            raise RoundViolation(f"{type(query.tests).__name__} is not SplitTests: it could send a row left twice")
-        if query.tests.feature.max() >= len(self._cells):
-            raise RoundViolation(f"a candidate tests features outside 0..{len(self._cells) - 1}, the table's")
-        return lambda sampled: self.gains(query, sampled)
+        match self._shape.require_selection(query):
+            case SplitGains() as gains:
+                return lambda sampled: self.gains(gains, sampled)
+            case GridlessGains() as grouped:
+                return lambda sampled: self.grouped_gains(grouped, sampled)
+            case GiniSplits() as splits:
+                return lambda sampled: self.impurities(splits, sampled)
+            case LeafLabels() | FeatureQuantiles() as choice:
+                return lambda sampled: self.statistic(choice.counts, sampled)
 
     def gains(self, query: SplitGains, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The exact gain of each test at each node, int64 (n_nodes, n_tests) in grid steps. For the curator alone."""
+        cells = query.cells
         with self._lock:
-            self._advance(query.ensemble)
-            tree, cells = query.structure, query.cells
-            nodes = np.empty(len(self._targets), dtype=np.int32)
-            gradients = np.empty(len(self._targets), dtype=np.int32)
-            kernels.node_gradients(
-                len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
-                sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
-                query.large_gradients == "drop", nodes, gradients,
-            )  # fmt: skip
-            # A sample is gathered once: to ask each feature's loop whether a row is in it costs more than the sums.
-            rows = np.flatnonzero(nodes >= 0)
-            if len(rows) < len(nodes):
-                nodes, gradients = nodes[rows], gradients[rows]
-            else:
-                rows = np.empty(0, dtype=np.int64)
-            sums = np.empty((tree.n_leaves, cells.total, 2), dtype=np.int64)
-            kernels.cell_sums(len(nodes), self._cells, cells.features, cells.offsets, rows, nodes, gradients, sums)
+            rows, nodes, gradients, weights = self._contributions(query, sampled)
+            sums = np.empty((query.structure.n_leaves, cells.total, 2), dtype=np.int64)
+            kernels.cell_sums(
+                len(nodes), self._cells, cells.features, cells.offsets, rows, nodes, gradients, weights, sums
+            )
         return exact_gains(
             sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
-            query.grid.exponents[0],
+            query.grid.exponents[0], weighted=len(self._weights) > 0,
         )  # fmt: skip
+
+    def impurities(self, query: GiniSplits, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The utility of each test at each node, int64 (n_nodes, n_tests) in grid steps. For the curator alone."""
+        cells = query.cells
+        with self._lock:
+            counts = self._classed(sampled).by_cell(query.structure, self._cells, cells.features, cells.offsets)
+        return query.utilities(counts)
+
+    def grouped_gains(self, query: GridlessGains, sampled: NDArray[np.bool_]) -> GroupedGains:
+        """The exact gain of all tests of the grid at each node. For the curator alone."""
+        with self._lock:
+            return grouped_gains(query, self._cells, *self._contributions(query, sampled))
+
+    def _contributions(
+        self, query: SplitGains | GridlessGains, sampled: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], Weights]:
+        """The rows that contribute, int64 (m,) (empty: all of them); their nodes, gradients and weights, int32 (m,)."""
+        state = self._advanced(query.ensemble)
+        nodes = np.empty(self.n_rows, dtype=np.int32)
+        gradients = np.empty(self.n_rows, dtype=np.int32)
+        kernels.node_gradients(
+            self.n_rows, self._cells, *query.structure.lowered(), state.scores, state.targets, self._weights,
+            sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
+            query.large_gradients == "drop", nodes, gradients,
+        )  # fmt: skip
+        # A sample is gathered once: to ask each feature's loop whether a row is in it costs more than the sums.
+        rows = np.flatnonzero(nodes >= 0)
+        if len(rows) < len(nodes):
+            return rows, nodes[rows], gradients[rows], self._weights[rows] if len(self._weights) else self._weights
+        return np.empty(0, dtype=np.int64), nodes, gradients, self._weights
 
     def statistic(
         self, query: AnyQuery, sampled: NDArray[np.bool_], budgets: RowBudgets | None = None
@@ -179,91 +265,199 @@ class Table(AbstractRows):
                 return self._target_sums(sampled)[1:]
             case PredictionFit():
                 return self._fit(query, sampled)
+            case ScoreCounts():
+                return self._score_counts(query, sampled)
             case LeafMoments():
                 return self._moments(query, sampled, budgets)
             case LeafCurvatures():
                 return self._curvatures(query, sampled, budgets)
             case LeafRatios():
-                return _ratios(self._moments(query, sampled, NO_FILTER), query.damping_steps)
+                return _ratios(self._moments(query, sampled, NO_FILTER), query)
+            case WholeSums():
+                return self._whole_sums(query, sampled)
+            case LeafSoftmax():
+                return self._softmax(query, sampled)
+            case LeafCounts():
+                return self._leaf_counts(query, sampled)
+            case CellCounts():
+                return self._cell_counts(query, sampled)
+            case CandidateCounts() | CellHessians() | CellSums() | SideSums():
+                return self._histograms(query, sampled)
+            case ClassCounts():
+                columns = self.binned(query.bins)
+                rows = self._classed(sampled)
+                return rows.by_cell(query.structure, columns, np.arange(len(columns)), query.bins.offsets).reshape(
+                    -1, 1
+                )
+            case LeafClassCounts():
+                return self._classed(sampled).by_leaf(query.structure)
 
     def _target_sums(self, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
-        partial = np.zeros((kernels.n_chunks(len(self._targets)), 2), dtype=np.int64)
-        kernels.target_sums(len(self._targets), self._targets, sampled, PER_UNIT, partial)
+        partial = np.zeros((kernels.n_chunks(self.n_rows), 2), dtype=np.int64)
+        kernels.target_sums(self.n_rows, self._scored[None].targets, self._weights, sampled, PER_UNIT, partial)
         return kernels.total(partial)
 
     def _fit(self, query: PredictionFit, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
-        self._advance(query.ensemble)
-        partial = np.zeros((kernels.n_chunks(len(self._targets)), 1), dtype=np.int64)
+        state = self._advanced(query.ensemble)
+        partial = np.zeros((kernels.n_chunks(self.n_rows), 1), dtype=np.int64)
         kernels.fit_sums(
-            len(self._targets), self._scores, self._targets, sampled, query.loss == "logistic", query.width, PER_UNIT,
-            partial,
+            self.n_rows, state.scores, state.targets, self._weights, sampled, query.loss == "logistic",
+            query.width, PER_UNIT, partial,
         )  # fmt: skip
+        return kernels.total(partial)
+
+    def _score_counts(self, query: ScoreCounts, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        state = self._advanced(query.ensemble, query.positive)
+        partial = np.zeros((kernels.n_chunks(self.n_rows), len(query.edges) + 1, 2), dtype=np.int64)
+        kernels.score_sums(
+            self.n_rows, state.scores, state.targets, self._weights, sampled, np.array(query.edges), PER_UNIT, partial
+        )
         return kernels.total(partial)
 
     def _moments(
-        self, query: LeafMoments | LeafRatios, sampled: NDArray[np.bool_], budgets: RowBudgets
+        self,
+        query: LeafMoments | LeafRatios,
+        sampled: NDArray[np.bool_],
+        budgets: RowBudgets,
+        per_unit: float = PER_UNIT,
     ) -> NDArray[np.int64]:
-        partial = self._prepare(query)
+        state, partial = self._prepare(query)
         tree = query.structure
         kernels.moment_sums(
-            len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
-            sampled, query.loss == "logistic", query.clip, PER_UNIT, int(query.clip / STEP),
+            self.n_rows, self._cells, *tree.lowered(), state.scores, state.targets, self._weights,
+            sampled, query.loss == "logistic", query.clip, per_unit, int(query.clip * per_unit),
             query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
         return kernels.total(partial)
 
-    def _curvatures(self, query: LeafCurvatures, sampled: NDArray[np.bool_], budgets: RowBudgets) -> NDArray[np.int64]:
-        partial = self._prepare(query)
+    def _curvatures(
+        self,
+        query: LeafCurvatures,
+        sampled: NDArray[np.bool_],
+        budgets: RowBudgets,
+        per_unit: float = PER_UNIT,
+        squared_radius: int | None = None,
+    ) -> NDArray[np.int64]:
+        state, partial = self._prepare(query)
         tree = query.structure
         kernels.curvature_sums(
-            len(self._targets), self._cells, *tree.lowered(), self._scores, self._targets,
-            sampled, query.curvature_scale, query.clip, PER_UNIT, query.squared_radius_steps,
+            self.n_rows, self._cells, *tree.lowered(), state.scores, state.targets, self._weights,
+            sampled, query.curvature_scale, query.clip, per_unit,
+            query.squared_radius_steps if squared_radius is None else squared_radius,
             query.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, self._leaves, partial,
         )  # fmt: skip
         self._routed = tree
         return kernels.total(partial)
 
-    def _prepare(self, query: LeafQuery) -> NDArray[np.int64]:
-        """Bring the scores up to the query's ensemble; room for the sums by block of rows."""
-        self._require_features(query.structure)
-        self._advance(query.ensemble)
+    def _whole_sums(self, query: WholeSums, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        if isinstance(query.leaf, LeafMoments):
+            return self._moments(query.leaf, sampled, NO_FILTER, query.units)
+        return self._curvatures(query.leaf, sampled, NO_FILTER, query.units, query.squared_radius_units)
+
+    def _softmax(self, query: LeafSoftmax, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        self._shape.require_classes(len(query.ensembles))
+        tree = query.structure
+        self._shape.require_features(tree)
+        scores = np.stack([self._advanced(each, place).scores for place, each in enumerate(query.ensembles)])
+        self._routed = None  # as in `_prepare`
+        partial = np.zeros((kernels.n_chunks(self.n_rows), tree.n_leaves, 2 * len(scores)), dtype=np.int64)
+        softmax_kernels.softmax_sums(
+            self.n_rows, self._cells, *tree.lowered(), scores, self._classes, self._weights, sampled,
+            query.curvature_scale, PER_UNIT, query.squared_radius_steps, self._leaves, partial,
+        )  # fmt: skip
+        self._routed = tree
+        return kernels.total(partial)
+
+    def _leaf_counts(self, query: LeafCounts, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        tree = query.structure
+        self._shape.require_features(tree)
+        self._routed = None  # as in `_prepare`
+        partial = np.zeros((kernels.n_chunks(self.n_rows), tree.n_leaves), dtype=np.int64)
+        count_kernels.leaf_counts(self.n_rows, self._cells, *tree.lowered(), sampled, self._leaves, partial)
+        self._routed = tree
+        return kernels.total(partial)[:, np.newaxis]
+
+    def _cell_counts(self, query: CellCounts, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        self._shape.require_counted(query)
+        counts = np.empty((len(query.features), query.cells), dtype=np.int64)
+        rows = np.flatnonzero(sampled)
+        if len(sampled) and not len(rows):
+            counts[:] = 0  # no rows, which the loop would take for all of them
+        else:
+            features = np.array(query.features, dtype=np.int64)
+            count_kernels.cell_counts(len(rows) or self.n_rows, self._cells, features, rows, counts)
+        return counts.reshape(-1, 1)
+
+    def _histograms(self, query: HistogramQuery, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        self._shape.require_query(query)
+        state = None
+        if not isinstance(query, CandidateCounts):
+            leaf = query if isinstance(query, CellHessians) else query.leaf
+            state = self._advanced(leaf.ensemble, leaf.positive)
+        binned = None if isinstance(query, SideSums) else self.binned(query.bins)
+        return self._histogram_sums.of(query, binned, state, sampled)
+
+    def binned(self, bins: CandidateBins) -> NDArray[Any]:
+        """The bin of each row, uint8 or uint16 (n_binned_features, n_rows), kept until others are asked for.
+
+        For the curator alone.
+
+        Raises:
+            RoundViolation: other bins than this class's, or of features that are not there.
+        """
+        self._shape.require_bins(bins)
+        if self._binned is None or self._binned[0] is not bins:
+            self._binned = bins, bin_rows(bins, self._cells)
+        return self._binned[1]
+
+    def _prepare(self, query: LeafQuery) -> tuple[RowScores, NDArray[np.int64]]:
+        """The scores, brought up to the query's ensemble; room for the sums by block of rows."""
+        self._shape.require_features(query.structure)
+        state = self._advanced(query.ensemble, query.positive)
         # The leaves are no tree's until the kernel has come to its end: it may be interrupted.
         self._routed = None
-        return np.zeros((kernels.n_chunks(len(self._targets)), query.structure.n_leaves, 2), dtype=np.int64)
+        return state, np.zeros((kernels.n_chunks(self.n_rows), query.structure.n_leaves, 2), dtype=np.int64)
 
-    def _require_features(self, structure: TreeStructure) -> None:
-        if type(structure) is not TreeStructure:
-            raise RoundViolation(f"{type(structure).__name__} is not a TreeStructure: its leaves are not known")
-        # A feature outside the table would route a row by memory that is not its own.
-        if not structure.tests_only(len(self._cells)):
-            raise RoundViolation(f"a tree tests features outside 0..{len(self._cells) - 1}, the table's")
+    def _classed(self, sampled: NDArray[np.bool_]) -> ClassedRows:
+        assert self._classes is not None  # `require_query`
+        return ClassedRows(self._cells, self._classes, self._shape.n_classes, sampled)
 
-    def _advance(self, ensemble: Ensemble) -> None:
-        # A subclass could hold values for other leaves than its trees have.
-        if not {type(ensemble), *map(type, ensemble.trees)} <= {Ensemble, Tree}:
-            raise RoundViolation(f"{type(ensemble).__name__} is not an Ensemble of plain trees")
-        if not ensemble.extends(self._prefix):
-            self._prefix = Ensemble(initial_score=ensemble.initial_score)
-            self._scores[:] = ensemble.initial_score
-        trees = ensemble.trees[len(self._prefix.trees) :]
+    def _advanced(self, ensemble: Ensemble, positive: int | None = None) -> RowScores:
+        """The state of the class that is told from the others, its scores brought up to the ensemble."""
+        self._shape.require_ensemble(ensemble)
+        self._shape.require_class(positive)
+        if positive not in self._scored:
+            assert self._classes is not None  # `require_class`
+            assert positive is not None
+            self._scored[positive] = RowScores(signs(self._classes, positive))
+        state = self._scored[positive]
+        prefix = state.prefix
+        if prefix is None or not ensemble.extends(prefix):
+            state.prefix = None
+            state.scores[:] = ensemble.initial_score
+            prefix = state.prefix = Ensemble(initial_score=ensemble.initial_score)
+        trees = ensemble.trees[len(prefix.trees) :]
         for tree in trees:
-            self._require_features(tree.structure)
+            self._shape.require_features(tree.structure)
         for number, tree in enumerate(trees, start=len(ensemble.trees) - len(trees) + 1):
             structure = tree.structure
+            # An interrupt comes when a loop has ended: whether the tree was added is then not known.
+            state.prefix = None
             if structure is self._routed:
-                kernels.add_leaf_values(len(self._scores), self._leaves, tree.values, self._scores)
+                kernels.add_leaf_values(self.n_rows, self._leaves, tree.values, state.scores)
             else:
-                add_tree(len(self._scores), self._cells, *structure.lowered(), tree.values, self._scores)
-            # Tree by tree, so that an interrupt between two leaves scores and prefix in step.
-            self._prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
+                add_tree(self.n_rows, self._cells, *structure.lowered(), tree.values, state.scores)
+            state.prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
+        return state
 
 
-def _ratios(moments: NDArray[np.int64], damping_steps: int) -> NDArray[np.int64]:
+def _ratios(moments: NDArray[np.int64], query: LeafRatios) -> NDArray[np.int64]:
     """Sum / (count + damping) of each leaf in whole steps, truncated toward zero; Python integers, so exact."""
-    steps = int(PER_UNIT)
+    steps, held = int(PER_UNIT), query.leaf_clip_steps
     ratios = []
     for count, total in moments.tolist():
-        size = abs(total) * steps // (count + damping_steps)
+        size = abs(total) * steps // (count + query.damping_steps)
+        size = size if held is None else min(size, held)
         ratios.append([size if total >= 0 else -size])
     return np.array(ratios, dtype=np.int64)

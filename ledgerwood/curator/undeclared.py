@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator.encoding import Cells, cell_dtype, numeric_cells, sorted_classes
+from ledgerwood.curator.encoding import Cells, cell_dtype, class_places, numeric_cells
 from ledgerwood.curator.queries import Loss
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Category, Numeric, Schema
@@ -101,7 +101,7 @@ class UndeclaredTable(AbstractRows):
         """The table under a schema that was bought for these columns. Nothing is refused because of a row.
 
         A value or label outside its range is clamped, a category that is not listed goes to "other", a missing value to
-        its own cell; a row whose label is missing, or of another class, has the target NaN and contributes 0.
+        its own cell; a row whose label is missing, or of another class, is of no class and contributes 0.
         """
         dtype = cell_dtype(schema.features, bins)
         cells: Cells = np.empty((len(self._columns), self._n_rows), dtype=dtype)
@@ -113,17 +113,12 @@ class UndeclaredTable(AbstractRows):
                     row[:] = _key_cells(column, feature)
                 case _:
                     raise SchemaError(f"{feature!r} is not of the type of its column")
-        return Table(schema=schema, cells=cells, targets=self._targets(schema, loss))
-
-    def _targets(self, schema: Schema, loss: Loss) -> NDArray[np.float64]:
         match loss, schema.target, self._target:
             case "squared", Numeric(low=low, high=high), np.ndarray() as labels:
-                return np.clip((np.clip(labels, low, high) - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
-            case "logistic", Categorical() as target, Keys() as labels:
-                cells = _key_cells(labels, target)
-                second = target.categories.index(sorted_classes(target)[1])
-                signs = np.where(cells == second, 1.0, -1.0)
-                return np.where(cells < len(target.categories), signs, np.nan)
+                targets = np.clip((np.clip(labels, low, high) - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
+                return Table(schema=schema, cells=cells, targets=targets)
+            case "squared" | "logistic", Categorical() as target, Keys() as labels:
+                return Table(schema=schema, cells=cells, classes=class_places(target)[_key_cells(labels, target)])
         raise SchemaError(f"the {loss} loss cannot learn the target {schema.target!r} of these rows")
 
     def _column(self, number: int) -> NDArray[np.float64] | Keys:

@@ -62,12 +62,15 @@ class NumericCandidates:
 
     def cells(self) -> tuple[Integers, Integers, Integers]:
         """First points, numbers of points (> 0) and utilities of the cells that have points; each (m,), m >= 1."""
-        ends = np.empty(self.utilities.size, dtype=np.int64)
-        ends[:-1] = np.clip(np.maximum.accumulate(self.positions), 0, self.points)
-        ends[-1] = self.points
-        starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
-        full = np.flatnonzero(ends > starts)
-        return starts[full], (ends - starts)[full], self.utilities[full]
+        edges = np.empty(self.utilities.size + 1, dtype=np.int64)
+        edges[0], edges[-1] = 0, self.points
+        inner = edges[1:-1]
+        np.clip(np.maximum.accumulate(self.positions, out=inner), 0, self.points, out=inner)
+        starts, widths = edges[:-1], np.diff(edges)
+        full = widths > 0
+        if full.all():  # without copies: there may be millions
+            return starts, widths, self.utilities
+        return starts[full], widths[full], self.utilities[full]
 
 
 @final

@@ -17,7 +17,9 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.accounting.events.stated import numbers
+from ledgerwood.mechanisms.choice import decide
 from ledgerwood.mechanisms.deviates import exp_bounds
+from ledgerwood.mechanisms.grid_quantiles import MOST_THRESHOLDS, RisingThresholds
 from ledgerwood.mechanisms.gridless import GridlessMechanism
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.selection import MOST_POINTS, UtilityRange, require_vector
@@ -41,8 +43,8 @@ class JointQuantilesMechanism:
     Args:
         quantiles: 1 to 64 numbers in (0, 1), increasing, each taken as the nearest whole number of 2**-20, which must
             increase and lie strictly inside too.
-        rate: in [1e-200, 1e3], nats per row to move. The work grows with the rate times the rows to move, so that it
-            depends on the data, as all exact choices' time does: exact-noise.md#exact-noise-limits.
+        rate: in [1e-200, 1e3], nats per row to move. The work of `select` grows with the rate times the rows to move,
+            so that it depends on the data, as all exact choices' time does: exact-noise.md#exact-noise-limits.
 
     Raises:
         InvalidParameter: a value outside its bound.
@@ -77,7 +79,7 @@ class JointQuantilesMechanism:
         """The chosen thresholds' places, rising (two may be equal), each in 0 .. points - 1.
 
         For n rows and m quantiles it takes m products of numbers of n digits and n m exponentials: 1000 rows and 9
-        quantiles are for interactive use, 10**5 rows are not.
+        quantiles are for interactive use, 10**5 rows are not; of those, see `select_from_counts`.
 
         Args:
             positions: int64 (n,), in any order: how many of the grid's thresholds are at or below each row's value;
@@ -99,6 +101,26 @@ class JointQuantilesMechanism:
             chosen.extend(ends[cell] + place for place in _multiset(widths[cell], times, source))
         return tuple(sorted(chosen))
 
+    def select_from_counts(self, counts: NDArray[np.int64], source: RandomSource) -> tuple[int, ...]:
+        """The same law from the rows between the thresholds: at a cost per threshold, whatever the number of rows.
+
+        For P thresholds and m quantiles it takes m P**2 / 2 exponentials: 255 and 9 some milliseconds, for a million
+        rows, too. Proof: docs/explanation/selection.md#joint-quantiles-of-counts.
+
+        Args:
+            counts: int64 (P + 1,), 1 <= P <= 1024: the rows below the first threshold, between the first and the
+                second, ..., not below the last; all rows that count at all. Numbers below 0, or above 2**40 / (P + 1),
+                are taken as the nearest of these.
+            source: random words.
+
+        Raises:
+            InvalidParameter: not an int64 vector of such a length.
+        """
+        require_vector("counts", counts, "rows")
+        if not 2 <= counts.size <= MOST_THRESHOLDS + 1:
+            raise _validate.fail("len(counts)", counts.size, f"in 2..{MOST_THRESHOLDS + 1}", "cells")
+        return RisingThresholds(counts, self._shares(), Fraction(self.rate) / (2 * _UNIT)).draw(source)
+
     def _shares(self) -> list[int]:
         """Of the m + 1 bins, in units of 2**-20."""
         steps = [0, *(round(q * _UNIT) for q in self.quantiles), _UNIT]
@@ -113,7 +135,7 @@ class JointQuantilesMechanism:
             word, known = int(source.uint64(1)[0]), _WORD
             while True:
                 lows, highs, options = weights.last_cells(left, before)
-                place = _decide(lows, highs, word, known)
+                place = decide(lows, highs, word, known)
                 if place is not None:
                     break
                 word, known = (word << _WORD) + int(source.uint64(1)[0]), known + _WORD
@@ -188,15 +210,6 @@ def _convolve(a: list[int], b: list[int]) -> list[int]:
     left, right = (int.from_bytes(b"".join(x.to_bytes(slot, "little") for x in side), "little") for side in (a, b))
     digits = (left * right).to_bytes(2 * n * slot, "little")
     return [int.from_bytes(digits[i * slot : (i + 1) * slot], "little") for i in range(n)]
-
-
-def _decide(lows: list[int], highs: list[int], word: int, bits: int) -> int | None:
-    """The place in which U times the total lies for all U in [word, word + 1) / 2**bits and all weights in bounds."""
-    least, most = word * lows[-1], (word + 1) * highs[-1]
-    for place, low in enumerate(lows):
-        if most <= low << bits:
-            return place if place == 0 or highs[place - 1] << bits <= least else None
-    return None
 
 
 def _multiset(width: int, times: int, source: RandomSource) -> list[int]:

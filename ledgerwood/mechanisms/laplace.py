@@ -5,12 +5,14 @@ columns: docs/explanation/shift-sets.md#laplace-l1.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
 from ledgerwood.mechanisms.deviates import standard_laplace
@@ -27,21 +29,53 @@ class LaplaceMechanism:
 
     Args:
         scales: k numbers > 0, finite, in the columns' units; each at most 2**55 steps of its column's grid.
+        noise_multiplier: what a release is priced at, > 0, at most what the scales give; None for all of that. Of
+            releases with different sensitivities it makes equal events, where rounding would part them.
 
     Raises:
-        InvalidParameter: no column, or a scale that is not positive and finite.
+        InvalidParameter: no column, or a number that is not positive and finite.
     """
 
     scales: tuple[float, ...]
+    noise_multiplier: float | None = None
 
     def __post_init__(self) -> None:
         given = _validate.several("scales", self.scales, "columns")
         scales = tuple(_validate.positive("scales", s, "statistic") for s in given)
         object.__setattr__(self, "scales", scales)
+        if self.noise_multiplier is not None:
+            multiplier = _validate.positive("noise_multiplier", self.noise_multiplier, "scale / L1 sensitivity")
+            object.__setattr__(self, "noise_multiplier", multiplier)
+
+    @classmethod
+    def of_multiplier(
+        cls, multiplier: float, sensitivity: BoxShifts | BallShifts, *, proportions: tuple[float, ...]
+    ) -> "LaplaceMechanism":
+        """Noise that is priced at `multiplier` for this sensitivity, the scales being in these proportions.
+
+        Args:
+            multiplier: > 0, scale over L1 sensitivity.
+            sensitivity: of what is to be released.
+            proportions: one number > 0 a column, in the columns' units.
+        """
+        # The last factor outweighs the two roundings of `event`.
+        once = Fraction(_validate.positive("multiplier", multiplier, "scale / L1 sensitivity"))
+        once *= Fraction(sensitivity.l1(proportions)) * (1 + Fraction(1, 2**50))
+        scales = tuple(float_up(once * Fraction(p), "scale", "statistic") for p in proportions)
+        return cls(scales=scales, noise_multiplier=multiplier)
 
     def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> LaplaceEvent:
-        """LaplaceEvent of multiplier 1 / l1(scales), rounded down."""
+        """LaplaceEvent of multiplier 1 / l1(scales), rounded down, or of the stated one, which costs no less.
+
+        Raises:
+            InvalidParameter: the stated multiplier is more than the scales give.
+        """
         multiplier = quotient_down(1.0, sensitivity.l1(self.scales))
+        if self.noise_multiplier is not None:
+            if self.noise_multiplier > multiplier:
+                bound = f"at most {multiplier!r}, which the scales {self.scales} give"
+                raise _validate.fail("noise_multiplier", self.noise_multiplier, bound, "scale / L1 sensitivity")
+            multiplier = self.noise_multiplier
         return LaplaceEvent(noise_multiplier=multiplier, adjacency=adjacency)
 
     def require_fit(self, grid: Grid) -> None:

@@ -8,6 +8,7 @@ import abc
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Literal, NoReturn, final
 
 import numpy as np
@@ -63,6 +64,30 @@ class RandomSource(abc.ABC):
             part = coins[start : start + _CHUNK_WORDS]
             np.less(self._fill(part.size), np.uint64(threshold), out=part)
         return coins
+
+    def categories(self, ends: Sequence[int], n: int) -> NDArray[np.int32]:
+        """n independent draws of a category, int32 (n,): category k has the words from the end before it up to ends[k].
+
+        Its probability is (ends[k] - ends[k - 1]) / 2**64, exactly; a word at or above the last end is len(ends).
+
+        Args:
+            ends: whole numbers that do not fall, within 0..2**64; fewer than 2**31.
+            n: how many.
+        """
+        before = 0
+        for end in ends:
+            before = _validate.count("ends", end, "words", minimum=before)
+        if before > 1 << _WORD_BITS:
+            raise _validate.fail("ends", before, "at most 2**64", "words")
+        # No word reaches an end of 2**64, which is not a uint64.
+        reached = np.array([end for end in ends if not end >> _WORD_BITS], dtype=np.uint64)
+        found = np.zeros(_validate.count("n", n, "draws", minimum=0), dtype=np.int32)
+        if not reached.size:  # one category has all words
+            return found
+        for start in range(0, len(found), _CHUNK_WORDS):
+            part = found[start : start + _CHUNK_WORDS]
+            part[:] = np.searchsorted(reached, self._fill(part.size), side="right")
+        return found
 
     def integers(self, bound: int, n: int) -> NDArray[np.int64]:
         """n independent whole numbers, exactly uniform in [0, bound), 1 <= bound <= 2**63 (by rejection)."""

@@ -22,9 +22,9 @@ Box = tuple[float, ...]
 class BoxShifts:
     """A union of boxes: the shift d has |d_i| <= b_i for every column i, in at least one of the boxes.
 
-    Column i is in its own unit; at most one row of the statistic's other axes moves. Where two rows move together
-    (a replaced row leaves one leaf and enters another), the L1 and the L2 norm are those of different boxes: use
-    `l1_boxes`, or `moved`.
+    Column i is in its own unit; at most one row of the statistic's other axes moves. Where several rows move together
+    (a replaced row leaves one leaf and enters another; a row is in a cell of each of several histograms), the L1 and
+    the L2 norm are those of different boxes: use `l1_boxes`, `moved` or `of_counts`.
 
     Args:
         boxes: k bounds each, >= 0, at least one of each box above 0.
@@ -58,10 +58,37 @@ class BoxShifts:
         )
 
     @classmethod
-    def of_counts(cls, adjacency: Adjacency) -> "BoxShifts":
-        """Numbers of rows in disjoint cells: a row is in one; a replaced row may leave one and enter another."""
-        boxes = ((1.0,),)
-        return cls.moved(boxes=boxes) if adjacency is Adjacency.REPLACE_ONE else cls(boxes=boxes)
+    def of_counts(cls, adjacency: Adjacency, *, histograms: int = 1) -> "BoxShifts":
+        """Numbers of rows in the cells of some histograms, one column: a row is in at most one cell of each.
+
+        So one count of each moves by 1, or two where a row is replaced: the L1 norm is that of their number, the L2
+        norm that of its root, rounded up (docs/explanation/shift-sets.md#histogram-counts).
+
+        Args:
+            adjacency: the relation.
+            histograms: how many there are, >= 1.
+
+        Raises:
+            InvalidParameter: no whole number >= 1.
+        """
+        moving = _validate.count("histograms", histograms, "histograms")
+        moving *= 2 if adjacency is Adjacency.REPLACE_ONE else 1
+        return cls(boxes=((root_up(Fraction(moving)),),), l1_boxes=((float_up(Fraction(moving)),),))
+
+    def repeated(self, *, histograms: int) -> "BoxShifts":
+        """A shift of this set in each of some histograms at once, of the same rows, which all have the same noise.
+
+        The L2 norm is at most root(histograms) times this set's, the L1 norm `histograms` times: as far as this set
+        allows, and rounded up (docs/explanation/shift-sets.md#repeated-shifts).
+
+        Raises:
+            InvalidParameter: no whole number >= 1.
+        """
+        times = _validate.count("histograms", histograms, "histograms")
+        return BoxShifts(
+            boxes=tuple(tuple(root_up(times * Fraction(b) ** 2) for b in box) for box in self.boxes),
+            l1_boxes=tuple(tuple(float_up(times * Fraction(b)) for b in box) for box in self.l1_boxes),
+        )
 
     @property
     def columns(self) -> int:
@@ -94,15 +121,34 @@ class BallShifts:
 
     Args:
         radius: > 0, in the one unit that all columns share.
+        l1_radius: what `l1` reads, at least the radius: the sum of the Euclidean norms of the rows that move.
+            None: the radius.
 
     Raises:
-        InvalidParameter: a radius that is not positive and finite.
+        InvalidParameter: a radius that is not positive and finite, or an l1_radius below it.
     """
 
     radius: float
+    l1_radius: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", _validate.positive("radius", self.radius, "statistic"))
+        if self.l1_radius is not None:
+            object.__setattr__(self, "l1_radius", _validate.positive("l1_radius", self.l1_radius, "statistic"))
+            if self.l1_radius < self.radius:
+                raise _validate.fail("l1_radius", self.l1_radius, f"at least the radius, {self.radius!r}", "statistic")
+
+    def repeated(self, *, histograms: int) -> "BallShifts":
+        """A shift of this set in each of some histograms at once; see `BoxShifts.repeated`."""
+        times = _validate.count("histograms", histograms, "histograms")
+        return BallShifts(
+            radius=root_up(times * Fraction(self.radius) ** 2),
+            l1_radius=float_up(times * Fraction(self._l1_radius)),
+        )
+
+    @property
+    def _l1_radius(self) -> float:
+        return self.radius if self.l1_radius is None else self.l1_radius
 
     @property
     def columns(self) -> None:
@@ -110,9 +156,9 @@ class BallShifts:
         return
 
     def l1(self, scales: Sequence[float]) -> float:
-        """sup of sum |d_i| / scales_i = radius sqrt(sum 1 / scales_i**2) (Cauchy-Schwarz, attained), rounded up."""
+        """sup of sum |d_i| / scales_i = l1_radius sqrt(sum 1 / scales_i**2) (Cauchy-Schwarz, attained), rounded up."""
         weights = _weights("scales", scales, None)
-        return root_up(_power_sum((self.radius,) * len(weights), weights, 2))
+        return root_up(_power_sum((self._l1_radius,) * len(weights), weights, 2))
 
     def l2(self, stddevs: Sequence[float]) -> float:
         """sup of sqrt(sum d_i**2 / stddevs_i**2) = radius / min(stddevs), rounded up."""

@@ -4,25 +4,60 @@ import contextlib
 import csv
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, TextIO, final
+from typing import TextIO, final
 
 from ledgerwood.accounting import Adjacency, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator.schema import Categorical, Schema
 from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
+from ledgerwood.report.options import PresetName, System
 from ledgerwood.report.printing import Fact
 from ledgerwood.tables import read_csv
-from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers import (
+    DPBoostClassifier,
+    DPBoostPlan,
+    DPBoostRegressor,
+    DPXGBoostClassifier,
+    DPXGBoostPlan,
+    DPXGBoostRegressor,
+    FederatedGBDTClassifier,
+    FederatedGBDTRegressor,
+    FederatedPlan,
+    PrivaTreeClassifier,
+    PrivaTreePlan,
+    SGBDTClassifier,
+    SGBDTPlan,
+    SGBDTRegressor,
+)
+from ledgerwood.trainers.estimator import Plan
+from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 
-Preset = Literal["default", "paper"]
-Estimator = SGBDTClassifier | SGBDTRegressor
-ESTIMATORS: dict[str, type[SGBDTClassifier] | type[SGBDTRegressor]] = {
-    "SGBDTClassifier": SGBDTClassifier,
-    "SGBDTRegressor": SGBDTRegressor,
+Classifier = AbstractClassifier | PrivaTreeClassifier
+Model = Classifier | AbstractRegressor
+SYSTEMS: dict[System, tuple[type[Classifier], type[AbstractRegressor] | None]] = {
+    "sgbdt": (SGBDTClassifier, SGBDTRegressor),
+    "dpboost": (DPBoostClassifier, DPBoostRegressor),
+    "dpxgboost": (DPXGBoostClassifier, DPXGBoostRegressor),
+    "federated": (FederatedGBDTClassifier, FederatedGBDTRegressor),
+    "privatree": (PrivaTreeClassifier, None),
 }
+"""What the command line trains; None where a system does not learn numbers."""
+_TITLES = {"dpboost": "DPBoost", "federated": "the federated framework", "privatree": "PrivaTree"}
+_MISSING: dict[System, dict[str, str]] = {
+    "dpboost": {"sampling_rate": "whose trees share the rows among them"},
+    "federated": {"sampling_rate": "whose trees see all rows"},
+    "privatree": {
+        "n_trees": "which grows one tree",
+        "learning_rate": "whose leaves are labels",
+        "sampling_rate": "whose one tree sees all rows",
+    },
+}
+"""Parameters that a system does not have, and why."""
+ESTIMATORS = {kind.__name__: kind for kinds in SYSTEMS.values() for kind in kinds if kind is not None}
+"""Whose models it reads."""
 
 
 @final
@@ -34,34 +69,35 @@ class Settings:
     delta: float
     adjacency: Adjacency
     expected_rows: int | None
-    preset: Preset
+    system: System
+    preset: PresetName
     n_trees: int | None
     max_depth: int | None
     learning_rate: float | None
     sampling_rate: float | None
 
-    def estimator(self, schema: Schema, *, verbose: bool) -> Estimator:
+    def estimator(self, schema: Schema, *, verbose: bool) -> Model:
         """The estimator that the schema's target asks for: a classifier for classes, a regressor for numbers.
 
         Raises:
             SchemaError: the schema names no target.
+            InvalidParameter: a choice that the system does not have.
         """
         if schema.target is None:
             raise SchemaError("the schema names no target: add one, a numeric or a categorical feature")
-        kind = SGBDTClassifier if isinstance(schema.target, Categorical) else SGBDTRegressor
-        return kind(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            schema=schema,
-            expected_rows=self.expected_rows,
-            preset=self.preset,
-            n_trees=self.n_trees,
-            max_depth=self.max_depth,
-            learning_rate=self.learning_rate,
-            sampling_rate=self.sampling_rate,
-            verbose=int(verbose),
-        )
+        kind = SYSTEMS[self.system][0 if isinstance(schema.target, Categorical) else 1]
+        if kind is None:
+            raise SchemaError(f"{_TITLES[self.system]} learns classes; the schema's target is {schema.target!r}")
+        model: Model = kind()
+        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "system"}
+        for name, why in _MISSING.get(self.system, {}).items():
+            given = chosen.pop(name)
+            if given is not None:
+                raise InvalidParameter(f"{name}={given!r} is not for {_TITLES[self.system]}, {why}")
+        if self.system == "federated" and self.preset == "default":
+            chosen["preset"] = "recommended"
+        model.set_params(**chosen, schema=schema, verbose=int(verbose))
+        return model
 
 
 def read_schema(path: Path) -> Schema:
@@ -84,12 +120,7 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
     quote = price(plan.event).quote(settings.delta)
     return {
         "estimator": type(estimator).__name__,
-        "trees": plan.rounds,
-        "depth": plan.depth,
-        "sampling_rate": plan.sampling_rate,
-        "learning_rate": plan.learning_rate,
-        "noise_multiplier": plan.noise_multiplier,
-        "initial_score": plan.initial_score,
+        **_tree_facts(plan),
         "draws": sum(count for _, count in plan.event.draws()),
         "epsilon": quote.epsilon,
         "delta": quote.delta,
@@ -97,6 +128,36 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
         "method": quote.method,
         "certified": quote.certified,
     }
+
+
+def _tree_facts(plan: Plan) -> dict[str, Fact]:
+    """What each system's plan says of its trees."""
+    match plan:
+        case SGBDTPlan():
+            own = {"sampling_rate": plan.sampling_rate, "noise_multiplier": plan.noise_multiplier}
+            trees = plan.rounds
+        case DPBoostPlan():
+            own = {"trees_per_ensemble": plan.trees_per_ensemble, "tree_epsilon": plan.tree_epsilon}
+            trees = plan.trees
+        case DPXGBoostPlan():
+            own = {"sampling_rate": plan.sampling_rate, "tree_epsilon": plan.tree_epsilon}
+            trees = plan.trees
+        case FederatedPlan():
+            own = {"queries": plan.query_counts.total, "noise_multiplier": plan.noise_multiplier}
+            trees = plan.trees * plan.classes
+        case PrivaTreePlan():
+            return {
+                "trees": 1,
+                "depth": plan.depth,
+                "splits": plan.splits,
+                "candidates": plan.candidates,
+                "leaf_share": plan.leaf_share,
+                "tree_epsilon": plan.tree_epsilon,
+            }
+        case _:
+            raise InvalidParameter(f"{type(plan).__name__} is not a plan that the command line makes")
+    shared = {"depth": plan.depth, "learning_rate": plan.learning_rate, "initial_score": plan.initial_score}
+    return {"trees": trees, **shared, **own}
 
 
 def train_model(
@@ -155,7 +216,7 @@ def train_model(
     }
 
 
-def load_model(folder: Path) -> Estimator:
+def load_model(folder: Path) -> Model:
     """The model that `save` wrote to `folder`.
 
     Raises:
@@ -170,7 +231,7 @@ def load_model(folder: Path) -> Estimator:
     return ESTIMATORS[name].load(folder)
 
 
-def predictions(model: Estimator, rows: Path, *, probabilities: bool) -> tuple[list[str], list[list[Fact]]]:
+def predictions(model: Model, rows: Path, *, probabilities: bool) -> tuple[list[str], list[list[Fact]]]:
     """Header and lines of a table of predictions for the rows of a CSV file.
 
     Raises:
@@ -181,7 +242,7 @@ def predictions(model: Estimator, rows: Path, *, probabilities: bool) -> tuple[l
     header = ["prediction"]
     columns = [model.predict(X).tolist()]
     if probabilities:
-        if not isinstance(model, SGBDTClassifier):
+        if isinstance(model, AbstractRegressor):
             raise InvalidParameter("probabilities=True needs a classifier; this model predicts numbers")
         header += [f"probability of {category}" for category in model.classes_]
         columns += model.predict_proba(X).T.tolist()

@@ -29,8 +29,9 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.progress import Progress, progress_bar
@@ -44,6 +45,7 @@ BOUGHT = (
     "the schema was bought within this epsilon and delta; the number, names and types of the columns, hyper-parameters "
     "and expected_rows are public: none was chosen by looking at these rows"
 )
+OWN_WEIGHTS = "each row's weight is its own: it was neither normalised nor balanced by a look at other rows"
 ASSUMPTIONS = (
     ROW_IS_UNIT,
     "the check of X and y before the fit, with its error messages, is seen by the owner of the data only",
@@ -85,6 +87,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     schema: Schema | None
     random_state: Any
     verbose: int
+    _plan_type: ClassVar[type[Any]]
 
     @abc.abstractmethod
     def make_plan(self, schema: Schema | TypedColumns) -> Plan:
@@ -114,23 +117,31 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             ) from error
         return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
 
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Self:
+    def fit(self, X: Any, y: Any, ledger: Ledger | None = None, sample_weight: Any = None) -> Self:
         """Check the rows, pay for the plan, train.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
             ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only.
+            sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
+                and each a matter of its own row: weights that are normalised or balanced over the rows tell of others.
+                A row of half that bound counts as half a row. None: every row weighs 1.
 
         Raises:
-            SchemaError: data and schema do not fit, or no schema was given for columns without a type. Nothing was
-                spent.
+            SchemaError: data, weights and schema do not fit, or no schema was given for columns without a type or for
+                rows with weights. Nothing was spent.
             InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
         budget = self.budget
         require_ledger(ledger)
         declared = self._declared_schema()
+        if declared is None and sample_weight is not None:
+            raise SchemaError(
+                "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
+                "the largest weight of the rows is not public"
+            )
         n_features = column_count(X)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, X, skip_check_array=True)
@@ -141,16 +152,18 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             rows = UndeclaredTable.from_data(X, y, columns)
         else:
             plan = self.make_plan(declared.resolved(n_features))
-            rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins)
+            rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
         source = self._random_source()
         own = ledger is None
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
             table = _with_schema(rows, plan, grant, source)
+            self._check_target(table.schema)  # one that was bought may have more classes than can be learned
             ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         record = ledger.record()
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
-        assumptions = (*ASSUMPTIONS, f"epsilon covers {scope}")
+        weighted = () if sample_weight is None else (OWN_WEIGHTS,)
+        assumptions = (*ASSUMPTIONS, *weighted, f"epsilon covers {scope}")
         statement = privacy_statement(plan, budget, source, record, assumptions)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
@@ -195,6 +208,15 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         column_count(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.ensemble_.scores(encode_features(X, self.schema_, bins=self.plan_.bins))
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in what the trees' tests do to the predictions, float64 (n_features,); sums to 1 or 0.
+
+        From released values only: see `feature_importances`.
+        """
+        check_is_fitted(self, "ensemble_")
+        return feature_importances(self.ensemble_, self.n_features_in_)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle.
@@ -254,9 +276,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return model
 
     @classmethod
-    @abc.abstractmethod
     def _read_plan(cls, record: dict[str, Any]) -> Any:
         """The plan from the record that `save` made of its fields."""
+        bought = record.get("purchase")
+        purchase = None if bought is None else SchemaPurchase.from_record(bought)
+        return cls._plan_type(**{**record, "adjacency": Adjacency(record["adjacency"]), "purchase": purchase})
 
     def _forget(self) -> None:
         """Drop what another way of training left behind, after a fit."""
@@ -305,7 +329,7 @@ def require_ledger(ledger: object) -> None:
         return
     if not isinstance(ledger, Ledger):
         raise InvalidParameter(
-            f"ledger must be a ledgerwood.Ledger, not {type(ledger).__name__}; sample weights are not supported"
+            f"ledger must be a ledgerwood.Ledger, not {type(ledger).__name__}; weights go to sample_weight="
         )
     if ledger.unit is not PrivacyUnit.ROW:
         raise AdjacencyMismatch(
@@ -320,9 +344,9 @@ def grant_plan(plan: Plan, budget: Budget, ledger: Ledger | None, *, purpose: st
     Raises:
         BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
     """
-    own = ledger is None
     ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
-    delta = None if own or isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else budget.delta
+    # Named, for a plan that is pure as well: it may cost less with a delta.
+    delta = None if isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else budget.delta
     return ledger, ledger.grant(plan.event, purpose=purpose, delta=delta)
 
 

@@ -1,13 +1,16 @@
 """Private first guesses: the mean label, bought before the first tree."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Literal, final
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import Aggregator, LabelCount, LabelMoments, LabelSum, Query, real
+from ledgerwood.curator.queries import Loss
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, EllipticalGaussianMechanism, LaplaceMechanism
 
@@ -74,6 +77,31 @@ class InitialScore:
         """The draws, one a release."""
         return tuple(self.mechanism.event(query.sensitivity(self.adjacency), self.adjacency) for query in self.queries)
 
+    def require_fit(self) -> None:
+        """Refuse noise that cannot be drawn on the statistics' grids.
+
+        Raises:
+            InvalidParameter: it cannot.
+        """
+        for query in self.queries:
+            self.mechanism.require_fit(query.grid)
+
+    def with_share(self, share: float, budget: Budget) -> "InitialScore":
+        """With the noise that this share of the budget pays for: of mu**2 ("moments") or of epsilon (the others).
+
+        Raises:
+            InvalidParameter, UnsupportedEvent: as `split`.
+        """
+        if self.kind == "zero":
+            return self
+        parts = {"initial_score": share, "trees": 1.0 - share}
+        if self.kind == "moments":
+            multiplier = split(budget, parts, currency="mu_squared")["initial_score"].gaussian_multiplier()
+        else:
+            own = split(budget, parts, currency="epsilon")["initial_score"]
+            multiplier = own.laplace_multiplier(count=len(self.queries))
+        return dataclasses.replace(self, multiplier=multiplier)
+
     @property
     def count_stddev(self) -> float:
         """Standard deviation of the noise on the number of rows."""
@@ -101,3 +129,13 @@ def mean_label(score: InitialScore, aggregator: Aggregator) -> float:
         case [count, total]:
             rows = max(count, 0.0) + score.count_stddev
     return min(max(total / rows, -1.0), 1.0)
+
+
+def first_score(score: InitialScore, loss: Loss, aggregator: Aggregator) -> float:
+    """The mean label, or its log-odds for the logistic loss."""
+    mean = mean_label(score, aggregator)
+    if loss == "squared":
+        return mean
+    # Kept where a few noisy labels cannot make a class impossible.
+    mean = min(max(mean, -0.98), 0.98)
+    return math.log1p(mean) - math.log1p(-mean)

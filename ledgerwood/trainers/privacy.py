@@ -62,6 +62,8 @@ class PrivacyStatement:
         """
         if event.adjacency is not self.adjacency:
             raise LedgerCorrupted(f"the statement is under {self.adjacency.value}, the plan {event.adjacency.value}")
+        if self.unit is not ledger.terms.unit:
+            raise LedgerCorrupted(f"the statement protects a {self.unit.value}, the ledger a {ledger.terms.unit.value}")
         grants = [entry for entry in ledger.entries if isinstance(entry, GrantEntry) and _pays(entry.event, event)]
         if not grants:
             raise LedgerCorrupted("the ledger holds no grant of the model's plan")

@@ -64,6 +64,7 @@ class SchemaPurchase:
         target_noise_scale: of the target's counts.
         key_delta: what each categorical column may cost of delta; 0 where there is none.
         public_rows: a public guess of the number of rows, which says how fine the bins may be.
+        most_classes: how many classes the system learns, the commonest ones; at least 2.
     """
 
     columns: TypedColumns
@@ -73,8 +74,10 @@ class SchemaPurchase:
     target_noise_scale: float
     key_delta: float
     public_rows: int | None = None
+    most_classes: int = 2
 
     def __post_init__(self) -> None:
+        _validate.count("most_classes", self.most_classes, "classes", minimum=2)
         if self.noise not in ("gaussian", "laplace"):
             raise _validate.fail("noise", self.noise, "'gaussian' or 'laplace'", "name")
         _validate.positive("noise_scale", self.noise_scale, "rows")
@@ -86,7 +89,13 @@ class SchemaPurchase:
 
     @classmethod
     def planned(
-        cls, columns: TypedColumns, budget: Budget, *, share: float, public_rows: int | None = None
+        cls,
+        columns: TypedColumns,
+        budget: Budget,
+        *,
+        share: float,
+        public_rows: int | None = None,
+        most_classes: int = 2,
     ) -> "SchemaPurchase":
         """The purchase for a share of the budget: of mu**2 and of delta, or of epsilon where delta is 0.
 
@@ -126,6 +135,7 @@ class SchemaPurchase:
             target_noise_scale=max(scales[1], LEAST_NOISE),
             key_delta=share * budget.delta / len(names) if names else 0.0,
             public_rows=public_rows,
+            most_classes=most_classes,
         )
 
     @property
@@ -202,12 +212,15 @@ class SchemaPurchase:
                 return Categorical(column.name, (False, True))
             case "text" | "codes":
                 found = self._keys(aggregator, number, "the target")
-                if len(found) != 2:
+                classes = some_classes(found, text=column.kind == "text", most=self.most_classes)
+                if len(found) != len(classes):
+                    learned = "two" if len(classes) == 2 else str(len(classes))
                     warnings.warn(  # of released values
-                        f"{len(found)} classes were bought, and two are learned: rows of any other count for nothing",
+                        f"{len(found)} classes were bought, and {learned} are learned: rows of any other count for "
+                        "nothing",
                         stacklevel=2,
                     )
-                return Categorical(column.name, two_classes(found, text=column.kind == "text"))
+                return Categorical(column.name, classes)
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str) -> tuple[float, float]:
         edges, purpose = bin_edges(self.bins_per_octave(number)), f"schema: bounds of {what}"
@@ -297,16 +310,16 @@ def likely_range(
     return edges[first], edges[last + 1]
 
 
-def two_classes(found: tuple[tuple[Category, int], ...], *, text: bool) -> tuple[Category, Category]:
-    """The two classes that most rows seem to have, padded with public placeholders; of one type, so that they sort.
+def some_classes(found: tuple[tuple[Category, int], ...], *, text: bool, most: int) -> tuple[Category, ...]:
+    """The `most` classes that most rows seem to have, of one type, so that they sort; two at least, by placeholders.
 
     Args:
         found: released (class, noisy number of rows).
         text: whether placeholders for no class at all are strings.
+        most: >= 2.
     """
     ranked = [key for key, _ in sorted(found, key=lambda item: -item[1])]
     strings = isinstance(ranked[0], str) if ranked else text
     alike = [key for key in ranked if isinstance(key, str) is strings]
     padding = [key for key in (NO_TEXT if strings else NO_CODES) if key not in alike]
-    first, second = [*alike, *padding][:2]
-    return first, second
+    return tuple([*alike, *padding[: max(2 - len(alike), 0)]][:most])

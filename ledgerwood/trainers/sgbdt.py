@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, FilteredEvent, PoissonSampled, Repeated
-from ledgerwood.accounting.splitting import relative_multipliers, split
+from ledgerwood.accounting.splitting import relative_multipliers
 from ledgerwood.curator import (
     Aggregator,
     LeafCurvatures,
@@ -28,7 +28,7 @@ from ledgerwood.curator import (
     real,
 )
 from ledgerwood.curator.queries import LargeGradients, Loss
-from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, Tree, TreeStructure
+from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import (
     BallShifts,
@@ -36,15 +36,25 @@ from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
     GaussianMechanism,
 )
+from ledgerwood.trainers.bounds import require_bounds
 from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, check_filter, row_limit
-from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, mean_label
-from ledgerwood.trainers.leaves import DampingRule, newton_leaves, pooled
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
+from ledgerwood.trainers.leaves import DampingRule, newton_leaves, noise_damping, pooled, score_noise_by_rule
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.schema_purchase import SchemaPurchase, keyed_names
 from ledgerwood.trainers.splits import cyclic_features, random_tree
 
 LeafNoise = Literal["dynamic", "static"]
 LeafStatistic = Literal["moments", "curvature"]
+_NAMES: dict[str, tuple[object, ...]] = {
+    "loss": get_args(Loss),
+    "damping_rule": get_args(DampingRule),
+    "leaf_noise": get_args(LeafNoise),
+    "leaf_statistic": get_args(LeafStatistic),
+    "initial_score": get_args(InitialScoreKind),
+    "large_gradients": get_args(LargeGradients),
+    "filter": get_args(IndividualFilter),
+}
 EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
 
 
@@ -88,6 +98,8 @@ class SGBDTPlan:
         filter_order: the order of "renyi"; None for the one that `calibrated` finds best for its budget.
         large_gradients: a row beyond `clip` counts with the clip ("clip"), or not at all ("drop").
         purchase: what is bought of the schema first; None where it is declared.
+        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
+            weight. Static leaves need more noise for them.
     """
 
     adjacency: Adjacency
@@ -119,13 +131,11 @@ class SGBDTPlan:
     filter_order: float | None = None
     large_gradients: LargeGradients = "clip"
     purchase: SchemaPurchase | None = None
+    weighted: bool = False
 
     def __post_init__(self) -> None:
+        require_bounds(self, _NAMES)
         _validate.count("rounds", self.rounds, "trees")
-        if _validate.count("depth", self.depth, "levels", minimum=0) > MAX_DEPTH:
-            raise _validate.fail("depth", self.depth, f"at most {MAX_DEPTH}", "levels")
-        if not 2 <= _validate.count("bins", self.bins, "steps") <= 60_000:
-            raise _validate.fail("bins", self.bins, "in [2, 60000]", "steps of a feature's range")
         if self.features_per_tree is not None:
             _validate.count("features_per_tree", self.features_per_tree, "features")
         _validate.positive("numeric_weight", self.numeric_weight, "weight of a categorical feature")
@@ -134,7 +144,6 @@ class SGBDTPlan:
         _validate.positive("clip", self.clip, "units of the gradient")
         if not 0.0 < _validate.real("count_share", self.count_share, "share of mu**2") < 1.0:
             raise _validate.fail("count_share", self.count_share, "in (0, 1)", "share of mu**2")
-        _validate.positive("learning_rate", self.learning_rate, "factor on a leaf")
         if self.damping is not None:
             _validate.positive("damping", self.damping, "units of the leaf's weight")
         if self.score_noise is not None:
@@ -142,8 +151,6 @@ class SGBDTPlan:
         if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
             raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
         _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
-        if not 0.0 < _validate.real("initial_share", self.initial_share, "share of the budget") < 1.0:
-            raise _validate.fail("initial_share", self.initial_share, "in (0, 1)", "share of the budget")
         if self.leaf_statistic == "curvature" and (self.loss != "logistic" or self.leaf_noise == "static"):
             raise InvalidParameter(
                 "leaf_statistic='curvature' needs loss='logistic' and leaf_noise='dynamic'; "
@@ -198,7 +205,7 @@ class SGBDTPlan:
             assert self.damping is not None  # checked on construction
             return LeafRatios(
                 structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
-                large_gradients=self.large_gradients,
+                large_gradients=self.large_gradients, weighted=self.weighted,
             )  # fmt: skip
         if self.leaf_statistic == "curvature":
             return LeafCurvatures(
@@ -240,7 +247,10 @@ class SGBDTPlan:
             CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
             InvalidParameter: noise so large that it cannot be drawn on the statistics' grids.
         """
-        start = self._with_initial_epsilon(budget) if self.initial_score in ("laplace", "public_count") else self
+        start = self
+        if self.initial_score != "moments":  # which keeps its share as the noise is scaled
+            initial = self.initial.with_share(self.initial_share, budget)
+            start = dataclasses.replace(self, initial_multiplier=initial.multiplier)
         if self.filter == "renyi" and self.filter_order is None:
             plain = dataclasses.replace(start, filter="none", extra_rounds=0)
             order = best_order(lambda noise_multiplier: plain.scaled(noise_multiplier).event, budget)
@@ -249,8 +259,7 @@ class SGBDTPlan:
         plan = start.scaled(noise)
         if plan.purchase is not None:
             plan.purchase.require_fit()
-        for query in plan.initial.queries:
-            plan.initial.mechanism.require_fit(query.grid)
+        plan.initial.require_fit()
         plan.leaf_mechanism.require_fit(plan.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).grid)
         return plan
 
@@ -269,13 +278,6 @@ class SGBDTPlan:
             initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
         )
 
-    def _with_initial_epsilon(self, budget: Budget) -> "SGBDTPlan":
-        shares = split(
-            budget, {"initial_score": self.initial_share, "trees": 1.0 - self.initial_share}, currency="epsilon"
-        )
-        multiplier = shares["initial_score"].laplace_multiplier(count=len(self.initial.queries))
-        return dataclasses.replace(self, initial_multiplier=multiplier)
-
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from the released sums; shape (n_leaves,)."""
         if self.leaf_noise == "static":
@@ -291,9 +293,13 @@ class SGBDTPlan:
         """lambda, in units of the leaf's weight: the given one, or by the known noise of the gradients."""
         if self.damping is not None:
             return self.damping
-        # A tree adds noise of stddev at most eta s / lambda to a score, and the trees' noises are independent.
         score_noise = self.score_noise_by_rule if self.score_noise is None else self.score_noise
-        return self.learning_rate * math.sqrt(self.trees) * self._noise_in_gradient_units / score_noise
+        return noise_damping(
+            trees=self.trees,
+            learning_rate=self.learning_rate,
+            stddev=self._noise_in_gradient_units,
+            score_noise=score_noise,
+        )
 
     @property
     def gradient_unit(self) -> float:
@@ -302,33 +308,15 @@ class SGBDTPlan:
 
     @property
     def score_noise_by_rule(self) -> float:
-        """More noise may reach the scores where an average leaf's weight stands out of its tree's noise.
-
-        A rule of public quantities, tuned on public data sets: docs/explanation/sgbdt.md#defaults.
-        """
-        factor, low, high, guess, weight = (
-            (1.0, 0.4, 1.6, 1.0, 0.25) if self.loss == "logistic" else (0.5, 0.3, 0.8, 0.45, 1.0)
-        )
-        if self.public_rows is None:
-            return guess
-        leaf_weight = self.public_rows * self.sampling_rate * weight / 2**self.depth
-        return min(max(factor * math.sqrt(leaf_weight / self._noise_in_gradient_units), low), high)
+        """See `ledgerwood.trainers.leaves.score_noise_by_rule`."""
+        rows = None if self.public_rows is None else self.public_rows * self.sampling_rate
+        return score_noise_by_rule(self.loss, rows, depth=self.depth, stddev=self._noise_in_gradient_units)
 
     @property
     def _noise_in_gradient_units(self) -> float:
         mechanism = self.leaf_mechanism
         stddev = mechanism.stddev if isinstance(mechanism, GaussianMechanism) else mechanism.stddevs[1]
         return stddev / self.gradient_unit
-
-
-def initial_score(plan: SGBDTPlan, aggregator: Aggregator) -> float:
-    """The mean label, or its log-odds for the logistic loss."""
-    mean = mean_label(plan.initial, aggregator)
-    if plan.loss == "squared":
-        return mean
-    # Kept where a few noisy labels cannot make a class impossible.
-    mean = min(max(mean, -0.98), 0.98)
-    return math.log1p(mean) - math.log1p(-mean)
 
 
 def train(
@@ -350,7 +338,7 @@ def train(
     """
     cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
     if ensemble is None:
-        ensemble = Ensemble(initial_score=initial_score(plan, aggregator))
+        ensemble = Ensemble(initial_score=first_score(plan.initial, plan.loss, aggregator))
     before = len(ensemble.trees)
     mechanism = plan.leaf_mechanism
     for event, trees in plan.draws:

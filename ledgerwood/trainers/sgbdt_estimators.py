@@ -4,21 +4,19 @@ import dataclasses
 from typing import Any, Literal, final, get_args
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
-from sklearn.base import ClassifierMixin, RegressorMixin
 
-from ledgerwood import _validate
 from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, Categorical, Numeric, Schema, TypedColumns, sorted_classes
+from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
 from ledgerwood.trainers.estimator import AdjacencyName
 from ledgerwood.trainers.individual_filter import IndividualFilter
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
+from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
@@ -105,7 +103,8 @@ class AbstractSGBDT(AbstractStreamEstimator):
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
         schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
         schema_share: share of the budget for a schema that is bought: of mu**2 and of delta.
-        expected_rows: public guess of the number of rows, for tuning rules only.
+        expected_rows: public guess of the number of rows, for tuning rules only. Where the schema has a weight_bound, a
+            row of that weight is one row, here and in `l2_lambda`, and others are shares of it.
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
             there are extra trees, see docs/explanation/sgbdt.md#sgbdt-filter.
@@ -131,6 +130,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
 
     loss_: Loss
     plan_: SGBDTPlan
+    _plan_type = SGBDTPlan
 
     def __init__(
         self,
@@ -207,6 +207,8 @@ class AbstractSGBDT(AbstractStreamEstimator):
             plan = dataclasses.replace(
                 plan, purchase=SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows)
             )
+        else:
+            plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
         return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(self.budget)
 
     def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
@@ -227,14 +229,13 @@ class AbstractSGBDT(AbstractStreamEstimator):
 
     def _preset_plan(self) -> SGBDTPlan:
         budget = self.budget
-        if self.expected_rows is not None:
-            _validate.count("expected_rows", self.expected_rows, "rows")
+        require_rows(self.expected_rows)
+        require_name("preset", self.preset, get_args(Preset))
         match self.preset:
             case "default":
                 return default_plan(self.loss_, budget, self.expected_rows)
             case "paper":
                 return paper_plan(self.loss_, budget.adjacency)
-        raise InvalidParameter(f"preset={self.preset!r} must be 'default' or 'paper'")
 
     def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
         choices: dict[str, Any] = {
@@ -258,7 +259,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
             "initial_score": self.initial_score,
             "initial_share": self.initial_share,
         }
-        named = {name: value for name, value in choices.items() if value is not None}
+        named = named_choices(choices)
         if self.expected_rows is not None:
             named["public_rows"] = int(self.expected_rows)
         if self.features_per_tree is not None:
@@ -271,9 +272,6 @@ class AbstractSGBDT(AbstractStreamEstimator):
         if self.filter == "auto":
             full_batch = named.get("sampling_rate", plan.sampling_rate) == 1.0
             named["filter"] = ("gdp" if full_batch else "renyi") if named.get("extra_rounds", 0) else "none"
-        for name, allowed in _CLOSED_SETS.items():
-            if named.get(name, allowed[0]) not in allowed:
-                raise InvalidParameter(f"{name}={named[name]!r} must be one of {', '.join(map(repr, allowed))}")
         return named
 
     def _train(
@@ -291,25 +289,9 @@ class AbstractSGBDT(AbstractStreamEstimator):
     ) -> Ensemble:
         return train(plan, aggregator, generator, progress, ensemble=ensemble)
 
-    @classmethod
-    def _read_plan(cls, record: dict[str, Any]) -> SGBDTPlan:
-        bought = record.get("purchase")
-        purchase = None if bought is None else SchemaPurchase.from_record(bought)
-        return SGBDTPlan(**{**record, "adjacency": Adjacency(record["adjacency"]), "purchase": purchase})
-
-
-_CLOSED_SETS: dict[str, tuple[str, ...]] = {
-    "damping_rule": ("add", "floor"),
-    "leaf_noise": ("dynamic", "static"),
-    "leaf_statistic": ("moments", "curvature"),
-    "initial_score": ("zero", "moments", "laplace", "public_count"),
-    "large_gradients": get_args(LargeGradients),
-    "filter": get_args(IndividualFilter),
-}
-
 
 @final
-class SGBDTRegressor(RegressorMixin, AbstractSGBDT):  # type: ignore[misc]
+class SGBDTRegressor(AbstractRegressor, AbstractSGBDT):
     """S-GBDT for a numeric target, squared loss. Parameters: see `AbstractSGBDT`.
 
     Attributes:
@@ -317,74 +299,20 @@ class SGBDTRegressor(RegressorMixin, AbstractSGBDT):  # type: ignore[misc]
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
+        feature_importances_: what each feature does to the released predictions.
     """
 
     loss_ = "squared"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
-    def _check_target(self, schema: Schema) -> None:
-        _numeric_target(schema)
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predicted labels in the label's unit, inside the declared range; float64 (n_rows,)."""
-        scores = np.clip(self._scores(X), -1.0, 1.0)
-        target = _numeric_target(self.schema_)
-        return target.low + (scores + 1.0) * ((target.high - target.low) / 2.0)
-
 
 @final
-class SGBDTClassifier(ClassifierMixin, AbstractSGBDT):  # type: ignore[misc]
+class SGBDTClassifier(AbstractClassifier, AbstractSGBDT):
     """S-GBDT for two classes, logistic loss. Parameters: see `AbstractSGBDT`.
 
     Attributes:
         classes_: the two declared classes, sorted.
-        plan_, privacy_, ledger_, ensemble_: as in `SGBDTRegressor`.
+        plan_, privacy_, ledger_, ensemble_, feature_importances_: as in `SGBDTRegressor`.
     """
 
     loss_ = "logistic"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _check_target(self, schema: Schema) -> None:
-        sorted_classes(_categorical_target(schema))
-
-    def _restore(self) -> None:
-        self.classes_ = sorted_classes(_categorical_target(self.schema_))
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """The ensemble's raw score, which grows with the probability of the second class; float64 (n_rows,)."""
-        return self._scores(X)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the two classes; float64 (n_rows, 2)."""
-        scores = self._scores(X)
-        pull = expit(np.column_stack([-scores, scores]))
-        if self.plan_.clip >= 0.5:
-            # Where a clipped fit comes to rest, docs/explanation/sgbdt.md#link: clipping moves scores, not their order.
-            pull = np.minimum(pull, self.plan_.clip)
-        return np.asarray(pull / pull.sum(axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class; shape (n_rows,)."""
-        scores = self._scores(X)
-        return self.classes_[(scores > 0.0).astype(np.intp)]
-
-
-def _numeric_target(schema: Schema) -> Numeric:
-    if not isinstance(schema.target, Numeric):
-        raise SchemaError(f"a regressor needs a Numeric target in the schema; got target={schema.target!r}")
-    return schema.target
-
-
-def _categorical_target(schema: Schema) -> Categorical:
-    if not isinstance(schema.target, Categorical):
-        raise SchemaError(f"a classifier needs a Categorical target in the schema; got target={schema.target!r}")
-    return schema.target
+    plan_: SGBDTPlan

@@ -1,5 +1,7 @@
 """Splits that cost nothing: trees drawn from the public schema, without a look at the rows."""
 
+import bisect
+import itertools
 import math
 from collections.abc import Sequence
 from typing import final
@@ -8,6 +10,9 @@ import numpy as np
 
 from ledgerwood.ensemble import FeatureCells, TreeStructure
 from ledgerwood.mechanisms import RandomSource
+
+Cuts = Sequence[Sequence[int]]
+"""Of each feature the t of "cell < t" that may be tested, rising."""
 
 
 def structure_generator(source: RandomSource) -> np.random.Generator:
@@ -22,6 +27,14 @@ def cyclic_features(tree: int, *, n_features: int, per_tree: int | None) -> tupl
     return tuple((tree * per_tree + i) % n_features for i in range(per_tree))
 
 
+def combined_features(tree: int, *, n_features: int, per_tree: int | None) -> tuple[int, ...]:
+    """As `cyclic_features`, through all sets of `per_tree` features in the order of `itertools.combinations`."""
+    if per_tree is None or per_tree >= n_features:
+        return tuple(range(n_features))
+    place = tree % math.comb(n_features, per_tree)
+    return next(itertools.islice(itertools.combinations(range(n_features), per_tree), place, None))
+
+
 def random_tree(
     cells: Sequence[FeatureCells],
     *,
@@ -29,6 +42,7 @@ def random_tree(
     features: Sequence[int],
     numeric_weight: float,
     generator: np.random.Generator,
+    cuts: Cuts | None = None,
 ) -> TreeStructure:
     """A totally random complete tree (S-GBDT, section VI-C), with no split that its own path has already decided.
 
@@ -42,41 +56,35 @@ def random_tree(
         features: the tree's features.
         numeric_weight: the paper's r, > 0.
         generator: see `structure_generator`.
+        cuts: the candidates; None for every border of the cells.
     """
     inner = 2**depth - 1
     feature = np.zeros(inner, dtype=np.int32)
     split = np.zeros(inner, dtype=np.uint16)
     equals = np.zeros(inner, dtype=np.bool_)
     uniform = generator.random((inner, 2)).tolist()
-    paths = [_Path({})] * (2 * inner + 1)
+    paths = [NodePath(cells, borders(cells) if cuts is None else cuts)] * (2 * inner + 1)
     everything = range(len(cells))
     for node in range(inner):
         path = paths[node]
         # A feature that is empty on this path has weight 0.
-        pool, weights = path.weights(cells, features, numeric_weight)
+        pool, weights = path.weights(features, numeric_weight)
         if not pool and len(features) < len(cells):
-            pool, weights = path.weights(cells, everything, numeric_weight)
+            pool, weights = path.weights(everything, numeric_weight)
         if not pool:
             paths[2 * node + 1] = paths[2 * node + 2] = path
             continue
-        chosen = _pick(pool, weights, uniform[node][0])
-        span = path.span(chosen, cells[chosen])
-        thresholds = max(0, span.high - span.low - 1)
-        tests = thresholds + len(span.equality)
-        index = min(int(uniform[node][1] * tests), tests - 1)
-        feature[node] = chosen
-        if index < thresholds:
-            cut = span.low + 1 + index
-            split[node] = cut
-            paths[2 * node + 1] = path.with_span(chosen, _Span(span.low, cut, ()))
-            paths[2 * node + 2] = path.with_span(chosen, _Span(cut, span.high, span.equality))
-        else:
-            cell = span.equality[index - thresholds]
-            rest = tuple(other for other in span.equality if other != cell)
-            split[node], equals[node] = cell, True
-            paths[2 * node + 1] = path.with_span(chosen, _Span(0, 0, ()))
-            paths[2 * node + 2] = path.with_span(chosen, _Span(span.low, span.high, rest))
+        feature[node] = _pick(pool, weights, uniform[node][0])
+        split[node], equals[node] = path.test(int(feature[node]), uniform[node][1])
+        paths[2 * node + 1], paths[2 * node + 2] = path.parted(
+            int(feature[node]), int(split[node]), equals=bool(equals[node])
+        )
     return TreeStructure(feature=feature, split=split, equals=equals)
+
+
+def borders(cells: Sequence[FeatureCells]) -> list[range]:
+    """Every border between the ordered cells of each feature."""
+    return [range(1, each.ordered) for each in cells]
 
 
 @final
@@ -90,31 +98,63 @@ class _Span:
         self.high = high
         self.equality = equality
 
-    @property
-    def splittable(self) -> bool:
-        return self.high - self.low > 1 or bool(self.equality)
-
 
 @final
-class _Path:
-    """The spans that the splits above a node have narrowed."""
+class NodePath:
+    """What the splits above a node have left open of each feature.
 
-    __slots__ = ("_spans",)
+    Args:
+        cells: the schema's cells, one entry a feature.
+        cuts: the candidates.
+    """
 
-    def __init__(self, spans: dict[int, _Span]) -> None:
-        self._spans = spans
+    __slots__ = ("_cells", "_cuts", "_spans")
 
-    def span(self, feature: int, cells: FeatureCells) -> _Span:
-        return self._spans.get(feature) or _Span(0, cells.ordered, cells.equality)
+    def __init__(self, cells: Sequence[FeatureCells], cuts: Cuts, spans: dict[int, _Span] | None = None) -> None:
+        self._cells = cells
+        self._cuts = cuts
+        self._spans = {} if spans is None else spans
 
-    def with_span(self, feature: int, span: _Span) -> "_Path":
-        return _Path({**self._spans, feature: span})
+    def weights(self, features: Sequence[int], numeric_weight: float) -> tuple[list[int], list[float]]:
+        """Those of the features that can still be split, and the weight of each."""
+        pool = [j for j in features if sum(self._counts(j))]
+        return pool, [numeric_weight if self._cells[j].ordered else 1.0 for j in pool]
 
-    def weights(
-        self, cells: Sequence[FeatureCells], features: Sequence[int], numeric_weight: float
-    ) -> tuple[list[int], list[float]]:
-        pool = [j for j in features if self.span(j, cells[j]).splittable]
-        return pool, [numeric_weight if cells[j].ordered else 1.0 for j in pool]
+    def test(self, feature: int, uniform: float) -> tuple[int, bool]:
+        """One of the feature's open tests, of which there is at least one: its cell, and whether it is an equality.
+
+        Args:
+            feature: which one.
+            uniform: in [0, 1), where among the tests.
+        """
+        thresholds, equalities = self._counts(feature)
+        index = min(int(uniform * (thresholds + equalities)), thresholds + equalities - 1)
+        span = self._span(feature)
+        if index < thresholds:
+            own = self._cuts[feature]
+            return own[bisect.bisect_right(own, span.low) + index], False
+        return span.equality[index - thresholds], True
+
+    def parted(self, feature: int, cell: int, *, equals: bool) -> "tuple[NodePath, NodePath]":
+        """The paths to the left and to the right child of a node with this test."""
+        span = self._span(feature)
+        if equals:
+            rest = tuple(other for other in span.equality if other != cell)
+            return self._with(feature, _Span(0, 0, ())), self._with(feature, _Span(span.low, span.high, rest))
+        left, right = _Span(span.low, cell, ()), _Span(cell, span.high, span.equality)
+        return self._with(feature, left), self._with(feature, right)
+
+    def _span(self, feature: int) -> _Span:
+        each = self._cells[feature]
+        return self._spans.get(feature) or _Span(0, each.ordered, each.equality)
+
+    def _counts(self, feature: int) -> tuple[int, int]:
+        span, own = self._span(feature), self._cuts[feature]
+        inside = bisect.bisect_left(own, span.high) - bisect.bisect_right(own, span.low)
+        return max(inside, 0), len(span.equality)
+
+    def _with(self, feature: int, span: _Span) -> "NodePath":
+        return NodePath(self._cells, self._cuts, {**self._spans, feature: span})
 
 
 def _pick(pool: list[int], weights: list[float], uniform: float) -> int:

@@ -135,6 +135,11 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         vault.prepare()
         schema = self._declared_schema()
         assert schema is not None  # `partial_fit` refuses it
+        if schema.weight_bound not in (None, 1.0):
+            raise SchemaError(
+                f"weight_bound={schema.weight_bound!r}: the rows of a stream have no weights, and each would count for "
+                "less than a row; declare a schema without the bound, or use fit(X, y, sample_weight=...)"
+            )
         n_features = column_count(X)
         validate_data(self, X, skip_check_array=True)
         plan = self.make_stream_plan(schema.resolved(n_features))

@@ -27,7 +27,7 @@ from ledgerwood.curator import Aggregator, PredictionFit, Schema, TypedColumns, 
 from ledgerwood.curator.purses import require_within
 from ledgerwood.curator.queries import Loss, fit_width
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.errors import InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Plan
 from ledgerwood.trainers.progress import Progress
@@ -66,7 +66,14 @@ class SearchPlan:
             raise _validate.fail("plans", self.plans, "at least one", "candidates")
         if len({(plan.loss, plan.bins) for plan in self.plans}) > 1:
             raise InvalidParameter("the candidates differ in loss or bins: all must read the rows in one encoding")
-        require_within(self.run_events, self.event)
+        try:
+            require_within(self.run_events, self.event)
+        except UnsupportedEvent as error:
+            raise UnsupportedEvent(
+                "a private search takes candidates whose noise is Gaussian throughout: S-GBDT, full batch "
+                "(sampling_rate=1), with initial_score='zero' or 'moments'; DPBoost and DP-XGBoost have Laplace leaves "
+                f"and exponential choices, and fit one set of parameters at a time: {error}"
+            ) from error
 
     @property
     def event(self) -> PoissonSelection | RepeatedSelection:
@@ -179,14 +186,14 @@ class PrivateSearch(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Self:
+    def fit(self, X: Any, y: Any, ledger: Ledger | None = None, sample_weight: Any = None) -> Self:
         """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
 
         Raises:
             InvalidParameter, UnsupportedEvent: candidates that cannot be searched. Nothing was spent.
             RunFailed: a run raised; the budget is spent.
         """
-        super().fit(X, y, ledger)
+        super().fit(X, y, ledger, sample_weight)
         self.best_params_ = None if self.best_index_ is None else dict(self.candidates[self.best_index_])
         # Without a run, a model that has learnt nothing stands under the first candidate's plan.
         index = self.best_index_ or 0

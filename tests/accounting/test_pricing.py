@@ -430,3 +430,31 @@ def test_every_method_covers_the_randomised_response_truth(method):
         assert lower == 0.0 or two_sided_truth(e, copies, lower) >= delta
     for epsilon in np.linspace(0.0, 1.3, 14):
         assert priced.delta(epsilon) >= two_sided_truth(e, copies, epsilon) * (1 - 1e-12)
+
+
+def test_an_impostor_that_is_priced_first_does_not_leave_its_price_behind() -> None:
+    """An event of a foreign class can be equal to any other; what was found for it is not the other's."""
+    cheap = LaplaceEvent(noise_multiplier=1e3, adjacency=A)
+
+    class Impostor(LaplaceEvent):  # type: ignore[misc]
+        def __eq__(self, other):
+            return isinstance(other, LaplaceEvent)
+
+        def __hash__(self):
+            return hash(LaplaceEvent(noise_multiplier=self.noise_multiplier, adjacency=A))
+
+        def log_profile(self, epsilons, *, direction):
+            return cheap.log_profile(epsilons, direction=direction)
+
+        def renyi(self, orders, *, direction=None):
+            return cheap.renyi(orders, direction=direction)
+
+        def pure_epsilon(self):
+            return cheap.pure_epsilon()
+
+    def plan(event):
+        tree = Composed((Repeated(event, count=3), PureEvent(epsilon=0.1, adjacency=A)))
+        return Repeated(Parallel((tree, tree), probabilities=(0.3, 0.3)), count=5)
+
+    assert price(plan(Impostor(noise_multiplier=1.25, adjacency=A))).epsilon(1e-6) < 1.0
+    assert price(plan(LaplaceEvent(noise_multiplier=1.25, adjacency=A))).epsilon(1e-6) > 9.0

@@ -270,6 +270,21 @@ def test_parts_outside_their_bounds_are_refused(bad):
         Part(**bad)
 
 
+@given(st.floats(1e-6, 1.0), st.integers(1, 1000))
+def test_equal_parts_of_a_share_never_exceed_it(weight, count):
+    share = split(PURE, {"levels": weight, "rest": 1.0}, currency="epsilon")["levels"]
+    each = Fraction(share.epsilon_each(count))
+    assert each * count <= share.amount
+    assert each * count >= share.amount * (1 - Fraction(1, 2**52))
+    assert share.epsilon == share.epsilon_each(1)
+
+
+def test_no_parts_of_a_share_are_refused():
+    share = split(PURE, {"levels": 1.0, "rest": 1.0}, currency="epsilon")["levels"]
+    with pytest.raises(InvalidParameter, match="count=0"):
+        share.epsilon_each(0)
+
+
 def test_a_share_of_the_wrong_currency_says_so():
     epsilon = split(PURE, {"it": 1.0})["it"]
     mu = split(BUDGET, {"it": 1.0}, currency="mu_squared")["it"]

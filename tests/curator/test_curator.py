@@ -146,7 +146,7 @@ def test_a_query_that_states_its_own_sensitivity_is_refused():
 
 def test_an_event_that_was_not_granted_leaves_the_rows_unread():
     table = table_of()
-    table._targets = table._cells = table._scores = Unread()
+    table._scored = table._cells = table._classes = Unread()
     curator, ledger = opened(PAIR_EVENT, table=table)
     before = ledger.entries
     for event in (
@@ -162,7 +162,7 @@ def test_an_event_that_was_not_granted_leaves_the_rows_unread():
 def test_a_sample_inside_a_draw_is_refused_before_anything_is_drawn():
     sampled = PoissonSampled(PAIR_EVENT, sampling_rate=0.5)
     nested = PoissonSampled(Composed((sampled, COUNT_EVENT)), sampling_rate=0.5)
-    groups = lw.Parallel((PAIR_EVENT, COUNT_EVENT), probabilities=(0.5, 0.5))
+    groups = lw.Composed((lw.Parallel((PAIR_EVENT, COUNT_EVENT), probabilities=(0.5, 0.5)),))
     curator, ledger = opened(PAIR_EVENT)
     before = ledger.entries
     for event in (nested, PoissonSampled(sampled, sampling_rate=0.5), groups):
@@ -262,7 +262,7 @@ def test_an_error_after_the_draw_loses_it(monkeypatch):
 def test_the_curator_shows_the_schema_only():
     curator, _ = opened(PAIR_EVENT)
     assert curator.schema is SCHEMA
-    assert [name for name in dir(curator) if not name.startswith("_")] == ["open", "schema", "select"]
+    assert [name for name in dir(curator) if not name.startswith("_")] == ["open", "open_groups", "schema", "select"]
     with curator.open(PAIR_EVENT, purpose="pair") as round_:
         assert [name for name in dir(round_) if not name.startswith("_")] == ["release", "select"]
 

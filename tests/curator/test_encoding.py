@@ -14,10 +14,11 @@ from scipy import sparse
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.curator.encoding import (
     column_count,
-    encode_binary_target,
+    encode_classes,
     encode_features,
     encode_numeric_target,
     sorted_classes,
+    two_classes,
 )
 from ledgerwood.errors import SchemaError, SchemaTypeError
 
@@ -255,7 +256,7 @@ def test_a_nullable_label_that_is_missing_is_refused():
     ],
 )
 def test_classes_are_signs_in_sorted_order_whatever_the_declared_one(categories, y):
-    assert encode_binary_target(y, Categorical("y", categories)).tolist() == [1.0, -1.0, 1.0]
+    assert encode_classes(y, Categorical("y", categories)).tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -271,14 +272,22 @@ def test_classes_are_signs_in_sorted_order_whatever_the_declared_one(categories,
 )
 def test_labels_outside_the_declared_classes_are_refused(y, words):
     with pytest.raises(ValueError, match=words):
-        encode_binary_target(y, Categorical("y", ("no", "yes")))
+        encode_classes(y, Categorical("y", ("no", "yes")))
 
 
 def test_three_classes_are_refused():
     with pytest.raises(SchemaError, match=r"declares 3 classes .* 2 are supported"):
-        sorted_classes(Categorical("y", (0, 1, 2)))
+        two_classes(Categorical("y", (0, 1, 2)))
 
 
 def test_classes_of_two_kinds_are_refused():
     with pytest.raises(SchemaError, match="strings among numbers"):
         sorted_classes(Categorical("y", (10, "1")))
+
+
+def test_a_list_of_labels_is_read_label_by_label():
+    """One string among them would turn all others into strings, and these into other numbers."""
+    target = Numeric("y", 0.0, 1.0)
+    labels = [np.float32(i) / np.float32(7) for i in range(6)]
+    alone = encode_numeric_target([*labels, 0.5], target)
+    assert encode_numeric_target([*labels, "0.5"], target).tolist() == alone.tolist()

@@ -40,8 +40,13 @@ EVERYONE = np.empty(0, np.bool_)
 SCHEMA = lw.Schema.uniform(0.0, 1.0, n_features=1, target=lw.Numeric("y", -1.0, 1.0))
 
 
-def table_of(cells, targets):
-    return Table(schema=SCHEMA, cells=np.array([cells], np.uint8), targets=np.array(targets, float))
+def table_of(cells, targets, weights=()):
+    return Table(
+        schema=SCHEMA,
+        cells=np.array([cells], np.uint8),
+        targets=np.array(targets, float),
+        weights=np.array(weights, np.int32),
+    )
 
 
 def moments(structure=STUMP, ensemble=START, clip=0.5, loss="squared", large="clip"):
@@ -80,12 +85,16 @@ class Adversary(RuleBasedStateMachine):
         rounds=st.integers(1, 6),
         logistic=st.booleans(),
         large=st.sampled_from(["clip", "drop"]),
+        weight=st.none() | st.sampled_from([0, 2**19, 2**20]) | st.integers(0, 2**20),
     )
-    def start(self, label, cell, clip, count_share, rounds, logistic, large):
+    def start(self, label, cell, clip, count_share, rounds, logistic, large, weight):
         self.logistic, self.clip, self.large = logistic, clip, large
         others = [(0, 0.5), (7, -1.0), (3, 1.0)]
         label = (1.0 if label > 0 else -1.0) if logistic else label
         with_row = [*others, (cell, label)]
+        if weight is not None:
+            weights = (2**20, 77, 2**18, weight)
+            others, with_row = ([(*row, w) for row, w in zip(rows, weights)] for rows in (others, with_row))  # noqa: B905
         self.tables = [table_of(*zip(*rows, strict=True)) for rows in (with_row, others)]
         noise = 3.0 * clip
         if logistic:

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-import ledgerwood.ensemble as ensemble_module
+from ledgerwood import routing
 from ledgerwood.curator import kernels
-from ledgerwood.ensemble import TreeStructure, add_tree, route_rows
+from ledgerwood.ensemble import TreeStructure
+from ledgerwood.routing import add_tree, route_rows
 
 ROWS = 3 * kernels.CHUNK_ROWS + 17
 UNIT = float(2**20)
 EVERYONE = np.empty(0, dtype=np.bool_)
+ALL_WHOLE = np.empty(0, dtype=np.int32)
 
 
 @pytest.fixture(scope="module")
@@ -26,33 +28,34 @@ def world():
         "scores": generator.normal(0, 1, ROWS),
         "labels": np.where(generator.random(ROWS) < 0.5, -1.0, 1.0),
         "sampled": generator.random(ROWS) < 0.4,
+        "weights": generator.integers(0, 2**20 + 1, ROWS).astype(np.int32),
     }
 
 
 NO_FILTER = (False, np.empty(0, np.int64), np.empty(0), 0.0, 0.0)
 
 
-def moment_sums(world, sampled, logistic):
+def moment_sums(world, sampled, logistic, weights=ALL_WHOLE):
     leaves, partial = np.empty(ROWS, np.int32), np.zeros((kernels.n_chunks(ROWS), 4, 2), np.int64)
     kernels.moment_sums(
-        ROWS, world["cells"], *world["tree"], world["scores"], world["labels"], sampled, logistic, 0.5, UNIT,
+        ROWS, world["cells"], *world["tree"], world["scores"], world["labels"], weights, sampled, logistic, 0.5, UNIT,
         int(UNIT / 2), *NO_FILTER, leaves, partial,
     )  # fmt: skip
     return leaves, partial
 
 
-def curvature_sums(world, sampled):
+def curvature_sums(world, sampled, weights=ALL_WHOLE):
     leaves, partial = np.empty(ROWS, np.int32), np.zeros((kernels.n_chunks(ROWS), 4, 2), np.int64)
     kernels.curvature_sums(
-        ROWS, world["cells"], *world["tree"], world["scores"], world["labels"], sampled, 3.33, 1.0, UNIT, 2**40,
-        *NO_FILTER, leaves, partial,
+        ROWS, world["cells"], *world["tree"], world["scores"], world["labels"], weights, sampled, 3.33, 1.0, UNIT,
+        2**40, *NO_FILTER, leaves, partial,
     )  # fmt: skip
     return leaves, partial
 
 
-def target_sums(world, sampled):
+def target_sums(world, sampled, weights=ALL_WHOLE):
     partial = np.zeros((kernels.n_chunks(ROWS), 2), np.int64)
-    kernels.target_sums(ROWS, world["labels"], sampled, UNIT, partial)
+    kernels.target_sums(ROWS, world["labels"], weights, sampled, UNIT, partial)
     return (partial,)
 
 
@@ -74,23 +77,27 @@ def everything(world):
         *curvature_sums(world, EVERYONE),
         *curvature_sums(world, world["sampled"]),
         *target_sums(world, world["sampled"]),
+        *moment_sums(world, world["sampled"], True, world["weights"]),
+        *curvature_sums(world, EVERYONE, world["weights"]),
+        *target_sums(world, EVERYONE, world["weights"]),
         *score_updates(world),
     ]
 
 
 def test_one_thread_and_many_give_the_same_bits(world, monkeypatch):
     alone = everything(world)
-    monkeypatch.setattr(ensemble_module, "THREADED_ROWS", 0)
+    monkeypatch.setattr(routing, "THREADED_ROWS", 0)
     threaded = everything(world)
     for one, other in zip(alone, threaded, strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(array.any() for array in alone)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("threaded_rows", [0, 10**9])
-def test_a_rows_contribution_does_not_hang_on_its_place_or_on_other_rows(world, monkeypatch, threaded_rows):
+def test_a_rows_contribution_does_not_hang_on_its_place_or_on_other_rows(world, monkeypatch, threaded_rows, weighted):
     """The same machine arithmetic for each row: else one row more could move the last step of all the others."""
-    monkeypatch.setattr(ensemble_module, "THREADED_ROWS", threaded_rows)
+    monkeypatch.setattr(routing, "THREADED_ROWS", threaded_rows)
     few = 300
     small = {key: value[..., :few] for key, value in world.items() if key != "tree"} | {"tree": world["tree"]}
 
@@ -101,6 +108,7 @@ def test_a_rows_contribution_does_not_hang_on_its_place_or_on_other_rows(world, 
             np.zeros((1, 4, 2), int),
         )
         rows = small["cells"][:, chosen].copy(), *small["tree"], small["scores"][chosen], small["labels"][chosen]
+        rows = *rows, small["weights"][chosen] if weighted else ALL_WHOLE
         kernels.moment_sums(n_rows, *rows, EVERYONE, True, 0.5, UNIT, int(UNIT / 2), *NO_FILTER, leaves, moments)
         kernels.curvature_sums(n_rows, *rows, EVERYONE, 3.33, 1.0, UNIT, 2**40, *NO_FILTER, leaves, curvatures)
         return np.concatenate([moments[0], curvatures[0]])
@@ -124,7 +132,7 @@ def test_sums_wrap_modulo_two_to_the_sixty_four():
     """Nothing saturates: a sum that passes the end of int64 comes back, and subtracting the row restores it."""
     start = np.iinfo(np.int64).max - 5
     partial = np.array([[start, start]])
-    kernels.target_sums(1, np.array([1.0]), EVERYONE, UNIT, partial)
+    kernels.target_sums(1, np.array([1.0]), ALL_WHOLE, EVERYONE, UNIT, partial)
     wrapped = (start + 2**20 + 2**63) % 2**64 - 2**63
     assert partial.tolist() == [[wrapped, wrapped]]
     assert wrapped < 0
@@ -139,23 +147,23 @@ def test_sums_wrap_modulo_two_to_the_sixty_four():
 )  # fmt: skip
 def test_gradients_are_clipped_and_truncated_toward_zero(gradient, steps):
     partial, leaves = np.zeros((1, 1, 2), np.int64), np.empty(1, np.int32)
-    nothing = np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.bool_)
+    nothing = TreeStructure.root().lowered()
     # The label is 0, so that the score is the gradient.
     kernels.moment_sums(
-        1, np.zeros((1, 1), np.uint8), *nothing, np.array([gradient]), np.zeros(1), EVERYONE, False, 0.5, UNIT,
-        int(UNIT / 2), *NO_FILTER, leaves, partial,
+        1, np.zeros((1, 1), np.uint8), *nothing, np.array([gradient]), np.zeros(1), ALL_WHOLE, EVERYONE,
+        False, 0.5, UNIT, int(UNIT / 2), *NO_FILTER, leaves, partial,
     )  # fmt: skip
     assert partial[0, 0].tolist() == ([0, 0] if steps is None else [2**20, steps])
 
 
 def test_a_curvature_above_the_radius_loses_steps_of_its_hessian_or_counts_nothing():
-    nothing = np.empty(0, np.int32), np.empty(0, np.uint16), np.empty(0, np.bool_)
+    nothing = TreeStructure.root().lowered()
 
     def contribution(squared_radius):
         partial, leaves = np.zeros((1, 1, 2), np.int64), np.empty(1, np.int32)
         kernels.curvature_sums(
-            1, np.zeros((1, 1), np.uint8), *nothing, np.zeros(1), np.ones(1), EVERYONE, 2.0, 1.0, UNIT, squared_radius,
-            *NO_FILTER, leaves, partial,
+            1, np.zeros((1, 1), np.uint8), *nothing, np.zeros(1), np.ones(1), ALL_WHOLE, EVERYONE, 2.0, 1.0, UNIT,
+            squared_radius, *NO_FILTER, leaves, partial,
         )  # fmt: skip
         return partial[0, 0].tolist()
 

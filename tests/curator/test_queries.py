@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency
+from ledgerwood.curator.known import known_query
 from ledgerwood.curator.queries import (
     MAX_CLIP,
     MAX_CURVATURE_SCALE,
@@ -20,11 +21,12 @@ from ledgerwood.curator.queries import (
     LeafCurvatures,
     LeafMoments,
     LeafRatios,
-    known_query,
 )
+from ledgerwood.curator.table import _ratios
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 
+A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 ONE_LEAF = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
 PLACE = {"structure": ONE_LEAF, "ensemble": Ensemble(initial_score=0.0)}
 
@@ -130,6 +132,157 @@ def test_the_bound_of_a_ratio_is_the_clip_over_one_plus_damping():
     assert query.sensitivity(Adjacency.REPLACE_ONE).l2((1.0,)) == pytest.approx(0.2 + STEP, rel=1e-12)
 
 
+def released_ratio(total, n, query):
+    """What the table releases of a leaf of n rows, in whole steps."""
+    return int(_ratios(np.array([[n * 2**20, total]]), query)[0, 0])
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    clip=st.integers(1, 6) | st.sampled_from((2**10 + 1, 2**20, 2**28)),
+    damping=st.integers(1, 40) | st.sampled_from((2**18, 2**20, 15 * 2**20)),
+    share=st.sampled_from((Fraction(0), Fraction(1, 7), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(1))),
+)
+@example(clip=2**20, damping=1, share=Fraction(1, 4))
+@example(clip=2**20, damping=1, share=Fraction(1, 3))
+@example(clip=1, damping=1, share=Fraction(0))
+def test_a_clipped_ratio_moves_by_no_more_than_is_stated(clip, damping, share):
+    """Every leaf of few rows: all sums of a small clip, the ends and the edges of clipping of a large one."""
+    held = max(1, int(clip * share))
+    query = LeafRatios(loss="squared", clip=clip * STEP, damping=damping * STEP, leaf_clip=held * STEP, **PLACE)
+    add, replace = query.sensitivity(A), query.sensitivity(R)
+    gradients = range(-clip, clip + 1) if clip <= 6 else (-clip, -clip + 1, -held, -1, 0, 1, held, clip - 1, clip)
+    largest, largest_within = 0, 0
+    for n in range(5):
+        edge = held * (n * 2**20 + damping) // 2**20
+        sums = {-n * clip, 1 - n * clip, -edge - 1, -edge, -1, 0, 1, edge, edge + 1, n * clip - 1, n * clip}
+        sums = range(-n * clip, n * clip + 1) if clip <= 6 else {x for x in sums if abs(x) <= n * clip}
+        before = {total: released_ratio(total, n, query) for total in sums}
+        for total, gradient in itertools.product(sums, gradients):
+            after = released_ratio(total + gradient, n + 1, query)
+            largest = max(largest, abs(after - before[total]))
+            # The row that came could have come with any other gradient.
+            for other in (-clip, 0, clip):
+                largest_within = max(largest_within, abs(after - released_ratio(total + other, n + 1, query)))
+    assert Fraction(largest) * Fraction(STEP) <= Fraction(add.boxes[0][0])
+    assert add.boxes == add.l1_boxes
+    one_leaf, two_leaves = replace.boxes
+    assert Fraction(largest_within) * Fraction(STEP) <= Fraction(one_leaf[0])
+    assert 2 * (Fraction(largest) * Fraction(STEP)) ** 2 <= Fraction(two_leaves[0]) ** 2
+    assert 2 * Fraction(largest) * Fraction(STEP) <= Fraction(replace.l1_boxes[1][0])
+
+
+@pytest.mark.parametrize("damping", [STEP, 0.1, 1.0, 15.0])
+def test_a_small_leaf_clip_is_attained_and_a_large_one_changes_nothing(damping):
+    small = LeafRatios(loss="squared", clip=1.0, damping=damping, leaf_clip=0.99 / (3 + 2 * damping), **PLACE)
+    held = small.leaf_clip_steps
+    for adjacency in (A, Adjacency.ZERO_OUT):
+        assert small.sensitivity(adjacency).l1((1.0,)) == 2 * held * STEP
+    # One row whose ratio is just the clip, and one that pulls the other way.
+    total = -(-held * (2**20 + small.damping_steps) // 2**20)
+    assert released_ratio(total, 1, small) == held
+    assert released_ratio(total - 2**20, 2, small) == -held
+    assert small.sensitivity(R).boxes[0] == (2 * held * STEP,)
+    free = LeafRatios(loss="squared", clip=1.0, damping=damping, **PLACE)
+    for leaf_clip in (1.0 / (1 + damping), 1.0, MAX_CLIP):
+        large = LeafRatios(loss="squared", clip=1.0, damping=damping, leaf_clip=leaf_clip, **PLACE)
+        assert large.sensitivity(A) == free.sensitivity(A)
+
+
+@pytest.mark.parametrize("leaf_clip", [0.0, -1.0, STEP / 2, MAX_CLIP * 2, math.nan, math.inf, "much"])
+def test_a_leaf_clip_outside_its_bound_is_refused(leaf_clip):
+    with pytest.raises(InvalidParameter, match=r"leaf_clip=.*unit"):
+        LeafRatios(loss="squared", clip=1.0, damping=1.0, leaf_clip=leaf_clip, **PLACE)
+
+
+def test_a_leaf_clip_is_taken_down_to_whole_steps():
+    query = LeafRatios(loss="squared", clip=1.0, damping=1.0, leaf_clip=Fraction(5, 2) * Fraction(STEP), **PLACE)
+    assert query.leaf_clip_steps == 2
+    assert released_ratio(2**20, 1, query) == 2
+    assert query.sensitivity(A).boxes == ((4 * STEP,),)
+    assert LeafRatios(loss="squared", clip=1.0, damping=1.0, **PLACE).leaf_clip_steps is None
+
+
+def weighted_supremum(damping):
+    """sup over H >= 0 and w in [0, 1] of w (2 H + l) / ((H + l) (H + w + l)) to 40 digits: grids, refined."""
+    with mpmath.workdps(40):
+        lam = mpmath.mpf(damping)
+
+        def change(mass, w):
+            return w * (2 * mass + lam) / ((mass + lam) * (mass + w + lam))
+
+        low, high, best = mpmath.mpf(0), mpmath.mpf(4), mpmath.mpf(0)
+        for _ in range(40):
+            grid = [low + (high - low) * i / 16 for i in range(17)]
+            best = max([best] + [change(mass, mpmath.mpf(w) / 4) for mass in grid for w in range(5)])
+            top = max(range(17), key=lambda i: change(grid[i], 1))
+            low, high = grid[max(top - 1, 0)], grid[min(top + 1, 16)]
+        return best
+
+
+@pytest.mark.parametrize("damping", [STEP, 1e-3, 0.1, 0.5, 1.0, 7.3, 1e4, 2.0**40])
+@pytest.mark.parametrize("clip", [STEP, 0.3, 256.0])
+def test_the_bound_of_a_weighted_ratio_is_the_supremum(damping, clip):
+    query = LeafRatios(loss="squared", clip=clip, damping=damping, weighted=True, **PLACE)
+    ((found,),) = query.sensitivity(Adjacency.ADD_REMOVE).boxes
+    with mpmath.workdps(40):
+        truth = clip * weighted_supremum(query.damping_steps * mpmath.mpf(STEP)) + mpmath.mpf(STEP)
+        assert truth * (1 - mpmath.mpf("1e-20")) <= mpmath.mpf(found) <= truth * (1 + mpmath.mpf("1e-12"))
+        plain = LeafRatios(loss="squared", clip=clip, damping=damping, **PLACE)
+        assert found >= plain.sensitivity(Adjacency.ADD_REMOVE).boxes[0][0]
+        # In one leaf nothing changes.
+        within = [q.sensitivity(Adjacency.REPLACE_ONE).boxes[0] for q in (query, plain)]
+        assert within[0] == within[1]
+
+
+def test_a_weighted_ratio_at_a_small_damping_exceeds_whole_rows_by_two_fifths():
+    common = {"loss": "squared", "clip": 1.0, "damping": 0.1, **PLACE}
+    norms = [
+        LeafRatios(weighted=weighted, **common).sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
+        for weighted in (False, True)
+    ]
+    assert norms == pytest.approx([1 / 1.1, 2 / (1.1 + math.sqrt(0.21))], abs=4 * STEP)
+
+
+@settings(max_examples=60)
+@given(
+    lam=st.fractions(Fraction(1, 1000), 20),
+    others=st.tuples(st.fractions(0, 3), st.fractions(-1, 1)),
+    pair=st.tuples(*[st.tuples(st.fractions(0, 1), st.fractions(-1, 1))] * 2),
+)
+def test_weighted_ratios_in_fractions(lam, others, pair):
+    """The inequalities of docs/explanation/queries.md#weighted-ratios for g* = 1: one row more, and one replaced."""
+    mass, share = others
+    ratios = [(mass * share + w * g) / (mass + w + lam) for w, g in (*pair, (Fraction(0), Fraction(0)))]
+    bound = 2 / (1 + float(lam) + math.sqrt(float(lam * (lam + 2))))
+    assert max(abs(ratio - ratios[2]) for ratio in ratios[:2]) <= bound * (1 + 1e-12)
+    assert abs(ratios[1] - ratios[0]) <= 2 / (1 + lam)
+
+
+@settings(max_examples=25)
+@given(clip=st.integers(1, 2**20), damping=st.integers(1, 200) | st.sampled_from((2**18, 2**20, 15 * 2**20)))
+def test_the_bound_of_a_weighted_ratio_covers_whole_steps(clip, damping):
+    """Enumerates weights, sums and gradients in whole steps, each truncated as the table does."""
+    query = LeafRatios(loss="squared", clip=clip * STEP, damping=damping * STEP, weighted=True, **PLACE)
+    unit = 2**20
+
+    def ratio(total, mass):
+        size = abs(total) * unit // (mass + damping)
+        return size if total >= 0 else -size
+
+    peak = round((math.sqrt(damping * (damping + 2 * unit)) - damping) / 2)
+    for adjacency in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
+        bound = Fraction(query.sensitivity(adjacency).boxes[0][0])
+        for mass, share in itertools.product((0, 1, peak - 1, peak, peak + 1, unit, 3 * unit), (-4, -1, 0, 3, 4)):
+            total = (abs(share) * mass * clip // (4 * unit)) * (1 if share > 0 else -1)
+            some = [
+                ratio(total + sign * (w * clip // unit), mass + w)
+                for w, sign in itertools.product((0, 1, peak, unit - 1, unit), (-1, 1))
+            ]
+            moved = max(abs(r - some[0]) for r in some) if adjacency is Adjacency.ADD_REMOVE else max(some) - min(some)
+            assert Fraction(moved, unit) <= bound
+
+
 def test_the_norms_under_each_adjacency():
     moments = LeafMoments(loss="squared", clip=0.5, **PLACE)
     stddevs = (2.0, 3.0)
@@ -178,3 +331,22 @@ def test_a_number_of_any_type_is_kept_as_a_float():
     kept = (moments.clip, curvature.clip, curvature.curvature_scale, ratios.clip, ratios.damping)
     assert kept == (1 / 3, 0.5, 1.0, 1.0, 1 / 3)
     assert all(type(number) is float for number in kept)
+
+
+@pytest.mark.parametrize("weighted", [1, 0, None, "False", np.False_])
+def test_whether_rows_have_weights_is_true_or_false(weighted):
+    # Another object could answer the table, which asks whether the bound fits, otherwise than the price.
+    with pytest.raises(InvalidParameter, match=r"weighted=.* must be True or False"):
+        LeafRatios(loss="squared", clip=1.0, damping=1.0, weighted=weighted, **PLACE)
+
+
+def test_a_leaf_clip_holds_weighted_ratios_too():
+    common = {"loss": "squared", "clip": 1.0, "damping": 0.1, "weighted": True, **PLACE}
+    free = LeafRatios(**common)
+    for leaf_clip in (2**-10, 0.25, 0.64, 0.65, 1.0):
+        query = LeafRatios(leaf_clip=leaf_clip, **common)
+        for adjacency in Adjacency:
+            for held, box in zip(query.sensitivity(adjacency).boxes, free.sensitivity(adjacency).boxes, strict=True):
+                moved = adjacency is Adjacency.REPLACE_ONE and box != free.sensitivity(adjacency).boxes[0]
+                most = 2 * query.leaf_clip_steps * STEP * (math.sqrt(2) if moved else 1.0)
+                assert held[0] == pytest.approx(min(box[0], most), rel=1e-15)

@@ -1,6 +1,7 @@
 """The declared description of a table: what is accepted, what is refused, and its JSON."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -21,7 +22,13 @@ FULL = Schema(
 
 @pytest.mark.parametrize(
     "schema",
-    [FULL, Schema.uniform(-1.0, 1.0), Schema.uniform(0.0, 5.0, n_features=3, target=Categorical("y", ("no", "yes")))],
+    [
+        FULL,
+        Schema.uniform(-1.0, 1.0),
+        Schema.uniform(0, 1, weight_bound=0.3),
+        replace(FULL, weight_bound=8),
+        Schema.uniform(0.0, 5.0, n_features=3, target=Categorical("y", ("no", "yes"))),
+    ],
 )
 def test_a_schema_comes_back_from_its_json(schema):
     assert Schema.from_json(schema.to_json()) == schema
@@ -35,6 +42,8 @@ def test_a_schema_comes_back_from_its_json(schema):
         '{"features": [{"categorical": "a", "categories": []}]}',
         '{"features": [{"numeric": "a", "low": 0, "high": 1, "missing": "yes"}]}', '{"features": 3}',
         '{"features": [{"numeric": "a", "low": 0, "high": 1e999}]}',
+        '{"features": [{"numeric": "a", "low": 0, "high": 1}], "weight_bound": "8"}',
+        '{"features": [{"numeric": "a", "low": 0, "high": 1}], "weight_bound": 0}',
     ],
 )  # fmt: skip
 def test_text_that_is_not_a_schema_is_refused(text):
@@ -74,6 +83,21 @@ def test_a_schema_needs_features_or_one_range_for_all():
 def test_a_target_is_not_missing():
     with pytest.raises(SchemaError, match="'y' cannot be declared missing"):
         Schema.uniform(0, 1, target=Numeric("y", 0, 1, missing=True))
+
+
+@pytest.mark.parametrize("bound", [0, -1, 2.0**-21, 2.0**20 + 1, math.nan, math.inf, True, "1"])
+def test_a_weight_bound_is_a_number_within_bounds(bound):
+    with pytest.raises(InvalidParameter, match="weight_bound"):
+        Schema.uniform(0, 1, weight_bound=bound)
+
+
+def test_a_weight_bound_is_kept():
+    assert Schema.uniform(0, 1).weight_bound is None
+    assert "weight_bound" not in Schema.uniform(0, 1).to_json()
+    for schema in (Schema.uniform(0, 1, weight_bound=4), Schema.uniform(0, 1, n_features=2, weight_bound=4)):
+        resolved = schema.resolved(2)
+        assert type(resolved.weight_bound) is float
+        assert resolved.weight_bound == 4.0
 
 
 def test_a_uniform_schema_takes_the_number_of_columns():

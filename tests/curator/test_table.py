@@ -1,6 +1,7 @@
 """The exact statistics of neighbouring tables, against the shift sets that their queries declare; and the row state."""
 
 import copy
+import dataclasses
 import math
 import pickle
 import sys
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
 from ledgerwood.curator import kernels
+from ledgerwood.curator import table as curator_table
 from ledgerwood.curator.queries import (
     STEP,
     LabelCount,
@@ -94,6 +96,7 @@ def leaf_queries(draw, kind):
             scale = draw(st.sampled_from((1e-3, 0.5, 2.0, 2.9, 3.0, 3.33)) | st.floats(0.01, 3.33))
             return LeafCurvatures(curvature_scale=scale, **common)
     damping = draw(st.sampled_from((STEP, 0.5, 1.0, 15.0, 1e6)) | st.floats(STEP, 100.0))
+    common["leaf_clip"] = draw(st.none() | st.sampled_from(CLIPS))
     return LeafRatios(loss="squared" if kind == "ratio" else "logistic", damping=damping, **common)
 
 
@@ -241,13 +244,15 @@ def test_leaf_curvatures_are_what_plain_python_finds(rows, query):
 
 
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("ratio"))
-def test_leaf_ratios_are_truncated_toward_zero(rows, query):
+def test_leaf_ratios_are_truncated_toward_zero_and_clipped(rows, query):
     moments = LeafMoments(structure=query.structure, ensemble=query.ensemble, loss=query.loss, clip=query.clip)
     damping = Fraction(math.floor(Fraction(query.damping) * UNIT), UNIT)
-    expected = [
-        [math.trunc(Fraction(total, UNIT) / (Fraction(count, UNIT) + damping) * UNIT)]
-        for count, total in statistic(rows, moments).tolist()
+    ratios = [
+        Fraction(total, UNIT) / (Fraction(count, UNIT) + damping) for count, total in statistic(rows, moments).tolist()
     ]
+    # The clip's whole steps: to clip before the truncation is the same.
+    most = Fraction(math.floor(Fraction(query.leaf_clip or 256) * UNIT), UNIT)
+    expected = [[math.trunc(min(max(ratio, -most), most) * UNIT)] for ratio in ratios]
     assert statistic(rows, query).tolist() == expected
 
 
@@ -289,6 +294,34 @@ def test_a_walk_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             table.statistic(first, ALL_ROWS)
     np.testing.assert_array_equal(table.statistic(second, ALL_ROWS), statistic(rows, second))
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_scores_that_were_interrupted_are_made_anew(monkeypatch, routed):
+    """An interrupt comes as soon as the loop has ended, with the tree added and not yet on record."""
+    rows = [((0, 0, 0), 0.5), ((4, 0, 0), -0.25)]
+    structure, start = structure_of([0], [2], [False]), Ensemble(initial_score=0.0)
+    first = LeafMoments(structure=structure, ensemble=start, loss="squared", clip=4.0)
+    grown = start.extended(Tree(structure=structure, values=np.array([0.5, 0.25])))
+    other = Ensemble(initial_score=0.125)
+    table = make_table(rows)
+    table.statistic(first, ALL_ROWS)
+    if not routed:
+        table.statistic(dataclasses.replace(first, structure=structure_of([0], [1], [False])), ALL_ROWS)
+    module, name = (kernels, "add_leaf_values") if routed else (curator_table, "add_tree")
+    own = getattr(module, name)
+
+    def interrupted(*arguments):
+        own(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            table.statistic(dataclasses.replace(first, ensemble=grown), ALL_ROWS)
+    for ensemble in (grown, start, other):
+        query = dataclasses.replace(first, ensemble=ensemble)
+        np.testing.assert_array_equal(table.statistic(query, ALL_ROWS), statistic(rows, query))
 
 
 def test_two_threads_find_the_row_state_whole():
@@ -365,13 +398,20 @@ def test_a_sample_keeps_each_row_with_the_stated_probability():
 def test_from_data_refuses_a_loss_that_does_not_fit_the_target():
     X, y = np.zeros((2, 1)), np.array([0, 1])
     categorical = Schema.uniform(0, 1, target=Categorical("y", (0, 1)))
-    with pytest.raises(SchemaError, match="squared loss needs a Numeric"):
-        Table.from_data(X, y, categorical, loss="squared", bins=4)
+    with pytest.raises(SchemaError, match="squared loss needs a target"):
+        Table.from_data(X, y, Schema.uniform(0, 1), loss="squared", bins=4)
     with pytest.raises(SchemaError, match="logistic loss needs a Categorical"):
         Table.from_data(X, y, Schema.uniform(0, 1, target=Numeric("y", 0, 1)), loss="logistic", bins=4)
     with pytest.raises(SchemaError, match="X 2, y 1"):
         Table.from_data(X, y[:1], categorical, loss="logistic", bins=4)
     assert Table.from_data(X, y, categorical, loss="logistic", bins=4).schema.features[0].name == "x0"
+
+
+def test_the_squared_loss_takes_two_classes_as_minus_one_and_one():
+    X, y = np.zeros((3, 1)), np.array(["yes", "no", "yes"])
+    table = Table.from_data(X, y, Schema.uniform(0, 1, target=Categorical("y", ("yes", "no"))), loss="squared", bins=4)
+    count, total = (table.statistic(LabelMoments(), np.empty(0, dtype=np.bool_)) * STEP).tolist()
+    assert (count, total) == (3.0, 1.0)  # "no" is the first of the sorted classes, and -1
 
 
 @pytest.mark.parametrize(("score", "label", "fit"), [

@@ -135,12 +135,12 @@ def test_labels_are_clamped_and_rows_without_a_class_count_for_nothing():
     X = np.array([[np.inf], [-np.inf], [np.nan], [0.5], [0.5]])
     numeric = Schema(features=(Numeric("x0", 0, 1, missing=True),), target=Numeric("y", 0, 10))
     rows = table(X, [-np.inf, 1e300, np.nan, 5.0, "five"]).encoded(numeric, loss="squared", bins=4)
-    np.testing.assert_array_equal(rows._targets, [-1.0, 1.0, np.nan, 0.0, np.nan])
+    np.testing.assert_array_equal(rows._scored[None].targets, [-1.0, 1.0, np.nan, 0.0, np.nan])
     assert rows._cells.tolist() == [[3, 0, 4, 2, 2]]
     assert rows.statistic(LabelCount(), ALL)[0] == 3 * 2**20
     classes = Schema(features=numeric.features, target=Categorical("y", ("yes", "no")))
     rows = table(X, ["yes", "no", "maybe", None, 3.5], numeric_target=False).encoded(classes, loss="logistic", bins=4)
-    np.testing.assert_array_equal(rows._targets, [1.0, -1.0, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(rows._scored[None].targets, [1.0, -1.0, np.nan, np.nan, np.nan])
     assert rows.statistic(LabelCount(), ALL)[0] == 2 * 2**20
 
 

@@ -179,6 +179,9 @@ def _combined(inner: st.SearchStrategy[Event], adjacency: Adjacency) -> st.Searc
         st.builds(Composed, st.one_of(st.tuples(inner), pairs)),
         st.builds(lambda e, p: Parallel(e, probabilities=(p, 1.0 - p)), grouped_pairs, st.floats(0.0, 1.0)),
         st.builds(
+            lambda e, p: Parallel((*e, e[0]), probabilities=(p / 2, p / 3, p / 7)), grouped_pairs, st.floats(0.1, 1.0)
+        ),
+        st.builds(
             lambda e, shape, rate: RepeatedSelection(e, shape=shape, stopping_rate=rate),
             inner,
             st.floats(-0.9, 3.0),

@@ -28,7 +28,6 @@ from ledgerwood.mechanisms import (
     StabilityHistogramMechanism,
     choice,
 )
-from ledgerwood.mechanisms.joint_quantiles import _decide
 
 WHOLE = Grid(exponents=(0,))
 UNIT = Grid(exponents=(-4,))
@@ -73,9 +72,13 @@ class Words:
         max_size=6,
     ),
     rate=st.sampled_from([Fraction(1, 2), Fraction(3, 64), Fraction(1, 2**30), Fraction(11)]),
+    block=st.sampled_from([1, 2, 3, 2**13]),
 )
-def test_a_weighted_choice_cuts_the_unit_interval_where_it_should(data, rate):
-    """All 256-bit numbers next to each cut, and in the middle between two: so each choice has its share to 2^-250."""
+def test_a_weighted_choice_cuts_the_unit_interval_where_it_should(data, rate, block):
+    """All 256-bit numbers next to each cut, and in the middle between two: so each choice has its share to 2^-250.
+
+    Whatever the blocks in which weights are added up.
+    """
     gaps, counts = (np.array(side) for side in zip(*data, strict=True))
     gaps = (gaps.astype(object) - min(gaps.tolist())).astype(np.uint64)
     with mpmath.workdps(120):
@@ -87,9 +90,40 @@ def test_a_weighted_choice_cuts_the_unit_interval_where_it_should(data, rate):
     for place, cut in enumerate(cuts):
         inside = {below + 4, (below + cut) // 2, cut - 5}
         for number in inside if cut - below > 16 else ():
-            found = choice.choose(gaps, counts.astype(np.int64), rate, Words(number, 4))
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(choice, "_BLOCK", block)
+                found = choice.choose(gaps, counts.astype(np.int64), rate, Words(number, 4))
             assert found == place
         below = cut
+
+
+@settings(max_examples=60)
+@given(
+    gap=st.integers(0, 2**12) | st.integers(0, 2**64 - 1),
+    rate=st.sampled_from([Fraction(1, 2), Fraction(3, 64), Fraction(1, 2**70), Fraction(11)]),
+    bits=st.integers(64, 300),
+)
+def test_powers_are_enclosed(gap, rate, bits):
+    """Those far below the last bit, too."""
+    low, high = choice.Powers(rate, bits).bounds(gap)
+    with mpmath.workdps(150):
+        power = mpmath.exp(-mpmath.mpf(gap) * rate.numerator / rate.denominator) * 2**bits
+    assert low <= power <= high
+    assert high - low <= 40
+
+
+def test_a_choice_among_several_blocks_of_candidates():
+    """The middle and the ends of a candidate's share, among 30,000 of two weights; the ends are decided in integers."""
+    n, rate = 30_000, Fraction(1, 4)
+    gaps, counts = np.tile(np.array([0, 9], np.uint64), n // 2), np.full(n, 3, dtype=np.int64)
+    with mpmath.workdps(120):
+        pair = 3 + 3 * mpmath.exp(-mpmath.mpf(9) / 4)
+        for place in (0, 8191, 8192, 16_384, 29_999):
+            low = (place // 2 * pair + 3 * (place % 2)) / (n // 2 * pair)
+            high = low + (pair - 3 if place % 2 else 3) / (n // 2 * pair)
+            first, last = int(mpmath.ceil(low * 2**256)), min(int(high * 2**256), 2**256) - 1
+            for number in (first + 2, (first + last) // 2, last - 2):
+                assert choice.choose(gaps, counts, rate, Words(number, 4)) == place
 
 
 @pytest.mark.parametrize("utilities", [[3], [0, 0, 0], [5, 1, -7, 16], [0, 400, 30, 397], [2, 2, 0, 1, -40]])
@@ -209,7 +243,7 @@ def test_joint_quantiles(monkeypatch, rows, quantiles, exact_law):
             assert all(0 <= high - low <= lows[-1] >> 200 for low, high in zip(lows, highs, strict=True))
             return pick(normalised([b - a for a, b in itertools.pairwise([0, *lows])]))
 
-        monkeypatch.setattr("ledgerwood.mechanisms.joint_quantiles._decide", decide)
+        monkeypatch.setattr("ledgerwood.mechanisms.joint_quantiles.decide", decide)
         source = Uniform(pick)
         source.uint64 = lambda n: np.zeros(n, dtype=np.uint64)
         return mechanism.select(np.array(rows, dtype=np.int64), points, source)
@@ -299,7 +333,7 @@ def test_private_bounds(monkeypatch, exact_law):
     word=st.integers(0, 15),
 )
 def test_a_place_is_decided_only_if_all_weights_and_numbers_agree(bounds, word):
-    """`_decide` of joint quantiles, against all whole weights within the bounds and both ends of a word's interval."""
+    """`decide`, against all whole weights within the bounds and both ends of a word's interval."""
     assume(any(low for low, _ in bounds))
     lows = list(itertools.accumulate(low for low, _ in bounds))
     highs = list(itertools.accumulate(low + more for low, more in bounds))
@@ -308,7 +342,7 @@ def test_a_place_is_decided_only_if_all_weights_and_numbers_agree(bounds, word):
     for weights in itertools.product(*(range(low, low + more + 1) for low, more in bounds)):
         sums = list(itertools.accumulate(weights))
         places |= {next(i for i, above in enumerate(sums) if u * sums[-1] < above) for u in ends}
-    found = _decide(lows, highs, word, 4)
+    found = choice.decide(lows, highs, word, 4)
     assert found is None or places == {found}
     if not any(more for _, more in bounds):
         assert found is not None or len(places) > 1

@@ -26,6 +26,22 @@ def test_the_multiplier_is_one_over_the_l1_norm_rounded_down(adjacency, box, sca
     assert event.noise_multiplier == pytest.approx(float(1 / norm), rel=1e-15)
 
 
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@given(box=st.tuples(sizes, sizes), proportions=st.tuples(sizes, sizes), multiplier=sizes)
+def test_a_stated_multiplier_is_the_price_and_never_more_than_the_noise_gives(adjacency, box, proportions, multiplier):
+    shifts = BoxShifts(boxes=(box,))
+    mechanism = LaplaceMechanism.of_multiplier(multiplier, shifts, proportions=proportions)
+    assert mechanism.event(shifts, adjacency).noise_multiplier == multiplier
+    norm = sum(Fraction(b) / Fraction(s) for b, s in zip(box, mechanism.scales, strict=True))
+    assert Fraction(multiplier) <= 1 / norm
+    assert multiplier == pytest.approx(float(1 / norm), rel=1e-14)
+    first, second = mechanism.scales
+    assert first / second == pytest.approx(proportions[0] / proportions[1], rel=1e-14)
+    wider = BoxShifts(boxes=(tuple(1.0001 * b for b in box),))
+    with pytest.raises(InvalidParameter, match="at most"):
+        mechanism.event(wider, adjacency)
+
+
 def test_a_moved_row_counts_twice():
     shifts = BoxShifts.moved(boxes=((1.0,),))
     event = LaplaceMechanism(scales=(4.0,)).event(shifts, Adjacency.REPLACE_ONE)

@@ -183,6 +183,55 @@ def test_a_rate_outside_its_bound_is_refused(rate):
         TestRandom(0).bernoulli(rate, 3)
 
 
+@given(st.lists(st.integers(0, 2**64), min_size=0, max_size=40), st.lists(st.integers(0, 2**64 - 1), max_size=20))
+def test_a_category_has_exactly_the_words_up_to_its_end(ends, others):
+    ends = sorted(ends)
+    words = [word for end in ends for word in (end - 1, end) if 0 <= word < 2**64] + others
+    with pytest.MonkeyPatch.context() as patch:
+        found = scripted(patch, words).categories(ends, len(words))
+    assert found.dtype == np.int32
+    # In whole numbers: a word is in the first category whose end lies beyond it, or in none.
+    assert found.tolist() == [next((k for k, end in enumerate(ends) if word < end), len(ends)) for word in words]
+
+
+def test_words_next_to_each_other_are_told_apart_where_floats_are_not():
+    ends = [2**63 + 1, 2**63 + 2, 2**64 - 1, 2**64]
+    words = [2**63, 2**63 + 1, 2**63 + 2, 2**64 - 2, 2**64 - 1]
+    with pytest.MonkeyPatch.context() as patch:
+        assert scripted(patch, words).categories(ends, 5).tolist() == [0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("make", SOURCES)
+@pytest.mark.parametrize("n", [0, 1, 65_536, 65_537, 200_000])
+def test_categories_keep_their_shares(make, n):
+    ends = [2**62, 2**62, 2**63, 2**63 + 2**62]
+    counts = np.bincount(make().categories(ends, n), minlength=5)
+    expected = n * np.array([0.25, 0.0, 0.25, 0.25, 0.25])
+    assert counts.sum() == n
+    assert np.all(np.abs(counts - expected) <= 8 * np.sqrt(expected))  # 8 standard deviations
+
+
+def test_a_category_takes_one_word_whatever_is_drawn_in_one_go():
+    ends = [2**61, 2**63]
+    words = TestRandom(5).uint64(150_000)
+    found = TestRandom(5).categories(ends, 150_000)
+    assert np.array_equal(found, np.select([words < np.uint64(2**61), words < np.uint64(2**63)], [0, 1], 2))
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ([-1], "ends=-1 must be a whole number >= 0"),
+        ([3, 2], "ends=2 must be a whole number >= 3"),
+        ([1, 2**64 + 1], "ends=18446744073709551617 must be at most 2"),
+        ([0.5], "ends=0.5 must be a whole number"),
+    ],
+)
+def test_ends_of_categories_rise_within_the_words(ends, words):
+    with pytest.raises(InvalidParameter, match=words):
+        TestRandom(0).categories(ends, 3)
+
+
 @given(st.integers(1, 2**63))
 def test_integers_reject_the_words_that_would_favour_small_numbers(bound):
     limit = 2**64 // bound * bound

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledgerwood import Adjacency
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts
 from ledgerwood.mechanisms.sensitivity import quotient_down
@@ -96,6 +97,29 @@ def test_a_moved_row_shifts_two_rows():
     assert alternative.l1((1.0, 1.0)) == 14.0
 
 
+@pytest.mark.parametrize("histograms", [1, 2, 3])
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_counts_of_several_histograms_move_as_far_as_enumeration_finds(histograms, adjacency):
+    """All pairs of rows over histograms of three cells; cell 3 is counted nowhere."""
+    rows = [tuple(int(row[i] == cell) for i in range(histograms) for cell in range(3)) for row in
+            itertools.product(range(4), repeat=histograms)]  # fmt: skip
+    nothing = (0,) * (3 * histograms)
+    pairs = itertools.product(rows, rows if adjacency is Adjacency.REPLACE_ONE else [nothing])
+    shifts = [[a - b for a, b in zip(one, other, strict=True)] for one, other in pairs]
+    stated = BoxShifts.of_counts(adjacency, histograms=histograms)
+    assert stated.l1((1.0,)) == max(sum(map(abs, shift)) for shift in shifts)
+    square = max(sum(d * d for d in shift) for shift in shifts)
+    with mpmath.workdps(60):
+        assert is_least_float_above(stated.l2((1.0,)), mpmath.sqrt(square))
+        assert is_least_float_above(stated.l2((0.5,)), 2 * mpmath.sqrt(square))
+
+
+@pytest.mark.parametrize("histograms", [0, -1, 1.5, True])
+def test_no_histogram_has_no_counts(histograms):
+    with pytest.raises(InvalidParameter, match="histograms=.*unit"):
+        BoxShifts.of_counts(Adjacency.ADD_REMOVE, histograms=histograms)
+
+
 @given(sizes, sizes)
 def test_a_quotient_is_rounded_down(numerator, denominator):
     ratio = Fraction(numerator) / Fraction(denominator)
@@ -129,6 +153,57 @@ def test_bad_boxes_are_refused(boxes):
 def test_l1_boxes_have_the_columns_of_the_others():
     with pytest.raises(InvalidParameter, match="l1_boxes="):
         BoxShifts(boxes=((1.0,),), l1_boxes=((1.0, 1.0),))
+
+
+@given(boxes_and_weights(), st.integers(1, 10**6))
+def test_repeated_norms_are_those_of_each_histogram_together(drawn, times):
+    boxes, weights = drawn
+    moved, once = BoxShifts.moved(boxes=boxes), BoxShifts(boxes=boxes)
+    for shifts in (once, moved, BallShifts(radius=boxes[0][0] or 1.0)):
+        repeated = shifts.repeated(histograms=times)
+        with mpmath.workdps(60):
+            # Roundings of boxes, of norms before and of norms after: a few ulps, and never below.
+            for found, wanted in (
+                (repeated.l2(weights), mpmath.sqrt(times) * mpmath.mpf(shifts.l2(weights))),
+                (repeated.l1(weights), times * mpmath.mpf(shifts.l1(weights))),
+            ):
+                assert wanted * (1 - mpmath.mpf(2) ** -52) <= found <= wanted * (1 + mpmath.mpf(2) ** -50)
+
+
+@given(boxes_and_weights(), st.integers(1, 50))
+def test_repeated_boxes_bound_each_box_in_every_histogram_exactly(drawn, times):
+    boxes, weights = drawn
+    repeated = BoxShifts(boxes=boxes).repeated(histograms=times)
+    for box in boxes:
+        ratios = [Fraction(b) / Fraction(w) for b, w in zip(box, weights, strict=True)]
+        assert times * sum(r * r for r in ratios) <= Fraction(repeated.l2(weights)) ** 2
+        assert times * sum(ratios) <= Fraction(repeated.l1(weights))
+    radius = Fraction(max(boxes[0]))
+    ball = BallShifts(radius=float(radius)).repeated(histograms=times)
+    assert times * (radius / Fraction(min(weights))) ** 2 <= Fraction(ball.l2(weights)) ** 2
+
+
+def test_repeated_shifts_by_hand():
+    assert BoxShifts(boxes=((1.0, 0.0),)).repeated(histograms=4).boxes == ((2.0, 0.0),)
+    assert BoxShifts(boxes=((1.0, 0.5),)).repeated(histograms=4).l1((1.0, 1.0)) == 6.0
+    ball = BallShifts(radius=3.0).repeated(histograms=4)
+    assert (ball.radius, ball.l2((2.0, 3.0)), ball.l1((1.0,) * 4)) == (6.0, 3.0, 24.0)
+    assert ball.repeated(histograms=9) == BallShifts(radius=3.0).repeated(histograms=36)
+    counts = BoxShifts.of_counts(Adjacency.ADD_REMOVE)
+    assert counts.repeated(histograms=7) == BoxShifts.of_counts(Adjacency.ADD_REMOVE, histograms=7)
+
+
+@pytest.mark.parametrize("times", [0, -1, 1.5, None])
+def test_bad_numbers_of_histograms_are_refused(times):
+    for shifts in (BoxShifts(boxes=((1.0,),)), BallShifts(radius=1.0)):
+        with pytest.raises(InvalidParameter, match="histograms"):
+            shifts.repeated(histograms=times)
+
+
+@pytest.mark.parametrize("l1_radius", [0.5, 0.0, math.nan, math.inf])
+def test_an_l1_radius_below_the_radius_is_refused(l1_radius):
+    with pytest.raises(InvalidParameter, match="l1_radius"):
+        BallShifts(radius=1.0, l1_radius=l1_radius)
 
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, math.inf, None])

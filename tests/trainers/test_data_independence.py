@@ -5,7 +5,15 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.mechanisms import TestRandom
-from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers import (
+    DPBoostClassifier,
+    DPBoostRegressor,
+    DPXGBoostClassifier,
+    DPXGBoostRegressor,
+    PrivaTreeClassifier,
+    SGBDTClassifier,
+    SGBDTRegressor,
+)
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=3, target=lw.Numeric("y", 0, 10))
 CLASSES = lw.Schema.uniform(0, 1, n_features=3, target=lw.Categorical("y", (0, 1)))
@@ -30,9 +38,11 @@ def fitted(X, y, *, kind=SGBDTRegressor, monkeypatch, **options):
     """The model and the state of its randomness afterwards."""
     source = TestRandom(11)
     monkeypatch.setattr(kind, "_random_source", lambda self: source)
-    y = y if kind is SGBDTRegressor else (y > 4).astype(int)
-    schema = SCHEMA if kind is SGBDTRegressor else CLASSES
-    model = kind(schema=schema, n_trees=4, max_depth=3, bins=8, **options).fit(X, y)
+    regression = kind in (SGBDTRegressor, DPBoostRegressor, DPXGBoostRegressor)
+    y = y if regression else (y > 4).astype(int)
+    schema = SCHEMA if regression else CLASSES
+    trees = {} if kind is PrivaTreeClassifier else {"n_trees": 4}
+    model = kind(schema=schema, max_depth=3, bins=8, **trees, **options).fit(X, y)
     return model, source._bits.state
 
 
@@ -81,7 +91,36 @@ def test_a_sampled_plan_draws_the_same_trees(change, options, monkeypatch):
     assert model.privacy_ == base.privacy_
 
 
-@pytest.mark.parametrize(("kind", "options"), FULL_BATCH)
+GREEDY = [
+    (DPBoostRegressor, {}),
+    (DPBoostRegressor, {"adjacency": "replace-one", "candidates": "gridless"}),
+    (DPBoostClassifier, {"loss": "logistic", "initial_score": "laplace"}),
+    (DPXGBoostRegressor, {}),
+    (DPXGBoostRegressor, {"adjacency": "replace-one", "preset": "paper", "min_child_weight_by": "levels"}),
+    (DPXGBoostClassifier, {"sketch": "once"}),
+    (PrivaTreeClassifier, {}),
+    (PrivaTreeClassifier, {"adjacency": "replace-one", "preset": "paper", "candidate_bins": 4}),
+    (PrivaTreeClassifier, {"preset": "joint_gaussian", "candidate_bins": 4, "delta": 1e-6}),
+]
+GROUPED = [(DPBoostRegressor, {"preset": "paper", "trees_per_ensemble": 3}), (DPXGBoostRegressor, {"preset": "paper"})]
+
+
+@pytest.mark.parametrize("change", neighbours())
+@pytest.mark.parametrize(("kind", "options"), GREEDY + GROUPED)
+def test_greedy_trees_are_paid_for_and_shaped_alike_whatever_the_rows(kind, options, change, monkeypatch):
+    """Their tests are released values; which draws there are, what they cost and how deep a tree is, is public."""
+    base, _ = fitted(X, Y, kind=kind, monkeypatch=monkeypatch, epsilon=50.0, **options)
+    model, _ = fitted(*neighbours()[change], kind=kind, monkeypatch=monkeypatch, epsilon=50.0, **options)
+    assert model.ledger_ == base.ledger_
+    assert model.privacy_ == base.privacy_
+    assert model.plan_ == base.plan_
+    arrays, base_arrays = model.ensemble_.to_arrays(), base.ensemble_.to_arrays()
+    assert {name: a.shape for name, a in arrays.items()} == {name: a.shape for name, a in base_arrays.items()}
+    if change == "other rows":
+        assert not np.array_equal(arrays["values"], base_arrays["values"]), "the leaves do depend on the rows"
+
+
+@pytest.mark.parametrize(("kind", "options"), FULL_BATCH + GREEDY)
 def test_the_order_of_rows_changes_nothing(kind, options, monkeypatch):
     shuffled = np.random.default_rng(3).permutation(len(X))
     base, _ = fitted(X, Y, kind=kind, monkeypatch=monkeypatch, **options)

@@ -10,7 +10,18 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.curator import Table, UndeclaredTable
 from ledgerwood.errors import BudgetExceeded
-from ledgerwood.trainers import PrivateSearch, SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers import (
+    DPBoostClassifier,
+    DPBoostRegressor,
+    DPXGBoostClassifier,
+    DPXGBoostRegressor,
+    FederatedGBDTClassifier,
+    FederatedGBDTRegressor,
+    PrivateSearch,
+    PrivaTreeClassifier,
+    SGBDTClassifier,
+    SGBDTRegressor,
+)
 
 ALLOWED = "ledgerwood.curator"
 
@@ -138,14 +149,36 @@ KINDS = [
     (SGBDTClassifier, None, {}),
 ]
 
+GREEDY = [
+    (DPBoostRegressor, SCHEMA, {"preset": "paper"}),
+    (DPBoostClassifier, CLASSES, {"trees_per_ensemble": 2, "candidates": "gridless"}),
+    (DPBoostRegressor, None, {}),
+    (DPXGBoostRegressor, SCHEMA, {"preset": "paper", "min_child_weight_by": "levels"}),
+    (DPXGBoostClassifier, CLASSES, {"sketch": "once"}),
+    (DPXGBoostRegressor, None, {}),
+    (FederatedGBDTRegressor, SCHEMA, {"split_method": "partially_random"}),
+    (FederatedGBDTClassifier, CLASSES, {"preset": "paper"}),
+    (FederatedGBDTClassifier, CLASSES, {"split_method": "histogram", "candidates": "quantiles", "n_candidates": 4}),
+    (FederatedGBDTRegressor, None, {}),
+]
+
+
+ONE_TREE = [
+    (PrivaTreeClassifier, CLASSES, {}),
+    (PrivaTreeClassifier, CLASSES, {"preset": "paper", "bins": 20, "candidate_bins": 3}),
+    (PrivaTreeClassifier, CLASSES, {"preset": "random"}),
+    (PrivaTreeClassifier, None, {"delta": 1e-6}),
+]
+
 
 @pytest.mark.filterwarnings("ignore:0 classes were bought")
 @pytest.mark.parametrize("guard", ["table", "array"])
-@pytest.mark.parametrize(("kind", "schema", "options"), KINDS)
+@pytest.mark.parametrize(("kind", "schema", "options"), [*KINDS, *GREEDY, *ONE_TREE])
 def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
     log = []
-    X, y = data(guard, log, classes=kind is SGBDTClassifier)
-    model = kind(schema=schema, n_trees=2, max_depth=2, **options).fit(X, y)
+    X, y = data(guard, log, classes=schema is CLASSES or kind in (SGBDTClassifier, PrivaTreeClassifier))
+    trees = {} if kind is PrivaTreeClassifier else {"n_trees": 2}
+    model = kind(schema=schema, max_depth=2, **trees, **options).fit(X, y)
     assert {module.split(".")[1] for module in log} <= {"curator"}
     # numpy turns a subclass into a plain array without a word; what is no array at all has to be asked.
     if guard == "table":
@@ -165,6 +198,16 @@ def test_a_stream_reads_rows_and_keys_in_the_curator_only(guard, kind, schema, o
         model.partial_fit(X, y, keys=guarded(guard, np.arange(start, start + 40), log))
     assert {module.split(".")[1] for module in log} <= {"curator"}
     assert guard == "array" or "ledgerwood.curator.keys" in log
+
+
+@pytest.mark.parametrize("guard", ["table", "array"])
+def test_weights_are_read_in_the_curator_only(guard):
+    log = []
+    X, y = data(guard, log)
+    schema = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1), weight_bound=2)
+    SGBDTRegressor(schema=schema, n_trees=2).fit(X, y, sample_weight=guarded(guard, np.linspace(0, 2, 40), log))
+    assert {module.split(".")[1] for module in log} <= {"curator"}
+    assert guard == "array" or "ledgerwood.curator.weights" in log
 
 
 @pytest.mark.parametrize("guard", ["table", "array"])

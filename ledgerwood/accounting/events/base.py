@@ -9,7 +9,10 @@ P is the law of the release with the unit, Q the law without it, for the dominat
 """
 
 import abc
-from collections.abc import Iterator
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +22,7 @@ from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 FloatArray = NDArray[np.float64]
+R = TypeVar("R")
 
 
 class Event(abc.ABC):
@@ -110,3 +114,34 @@ def require_event(value: object) -> None:
     """Refuse what is not an event."""
     if not isinstance(value, Event):
         raise InvalidParameter(f"{value!r} is not an event")
+
+
+@final
+class Remembered(Generic[R]):
+    """A pure function, called by place, that keeps its last answers for events of the very same classes.
+
+    Equal is not enough: an event of a foreign class can be equal to any other, and its price is not the other's.
+    """
+
+    def __init__(self, function: Callable[..., R], maxsize: int) -> None:
+        functools.update_wrapper(self, function)
+        self.kept = functools.lru_cache(maxsize)(lambda _, arguments: function(*arguments))
+
+    def __call__(self, *arguments: object) -> R:
+        return self.kept(_classes(arguments), arguments)
+
+
+def remembered(maxsize: int) -> Callable[[Callable[..., R]], Remembered[R]]:
+    """Keep the last answers of a function, see `Remembered`."""
+    return lambda function: Remembered(function, maxsize)
+
+
+def _classes(value: object) -> object:
+    """The classes of the events in a value, and of those within them."""
+    if isinstance(value, tuple):
+        return tuple(_classes(item) for item in value)
+    if not isinstance(value, Event):
+        return None
+    event: Any = value
+    fields = dataclasses.fields(event) if dataclasses.is_dataclass(event) else ()
+    return type(value), *(_classes(getattr(value, field.name)) for field in fields)

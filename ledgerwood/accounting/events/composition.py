@@ -223,12 +223,14 @@ class Parallel(Event):
         return self.events[0].adjacency
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
-        return self._mixed(np.stack([e.log_profile(epsilons, direction=direction) for e in self.events]))
+        members, weights = self._distinct()
+        mixed = _mixed([e.log_profile(epsilons, direction=direction) for e in members], weights)
+        return np.asarray(np.minimum(mixed, 0.0))
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         a = renyi.check_orders(orders)
         if self.probabilities is None:
-            return np.asarray(np.max([event.renyi(a, direction=direction) for event in self.events], axis=0))
+            return np.asarray(np.max([event.renyi(a, direction=direction) for event in self._distinct()[0]], axis=0))
         if direction is None:
             remove = self.renyi(a, direction=Direction.REMOVE)
             return remove if self.symmetric() else np.maximum(remove, self.renyi(a, direction=Direction.ADD))
@@ -248,18 +250,34 @@ class Parallel(Event):
         return all(event.symmetric() for event in self.events)
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        return self._mixed(np.stack([e.log_excess_moments(powers, sampling_rate=sampling_rate) for e in self.events]))
+        members, weights = self._distinct()
+        return _mixed([e.log_excess_moments(powers, sampling_rate=sampling_rate) for e in members], weights)
 
     def unsampled(self) -> Event:
         return Parallel(tuple(event.unsampled() for event in self.events), probabilities=self.probabilities)
 
-    def _mixed(self, logs: FloatArray) -> FloatArray:
-        """log sum p_k e^{logs_k}, or the pointwise maximum: both functionals are linear in the mixture."""
+    def _distinct(self) -> tuple[list[Event], list[float] | None]:
+        """The different members that somebody may enter, equal ones as one group of all their units."""
         if self.probabilities is None:
-            return np.asarray(np.max(logs, axis=0))
-        weights = np.asarray(self.probabilities).reshape((-1,) + (1,) * (logs.ndim - 1))
-        taken = np.asarray(self.probabilities) > 0.0  # a group that nobody enters may have an infinite moment
-        return np.asarray(np.logaddexp.reduce(logs[taken] + np.log(weights[taken]), axis=0))
+            return list(dict.fromkeys(self.events)), None
+        weights: dict[Event, list[float]] = {}
+        for event, p in zip(self.events, self.probabilities, strict=True):
+            if p > 0.0:  # a group that nobody enters may have an infinite moment
+                weights.setdefault(event, []).append(p)
+        return list(weights), [math.fsum(together) for together in weights.values()]
+
+
+def _mixed(members: list[FloatArray], weights: list[float] | None) -> FloatArray:
+    """log sum p_k e^{logs_k}, raised, or the pointwise maximum: both functionals are linear in the mixture."""
+    logs = np.stack(members)
+    if weights is None:
+        return np.asarray(np.max(logs, axis=0))
+    shares = np.log(weights).reshape((-1,) + (1,) * (logs.ndim - 1))
+    shares += renyi.ULP * (1.0 + 2.0 * np.abs(shares))
+    total: FloatArray = np.logaddexp.reduce(logs + shares, axis=0)
+    with np.errstate(invalid="ignore"):
+        raised = total + renyi.ULP * (1.0 + len(weights)) * (1.0 + np.abs(total))
+    return np.where(np.isfinite(total), raised, total)
 
 
 def _members(events: object, where: str) -> tuple[Event, ...]:

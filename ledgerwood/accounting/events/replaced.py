@@ -4,7 +4,6 @@ Half of a pair of laws decides each direction, so no single pair is sampled: doc
 Everything here is an upper bound by convexity, on nodes in y = e^t; no integral is cut off.
 """
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.base import Event, FloatArray, remembered
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.sampling import PoissonSampled, remove_epsilon
 
@@ -66,7 +65,7 @@ class Profile:
     log_below: FloatArray
 
 
-@functools.lru_cache(maxsize=64)
+@remembered(64)
 def nodes_of(event: Event) -> FloatArray:
     """Nodes t from 0 to where the event's profile ends or is below e^-600, dense near 0; shape (n,)."""
     high = min(event.pure_epsilon(), _FARTHEST)
@@ -81,7 +80,7 @@ def nodes_of(event: Event) -> FloatArray:
     return np.asarray(high * np.linspace(0.0, 1.0, _NODES) ** 2)
 
 
-@functools.lru_cache(maxsize=64)
+@remembered(64)
 def seen(event: Event, other: Event | None) -> Profile:
     """The event's profile at its own nodes, or at those of `other`."""
     t = nodes_of(event if other is None else other)

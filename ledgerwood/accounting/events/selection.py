@@ -4,7 +4,6 @@ Papernot and Steinke 2022, Theorem 2 (truncated negative binomial) and Theorem 6
 of no run at all, in docs/explanation/events.md#selection.
 """
 
-import functools
 import math
 from dataclasses import KW_ONLY, dataclass
 from typing import final
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike
 from ledgerwood import _validate
 from ledgerwood.accounting import conversion, quadrature, renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
+from ledgerwood.accounting.events.base import Event, FloatArray, remembered, require_event, unsampled_moments
 from ledgerwood.errors import UnsupportedEvent
 
 _LEAST_INVERSE, _MOST_INVERSE = 1e-6, 0.999
@@ -156,7 +155,7 @@ def runs_mean(value: object) -> float:
     return mean
 
 
-@functools.lru_cache(maxsize=64)
+@remembered(64)
 def _rank(event: Event, log_runs: float) -> float:
     """The least (1 - u) D_{1/u} + u log_runs over 0 < u < 1, in nats: convex in u, and each u gives a bound."""
     u = np.concatenate((np.geomspace(_LEAST_INVERSE, 0.02, 40), np.linspace(0.03, _MOST_INVERSE, 40)))

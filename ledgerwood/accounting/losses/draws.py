@@ -3,13 +3,12 @@
 docs/explanation/pld.md#above and #below.
 """
 
-import functools
 import math
 
 import numpy as np
 
 from ledgerwood.accounting.adjacency import Direction
-from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.base import Event, FloatArray, remembered
 from ledgerwood.accounting.events.sampling import PoissonSampled
 from ledgerwood.accounting.events.stated import ApproximateEvent
 from ledgerwood.accounting.losses import groups, lattice, lower, saddle
@@ -20,13 +19,13 @@ _LARGEST_INDEX = float(1 << 40)
 _ALIGNED = 1e-9  # relative: how far before a largest loss its dot is put, so that the loss is surely not less
 
 
-@functools.lru_cache(maxsize=64)
+@remembered(64)
 def sides(event: Event) -> saddle.Sides:
     """Both directions of the draw's profile, seen from afar."""
     return saddle.sides(event)
 
 
-@functools.lru_cache(maxsize=128)
+@remembered(128)
 def model(event: Event, direction: Direction, log_lost: float) -> saddle.Model:
     """The draw's coarse model, without the losses that a lattice would send to infinity."""
     found = sides(event)

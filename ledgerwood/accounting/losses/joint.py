@@ -120,7 +120,7 @@ def _dots(found: tuple[Sums, ...], pure_epsilon: float) -> tuple[list[float], li
     end = max((len(item.values) - 1) * item.law.step for item in found)
     losses: FloatArray = np.asarray(lattice.nodes(step, min(end, END, pure_epsilon), _PER_FOLD) * step, np.float64)
     losses = losses[losses < pure_epsilon]
-    logs = np.minimum.reduce([item.log_profile(losses) for item in found])
+    logs = np.minimum(np.minimum.reduce([item.log_profile(losses) for item in found]), 0.0)
     values = np.clip(np.exp(logs) * (1.0 + 4.0 * ULP * (2.0 + np.abs(np.maximum(logs, -1e3)))), lattice.LEAST, 1.0)
     t, h = losses.tolist(), values.tolist()
     return ([*t, pure_epsilon], [*h, 0.0]) if pure_epsilon <= END else (t, h)

@@ -182,4 +182,5 @@ def _mixed(
         return np.asarray(logs.max(axis=0))
     shares = np.log([p for _, p in taken])[:, None]
     total = np.logaddexp.reduce(logs + shares, axis=0)
+    total = np.minimum(total, 0.0)  # probabilities may add up to a rounding error more than 1
     return _lowered(np.asarray(total), float(np.abs(shares).max()) + len(taken))

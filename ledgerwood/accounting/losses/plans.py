@@ -4,7 +4,6 @@ docs/explanation/pld.md#plan.
 """
 
 import contextlib
-import functools
 import math
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
-from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.base import Event, FloatArray, remembered
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampling import PoissonSampled
@@ -34,6 +33,7 @@ _NARROW = 5e-5
 _TARGETS = (math.log(0.1), math.log(1e-4), math.log(1e-10))  # deltas at which a whole curve is composed
 _JOINT_TARGETS = (*_TARGETS, math.log(1e-20), math.log(1e-40))  # those of a composition inside a sample
 _MOST_JOINT = 8  # of them in a plan, each with laws of its own
+_KEPT_JOINT = 512  # compositions whose bounds are remembered: the different groups of a plan are asked again and again
 _MOST_JOINT_POINTS = 1 << 17
 _LEAST_LOG_DELTA = math.log(1e-280)
 
@@ -132,7 +132,7 @@ def _with_joint(event: Event) -> Event:
     return event
 
 
-@functools.lru_cache(maxsize=16)
+@remembered(_KEPT_JOINT)
 def _joint_above(event: Event) -> tuple[joint.Chords, joint.Chords]:
     found = plan(event)
     ahead = _joint_sums(found, Direction.REMOVE, True)
@@ -140,7 +140,7 @@ def _joint_above(event: Event) -> tuple[joint.Chords, joint.Chords]:
     return joint.chords(ahead, back, event.pure_epsilon())
 
 
-@functools.lru_cache(maxsize=2 * _MOST_JOINT)
+@remembered(2 * _MOST_JOINT)
 def _joint_sums_below(event: Event, direction: Direction) -> tuple[joint.Sums, ...]:
     return _joint_sums(plan(event), direction, False)
 

@@ -18,7 +18,10 @@ from ledgerwood.verification.errata.base import Specimen as Specimen
 from ledgerwood.verification.errata.base import Verdict as Verdict
 from ledgerwood.verification.errata.dpboost import DPBOOST as DPBOOST
 from ledgerwood.verification.errata.dpxgboost import DPXGBOOST as DPXGBOOST
+from ledgerwood.verification.errata.federated import FEDERATED as FEDERATED
+from ledgerwood.verification.errata.peers import PEERS as PEERS
+from ledgerwood.verification.errata.privatree import PRIVATREE as PRIVATREE
 from ledgerwood.verification.errata.sgbdt import SGBDT as SGBDT
 
-SPECIMENS: tuple[Specimen, ...] = (*SGBDT, *DPBOOST, *DPXGBOOST)
+SPECIMENS: tuple[Specimen, ...] = (*SGBDT, *DPBOOST, *DPXGBOOST, *FEDERATED, *PRIVATREE, *PEERS)
 """Every specimen, paper by paper."""

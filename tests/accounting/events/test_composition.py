@@ -3,9 +3,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import (
+    BoundedRangeEvent,
     Composed,
     Event,
     GaussianEvent,
@@ -87,6 +89,39 @@ def test_a_group_of_its_own_for_everyone_is_the_event() -> None:
     np.testing.assert_allclose(Parallel((L,), probabilities=(1.0,)).renyi(ORDERS), L.renyi(ORDERS), rtol=1e-12)
     same = Parallel((L, L, L), probabilities=(0.2, 0.3, 0.5))
     np.testing.assert_allclose(same.renyi(ORDERS), L.renyi(ORDERS), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "weights", [(0.1,) * 10, (0.3, 0.3, 0.3), tuple(0.1 * 0.9**k / (1 - 0.9**50) for k in range(50))]
+)
+@pytest.mark.parametrize("event", [L, P, BoundedRangeEvent(epsilon=3.0, adjacency=A)])
+def test_equal_groups_are_one_group_of_all_their_units(weights: tuple[float, ...], event: Event) -> None:
+    groups, total = Parallel((event,) * len(weights), probabilities=weights), sum(map(Fraction, weights))
+    epsilons = np.linspace(0.0, 0.999 * event.pure_epsilon(), 40)
+    for direction in Direction:
+        ratio = np.exp(
+            groups.log_profile(epsilons, direction=direction) - event.log_profile(epsilons, direction=direction)
+        )
+        # Never below, but for the cap at 1; and no more than a few units above.
+        np.testing.assert_allclose(ratio, min(float(total), 1.0), rtol=1e-13)
+        assert np.all(ratio >= float(total) * (1.0 - 1e-15))
+    assert groups.pure_epsilon() == event.pure_epsilon()
+
+
+def test_a_thousand_groups_are_never_below_the_exact_mixture() -> None:
+    rng = np.random.default_rng(3)
+    epsilons, weights = rng.uniform(0.5, 20.0, 1000).tolist(), (0.999 * rng.dirichlet(np.full(1000, 0.1))).tolist()
+    groups = Parallel(tuple(BoundedRangeEvent(epsilon=e, adjacency=A) for e in epsilons), probabilities=tuple(weights))
+    at = np.array([0.0, 0.3, 1.0, 5.0, 12.0, 19.0, 19.9])
+    found = groups.log_profile(at, direction=Direction.REMOVE)
+    with mp.workdps(40):
+        for t, log in zip(at.tolist(), found.tolist(), strict=True):
+            exact = mp.fsum(
+                mp.mpf(p) * (1 - mp.exp((mp.mpf(t) - e) / 2)) ** 2 / (1 - mp.exp(-mp.mpf(e)))
+                for e, p in zip(epsilons, weights, strict=True)
+                if e > t
+            )
+            assert mp.log(exact) <= log <= mp.log(exact) + 1e-11
 
 
 def test_a_group_with_probability_q_is_no_better_than_its_worst_but_better_than_all() -> None:

@@ -350,3 +350,51 @@ def test_a_price_needs_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
+
+
+def tree(epsilon):
+    """Six choices and noisy leaves."""
+    choices = Repeated(BoundedRangeEvent(epsilon=epsilon / 12, adjacency=A), count=6)
+    return Composed((choices, laplace(2.0 / epsilon)))
+
+
+def geometric(k):
+    return tuple(0.1 * 0.9**place / (1 - 0.9**k) for place in range(k))
+
+
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_an_ensemble_of_equal_groups_that_everybody_enters_costs_one_tree(count):
+    groups = Parallel((tree(1.0),) * 50, probabilities=geometric(50))
+    ensembles, trees = price(Repeated(groups, count=count)), price(Repeated(tree(1.0), count=count))
+    assert ensembles.epsilon(0.0) == trees.epsilon(0.0) == pytest.approx(count, rel=1e-15)
+    assert trees.epsilon(1e-5) * (1 - 1e-4) <= ensembles.epsilon(1e-5) <= trees.epsilon(1e-5) * (1 + 1e-4)
+
+
+def test_groups_that_few_enter_cost_less_and_never_less_than_their_mixture():
+    """Groups of randomised responses, composed: against the sum over all groups and answers."""
+    inner = Composed((pure(0.5), pure(0.25), pure(0.25)))
+    event = Repeated(Parallel((inner, pure(1.5)), probabilities=(0.3, 0.2)), count=2)
+    with mp.workdps(30):
+        single = [(loss, mass * mpf(0.3)) for loss, mass in pure_losses((0.5, 0.25, 0.25))]
+        single += [(loss, mass * mpf(0.2)) for loss, mass in pure_losses((1.5,))] + [
+            (mpf(0), mpf(1) - mpf(0.3) - mpf(0.2))
+        ]
+        losses = composed(single, single)
+        for at in (0.0, 0.4, 1.0, 1.7, 2.4):
+            exact = mp.fsum(mass * max(1 - mp.exp(at - loss), 0) for loss, mass in losses)
+            assert exact <= price(event).delta(at) <= exact * (1 + 1e-3)
+
+
+def test_different_groups_are_composed_once_each():
+    groups = Parallel(tuple(tree(1.0 + place / 64) for place in range(18)), probabilities=(1 / 18,) * 18)
+    plans._joint_above.kept.cache_clear()
+    found = price(Repeated(groups, count=2)).epsilon(1e-5)
+    assert plans._joint_above.kept.cache_info().misses == 18
+    assert price(Repeated(tree(1.0), count=2)).epsilon(1e-5) < found
+    assert found < price(Repeated(tree(1.0 + 17 / 64), count=2)).epsilon(1e-5)
+
+
+def test_a_group_of_very_little_noise_has_a_price_without_overflow():
+    loud = Composed((laplace(2.0**-8), gaussian(3.0)))
+    event = Parallel((loud, laplace(1.0)), probabilities=(0.125, 0.5))
+    assert 250.0 < price(event).epsilon(1e-3) < 256.0 + price(gaussian(3.0)).epsilon(1e-3)

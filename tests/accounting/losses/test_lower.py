@@ -172,3 +172,12 @@ def test_it_refuses_what_is_not_proven():
     event = ReplaceOneSampled(GaussianEvent(noise_multiplier=0.5, adjacency=R), add_remove=present, sampling_rate=0.1)
     with pytest.raises(UnsupportedEvent, match="ReplaceOneSampled"):
         lower.log_profile(event, T, Direction.REMOVE)
+
+
+def test_probabilities_a_little_above_one_leave_the_ends_in_order():
+    loud = PureEvent(epsilon=80.0, adjacency=Adjacency.ADD_REMOVE)
+    groups = Parallel((loud, loud), probabilities=(0.5, 0.5 + 9e-10))
+    at = np.array([0.0, 1.0, 79.0])
+    low = lower.log_profile(groups, at, Direction.REMOVE)
+    assert np.all(low < groups.log_profile(at, direction=Direction.REMOVE))
+    assert np.all(low <= 0.0)

@@ -1,0 +1,54 @@
+"""The loops that count rows: by the leaf of a tree, and by the cells of features. `kernels` says what holds."""
+# mypy: disable-error-code="no-untyped-def"
+
+import numba
+import numpy as np
+
+from ledgerwood.routing import leaf_of, rows_kernel
+
+
+@rows_kernel
+def leaf_counts(n_rows, cells, feature, below, besides, sets, sampled, leaves, partial):
+    """Count the rows of each leaf.
+
+    Args:
+        feature, below, besides, sets: the tree, as `Lowered`.
+        sampled: bool (n_rows,), or empty where every row takes part.
+        leaves: int32 (n_rows,), filled with each row's leaf.
+        partial: int64 (n_blocks, n_leaves), zeros: a row for each block of rows.
+    """
+    block_rows = -(-n_rows // partial.shape[0])
+    for block in numba.prange(partial.shape[0]):
+        for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
+            leaf = leaf_of(cells, row, feature, below, besides, sets)
+            leaves[row] = leaf
+            if len(sampled) == 0 or sampled[row]:
+                partial[block, leaf] += 1
+
+
+@rows_kernel
+def cell_counts(n_rows, cells, features, rows, counts):
+    """Count the rows of each cell of some features.
+
+    Args:
+        n_rows: how many rows take part.
+        cells: uint8 or uint16 (n_features, all rows).
+        features: int64 (f,), which of them.
+        rows: int64 (n_rows,), which rows take part, or empty where it is all of them.
+        counts: int64 (f, n_cells), filled; a row in a cell from n_cells on is not counted.
+    """
+    n_cells = counts.shape[1]
+    for place in numba.prange(len(features)):
+        column = cells[features[place]]
+        # By turns into two histograms: equal cells one after the other need not wait for each other.
+        even, odd = np.zeros(n_cells + 1, dtype=np.int64), np.zeros(n_cells + 1, dtype=np.int64)
+        for i in range(0, n_rows - 1, 2):
+            first = column[rows[i]] if len(rows) > 0 else column[i]
+            second = column[rows[i + 1]] if len(rows) > 0 else column[i + 1]
+            even[min(np.int64(first), n_cells)] += 1
+            odd[min(np.int64(second), n_cells)] += 1
+        if n_rows % 2:
+            last = column[rows[n_rows - 1]] if len(rows) > 0 else column[n_rows - 1]
+            even[min(np.int64(last), n_cells)] += 1
+        for cell in range(n_cells):
+            counts[place, cell] = even[cell] + odd[cell]

@@ -1,0 +1,187 @@
+"""Rounds: the rows of one draw, and what it still holds. What is not held is not released."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
+from ledgerwood.accounting.ledger import Receipt
+from ledgerwood.curator.gate import Gate
+from ledgerwood.curator.queries import Query
+from ledgerwood.curator.release import Release, Selected
+from ledgerwood.curator.schema import Schema
+from ledgerwood.curator.selections import SelectionQuery
+from ledgerwood.errors import RoundViolation, UnsupportedEvent
+from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
+
+S = TypeVar("S")
+M = TypeVar("M")
+R = TypeVar("R")
+
+
+class Round(Protocol):
+    """One draw: everything released in it sees the same rows; of a `FilteredEvent` each release draws its own."""
+
+    def release(
+        self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
+    ) -> Release[NDArray[np.int64]]:
+        """Evaluate the query with the mechanism's noise, out of what the draw holds."""
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Let the mechanism choose, out of what the draw holds."""
+
+    def __enter__(self) -> Self:
+        """The round itself."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the round; what it did not release is lost."""
+
+
+class Groups(Protocol):
+    """One draw of a `Parallel`: disjoint groups of rows, each with a round of its own."""
+
+    def __len__(self) -> int:
+        """The number of groups."""
+
+    def round(self, group: int) -> Round:
+        """The round of a group, 0-based, always the same one: it holds what is left of the group's event."""
+
+    def __enter__(self) -> Self:
+        """The groups themselves."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the rounds of all groups; what they did not release is lost."""
+
+
+class Rows(Protocol):
+    """What a curator holds: a table of trees, of columns, or of rows without a schema, each with queries of its own."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the rows."""
+
+    def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
+        """One Poisson sample of the rows; empty, for all of them, at rate 1."""
+
+    def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
+        """A group for each row, or none, as `RandomSource.categories` draws them."""
+
+    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+        """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
+
+    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
+        """What reads a sample for a selection; refuses a foreign one, and reads no row yet."""
+
+
+def held_by(event: Event) -> Counter[Event]:
+    """What a round of this event holds: each release with its count.
+
+    Raises:
+        UnsupportedEvent: a sample, groups or a filter inside, each of which is a draw of its own.
+    """
+    held: Counter[Event] = Counter()
+    for part, count in event.draws():
+        if isinstance(part, PoissonSampled | Parallel | FilteredEvent):
+            if part is event and isinstance(part, Parallel):
+                raise UnsupportedEvent(f"groups are opened by open_groups, and have a round each: {part!r}")
+            raise UnsupportedEvent(
+                f"the in-process curator carries out one sample a draw, not {part!r} inside {event!r}"
+            )
+        held[part] += count
+    return held
+
+
+@final
+class CuratorRound:
+    """A `Round` of the in-process curator. Made by `Curator.open` and `CuratorGroups.round`."""
+
+    __slots__ = ("_gate", "_held", "_receipt", "_sampled", "_source", "_table")
+
+    def __init__(
+        self,
+        table: Rows,
+        sampled: NDArray[np.bool_],
+        held: Counter[Event],
+        receipt: Receipt,
+        source: RandomSource,
+        gate: Gate | None,
+    ) -> None:
+        self._table = table
+        self._sampled = sampled
+        self._held = held
+        self._receipt = receipt
+        self._source = source
+        self._gate = Gate(gate)
+
+    def __enter__(self) -> "CuratorRound":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gate.close()
+
+    def release(
+        self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
+    ) -> Release[NDArray[np.int64]]:
+        """Evaluate the query over the round's rows, with noise.
+
+        The event of this release is derived from the query's sensitivity and the mechanism's own fields, and must be
+        one that the draw still holds: the noise that is added and the noise that was priced cannot differ.
+
+        Raises:
+            RoundViolation: the round is closed or another process's, its draw does not hold this release, or query or
+                mechanism are foreign.
+            InvalidParameter: noise that does not fit the query's grid; nothing was taken.
+        """
+        read = self._table.reader(query)
+        if type(mechanism) not in MECHANISMS:
+            raise RoundViolation(
+                f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
+            )
+        mechanism.require_fit(query.grid)  # public, and refused before anything is taken
+        # One release at a time: a second thread finds the round as this one left it.
+        with self._gate.lock:
+            self._gate.require(purpose)
+            self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
+            # Taken out before the rows are read: an error below loses it.
+            noisy = mechanism.randomise(read(self._sampled), query.grid, self._source)
+        return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+
+    def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
+        """Let the mechanism choose by the round's rows; the event is found, held and taken out as in `release`.
+
+        Raises:
+            RoundViolation: as in `release`.
+        """
+        read = self._table.evidence(query)
+        event = query.event(mechanism, self._adjacency)
+        with self._gate.lock:
+            self._gate.require(purpose)
+            self._take(event, purpose)
+            value = query.select(mechanism, read(self._sampled), self._source)
+        return Selected(value=value, receipt=self._receipt, randomness=self._source.kind)
+
+    def _take(self, event: Event, purpose: str) -> None:
+        wanted: Counter[Event] = Counter()
+        for part, count in event.draws():
+            wanted[part] += count
+        if any(self._held[part] < count for part, count in wanted.items()):
+            left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
+            raise RoundViolation(
+                f"release {purpose!r} is {event!r}, which this draw does not hold; it holds {left or 'nothing more'}"
+            )
+        self._held -= wanted
+
+    @property
+    def _adjacency(self) -> Adjacency:
+        return self._receipt.adjacency

@@ -1,0 +1,45 @@
+"""The options and arguments of the command line: each name, type and help text, once."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ledgerwood.accounting import Adjacency
+from ledgerwood.accounting.pricing import Method
+
+Noise = Literal["gaussian", "laplace"]
+System = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree"]
+PresetName = Literal["default", "paper"]
+
+Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
+Delta = Annotated[float, typer.Option(help="Privacy budget delta, a probability in [0, 1).")]
+SamplingRate = Annotated[float, typer.Option(help="Poisson inclusion probability of a row per step, in (0, 1].")]
+Steps = Annotated[int, typer.Option(help="Number of steps, each with fresh noise and a fresh sample.")]
+Relation = Annotated[Adjacency, typer.Option(help="Which data sets are neighbours.")]
+Kind = Annotated[Noise, typer.Option(help="The noise: its multiplier is stddev / L2, or scale / L1 sensitivity.")]
+Way = Annotated[Method, typer.Option(help="How to price.")]
+SchemaFile = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Schema as JSON, target included.")]
+ExpectedRows = Annotated[int | None, typer.Option(help="A public guess of the number of rows, for tuning rules only.")]
+Trainer = Annotated[System, typer.Option("--system", help="S-GBDT, DPBoost, DP-XGBoost, federated or PrivaTree.")]
+Preset = Annotated[PresetName, typer.Option(help="Where the choices come from that are not named.")]
+Trees = Annotated[int | None, typer.Option(help="Number of trees; PrivaTree has one.")]
+Depth = Annotated[int | None, typer.Option(help="Levels of splits of a tree.")]
+LearningRate = Annotated[float | None, typer.Option(help="Factor on every leaf; PrivaTree has none.")]
+TreeSamplingRate = Annotated[
+    float | None,
+    typer.Option(help="Poisson inclusion probability of a row per tree (S-GBDT, DP-XGBoost)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Existing = typer.Argument(exists=True, dir_okay=False, readable=True)
+
+
+def _there(ledger: str) -> str:
+    if "://" not in ledger and not Path(ledger).is_file():
+        raise typer.BadParameter(f"there is no file {ledger!r}")
+    return ledger
+
+
+Place = Annotated[str, typer.Argument(callback=_there, help="A ledger file, or the URL of a ledger database.")]
+Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.")]
+Label = Annotated[str | None, typer.Option("--dataset", help="The data set's label; needed for a database.")]

@@ -1,0 +1,95 @@
+"""What every system's parameters and plan must hold to, whatever else they are made of."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ledgerwood import _validate
+from ledgerwood.ensemble import MAX_DEPTH
+
+MAX_BINS = 60_000
+"""Steps of a numeric feature's range, at most: with a cell for missing values they fit 16 bits."""
+
+
+class ShapedPlan(Protocol):
+    """The fields that all plans have."""
+
+    @property
+    def depth(self) -> int:
+        """Levels of splits."""
+
+    @property
+    def bins(self) -> int:
+        """Even steps of a numeric feature's range."""
+
+
+class BoostedPlan(ShapedPlan, Protocol):
+    """The fields that the plans of sums of trees have."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Factor on every leaf."""
+
+    @property
+    def initial_share(self) -> float:
+        """Share of the budget for the first guess."""
+
+
+def require_bounds(plan: BoostedPlan, names: Mapping[str, tuple[object, ...]]) -> None:
+    """Refuse a plan of a sum of trees whose shared fields are out of bounds.
+
+    Args:
+        plan: a system's.
+        names: fields that hold one of a closed set, and the set.
+
+    Raises:
+        InvalidParameter: one of them is not.
+    """
+    require_shape(plan, names)
+    _validate.positive("learning_rate", plan.learning_rate, "factor on a leaf")
+    if not 0.0 < _validate.real("initial_share", plan.initial_share, "share of the budget") < 1.0:
+        raise _validate.fail("initial_share", plan.initial_share, "in (0, 1)", "share of the budget")
+
+
+def require_shape(plan: ShapedPlan, names: Mapping[str, tuple[object, ...]]) -> None:
+    """Refuse any plan whose shape is out of bounds. Arguments and errors: as `require_bounds`."""
+    for name, allowed in names.items():
+        require_name(name, getattr(plan, name), allowed)
+    if _validate.count("depth", plan.depth, "levels", minimum=0) > MAX_DEPTH:
+        raise _validate.fail("depth", plan.depth, f"at most {MAX_DEPTH}", "levels")
+    if not 2 <= _validate.count("bins", plan.bins, "steps") <= MAX_BINS:
+        raise _validate.fail("bins", plan.bins, f"in [2, {MAX_BINS}]", "steps of a feature's range")
+
+
+def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse what is not one of a closed set of names, or of True and False.
+
+    Raises:
+        InvalidParameter: it is not.
+    """
+    if not isinstance(value, str | bool) or value not in allowed:
+        raise _validate.fail(name, value, f"one of {', '.join(map(repr, allowed))}", "name")
+
+
+def require_rows(expected_rows: object) -> None:
+    """Refuse a declared number of rows that is none.
+
+    Raises:
+        InvalidParameter: neither None nor a whole number, at least 1.
+    """
+    if expected_rows is not None:
+        _validate.real("expected_rows", _validate.count("expected_rows", expected_rows, "rows"), "rows")
+
+
+def named_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices that somebody named, with numpy's numbers as Python's.
+
+    Raises:
+        InvalidParameter: an array.
+    """
+    named = {name: value for name, value in choices.items() if value is not None}
+    for name, value in named.items():
+        if isinstance(value, np.ndarray):
+            raise _validate.fail(name, value, "one value, not an array", "parameter")
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in named.items()}

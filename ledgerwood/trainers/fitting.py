@@ -1,0 +1,180 @@
+"""From a budget to the one epsilon of a plan's trees; and what would fit, where a budget is too small for the plan."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+from ledgerwood.accounting.adjacency import Budget
+from ledgerwood.accounting.calibration import calibrate
+from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.pricing import price
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
+from ledgerwood.trainers.schema_purchase import SchemaPurchase
+
+_DOUBLINGS = 60
+_HALVINGS = 6
+
+
+class TreesPlan(Protocol):
+    """A plan with one scale, the epsilon of each of its trees: a frozen dataclass of plain values."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    def __hash__(self) -> int:
+        """By its values."""
+
+    @property
+    def trees(self) -> int:
+        """T, number of trees."""
+
+    @property
+    def trees_at_once(self) -> int:
+        """By how many trees it may be made shorter."""
+
+    @property
+    def depth(self) -> int:
+        """Levels of splits."""
+
+    @property
+    def least_tree_epsilon(self) -> float:
+        """Below it leaves are nothing but noise."""
+
+    @property
+    def initial(self) -> InitialScore:
+        """The first guess."""
+
+    @property
+    def initial_score(self) -> InitialScoreKind:
+        """Its kind."""
+
+    @property
+    def purchase(self) -> SchemaPurchase | None:
+        """What is bought of the schema first."""
+
+    @property
+    def event(self) -> Event:
+        """The whole plan."""
+
+    def prepared(self, budget: Budget) -> Self:
+        """With what is drawn before the trees at its share of the budget."""
+
+    def require_fit(self) -> None:
+        """Refuse noise of the trees that cannot be drawn.
+
+        Raises:
+            InvalidParameter: it is too large for a statistic's grid.
+        """
+
+
+P = TypeVar("P", bound=TreesPlan)
+
+
+def fitted(plan: P, budget: Budget) -> P:
+    """The plan with the largest `tree_epsilon` that fits the budget.
+
+    Raises:
+        CalibrationFailed: the budget is too small for the plan; the message says what would fit.
+        AdjacencyMismatch, UnsupportedEvent, InvalidParameter: as `ledgerwood.calibrate` and `split`.
+    """
+    found: P = _found(plan, budget)
+    return found
+
+
+@functools.lru_cache(maxsize=64)  # a search of seconds, and the folds of a validation all ask for the same plan
+def _found(plan: Any, budget: Budget) -> Any:
+    start = plan.prepared(budget)
+    if not _fits(start, budget):
+        raise CalibrationFailed(_too_small(plan, budget))
+    found = _scaled(start, calibrate(lambda epsilon: _scaled(start, epsilon).event, budget))
+    _require_first_fit(found)
+    found.require_fit()
+    return found
+
+
+def fitted_without_delta(plan: P, budget: Budget) -> P:
+    """The same trees by pure privacy, whose epsilons add up: what there would be without the budget's delta.
+
+    A schema that is bought is left out, and a Gaussian first guess is a Laplace one.
+
+    Raises:
+        CalibrationFailed, AdjacencyMismatch, InvalidParameter: as `fitted`.
+    """
+    pure = Budget(epsilon=budget.epsilon, delta=0.0, adjacency=budget.adjacency)
+    first = "laplace" if plan.initial_score == "moments" else plan.initial_score
+    return fitted(dataclasses.replace(plan, purchase=None, initial_score=first), pure)
+
+
+def _scaled(plan: P, tree_epsilon: float) -> P:
+    return dataclasses.replace(plan, tree_epsilon=tree_epsilon)
+
+
+def _require_first_fit(plan: TreesPlan) -> None:
+    if plan.purchase is not None:
+        plan.purchase.require_fit()
+    plan.initial.require_fit()
+
+
+def _fits(plan: TreesPlan, budget: Budget) -> bool:
+    """Whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
+    try:
+        _require_first_fit(plan)
+    except InvalidParameter:
+        return False
+    try:
+        return price(_scaled(plan, plan.least_tree_epsilon).event).epsilon(budget.delta) <= budget.epsilon
+    except (UnsupportedEvent, InvalidParameter):  # no price at this delta: `calibrate` knows why
+        return True
+
+
+def _too_small(plan: TreesPlan, budget: Budget) -> str:
+    hints = []
+    enough = enough_epsilon(lambda other: _fits(plan.prepared(other), other), budget)
+    if enough is not None:
+        # What a purchase takes is a share of another budget then.
+        hints.append(f"epsilon={enough!r}" if plan.purchase is None else f"an epsilon of about {enough!r}")
+    start, step = plan.prepared(budget), plan.trees_at_once
+    fewer = step * most_that_fits(
+        lambda n: _fits(dataclasses.replace(start, trees=n * step), budget), -(-plan.trees // step)
+    )
+    if fewer:
+        hints.append(f"n_trees={fewer}")
+    fitting = " or ".join(hints) or "a larger budget"
+    return (
+        f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r} is too small for {plan.trees} trees of depth "
+        f"{plan.depth}: their leaves would be nothing but noise; what would fit: {fitting}"
+    )
+
+
+def enough_epsilon(fits: Callable[[Budget], bool], budget: Budget) -> float | None:
+    """An epsilon at which the plan fits, two digits long and within 3 % of the least; None where none was found.
+
+    Args:
+        fits: whether the plan fits a budget; true of every larger epsilon too.
+        budget: one that it does not fit; its delta stays.
+    """
+
+    def at(epsilon: float) -> bool:
+        return fits(Budget(epsilon=epsilon, delta=budget.delta, adjacency=budget.adjacency))
+
+    low = budget.epsilon
+    high = next((e for e in (low * 2.0**k for k in range(1, _DOUBLINGS)) if at(e)), None)
+    if high is None:
+        return None
+    low = high / 2.0
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if at(middle) else (middle, high)
+    digit = 10.0 ** (math.floor(math.log10(high)) - 1)
+    return float(f"{(math.floor(high / digit) + 1) * digit:.2g}")
+
+
+def most_that_fits(fits: Callable[[int], bool], too_many: int) -> int:
+    """The largest whole number below `too_many` for which `fits` holds, or 0; `fits` holds of every smaller one too."""
+    low, high = 0, too_many
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

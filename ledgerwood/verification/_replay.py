@@ -1,0 +1,48 @@
+"""Record and replay: fit twice, on neighbouring data, and show that only the exact values below the noise have changed.
+
+The first fit is recorded: every call that reaches a curator or a ledger, with its public fields, the exact value that
+its mechanism was handed, and what came out. The second fit, on the neighbour, is given the same outputs again. Then all
+that is public must be the same, and an exact value may move by what its release was priced for and no more: that is the
+premise of adaptive composition, call by call. docs/explanation/replay.md#replay-proves: what it proves, and what not.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TypeVar
+
+from ledgerwood.verification._hooks import hooks
+from ledgerwood.verification._neighbour_rows import Neighbour
+from ledgerwood.verification._session import Replay, Session
+
+D = TypeVar("D")
+
+
+def replay(
+    fit: Callable[[D], object], data: D, neighbour: Neighbour[D], *, sampled: bool = True, group: int = 0
+) -> Replay:
+    """Fit on `data`, then on the neighbour with the outputs frozen, and compare.
+
+    The samples of the two fits are coupled: a row of both is in both or in neither, and in the same group. One fit at a
+    time, in one thread.
+
+    Args:
+        fit: from the data to what is released of them: a model, or anything that can be compared. Whatever is random
+            in it comes from a `RandomSource`, or from a generator that is seeded by one.
+        data: of the first fit.
+        neighbour: of the second one.
+        sampled: whether the changed row is in every sample, the worst case. If not, and in no group, no release from a
+            sample may change at all.
+        group: which group the changed row is assigned to, from 0, modulo the number of groups.
+
+    Raises:
+        ReplayFailed: a call, query or model that cannot be compared, or data whose rows the fit does not hand over as
+            they are; nothing is shown.
+        InvalidParameter: data that are no neighbours under the fit's adjacency.
+    """
+    session = Session(neighbour, sampled=sampled, group=group)
+    with ExitStack() as stack:
+        hooks(session, stack)
+        first = session.run(fit, data)
+        session.replaying = True
+        second = session.run(fit, neighbour.data)
+    return session.outcome(first, second)
