@@ -11,6 +11,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ledgerwood.curator import FeatureQuantiles, Numeric, Schema
+from ledgerwood.curator import Table as Rows
 from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -84,6 +86,7 @@ def main() -> None:
     Console().print(table)
     Console().print(whole_numbers(source))
     Console().print(selections(source))
+    Console().print(quantiles_of_features(source))
 
 
 def whole_numbers(source: SecureRandom) -> Table:
@@ -176,6 +179,28 @@ def selections(source: SecureRandom) -> Table:
     for name, each in calls.items():
         cells = [f"{seconds(call) * 1e3:,.3f}" for call in each]
         table.add_row(name, *cells, *("",) * (len(sizes) - len(cells)))
+    return table
+
+
+def quantiles_of_features(source: SecureRandom) -> Table:
+    """Nine quantiles of each of 24 features of 256 cells, from the rows to the thresholds."""
+    sizes = (10_000, 100_000, 1_000_000)
+    table = Table(title="Nine exact joint quantiles of 24 features, SecureRandom: seconds")
+    table.add_column("rate, nats a row")
+    for size in sizes:
+        table.add_column(f"{size:,} rows", justify="right")
+    cells = np.random.default_rng(0).binomial(255, 0.4, (24, sizes[-1])).astype(np.uint8)
+    schema = Schema.uniform(0.0, 1.0, n_features=24, target=Numeric("y", 0.0, 1.0))
+    query = FeatureQuantiles(features=tuple(range(24)), cells=256)
+    for rate in (0.001, 0.1):
+        mechanism = JointQuantilesMechanism(quantiles=tuple(i / 10 for i in range(1, 10)), rate=rate)
+        spent = []
+        for size in sizes:
+            rows = Rows(schema=schema, cells=np.ascontiguousarray(cells[:, :size]), targets=np.zeros(size))
+            read = rows.evidence(query)
+            everyone = np.empty(0, dtype=np.bool_)
+            spent.append(seconds(lambda r=read, m=mechanism, e=everyone: query.select(m, r(e), source)))
+        table.add_row(f"{rate:g}", *(f"{each:.3f}" for each in spent))
     return table
 
 

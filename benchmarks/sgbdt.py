@@ -8,29 +8,20 @@ Seeds fix the folds and the synthetic data only; the noise is `SecureRandom` thr
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.metrics import r2_score, roc_auc_score
-from sklearn.preprocessing import OrdinalEncoder
-from threadpoolctl import threadpool_limits
 
+from benchmarks.measuring import FOLDS, cell, cross_validated, folds, non_private, show
 from benchmarks.sgbdt_accounting import accounting_table
 from benchmarks.sgbdt_speed import speed_table
 from ledgerwood import datasets
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 
 DELTA = 5e-8
-FOLDS = 5
-Scores = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -66,42 +57,6 @@ ADULT = Task(
 )
 
 
-def folds(n_rows: int, seeds: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Train and test rows of each of 5 folds, for each seed."""
-    for seed in range(seeds):
-        fold = np.random.default_rng(seed).permutation(n_rows) % FOLDS
-        for held_out in range(FOLDS):
-            yield np.flatnonzero(fold != held_out), np.flatnonzero(fold == held_out)
-
-
-def measure(task: Task, model: Any, X: NDArray[Any], y: NDArray[Any]) -> Scores:
-    """(RMSE, R2) of a regressor or (AUC, accuracy) of a classifier on held-out rows."""
-    predicted = model.predict(X)
-    if task.name == "abalone":
-        return float(np.sqrt(np.mean((predicted - y) ** 2))), float(r2_score(y, predicted))
-    positive = y == model.classes_[1]
-    return float(roc_auc_score(positive, model.predict_proba(X)[:, 1])), float(np.mean(predicted == y))
-
-
-def cross_validated(task: Task, data: datasets.Dataset, make: Any, seeds: int, title: str) -> NDArray[np.float64]:
-    """Scores of each fold of each seed, shape (seeds * 5, 2)."""
-    splits = list(folds(len(data.y), seeds))
-    return np.array(
-        [
-            measure(task, make().fit(data.X[train], data.y[train]), data.X[test], data.y[test])
-            for train, test in track(splits, description=title, transient=True)
-        ]
-    )
-
-
-def non_private(task: Task, data: datasets.Dataset, seeds: int) -> NDArray[np.float64]:
-    """scikit-learn's booster without privacy."""
-    booster = HistGradientBoostingRegressor if task.name == "abalone" else HistGradientBoostingClassifier
-    codes = OrdinalEncoder().fit_transform(data.X) if data.X.dtype == object else data.X
-    plain = datasets.Dataset(name=data.name, X=codes, y=data.y, schema=data.schema, expected_rows=data.expected_rows)
-    return cross_validated(task, plain, booster, seeds, f"{task.name}: non-private")
-
-
 def measured(task: Task, seeds: int) -> dict[str, Any]:
     """Mean and spread of every variant at every epsilon, as plain values."""
     data = datasets.load(task.name)
@@ -113,6 +68,7 @@ def measured(task: Task, seeds: int) -> dict[str, Any]:
         "trivial": {"n_trees": 1, "max_depth": 0, "initial_score": "moments", "initial_share": 0.99},
     }
     rows: list[dict[str, Any]] = []
+    splits = list(folds(len(data.y), seeds))
     for epsilon in task.epsilons:
         row: dict[str, Any] = {"epsilon": epsilon}
         for variant, parameters in variants.items():
@@ -120,11 +76,10 @@ def measured(task: Task, seeds: int) -> dict[str, Any]:
             def make(parameters: dict[str, Any] = parameters, epsilon: float = epsilon) -> Any:
                 return estimator(epsilon=epsilon, delta=DELTA, schema=data.schema, **parameters)
 
-            scores = cross_validated(task, data, make, seeds, f"{task.name}: epsilon {epsilon:g}, {variant}")
-            row[variant] = {"mean": scores.mean(axis=0).tolist(), "spread": scores.std(axis=0).tolist()}
+            title = f"{task.name}: epsilon {epsilon:g}, {variant}"
+            row[variant] = cell(cross_validated(data, make, splits, title))
         rows.append(row)
-    with threadpool_limits(1):  # its thread team stalls on a busy machine
-        plain = non_private(task, data, min(seeds, 2))
+    plain = non_private(data, list(folds(len(data.y), min(seeds, 2))))
     return {
         "measures": task.measures,
         "seeds": seeds,
@@ -157,11 +112,6 @@ def utility_table(task: Task, found: dict[str, Any], console: Console) -> None:
     console.print(table)
     console.print(f"tuned: {task.tuned}")
     console.print(f"non-private booster of scikit-learn: {show(found['non_private'])}; {task.paper}\n")
-
-
-def show(scores: Sequence[float]) -> str:
-    """Two scores in one cell."""
-    return f"{scores[0]:.4f} / {scores[1]:.4f}"
 
 
 def main() -> None:

@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table as Printed
 
-from benchmarks.sgbdt import ABALONE, ADULT, DELTA, Scores, Task, cross_validated, folds, measure, non_private, show
+from benchmarks.measuring import Scores, cell, cross_validated, folds, measure, non_private, show
+from benchmarks.sgbdt import ABALONE, ADULT, DELTA, Task
 from benchmarks.sgbdt_streams import Batch, fit_with_arrival, spent_epsilons
 from ledgerwood import datasets
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
@@ -94,6 +95,7 @@ def model_of(task: Task, data: datasets.Dataset, epsilon: float, parameters: Par
 def ablation(task: Task, data: datasets.Dataset, seeds: int) -> list[dict[str, Any]]:
     """Mean and spread over folds of each variant at each epsilon."""
     rows = []
+    splits = list(folds(len(data.y), seeds))
     for variant in variants(task, data.expected_rows):
         cells = []
         for epsilon in EPSILONS[task.name]:
@@ -102,14 +104,9 @@ def ablation(task: Task, data: datasets.Dataset, seeds: int) -> list[dict[str, A
             def make(epsilon: float = epsilon, parameters: Parameters = variant.parameters) -> Any:
                 return model_of(task, data, epsilon, parameters)
 
-            cells.append(cell(epsilon, cross_validated(task, data, make, seeds, title)))
+            cells.append({"epsilon": epsilon, **cell(cross_validated(data, make, splits, title))})
         rows.append({"group": variant.group, "name": variant.name, "cells": cells})
     return rows
-
-
-def cell(epsilon: float, scores: NDArray[np.float64]) -> dict[str, Any]:
-    """Plain values of the scores of all folds, shape (n, 2)."""
-    return {"epsilon": epsilon, "mean": scores.mean(axis=0).tolist(), "spread": scores.std(axis=0).tolist()}
 
 
 # ----------------------------------------------------------------------------------------------------- late rows
@@ -203,9 +200,9 @@ def streams(task: Task, data: datasets.Dataset, seeds: int) -> list[dict[str, An
         for train, test in track(splits, description=f"{task.name}: streams, epsilon {epsilon:g}", transient=True):
             batches = Batches(data, train[~late[train]], train[late[train]])
             for name, learn in STREAMS.items():
-                scores[name].append(measure(task, learn(make, batches), data.X[test], data.y[test]))
+                scores[name].append(measure(learn(make, batches), data.X[test], data.y[test]))
         for name, values in scores.items():
-            cells[name].append(cell(epsilon, np.array(values)))
+            cells[name].append({"epsilon": epsilon, **cell(np.array(values))})
     return [{"group": "late rows", "name": name, "cells": found} for name, found in cells.items()]
 
 
@@ -232,7 +229,7 @@ def measured(task: Task, seeds: int) -> dict[str, Any]:
     """Everything of one data set, as plain values."""
     data = datasets.load(task.name)
     rows = ablation(task, data, seeds) + streams(task, data, seeds)
-    plain = non_private(task, data, 1).mean(axis=0).tolist()
+    plain = non_private(data, list(folds(len(data.y), 1))).mean(axis=0).tolist()
     return {"measures": task.measures, "seeds": seeds, "rows": rows, "non_private": plain}
 
 
@@ -258,11 +255,12 @@ def print_table(name: str, found: dict[str, Any], console: Console) -> None:
 
 def draw(found: dict[str, Any]) -> Any:
     """The figure: a row of panels for each data set, and the spent budgets below; what is far off is not drawn."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure  # not pyplot, which keeps every figure open
 
     limits = {"abalone": (2.1, 3.5), "adult": (0.78, 0.935)}
     groups = ("defaults", "preset paper, rate .1", "late rows")
-    figure, axes = plt.subplots(3, 3, figsize=(12, 10))
+    figure = Figure(figsize=(12, 10))
+    axes = figure.subplots(3, 3)
     for line, name in zip(axes, ("abalone", "adult"), strict=False):
         task = found[name]
         for axis, group in zip(line, groups, strict=True):
