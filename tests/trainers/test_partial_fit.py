@@ -112,7 +112,9 @@ def test_a_later_call_learns():
 
 
 def test_a_classifier_learns_too():
-    model = classifier(epsilon=1e6, n_trees=20, random_state=3).partial_fit(X[:60], (Y[:60] > 5).astype(int), keys=KEYS[:60])
+    model = classifier(epsilon=1e6, n_trees=20, random_state=3).partial_fit(
+        X[:60], (Y[:60] > 5).astype(int), keys=KEYS[:60]
+    )
     model.partial_fit(X[60:], (Y[60:] > 5).astype(int), keys=KEYS[60:])
     assert (model.predict(X) == (Y > 5)).mean() > 0.9
 

@@ -1,0 +1,42 @@
+"""Bounds that hold if noise is Gaussian: mu, and what it means at a delta. Never to be called bounds without that word.
+
+docs/explanation/auditing.md#gaussian.
+"""
+
+import math
+
+from scipy import stats
+
+from ledgerwood import _validate
+from ledgerwood.accounting import gdp
+from ledgerwood.verification.auditing.counts import binomial_lower
+from ledgerwood.verification.auditing.result import level, small_probability
+
+
+def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_without: int, *, alpha: float) -> float:
+    """Of one threshold that was fixed beforehand: Phi^-1(true positive rate) - Phi^-1(false positive rate), bounded.
+
+    Source: Nasr et al. 2023, section 4; docs/explanation/auditing.md#gaussian.
+    """
+    alpha = level(alpha)
+    hit = binomial_lower(right_alarms, runs_with, alpha / 2.0)
+    rest = binomial_lower(runs_without - false_alarms, runs_without, alpha / 2.0)
+    return max(0.0, float(stats.norm.ppf(hit) + stats.norm.ppf(rest)))
+
+
+def mu_from_means(mean_with: float, runs_with: int, mean_without: float, runs_without: int, *, alpha: float) -> float:
+    """Of scores that are N(mu, 1) with the canary and N(0, 1) without, independent: the difference of their means.
+
+    Source: docs/explanation/auditing.md#gaussian.
+    """
+    alpha = level(alpha)
+    _validate.count("runs_with", runs_with, "scores", minimum=1)
+    _validate.count("runs_without", runs_without, "scores", minimum=1)
+    spread = math.sqrt(1.0 / runs_with + 1.0 / runs_without)
+    return max(0.0, mean_with - mean_without - float(stats.norm.isf(alpha)) * spread * (1.0 + 1e-12))
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """Epsilon at `delta` of a Gaussian mechanism with this mu; 0 where mu is."""
+    small_probability("delta", delta)
+    return gdp.epsilon(mu, delta) * (1.0 - 1e-9) if mu > 0.0 else 0.0

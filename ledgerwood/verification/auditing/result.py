@@ -1,0 +1,85 @@
+"""What an audit says: one number, and all that it rests on."""
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+from ledgerwood import _validate
+from ledgerwood.accounting.events.base import FloatArray
+
+Assumption = Literal["none", "large counts", "Gaussian noise", "the claim's family"]
+"""What a bound rests on besides independent runs (or canaries that were included independently).
+
+"large counts": a normal approximation. "Gaussian noise": scores are Gaussian, or the mechanism is.
+"the claim's family": the privacy curve is that of the claim at another amount of noise.
+"""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowerBound:
+    """With probability 1 - alpha, epsilon at `delta` is at least `value`, if the assumption holds.
+
+    Args:
+        value: epsilon, in nats; inf if no epsilon is left.
+        delta: at which it holds.
+        alpha: probability that the bound is above the truth.
+        assumption: what it rests on; "none" is what may be called a bound without more words.
+        event: what was counted or measured, in words.
+        samples: how many outputs, or canaries, were looked at for it.
+        statistic: the test that it inverts.
+        seconds: what it took, sampling included; 0 where only counts were given.
+    """
+
+    value: float
+    delta: float
+    alpha: float
+    assumption: Assumption
+    event: str
+    samples: int
+    statistic: str
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        rests = "" if self.assumption == "none" else f", assuming {self.assumption}"
+        return (
+            f"epsilon >= {self.value:.4g} at delta {self.delta:.3g} (alpha {self.alpha:g}, {self.statistic}, "
+            f"{self.samples} samples{rests})"
+        )
+
+
+def level(alpha: object) -> float:
+    """An error probability in (0, 1/2].
+
+    Raises:
+        InvalidParameter: outside.
+    """
+    value = _validate.positive("alpha", alpha, "probability")
+    if value > 0.5:
+        raise _validate.fail("alpha", alpha, "in (0, 0.5]", "probability")
+    return value
+
+
+def small_probability(name: str, value: object) -> float:
+    """A probability in [0, 1).
+
+    Raises:
+        InvalidParameter: outside.
+    """
+    number = _validate.non_negative(name, value, "probability")
+    if number >= 1.0:
+        raise _validate.fail(name, value, "in [0, 1)", "probability")
+    return number
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """What an event was a threshold of: a higher score speaks for the row (or for the canary being in).
+
+    Args:
+        with_row: scores of runs with the row, shape (n,).
+        without: scores of runs without it, shape (m,).
+    """
+
+    with_row: FloatArray
+    without: FloatArray
