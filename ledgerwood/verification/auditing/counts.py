@@ -6,7 +6,6 @@ docs/explanation/auditing.md proves each bound.
 
 import math
 
-import numpy as np
 from scipy import stats
 
 from ledgerwood import _validate
@@ -16,7 +15,6 @@ _GUARD = 1e-9
 """Relative: quantiles of scipy are within far less of the true ones."""
 _SHARE = 0.05
 """Of alpha: spent on how often the event happens at all, where delta > 0."""
-_HALVINGS = 60
 
 
 def binomial_lower(successes: int, trials: int, alpha: float) -> float:
@@ -36,6 +34,12 @@ def binomial_upper(successes: int, trials: int, alpha: float) -> float:
     return min(1.0, float(stats.beta.isf(alpha, successes + 1, trials - successes)) * (1.0 + _GUARD))
 
 
+def log_odds_from_below(successes: int, trials: int, alpha: float) -> float:
+    """The lower bound on log(p / (1 - p)), at least 0: of the rarer side, whose digits are kept; rounded down."""
+    rest = binomial_upper(trials - successes, trials, alpha)
+    return max(0.0, math.log1p(-rest) - math.log(rest) - _GUARD) if rest < 0.5 else 0.0
+
+
 def clopper_pearson(
     with_row: int, runs_with: int, without: int, runs_without: int, *, delta: float, alpha: float
 ) -> float:
@@ -49,8 +53,8 @@ def clopper_pearson(
 
     Source: docs/explanation/auditing.md#clopper-pearson.
     """
-    _check_counts(with_row, runs_with)
-    _check_counts(without, runs_without)
+    check_counts(with_row, runs_with)
+    check_counts(without, runs_without)
     alpha, delta = level(alpha), small_probability("delta", delta)
     low = binomial_lower(with_row, runs_with, alpha / 2.0) - delta
     if low <= 0.0:
@@ -72,23 +76,20 @@ def randomised_labels(with_row: int, without: int, runs: int, *, delta: float, a
 
     Source: docs/explanation/auditing.md#randomised-labels; Steinke, Nasr and Jagielski 2023 for delta = 0.
     """
-    _check_counts(with_row + without, runs)
+    check_counts(with_row + without, runs)
     alpha, delta = level(alpha), small_probability("delta", delta)
     inside = with_row + without
     if inside == 0:
         return 0.0
     if delta == 0.0:
-        odds = binomial_lower(with_row, inside, alpha)
-        return max(0.0, math.log(odds / (1.0 - odds))) if odds > 0.0 else 0.0
-    share = binomial_lower(with_row, inside, alpha * (1.0 - _SHARE))
+        return log_odds_from_below(with_row, inside, alpha)
+    rest = binomial_upper(without, inside, alpha * (1.0 - _SHARE))
     least = binomial_lower(inside, runs, alpha * _SHARE)
-    # share = (e^epsilon + delta / (2 least)) / (1 + e^epsilon), solved for e^epsilon.
+    # 1 - rest = (e^epsilon + delta / (2 least)) / (1 + e^epsilon), solved for e^epsilon.
     if least == 0.0:
         return 0.0
-    numerator = share - delta / (2.0 * least)
-    if numerator <= 0.0:
-        return 0.0
-    return max(0.0, math.log(numerator / (1.0 - share)))
+    numerator = (1.0 - rest - delta / (2.0 * least)) * (1.0 - _GUARD)
+    return max(0.0, math.log(numerator / rest)) if numerator > 0.0 else 0.0
 
 
 def hockey_stick(correct: int, runs: int, *, epsilon: float, alpha: float) -> float:
@@ -105,56 +106,15 @@ def hockey_stick(correct: int, runs: int, *, epsilon: float, alpha: float) -> fl
 
     Source: docs/explanation/auditing.md#hockey-stick.
     """
-    _check_counts(correct, runs)
+    check_counts(correct, runs)
     alpha, epsilon = level(alpha), _validate.non_negative("epsilon", epsilon, "nats")
     accuracy = binomial_lower(correct, runs, alpha)
     # accuracy - (1 - accuracy) e^epsilon, without a difference of two large numbers
     return max(0.0, accuracy - (1.0 - accuracy) * math.exp(epsilon) * (1.0 + 1e-15))
 
 
-def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float) -> float:
-    """A bound on how likely so many right guesses are under (epsilon, delta), of canaries that fair coins include.
-
-    Args:
-        correct: right guesses.
-        guesses: of both kinds, "included" and "left out", whose numbers were fixed beforehand.
-        canaries: all of them, those that nothing was guessed of too.
-
-    Source: Steinke, Nasr and Jagielski 2023, Theorem 5.2; docs/explanation/auditing.md#one-run.
-    """
-    _check_counts(correct, guesses)
-    _check_counts(guesses, canaries)
-    epsilon, delta = _validate.non_negative("epsilon", epsilon, "nats"), small_probability("delta", delta)
-    law = stats.binom(guesses, 1.0 / (1.0 + math.exp(-epsilon)))
-    beta = float(law.sf(correct - 1))
-    if delta == 0.0 or correct == 0:
-        return min(1.0, beta)
-    steps = np.arange(1, correct + 1)
-    slope = float(np.max((law.sf(correct - 1 - steps) - beta) / steps))
-    return min(1.0, beta + 2.0 * canaries * delta * max(slope, 0.0))
-
-
-def one_run(correct: int, guesses: int, canaries: int, *, delta: float, alpha: float) -> float:
-    """Epsilon from one run with canaries: what `one_run_p_value` refuses at level alpha.
-
-    Source: Steinke, Nasr and Jagielski 2023, Theorem 5.2; docs/explanation/auditing.md#one-run.
-    """
-    alpha = level(alpha)
-    if one_run_p_value(correct, guesses, canaries, epsilon=0.0, delta=delta) >= alpha:
-        return 0.0
-    low, high = 0.0, 1.0
-    while high < 700.0 and one_run_p_value(correct, guesses, canaries, epsilon=high, delta=delta) < alpha:
-        low, high = high, 2.0 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if one_run_p_value(correct, guesses, canaries, epsilon=middle, delta=delta) < alpha:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _check_counts(successes: int, trials: int) -> None:
+def check_counts(successes: int, trials: int) -> None:
+    """Refuse numbers of runs that cannot be."""
     _validate.count("trials", trials, "runs", minimum=1)
     _validate.count("successes", successes, "runs", minimum=0)
     if successes > trials:

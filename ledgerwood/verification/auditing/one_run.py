@@ -1,0 +1,190 @@
+"""Lower bounds from one run with canaries, each of them included by a fair coin of its own.
+
+A guess says of a canary "included" or "left out"; it may depend on all that the run released, and on no coin. How many
+guesses of each kind are made is fixed before, or chosen among pre-declared numbers by `one_run_scores`, which pays for
+the choice. docs/explanation/auditing.md#one-run has the proof.
+"""
+
+import math
+from collections.abc import Sequence
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from ledgerwood import _validate
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.verification.auditing.counts import check_counts, log_odds_from_below
+from ledgerwood.verification.auditing.result import LowerBound, level, small_probability
+
+_GUARD = 1e-9
+"""Relative, on probabilities of the binomial law: far above the error of scipy's (docs, rounding)."""
+_HALVINGS = 60
+_LARGEST = 700.0
+_FEWEST = 4
+"""Guesses of each kind in the smallest pair of a grid: fewer cannot refuse anything at a usual level."""
+
+Pair = tuple[int, int]
+"""How many canaries are guessed to be included, and how many to be left out."""
+
+
+def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float) -> float:
+    """A bound on how likely so many right guesses are under (epsilon, delta), rounded up.
+
+    With W binomial (`guesses`, e^epsilon / (1 + e^epsilon)), beta = P(W >= correct), t = beta / (correct P(W = correct)),
+    it is beta + (1 - beta) min(1, canaries delta t). Steinke, Nasr and Jagielski 2023, Theorem 5.2, prove
+    beta + 2 canaries delta max_i P(correct > W >= correct - i) / i, which is never less.
+
+    Args:
+        correct: right guesses.
+        guesses: of both kinds, "included" and "left out", whose numbers were fixed beforehand.
+        canaries: all of them, those that nothing was guessed of too.
+        epsilon: in nats.
+        delta: in [0, 1).
+
+    Source: docs/explanation/auditing.md#one-run.
+    """
+    check_counts(correct, guesses)
+    check_counts(guesses, canaries)
+    epsilon, delta = _validate.non_negative("epsilon", epsilon, "nats"), small_probability("delta", delta)
+    if correct == 0:
+        return 1.0
+    law = stats.binom(guesses, 1.0 / (1.0 + math.exp(-epsilon)))
+    beta = min(1.0, float(law.sf(correct - 1)) * (1.0 + _GUARD))
+    if delta == 0.0 or beta == 1.0:
+        return beta
+    # The ratio of a tail to its first probability; where both underflow it is at least 1.
+    log_ratio = float(law.logsf(correct - 1) - law.logpmf(correct))
+    slope = math.exp(max(log_ratio, 0.0)) / correct * (1.0 + _GUARD) if math.isfinite(log_ratio) else 1.0
+    return min(1.0, beta + (1.0 - beta) * min(1.0, canaries * delta * slope))
+
+
+def one_run(correct: int, guesses: int, canaries: int, *, delta: float, alpha: float) -> float:
+    """Epsilon from one run with canaries: what `one_run_p_value` refuses at level alpha; rounded down.
+
+    Source: docs/explanation/auditing.md#one-run; Steinke, Nasr and Jagielski 2023 for the game.
+    """
+    check_counts(correct, guesses)
+    check_counts(guesses, canaries)
+    alpha, delta = level(alpha), small_probability("delta", delta)
+    if delta == 0.0:
+        return log_odds_from_below(correct, guesses, alpha)
+
+    def refused(epsilon: float) -> bool:
+        return one_run_p_value(correct, guesses, canaries, epsilon=epsilon, delta=delta) < alpha
+
+    if not refused(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while high < _LARGEST and refused(high):
+        low, high = high, 2.0 * high
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if refused(middle) else (low, middle)
+    return low
+
+
+def guess_grid(canaries: int) -> tuple[Pair, ...]:
+    """Pairs (included, left out) of numbers of guesses, fixed by the number of canaries alone.
+
+    Half of the canaries of each kind, a quarter, an eighth, down to a few: a strong canary is seen in the largest
+    pair, a rare one in the smallest.
+
+    Raises:
+        InvalidParameter: fewer than 2 canaries.
+    """
+    _validate.count("canaries", canaries, "canaries", minimum=2)
+    half = canaries // 2
+    sizes: list[int] = []
+    while half >= _FEWEST or not sizes:
+        sizes.append(half)
+        half //= 2
+    return tuple((size, size) for size in sizes)
+
+
+def right_guesses(scores: FloatArray, included: NDArray[np.bool_], pair: Pair) -> int:
+    """Of the pair's guesses by the scores, how many are right. Ties go by position, which no coin knows."""
+    order = np.argsort(scores, kind="stable")
+    least, most = order[: pair[1]], order[len(order) - pair[0] :]
+    return int(np.count_nonzero(included[most])) + int(np.count_nonzero(~included[least]))
+
+
+def one_run_scores(
+    scores: ArrayLike, included: ArrayLike, *, delta: float, alpha: float, grid: Sequence[Pair] | None = None
+) -> LowerBound:
+    """Epsilon from the scores of canaries in one run, the best of a grid of numbers of guesses, at level alpha in all.
+
+    Args:
+        scores: of each canary, shape (m,); a higher one speaks for "included". They may depend on all that the run
+            released, not on the coins. Infinite scores are let in.
+        included: the coins, shape (m,): independent, fair, one for each canary. A fixed number of included canaries is
+            not that, and the bound does not hold for it.
+        delta: at which epsilon is bounded.
+        alpha: one-sided error, shared in equal parts by the pairs of the grid.
+        grid: pairs (included, left out), declared before the run; `guess_grid` where none is given.
+
+    Raises:
+        InvalidParameter: shapes that differ, scores that are NaN, coins that are no truth values, a pair that needs
+            more canaries than there are, or fewer canaries than any bound needs (the message says how many).
+
+    Source: docs/explanation/auditing.md#one-run-grid.
+    """
+    started = perf_counter()
+    alpha, delta = level(alpha), small_probability("delta", delta)
+    values, coins = _scores(scores), _coins(included)
+    if len(values) != len(coins):
+        raise InvalidParameter(f"{len(values)} scores for {len(coins)} coins: one of each a canary (unit: canaries)")
+    pairs = guess_grid(len(values)) if grid is None else _pairs(grid, len(values))
+    share = alpha / len(pairs)
+    needed = math.ceil(math.log(1.0 / share) / math.log(2.0))
+    if max(sum(pair) for pair in pairs) < needed:
+        raise InvalidParameter(
+            f"{len(values)} canaries are too few for any bound at alpha={alpha!r}: at least {needed} guesses in one of "
+            f"the {len(pairs)} pairs are needed (unit: canaries)"
+        )
+    best, found = pairs[0], -1.0
+    for pair in pairs:
+        right = right_guesses(values, coins, pair)
+        epsilon = one_run(right, sum(pair), len(values), delta=delta, alpha=share)
+        if epsilon > found:
+            best, found = pair, epsilon
+    return LowerBound(
+        value=found,
+        delta=delta,
+        alpha=alpha,
+        assumption="none",
+        event=f"the {best[0]} highest scores were included, the {best[1]} lowest left out",
+        samples=len(values),
+        statistic="one run",
+        seconds=perf_counter() - started,
+    )
+
+
+def _scores(scores: ArrayLike) -> FloatArray:
+    values = np.asarray(scores)
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or not len(values) or bool(np.isnan(values).any()):
+        raise InvalidParameter(f"scores of shape {values.shape} must be a row of numbers, none of them NaN (unit: 1)")
+    return values.astype(np.float64)
+
+
+def _coins(included: ArrayLike) -> NDArray[np.bool_]:
+    coins = np.asarray(included)
+    if coins.ndim != 1 or coins.dtype.kind not in "biu" or not bool(np.isin(coins, (0, 1)).all()):
+        raise InvalidParameter("included must be a row of truth values, one a canary (unit: canaries)")
+    return coins.astype(np.bool_)
+
+
+def _pairs(grid: Sequence[Pair], canaries: int) -> tuple[Pair, ...]:
+    pairs = tuple(
+        (
+            _validate.count("grid (included)", pair[0], "guesses", minimum=0),
+            _validate.count("grid (left out)", pair[1], "guesses", minimum=0),
+        )
+        for pair in _validate.several("grid", grid, "guesses")
+    )
+    for pair in pairs:
+        if not 1 <= sum(pair) <= canaries:
+            raise _validate.fail("grid", pair, f"pairs of 1 to {canaries} guesses in all", "guesses")
+    return pairs
