@@ -1,0 +1,6 @@
+"""Audits of trained models: canaries that fair coins include. docs/explanation/canaries.md."""
+
+from ledgerwood.verification.canaries.audit import audit_model as audit_model
+from ledgerwood.verification.canaries.result import ModelAudit as ModelAudit
+from ledgerwood.verification.canaries.result import StructureCheck as StructureCheck
+from ledgerwood.verification.canaries.structure import structure_depends_on_data as structure_depends_on_data

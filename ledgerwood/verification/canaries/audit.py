@@ -1,0 +1,296 @@
+"""Audits of trained models: canaries that fair coins include, and how well what was released tells which.
+
+docs/explanation/canaries.md says what is valid when.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import Event, GaussianEvent
+from ledgerwood.curator import Schema
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers.bounds import require_name
+from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
+from ledgerwood.verification.auditing.counts import one_run, one_run_p_value
+from ledgerwood.verification.auditing.gaussian import epsilon_of
+from ledgerwood.verification.auditing.result import LowerBound, Scores, level, small_probability
+from ledgerwood.verification.canaries import theory
+from ledgerwood.verification.canaries.bounds import gaussian_bound, guess
+from ledgerwood.verification.canaries.cells import CanaryCells, canary_cells
+from ledgerwood.verification.canaries.fitting import OwnFits, agreement, fresh_copy, require_learner
+from ledgerwood.verification.canaries.recorder import recorded
+from ledgerwood.verification.canaries.result import ModelAudit, Structure, StructureCheck, View
+from ledgerwood.verification.canaries.rows import AuditRows, audit_rows, background_rows, seen_schema, with_fill
+from ledgerwood.verification.canaries.structure import structure_depends_on_data
+
+_UNCLAIMED = GaussianEvent(noise_multiplier=0.5, adjacency=Adjacency.ADD_REMOVE)
+"""By which guesses are planned where nothing is claimed."""
+_DELTA = 1e-5
+_BINS = 32
+_LEAF_ROWS = 200
+"""Known rows in a canary's cell, where only predictions are seen: many, so that the leaf's value moves little by its
+number of rows."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Seen:
+    """What the fits showed of all canaries, one after another."""
+
+    coins: NDArray[np.bool_]
+    values: NDArray[np.float64]
+    gaussian: NDArray[np.float64] | None
+    mu: float | None
+    alone: bool
+    scored: int
+    releases: int
+    fixed: bool
+
+
+def audit_model(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    canaries: int = 1000,
+    alpha: float = 0.05,
+    rng: np.random.Generator | int | None = None,
+    view: View | None = None,
+    structure: Structure = "fixed",
+    trainings: int = 1,
+    delta: float | None = None,
+    claim: Claim | None = None,
+    fill: int | None = None,
+    guesses: tuple[int, int] | None = None,
+    schema: Schema | None = None,
+    check_structure: bool = False,
+) -> ModelAudit:
+    """Train with canaries, each included by a fair coin of its own, and bound epsilon from what tells them apart.
+
+    Args:
+        estimator: one of this library's, or any object with fit and predict; it is copied, never fitted itself.
+        X, y: the background: rows of every fit, whose labels need no privacy here. One row is enough.
+        canaries: in each training, in disjoint cells of the schema.
+        alpha: probability that a bound is above the truth.
+        rng: of coins and ties, and of the seeds of estimators that have one; None for a fresh one.
+        view: "releases" scores released sums and choices (our estimators), "predictions" the model's predictions at the
+            canaries; None for the first where it can be.
+        structure: "fixed" puts one tree, each canary's cell a leaf, in the place of every tree that the trainer draws
+            without a look at the rows. It costs nothing, so that plan and price stay. "own" leaves the trainer's trees.
+        trainings: fits, each with coins and noise of its own. A canary is in one of them, so that all together are as
+            private for it as one is, and the canaries of all count as those of one run.
+        delta: at which epsilon is bounded; None for the estimator's own.
+        claim: what is audited; None for the price of the estimator's plan.
+        fill: known rows that speak against it in each canary's cell; None for what serves best.
+        guesses: how many canaries to guess to be in and out, of all trainings; None for what the claim alone makes
+            best. Fixed before the fits, either way.
+        schema: where canaries go, and their labels, for an estimator that declares none; None: the ranges of X and y.
+        check_structure: fit a few times more, and see that public trees do not depend on the rows.
+
+    Raises:
+        InvalidParameter: no fit or predict; more canaries than cells, or too few for any bound; an estimator whose
+            releases cannot be seen, or that buys its schema, or ignores its seed where that is looked at.
+        SchemaError: X and y do not fit the schema.
+        LedgerCorrupted: a fitted model without a ledger, or with another model's.
+    """
+    begun = time.perf_counter()
+    alpha = level(alpha)
+    generator = np.random.default_rng(rng)
+    trainings = _validate.count("trainings", trainings, "fits")
+    canaries = _validate.count("canaries", canaries, "canaries in each training")
+    require_name("structure", structure, get_args(Structure))
+    require_learner(estimator)
+    _require_enough(canaries * trainings, alpha)
+    own = isinstance(estimator, AbstractTreeEstimator)
+    view = ("releases" if own else "predictions") if view is None else view
+    require_name("view", view, get_args(View))
+    if view == "releases" and not own:
+        raise InvalidParameter(
+            f"view='releases': {type(estimator).__name__} keeps no ledger and releases nothing that could be seen; set "
+            "view='predictions'"
+        )
+    fits, rows = _prepared(estimator, X, y, canaries, structure, schema)
+    rows = with_fill(rows, _fills(fits, rows, view, fill))
+    claim, delta = _claimed(fits, claim, delta)
+    sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
+    planned = _UNCLAIMED if claim is None else claim
+    if guesses is None:
+        included, left_out, _ = theory.guesses_for(planned, canaries * trainings, delta, alpha, sides)
+    else:
+        included, left_out = (_validate.count("guesses", each, "canaries", minimum=0) for each in guesses)
+        if not 1 <= included + left_out <= canaries * trainings:
+            raise _validate.fail("guesses", guesses, f"1 to {canaries * trainings} together", "canaries")
+    seen = _seen(estimator, fits, rows, view, trainings, generator)
+    found = guess(seen.values, seen.coins, included=included, left_out=left_out, generator=generator)
+    price = math.inf if claim is None else ClaimedCurve(claim).epsilon(delta)
+    bounds = [
+        LowerBound(
+            value=one_run(found.correct, found.made, found.canaries, delta=delta, alpha=alpha), delta=delta,
+            alpha=alpha, assumption="none", samples=found.canaries, statistic="guesses of one run",
+            event=f"{found.correct} right of {included} canaries guessed to be in and {left_out} to be out",
+        )
+    ]  # fmt: skip
+    expected = [_expected_of_guesses(planned, found.canaries, delta, alpha, sides) if claim is not None else math.nan]
+    scores = Scores(with_row=seen.values[seen.coins], without=seen.values[~seen.coins])
+    if seen.gaussian is not None:
+        with_canary, without = seen.gaussian[seen.coins], seen.gaussian[~seen.coins]
+        scores = Scores(with_row=with_canary, without=without)
+        bounds.insert(0, gaussian_bound(with_canary, without, delta=delta, alpha=alpha))
+        mu = theory.mu_of_price(price, delta) if math.isfinite(price) else (seen.mu or 0.0)
+        expected.insert(0, epsilon_of(theory.expected_mu(mu, found.canaries, alpha), delta))
+    headline = bounds[0]
+    refuted = (
+        math.isfinite(price)
+        and one_run_p_value(found.correct, found.made, found.canaries, epsilon=price, delta=delta) < alpha
+    )
+    check = None
+    if check_structure and fits is not None:
+        check = _checked(fits, rows, generator)
+    return ModelAudit(
+        epsilon_lower=headline.value, assumption=headline.assumption, statistic=headline.statistic, rejected=refuted,
+        alpha=alpha, delta=delta, bounds=tuple(bounds), price=price, power=expected[0], expected=tuple(expected),
+        needed=_needed(headline, planned, price, delta, alpha, sides), scores=scores,
+        seconds=time.perf_counter() - begun, canaries=canaries, trainings=trainings, view=view,
+        structure="fixed" if seen.fixed else "own", shared=not seen.alone, scored=seen.scored, releases=seen.releases,
+        mu=seen.mu, price_mu=theory.mu_of_price(price, delta) if math.isfinite(price) else 0.0,
+        system=type(estimator).__name__, claim=claim if isinstance(claim, Event) else None, structure_check=check,
+    )  # fmt: skip
+
+
+def _require_enough(total: int, alpha: float) -> None:
+    least = theory.least_canaries(alpha)
+    if total < least:
+        raise InvalidParameter(
+            f"canaries x trainings = {total} is too few for any bound at alpha={alpha!r}: with right guesses only, "
+            f"{least} would show the first that is above 0 (unit: canaries)"
+        )
+
+
+def _prepared(
+    estimator: Any, X: Any, y: Any, canaries: int, structure: Structure, schema: Schema | None
+) -> tuple[OwnFits | None, AuditRows]:
+    if isinstance(estimator, AbstractTreeEstimator):
+        if schema is not None:
+            raise InvalidParameter(f"schema=...: {type(estimator).__name__} has a schema of its own")
+        unfixed = OwnFits.of(estimator, _columns(X, y, estimator), None)
+        cells = canary_cells(unfixed.schema, canaries, bins=unfixed.plan.bins)
+        fits = OwnFits.of(estimator, len(unfixed.schema.features), cells.structure if structure == "fixed" else None)
+        return fits, audit_rows(X, y, cells, replaced=fits.event.adjacency is Adjacency.REPLACE_ONE)
+    if schema is None:
+        schema = seen_schema(X, y, classify=is_classifier(estimator))
+    background, _ = background_rows(X, y, schema)
+    cells = canary_cells(schema.resolved(background.shape[1]), canaries, bins=_BINS)
+    return None, audit_rows(X, y, cells, replaced=False)
+
+
+def _columns(X: Any, y: Any, estimator: AbstractTreeEstimator) -> int:
+    if not isinstance(estimator.schema, Schema):
+        return 1  # `OwnFits.of` says what is wrong
+    return len(background_rows(X, y, estimator.schema)[0].T)
+
+
+def _fills(fits: OwnFits | None, rows: AuditRows, view: View, fill: int | None) -> NDArray[np.int64]:
+    m = len(rows.cells)
+    if fill is not None:
+        return np.full(m, _validate.count("fill", fill, "rows in each canary's cell", minimum=0))
+    if fits is None:
+        return np.zeros(m, dtype=np.int64)
+    if view == "predictions" and not fits.labels_only:
+        return np.full(m, _LEAF_ROWS)
+    if not fits.labels_only:
+        return np.zeros(m, dtype=np.int64)
+    # A canary brings its label level with the other one: docs/explanation/canaries.md#label-canaries.
+    cells: CanaryCells = rows.cells
+    leaf = cells.leaf(cells.rows, bins=fits.plan.bins)
+    taken = cells.leaf(rows.background, bins=fits.plan.bins)
+    beside = np.bincount(taken[rows.labels == rows.canary_label], minlength=cells.structure.n_leaves)
+    against = np.bincount(taken[rows.labels == rows.other_label], minlength=cells.structure.n_leaves)
+    wanted = 0 if rows.replaced else 1
+    return np.asarray((beside - against + wanted)[leaf], dtype=np.int64)
+
+
+def _claimed(fits: OwnFits | None, claim: Claim | None, delta: float | None) -> tuple[Claim | None, float]:
+    if delta is not None:
+        delta = small_probability("delta", delta)
+    if claim is not None:
+        return claim, ClaimedCurve(claim).default_delta() if delta is None else delta
+    if fits is None:
+        return None, _DELTA if delta is None else delta
+    return fits.event, fits.estimator.budget.delta if delta is None else delta
+
+
+def _seen(
+    estimator: Any, fits: OwnFits | None, rows: AuditRows, view: View, trainings: int, generator: np.random.Generator
+) -> _Seen:
+    """Fit, and score; a canary's coin is thrown before its fit and looked at after all of them."""
+    m = len(rows.cells)
+    coins = generator.random((trainings, m)) < 0.5
+    values, gaussian, mus = np.empty((trainings, m)), np.empty((trainings, m)), []
+    known, alone, fixed, scored, releases = True, True, False, 0, 0
+    evidence = fits.evidence(rows) if fits is not None and view == "releases" else None
+    reference = np.zeros(m)
+    canary_rows = rows.cells.rows.astype(rows.background.dtype)
+    if fits is None:  # what is predicted there without any canary; of a fit that none of them is in
+        model = fresh_copy(estimator, generator).fit(rows.background, rows.labels)
+        reference = agreement(model, canary_rows, rows.canary_label)
+    for training in range(trainings):
+        data = rows.data(coins[training])
+        if fits is None:
+            model = fresh_copy(estimator, generator).fit(*data)
+        else:
+            model, recording = fits.fitted(*data, generator)
+            fixed = fits.structure is not None and recording.trees > 0
+        if evidence is None or fits is None:
+            values[training] = agreement(model, canary_rows, rows.canary_label) - reference
+            known = False
+            continue
+        found = fits.scores(recording, evidence)
+        values[training] = found.values
+        alone, scored, releases = alone and found.alone, found.scored, found.releases
+        if found.gaussian is None or found.mu is None:
+            known = False
+        else:
+            gaussian[training] = found.gaussian
+            mus.append(float(found.mu.min()))
+    if evidence is not None and not scored:
+        raise InvalidParameter(
+            f"nothing that {type(estimator).__name__} releases is by leaf, so that it tells nothing of one of several "
+            "canaries: set canaries=1 and more trainings, or view='predictions'"
+        )
+    return _Seen(
+        coins=coins.reshape(-1), values=values.reshape(-1), gaussian=gaussian.reshape(-1) if known else None,
+        mu=min(mus) if known and mus else None, alone=alone, scored=scored, releases=releases, fixed=fixed,
+    )  # fmt: skip
+
+
+def _expected_of_guesses(claim: Claim, canaries: int, delta: float, alpha: float, sides: theory.Sides) -> float:
+    return theory.guesses_for(claim, canaries, delta, alpha, sides)[2]
+
+
+def _needed(
+    headline: LowerBound, claim: Claim, price: float, delta: float, alpha: float, sides: theory.Sides
+) -> int | None:
+    """Canaries for a headline within half a nat of the price, or within half of a price that is below a nat."""
+    if not math.isfinite(price):
+        return None
+    wanted = price - min(0.5, 0.5 * price)
+    if headline.assumption == "Gaussian noise":
+        return theory.canaries_for_mu(theory.mu_of_price(price, delta), wanted, delta, alpha)
+    return theory.canaries_for_guesses(claim, wanted, delta, alpha, sides)
+
+
+def _checked(fits: OwnFits, rows: AuditRows, generator: np.random.Generator) -> StructureCheck | None:
+    """Only where trees are drawn at random."""
+    seed = int(generator.integers(2**31))
+    with recorded(None) as recording:
+        check = structure_depends_on_data(fits.estimator, rows.background, rows.labels, seed=seed)
+    return check if recording.trees else None

@@ -1,0 +1,155 @@
+"""Fits of an audit: our estimators, with what they release; and whatever else has fit and predict."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_classifier
+
+from ledgerwood.accounting.events import Event
+from ledgerwood.curator import Schema, encode_features
+from ledgerwood.curator.table import Table
+from ledgerwood.ensemble import TreeStructure
+from ledgerwood.errors import InvalidParameter, LedgerCorrupted
+from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.privatree import PrivaTreePlan
+from ledgerwood.verification.canaries.recorder import Recording, recorded
+from ledgerwood.verification.canaries.rows import AuditRows
+from ledgerwood.verification.canaries.scores import CanaryScores, Evidence, canary_scores
+
+Mask = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OwnFits:
+    """Fits of one of this library's estimators, recorded.
+
+    Args:
+        estimator: never fitted itself: each fit is of a copy.
+        plan: what it will do, by its parameters and the schema.
+        schema: resolved.
+        structure: stands in for the public trees; None leaves them.
+    """
+
+    estimator: AbstractTreeEstimator
+    plan: Any
+    schema: Schema
+    structure: TreeStructure | None
+
+    @classmethod
+    def of(cls, estimator: AbstractTreeEstimator, n_features: int, structure: TreeStructure | None) -> "OwnFits":
+        """By the estimator's own parameters.
+
+        Raises:
+            InvalidParameter: an estimator that buys its schema: where canaries may go is not known before.
+            CalibrationFailed, AdjacencyMismatch, SchemaError: as `fit`.
+        """
+        if not isinstance(estimator.schema, Schema):
+            raise InvalidParameter(
+                f"schema={estimator.schema!r}: canaries are put into the cells of a declared schema; a bought one is "
+                "not known before the fit"
+            )
+        schema = estimator.schema.resolved(n_features)
+        return cls(estimator=estimator, plan=estimator.make_plan(schema), schema=schema, structure=structure)
+
+    @property
+    def event(self) -> Event:
+        """What is claimed: the whole plan."""
+        event: Event = self.plan.event
+        return event
+
+    @property
+    def labels_only(self) -> bool:
+        """Whether a canary shows by the label of its leaf alone."""
+        return isinstance(self.plan, PrivaTreePlan) and self.plan.splits == "random"
+
+    def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTreeEstimator, Recording]:
+        """One fit, with noise of its own, and what it released.
+
+        Raises:
+            LedgerCorrupted: a model whose ledger is missing or another's, or does not back its statement.
+        """
+        model = fresh_copy(self.estimator, generator)
+        with recorded(self.structure) as recording:
+            model.fit(X, y)
+        require_own_ledger(model, self.event)
+        return model, recording
+
+    def evidence(self, rows: AuditRows) -> Evidence:
+        """The two extreme data sets, for the scores of a fit."""
+        everybody = np.ones(len(rows.cells), dtype=np.bool_)
+        tables = [
+            Table.from_data(*rows.data(included), self.schema, loss=self.plan.loss, bins=self.plan.bins)
+            for included in (everybody, ~everybody)
+        ]
+        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.bins)
+        return Evidence(with_all=tables[0], with_none=tables[1], cells=cells)
+
+    def scores(self, recording: Recording, evidence: Evidence) -> CanaryScores:
+        """Of the canaries, by one fit's releases."""
+        return canary_scores(recording.releases, evidence)
+
+
+def fresh_copy(estimator: Any, generator: np.random.Generator) -> Any:
+    """An unfitted copy. Where it has a whole number as its seed it gets another one: a seed used twice is one noise."""
+    if not isinstance(estimator, BaseEstimator):
+        return copy.deepcopy(estimator)
+    model = clone(estimator)
+    seed = model.get_params(deep=False).get("random_state")
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        model.set_params(random_state=int(generator.integers(2**31)))
+    return model
+
+
+def require_own_ledger(model: AbstractTreeEstimator, event: Event) -> None:
+    """Refuse a model whose ledger is not the one that its statement closed with.
+
+    Raises:
+        LedgerCorrupted: no ledger, another head, or no grant of the plan in it.
+    """
+    fitted = vars(model)
+    ledger, privacy = fitted.get("ledger_"), fitted.get("privacy_")
+    if ledger is None or privacy is None:
+        raise LedgerCorrupted(f"{type(model).__name__} has no ledger_ or no privacy_: nothing says what it has spent")
+    if ledger.head != privacy.ledger_head:
+        raise LedgerCorrupted(
+            f"ledger_ ends with {ledger.head[:12]}..., and privacy_ was stated of {privacy.ledger_head[:12]}...: it is "
+            "another model's ledger"
+        )
+    privacy.require_backing(event, ledger)
+
+
+def require_learner(estimator: object) -> None:
+    """Refuse what cannot be fitted, or cannot predict.
+
+    Raises:
+        InvalidParameter: it has no such method.
+    """
+    for name in ("fit", "predict"):
+        if not callable(getattr(estimator, name, None)):
+            raise InvalidParameter(f"{type(estimator).__name__} has no {name} method: an audit needs fit and predict")
+
+
+def agreement(model: Any, rows: NDArray[Any], label: Any) -> NDArray[np.float64]:
+    """How far predictions agree with a label, float64 (m,): minus the distance, or the label's probability.
+
+    Raises:
+        InvalidParameter: predictions of another shape, or that are no finite numbers.
+    """
+    probability = getattr(model, "predict_proba", None)
+    if is_classifier(model) and callable(probability):
+        classes = np.asarray(model.classes_).tolist()
+        found = np.asarray(probability(rows))[:, classes.index(label)]
+    elif is_classifier(model):
+        found = (np.asarray(model.predict(rows)) == label).astype(np.float64)
+    else:
+        found = -np.abs(np.asarray(model.predict(rows), dtype=np.float64) - float(label))
+    if found.shape != (len(rows),) or not np.isfinite(found).all():
+        raise InvalidParameter(
+            f"predictions of {type(model).__name__} have shape {found.shape} or are not finite; one finite number a "
+            f"canary is needed, {len(rows)} in all (unit: predictions)"
+        )
+    return found

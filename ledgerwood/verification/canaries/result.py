@@ -1,0 +1,121 @@
+"""What an audit of a model says."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Literal, final
+
+from ledgerwood.accounting.events import Event
+from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scores
+
+View = Literal["releases", "predictions"]
+Structure = Literal["fixed", "own"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructureCheck:
+    """Whether public trees stayed the same, bit for bit, where only the rows changed.
+
+    Args:
+        independent: every fit with the same public randomness drew the same trees.
+        trees: how many were compared, in each fit.
+        changes: what was done to the rows, in words.
+        difference: the first that differs; None where none does.
+    """
+
+    independent: bool
+    trees: int
+    changes: tuple[str, ...]
+    difference: str | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelAudit:
+    """A trained model's lower bound beside its price.
+
+    Args:
+        epsilon_lower: the headline, in nats at `delta`: of `bounds` the one named by `assumption` and `statistic`.
+            Which one it is was fixed before the fit: by Gaussian scores where all that is scored has Gaussian noise and
+            no two canaries share a leaf, else by guesses, which rest on nothing.
+        assumption: what the headline rests on.
+        statistic: the headline's test.
+        rejected: whether the price is refuted, at `alpha` in all: by guesses without any assumption, or by the curve
+            that the model itself claims.
+        alpha: probability that the headline is above the truth; each of `bounds` has it on its own.
+        delta: at which epsilon is bounded.
+        bounds: side by side, each with what it rests on.
+        price: the epsilon that the model states at `delta`, by its plan; inf where nothing is claimed.
+        power: what the headline's statistic is expected to show of exactly this price with so many canaries.
+        expected: the same of each of `bounds`, in their order.
+        needed: canaries with which the headline would be expected within half a nat of the price (within half of it,
+            where it is below a nat); None where no number of up to 65536 is, by this statistic.
+        scores: of canaries that were in, and out.
+        seconds: what it took.
+        canaries: in each training.
+        trainings: fits.
+        view: what was scored: released values, or predictions.
+        structure: "fixed" where the audit put one tree in the place of each random one.
+        shared: whether canaries shared leaves; then they are no independent runs, and only guesses say anything.
+        scored, releases: how many of the last fit's releases took part in the scores.
+        mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
+        price_mu: of the Gaussian mechanism with this price; 0 for a pure price.
+        system: the estimator's name.
+        claim: the event that was priced; None where nothing is claimed.
+        structure_check: see there; None where it was not asked for, or where nothing is drawn at random.
+    """
+
+    epsilon_lower: float
+    assumption: Assumption
+    statistic: str
+    rejected: bool
+    alpha: float
+    delta: float
+    bounds: tuple[LowerBound, ...]
+    price: float
+    power: float
+    expected: tuple[float, ...]
+    needed: int | None
+    scores: Scores
+    seconds: float
+    canaries: int
+    trainings: int
+    view: View
+    structure: Structure
+    shared: bool
+    scored: int
+    releases: int
+    mu: float | None
+    price_mu: float
+    system: str
+    claim: Event | None
+    structure_check: StructureCheck | None
+
+    def __str__(self) -> str:
+        rests = "" if self.assumption == "none" else f", assuming {self.assumption}"
+        verdict = "refuted" if self.rejected else "not refuted"
+        return (
+            f"{self.system}: epsilon >= {self.epsilon_lower:.3g} at delta {self.delta:.3g} (alpha {self.alpha:g}, "
+            f"{self.statistic}{rests}); its price is {self.price:.3g}: {verdict}"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values; what is infinite becomes null, and scores are lists."""
+        record: dict[str, object] = {
+            name: getattr(self, name)
+            for name in (
+                "epsilon_lower", "assumption", "statistic", "rejected", "alpha", "delta", "price", "power", "needed",
+                "seconds", "canaries", "trainings", "view", "structure", "shared", "scored", "releases", "mu",
+                "price_mu", "system",
+            )
+        }  # fmt: skip
+        record["expected"] = list(self.expected)
+        record["bounds"] = [{name: _plain(value) for name, value in asdict(each).items()} for each in self.bounds]
+        record["claim"] = None if self.claim is None else repr(self.claim)
+        record["scores"] = {"with": self.scores.with_row.tolist(), "without": self.scores.without.tolist()}
+        record["structure_check"] = None if self.structure_check is None else asdict(self.structure_check)
+        return {name: _plain(value) for name, value in record.items()}
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

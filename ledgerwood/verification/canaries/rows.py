@@ -1,0 +1,149 @@
+"""The rows of an audit: what the user gave as a background, the canaries, and rows that stand by them."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.curator import Categorical, Numeric, Schema
+from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.verification.canaries.cells import CanaryCells, extreme_labels
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AuditRows:
+    """Everything that a fit of the audit may see.
+
+    Args:
+        background: (n, n_features), in every fit.
+        labels: (n,), of the background.
+        cells: the canaries.
+        canary_label, other_label: of a canary, and of rows that speak against it.
+        replaced: whether a canary that is out is replaced by the same row with the other label.
+    """
+
+    background: Array
+    labels: Array
+    cells: CanaryCells
+    canary_label: object
+    other_label: object
+    replaced: bool
+
+    def data(self, included: Mask) -> tuple[Array, Array]:
+        """X and y of a fit: the background, the canaries that are in, and what replaces the others.
+
+        Args:
+            included: (m,).
+        """
+        rows = self.cells.rows.astype(self.background.dtype)
+        labels = np.empty(len(rows), dtype=self.labels.dtype)
+        labels[:] = self.canary_label
+        if self.replaced:
+            labels[~included] = self.other_label
+            taken = np.ones(len(rows), dtype=np.bool_)
+        else:
+            taken = included
+        return np.concatenate((self.background, rows[taken])), np.concatenate((self.labels, labels[taken]))
+
+
+def background_rows(X: Any, y: Any, schema: Schema) -> tuple[Array, Array]:
+    """X and y as arrays: float64 where every feature is a number, else objects; columns in the schema's order.
+
+    Raises:
+        SchemaError: columns or lengths that do not fit.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        names = frame.columns if schema.every is not None else [feature.name for feature in schema.features]
+        absent = [name for name in names if name not in frame.columns]
+        if absent:
+            raise SchemaError(f"the data frame lacks the declared columns {absent}")
+        rows = np.empty(frame.shape, dtype=object)
+        if len(names) != frame.shape[1]:
+            raise SchemaError(f"X has {frame.shape[1]} columns, but the schema declares {len(names)} features")
+        for place, name in enumerate(names):
+            rows[:, place] = frame[name].to_list()
+    else:
+        rows = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+    if rows.ndim != 2 or not len(rows):
+        raise SchemaError(
+            f"X has shape {rows.shape}: an audit needs a background (n_rows, n_features) of 1 row at least"
+        )
+    features = schema.resolved(rows.shape[1]).features
+    if len(features) != rows.shape[1]:
+        raise SchemaError(f"X has {rows.shape[1]} columns, but the schema declares {len(features)} features")
+    numbers = all(isinstance(feature, Numeric) for feature in features)
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    labels = np.asarray(series.to_list() if isinstance(series, nw.Series) else y)
+    if labels.ndim != 1 or len(labels) != len(rows):
+        raise SchemaError(f"X has {len(rows)} rows, and y has shape {labels.shape}: one label a row")
+    labels = labels.astype(np.float64) if isinstance(schema.target, Numeric) else labels.astype(object)
+    try:
+        return rows.astype(np.float64 if numbers else object), labels
+    except (TypeError, ValueError) as error:
+        raise SchemaError(f"X has a value that is no number, in a schema of numbers: {error}") from error
+
+
+def seen_schema(X: Any, y: Any, *, classify: bool) -> Schema:
+    """The ranges of the auditor's own background: for an estimator that declares no schema.
+
+    Raises:
+        InvalidParameter: columns that are no numbers, or fewer than two labels.
+    """
+    try:
+        rows = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(
+            "X has columns that are no numbers: give audit_model a schema= for the canaries' cells"
+        ) from error
+    if rows.ndim != 2 or not len(rows):
+        raise SchemaError(
+            f"X has shape {rows.shape}: an audit needs a background (n_rows, n_features) of 1 row at least"
+        )
+    features = tuple(_range(f"x{place}", column) for place, column in enumerate(rows.T))
+    labels = np.asarray(y)
+    if classify:
+        classes = tuple(np.unique(labels).tolist())
+        if len(classes) < 2:
+            raise InvalidParameter(f"y has {len(classes)} class: a canary needs a label that the others have not")
+        return Schema(features=features, target=Categorical("y", classes))
+    return Schema(features=features, target=_range("y", labels.astype(np.float64)))
+
+
+def _range(name: str, column: Array) -> Numeric:
+    finite = column[np.isfinite(column)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    return Numeric(name, low, high if high > low else low + 1.0, missing=len(finite) < len(column))
+
+
+def with_fill(rows: AuditRows, fill: NDArray[np.int64]) -> AuditRows:
+    """The same with known rows in the canaries' cells.
+
+    Args:
+        rows: without them.
+        fill: (m,), how many with the other label in each cell; less than 0: so many with the canary's own label.
+    """
+    against, beside = np.maximum(fill, 0), np.maximum(-fill, 0)
+    values = rows.cells.rows.astype(rows.background.dtype)
+    added = np.concatenate((np.repeat(values, against, axis=0), np.repeat(values, beside, axis=0)))
+    labels = np.empty(len(added), dtype=rows.labels.dtype)
+    labels[: against.sum()], labels[against.sum() :] = rows.other_label, rows.canary_label
+    return AuditRows(
+        background=np.concatenate((rows.background, added)), labels=np.concatenate((rows.labels, labels)),
+        cells=rows.cells, canary_label=rows.canary_label, other_label=rows.other_label, replaced=rows.replaced,
+    )  # fmt: skip
+
+
+def audit_rows(X: Any, y: Any, cells: CanaryCells, *, replaced: bool) -> AuditRows:
+    """The background and the canaries' labels."""
+    background, labels = background_rows(X, y, cells.schema)
+    own, other = extreme_labels(cells.schema)
+    return AuditRows(
+        background=background, labels=labels, cells=cells, canary_label=own, other_label=other, replaced=replaced
+    )

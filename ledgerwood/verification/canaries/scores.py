@@ -1,0 +1,324 @@
+"""How much each canary's presence explains what was released: optimal scores, from released values only.
+
+The auditor made the rows, so that it knows each statistic with a canary and without it; noise is all that it does not
+know. docs/explanation/canaries.md#canary-scores.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
+from ledgerwood.curator import (
+    GiniSplits,
+    LeafCounts,
+    LeafCurvatures,
+    LeafLabels,
+    LeafMoments,
+    LeafRatios,
+    SplitGains,
+    WholeSums,
+)
+from ledgerwood.curator.softmax import LeafSoftmax
+from ledgerwood.curator.table import Table
+from ledgerwood.ensemble import SplitTests, TreeStructure
+from ledgerwood.mechanisms import (
+    EllipticalGaussianMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    PermuteAndFlipMechanism,
+    SkellamMechanism,
+)
+from ledgerwood.verification.canaries.recorder import Released
+
+Floats = NDArray[np.float64]
+_EVERYBODY = np.empty(0, dtype=np.bool_)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """The rows with every canary and with none, and where the canaries are.
+
+    Args:
+        with_all: the background and all canaries.
+        with_none: the background, and what stands in for the canaries where rows are replaced.
+        cells: of the canaries, (n_features, m).
+    """
+
+    with_all: Table
+    with_none: Table
+    cells: NDArray[Any]
+
+    def __len__(self) -> int:
+        return int(self.cells.shape[1])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CanaryScores:
+    """One score a canary; a higher one speaks for its presence.
+
+    Args:
+        values: (m,), the log-likelihood ratio of what was released; a linear estimate where canaries share leaves.
+        gaussian: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not Gaussian, a draw is
+            sampled, or canaries share leaves.
+        mu: (m,), of each canary, by its contributions to what was released; None with `gaussian`.
+        alone: whether no two canaries shared a leaf of what was scored.
+        scored: how many releases took part.
+        releases: how many there were.
+    """
+
+    values: Floats
+    gaussian: Floats | None
+    mu: Floats | None
+    alone: bool
+    scored: int
+    releases: int
+
+
+def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
+    """The scores of all canaries.
+
+    With several canaries, releases that are not by leaf (a histogram, a first guess) say nothing of one canary, and
+    take no part; with one canary every release does.
+    """
+    m = len(evidence)
+    by_draw: dict[tuple[int, int], _Draw] = {}
+    linear, normal = _Linear(m), _Normal(m)
+    alone, scored = True, 0
+    for number, released in enumerate(releases):
+        found = _choice_ratio(released, evidence) if released.chosen else _sum_ratio(released, evidence)
+        if found is None:
+            continue
+        scored += 1
+        # The releases of one draw share its sample; of a filtered draw, each has its own.
+        own = isinstance(released.event, FilteredEvent)
+        draw = by_draw.setdefault((released.draw, number if own else -1), _Draw(released.event, m))
+        draw.add(released.group, found.ratio)
+        alone = alone and found.alone
+        if found.sums is not None:
+            linear.add(found.sums, draw.rate(released.group))
+        normal.add(found.sums if draw.rate(released.group) == 1.0 else None)
+    ratios = np.sum([draw.ratio() for draw in by_draw.values()], axis=0) if by_draw else np.zeros(m)
+    gaussian, mu = normal.scores() if alone and scored else (None, None)
+    return CanaryScores(
+        values=ratios if alone else linear.scores(), gaussian=gaussian, mu=mu, alone=alone, scored=scored,
+        releases=len(releases),
+    )  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sums:
+    """A release of sums, as the canaries see it.
+
+    Args:
+        leaf: (m,), in which entry each is.
+        change: (m, k), by what the canary moves it; where several share it, by their mean.
+        residual: (m, k), what was released, less the statistic without canaries.
+        variance: (k,) of the noise.
+        gaussian: whether the noise is.
+    """
+
+    leaf: NDArray[np.int64]
+    change: Floats
+    residual: Floats
+    variance: Floats
+    gaussian: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Ratio:
+    ratio: Floats
+    alone: bool
+    sums: _Sums | None = None
+
+
+@final
+class _Draw:
+    """The log-likelihood ratios of one draw: a mixture over whether the canary was sampled, or which group it is in."""
+
+    def __init__(self, event: Event, m: int) -> None:
+        self._event = event
+        self._groups: defaultdict[int | None, Floats] = defaultdict(lambda: np.zeros(m))
+
+    def add(self, group: int | None, ratio: Floats) -> None:
+        self._groups[group] = self._groups[group] + ratio
+
+    def rate(self, group: int | None) -> float:
+        match self._event:
+            case PoissonSampled() | FilteredEvent():
+                return self._event.sampling_rate
+            case Parallel() if group is not None and self._event.probabilities is not None:
+                return self._event.probabilities[group]
+        return 1.0
+
+    def ratio(self) -> Floats:
+        parts = [(self.rate(group), ratio) for group, ratio in self._groups.items()]
+        if len(parts) == 1 and parts[0][0] == 1.0:
+            return parts[0][1]
+        rest = 1.0 - math.fsum(rate for rate, _ in parts)
+        logs = [math.log(rate) + ratio for rate, ratio in parts]
+        if rest > 0.0:
+            logs.append(np.full_like(logs[0], math.log(rest)))
+        return np.asarray(np.logaddexp.reduce(logs, axis=0))
+
+
+@final
+class _Normal:
+    """Sums of residuals along a canary's changes, in units of their noise."""
+
+    def __init__(self, m: int) -> None:
+        self._along, self._square, self._known = np.zeros(m), np.zeros(m), True
+
+    def add(self, sums: _Sums | None) -> None:
+        if sums is None or not sums.gaussian:
+            self._known = False
+            return
+        self._along += np.sum(sums.residual * sums.change / sums.variance, axis=1)
+        self._square += np.sum(sums.change**2 / sums.variance, axis=1)
+
+    def scores(self) -> tuple[Floats | None, Floats | None]:
+        if not self._known or not np.all(self._square > 0.0):
+            return None, None
+        mu = np.sqrt(self._square)
+        return self._along / mu, mu
+
+
+@final
+class _Linear:
+    """The best linear estimate of who is in, of canaries that share leaves: each was included by a fair coin."""
+
+    def __init__(self, m: int) -> None:
+        self._gram, self._along = np.zeros((m, m)), np.zeros(m)
+
+    def add(self, sums: _Sums, rate: float) -> None:
+        change = rate * sums.change
+        weight = np.sum(change**2 / sums.variance, axis=1)
+        self._gram += np.where(sums.leaf[:, np.newaxis] == sums.leaf[np.newaxis, :], weight[:, np.newaxis], 0.0)
+        self._along += np.sum(sums.residual * change / sums.variance, axis=1)
+
+    def scores(self) -> Floats:
+        # A coin has mean 1/2 and variance 1/4.
+        m = len(self._along)
+        right = self._along - 0.5 * self._gram.sum(axis=1)
+        return np.asarray(np.linalg.solve(self._gram + 4.0 * np.eye(m), right))
+
+
+def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
+    query, m = released.query, len(evidence)
+    structure = _leaves_of(query)
+    if m > 1 and structure is None:
+        return None
+    noise = _noise(released.mechanism, released.value.shape[-1])
+    if noise is None:
+        return None
+    scale, variance, law = noise
+    with_none = query.grid.to_real(evidence.with_none.reader(query)(_EVERYBODY))
+    change = query.grid.to_real(evidence.with_all.reader(query)(_EVERYBODY)) - with_none
+    residual = released.value - with_none
+    if m == 1:
+        # All entries are one canary's.
+        flat = np.broadcast_to(scale, change.shape).reshape(1, -1)
+        spread = np.broadcast_to(variance, change.shape).reshape(-1)
+        own = _Sums(
+            leaf=np.zeros(1, dtype=np.int64), change=change.reshape(1, -1), residual=residual.reshape(1, -1),
+            variance=spread, gaussian=law != "laplace",
+        )  # fmt: skip
+        return _Ratio(ratio=_ratio(own, flat, law), alone=True, sums=own)
+    assert structure is not None  # looked at above
+    leaf = structure.route(evidence.cells).astype(np.int64)
+    held = np.bincount(leaf, minlength=structure.n_leaves)
+    sums = _Sums(
+        leaf=leaf, change=change[leaf] / held[leaf, np.newaxis], residual=residual[leaf], variance=variance,
+        gaussian=law != "laplace",
+    )  # fmt: skip
+    return _Ratio(ratio=_ratio(sums, scale, law), alone=bool((held[leaf] == 1).all()), sums=sums)
+
+
+def _ratio(sums: _Sums, scale: Floats, law: str) -> Floats:
+    if law == "laplace":
+        return np.asarray(np.sum((np.abs(sums.residual) - np.abs(sums.residual - sums.change)) / scale, axis=1))
+    return np.asarray(np.sum((sums.residual - 0.5 * sums.change) * sums.change / sums.variance, axis=1))
+
+
+def _noise(mechanism: object, columns: int) -> tuple[Floats, Floats, str] | None:
+    """Scale and variance of each column, and the law; None for noise that is not known here."""
+    match mechanism:
+        case GaussianMechanism():
+            stddevs = np.full(columns, mechanism.stddev)
+        case EllipticalGaussianMechanism():
+            stddevs = np.array(mechanism.stddevs)
+        case SkellamMechanism():  # a Gaussian's ratio orders its outputs nearly as its own
+            stddevs = np.full(columns, math.sqrt(mechanism.variance))
+        case LaplaceMechanism():
+            scales = np.array(mechanism.scales)
+            return scales, 2.0 * scales**2, "laplace"
+        case _:
+            return None
+    return stddevs, stddevs**2, "gaussian"
+
+
+def _leaves_of(query: object) -> TreeStructure | None:
+    """The tree by whose leaves a statistic is; None where it is by something else."""
+    match query:
+        case LeafMoments() | LeafCurvatures() | LeafRatios() | LeafCounts() | LeafSoftmax():
+            return query.structure
+        case WholeSums():
+            return query.leaf.structure
+    return None
+
+
+def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
+    query = released.query
+    if not isinstance(query, LeafLabels | SplitGains | GiniSplits):
+        return None
+    node = query.structure.route(evidence.cells).astype(np.int64)
+    alone = np.bincount(node, minlength=query.structure.n_leaves)[node] == 1
+    if not alone.any():
+        return None
+    nodes = query.structure.n_leaves
+    grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
+    step = grid.steps[0]
+    chosen = (
+        np.asarray(released.value)
+        if isinstance(query, LeafLabels)
+        else _places(query.tests, released.value)
+    )  # fmt: skip
+    logs = []
+    for table in (evidence.with_all, evidence.with_none):
+        utilities = np.asarray(table.evidence(query)(_EVERYBODY)).reshape(nodes, -1)[node] * step
+        logs.append(_log_law(released.mechanism, utilities)[np.arange(len(node)), chosen[node]])
+    # A choice made by the rows of several canaries tells nothing of one of them; it shares no leaf of sums.
+    return _Ratio(ratio=np.where(alone, logs[0] - logs[1], 0.0), alone=True)
+
+
+def _places(tests: SplitTests, taken: SplitTests) -> NDArray[np.int64]:
+    """Which of the candidates each node took."""
+    same = (tests.feature[:, np.newaxis] == taken.feature) & (tests.split[:, np.newaxis] == taken.split)
+    same &= tests.equals[:, np.newaxis] == taken.equals
+    if tests.besides is not None and taken.besides is not None:
+        same &= tests.besides[:, np.newaxis] == taken.besides
+    return np.asarray(np.argmax(same, axis=0), dtype=np.int64)
+
+
+def _log_law(mechanism: object, utilities: Floats) -> Floats:
+    """log P of each candidate at each node, shape of `utilities`."""
+    if isinstance(mechanism, ExponentialMechanism):
+        logs = mechanism.rate * utilities
+        return np.asarray(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
+    assert isinstance(mechanism, PermuteAndFlipMechanism)  # no other answers these
+    # Candidate i comes at a uniform time t, is taken with probability p_i, and nobody before it was.
+    taken = np.exp(mechanism.rate * (utilities - utilities.max(axis=1, keepdims=True)))
+    times = 0.5 * (_NODES + 1.0)
+    log_none = np.log1p(-np.minimum(taken[..., np.newaxis] * times, 1.0 - 1e-15))
+    others = log_none.sum(axis=1, keepdims=True) - log_none
+    return np.asarray(np.log(taken) + np.log(np.exp(others) @ (0.5 * _WEIGHTS)))

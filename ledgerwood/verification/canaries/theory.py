@@ -1,0 +1,154 @@
+"""What canaries can show at best, under the curve that a model claims; and how many guesses to make of them.
+
+docs/explanation/canaries.md#canary-power.
+"""
+
+import functools
+import math
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from ledgerwood import _validate
+from ledgerwood.accounting import gdp
+from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.pricing import price
+from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
+from ledgerwood.verification.auditing.counts import one_run
+from ledgerwood.verification.auditing.gaussian import epsilon_of
+
+Sides = Literal["both", "included"]
+"""Whether canaries are guessed to be in and out, or in only: the others are left alone."""
+_SHARES = np.array([0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.18, 0.21, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5])
+"""Of the canaries: guesses of one kind."""
+_MOST = 1 << 16
+"""Canaries that a plan for a tighter answer goes up to."""
+
+
+@final
+class TradeOff:
+    """The largest true positive rate at each false positive rate that a claim allows.
+
+    Args:
+        claim: an event, a budget or a function.
+        delta: where its epsilon ends the grid.
+    """
+
+    def __init__(self, claim: Claim, delta: float) -> None:
+        # Priced once: a composed event takes a moment.
+        priced = price(claim) if isinstance(claim, Event) else ClaimedCurve(claim)
+        most = ClaimedCurve(claim).epsilon(delta)
+        self._epsilons = np.concatenate(([0.0], np.geomspace(0.02, 1.0, 20) * min(max(most, 1e-3), 600.0)))
+        self._deltas = np.array([priced.delta(float(epsilon)) for epsilon in self._epsilons])
+
+    def hits(self, alarms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """True positive rates, shape of `alarms`: at most 1, by every point of the curve and by its mirror image."""
+        false = alarms[..., np.newaxis]
+        direct = np.exp(self._epsilons) * false + self._deltas
+        mirrored = 1.0 - np.exp(-self._epsilons) * np.maximum(1.0 - self._deltas - false, 0.0)
+        return np.asarray(np.minimum(direct, mirrored).min(axis=-1))
+
+    @property
+    def mu(self) -> float:
+        """Of the Gaussian mechanism with the same total variation."""
+        return max(0.0, 2.0 * float(stats.norm.ppf(0.5 * (1.0 + self._deltas[0]))))
+
+    def accuracy(self, share: float) -> float:
+        """How many of the canaries with the `share` highest scores are in, of all, at best."""
+        grid = np.concatenate((np.geomspace(1e-8, 1e-2, 60), np.linspace(1.1e-2, 1.0, 400)))
+        hits = self.hits(grid)
+        found = float(np.interp(share, 0.5 * (grid + hits), hits))
+        return min(0.5 * found / share, 1.0)
+
+
+@functools.lru_cache(maxsize=64)
+def trade_off(claim: Claim, delta: float) -> TradeOff:
+    """The trade-off of a claim; a composed one takes a moment."""
+    return TradeOff(claim, delta)
+
+
+@functools.lru_cache(maxsize=256)
+def guesses_for(claim: Claim, canaries: int, delta: float, alpha: float, sides: Sides) -> tuple[int, int, float]:
+    """How many guesses of each kind to make, (included, left out), and the bound that is to be expected from them.
+
+    By the claim alone, so that they are fixed before anything is drawn.
+    """
+    best = (1, 1 if sides == "both" else 0, 0.0)
+    for share in _SHARES.tolist():
+        included = int(share * canaries)
+        if not included:
+            continue
+        guesses = included * (2 if sides == "both" else 1)
+        bound = _expected(claim, share, guesses, canaries, delta, alpha)
+        if bound > best[2]:
+            best = (included, guesses - included, bound)
+    return best
+
+
+def _expected(claim: Claim, share: float, guesses: int, canaries: int, delta: float, alpha: float) -> float:
+    correct = math.floor(trade_off(claim, delta).accuracy(share) * guesses)
+    return one_run(correct, guesses, canaries, delta=delta, alpha=alpha)
+
+
+def expected_mu(mu: float, canaries: int, alpha: float) -> float:
+    """What the difference of the mean scores, over their spread, is to show of mu: half of the canaries are in."""
+    return max(0.0, mu - float(stats.norm.isf(alpha)) * math.sqrt((4.0 + 0.5 * mu * mu) / canaries))
+
+
+def canaries_for_mu(mu: float, epsilon: float, delta: float, alpha: float) -> int | None:
+    """Canaries for the means to show `epsilon` at `delta`; None where mu does not have it."""
+    if epsilon_of(mu, delta) <= epsilon or epsilon <= 0.0:
+        return None
+    wanted = float(optimize.brentq(lambda each: epsilon_of(each, delta) - epsilon, 1e-6, mu))
+    return math.ceil((float(stats.norm.isf(alpha)) / (mu - wanted)) ** 2 * (4.0 + 0.5 * mu * mu))
+
+
+def canaries_for_guesses(claim: Claim, epsilon: float, delta: float, alpha: float, sides: Sides) -> int | None:
+    """Canaries for guesses of one run to show `epsilon`; None where 65536 would not."""
+    canaries = 64
+    while canaries <= _MOST:
+        if guesses_for(claim, canaries, delta, alpha, sides)[2] >= epsilon:
+            return canaries
+        canaries *= 4
+    return None
+
+
+def least_canaries(alpha: float) -> int:
+    """Canaries, half of them guessed to be in and half to be out, whose right guesses alone would show anything."""
+    least = math.floor(math.log2(1.0 / alpha) + 1e-9) + 1
+    return least + least % 2
+
+
+def black_box_mu(*, clip: float, count_stddev: float, sum_stddev: float, value: float) -> float:
+    """mu of a leaf's released value, of many known rows whose mean gradient is `value`: |clip - value| / spread.
+
+    The canary adds (1, clip) to (number of rows, sum of gradients), and value is sum over number.
+
+    Args:
+        clip: the canary's gradient, in the gradient's unit.
+        count_stddev, sum_stddev: of the noise.
+        value: of the leaf without noise.
+
+    Source: docs/explanation/canaries.md#black-box-background.
+    """
+    _validate.positive("clip", clip, "units of the gradient")
+    for name, stddev in (("count_stddev", count_stddev), ("sum_stddev", sum_stddev)):
+        _validate.positive(name, stddev, "units of the statistic")
+    return abs(clip - value) / math.hypot(sum_stddev, value * count_stddev)
+
+
+def best_background(*, clip: float, count_stddev: float, sum_stddev: float) -> float:
+    """The mean gradient of a leaf at which its value tells as much as the pair of sums does, within [-clip, clip].
+
+    -sum_stddev**2 / (clip count_stddev**2), or -clip where that is beyond it.
+
+    Source: docs/explanation/canaries.md#black-box-background.
+    """
+    return max(-clip, -(sum_stddev**2) / (clip * count_stddev**2))
+
+
+def mu_of_price(epsilon: float, delta: float) -> float:
+    """mu of the Gaussian mechanism with this price; 0 where epsilon is 0."""
+    return gdp.mu(epsilon, delta) if epsilon > 0.0 and delta > 0.0 else 0.0
