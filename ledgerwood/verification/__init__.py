@@ -20,6 +20,74 @@ _LATE = {
     "structure_depends_on_data": "ledgerwood.verification.canaries",
 }
 """What needs the trainers, and so numba and scikit-learn."""
+"""Verification: replays, audits, sensitivities that are searched for a breach, ledgers re-added, published errors.
+
+Each name arrives when it is first used: some need packages that the base install does not have.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ledgerwood.verification import errata as errata
+    from ledgerwood.verification import poisoning as poisoning
+    from ledgerwood.verification._matching import neighbour_of as neighbour_of
+    from ledgerwood.verification._neighbour_rows import Neighbour as Neighbour
+    from ledgerwood.verification._neighbour_rows import added as added
+    from ledgerwood.verification._neighbour_rows import duplicated as duplicated
+    from ledgerwood.verification._neighbour_rows import permuted as permuted
+    from ledgerwood.verification._neighbour_rows import removed as removed
+    from ledgerwood.verification._neighbour_rows import replaced as replaced
+    from ledgerwood.verification._neighbour_rows import worst_rows as worst_rows
+    from ledgerwood.verification._replay import replay as replay
+    from ledgerwood.verification._session import Call as Call
+    from ledgerwood.verification._session import Replay as Replay
+    from ledgerwood.verification._session import Violation as Violation
+    from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
+    from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
+    from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
+
+_LATE = {
+    "Call": "_session",
+    "LedgerReport": "ledgers",
+    "Neighbour": "_neighbour_rows",
+    "Replay": "_session",
+    "Violation": "_session",
+    "added": "_neighbour_rows",
+    "duplicated": "_neighbour_rows",
+    "neighbour_of": "_matching",
+    "permuted": "_neighbour_rows",
+    "removed": "_neighbour_rows",
+    "replaced": "_neighbour_rows",
+    "replay": "_replay",
+    "sign_ledger": "ledgers",
+    "verify_ledger": "ledgers",
+    "worst_rows": "_neighbour_rows",
+}
+"""Public names, and the module of this package that has them."""
+_MODULES = ("errata", "ledgers", "poisoning")
+_EXTRAS = {"hypothesis": "testing", "pytest": "testing"}
+"""Packages that are not in the extra "trainers", and the extra that has them."""
+
+__all__ = [
+    "Call",
+    "LedgerReport",
+    "Neighbour",
+    "Replay",
+    "Violation",
+    "added",
+    "duplicated",
+    "errata",
+    "neighbour_of",
+    "permuted",
+    "poisoning",
+    "removed",
+    "replaced",
+    "replay",
+    "sign_ledger",
+    "verify_ledger",
+    "worst_rows",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -27,3 +95,18 @@ def __getattr__(name: str) -> object:
     if name in _LATE:
         return getattr(importlib.import_module(_LATE[name]), name)
     raise AttributeError(f"module 'ledgerwood.verification' has no attribute {name!r}")
+    try:
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        if name in _LATE:
+            return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+    except ModuleNotFoundError as missing:
+        extra = _EXTRAS.get(str(missing.name).partition(".")[0], "trainers")
+        raise ImportError(
+            f"{__name__}.{name} needs {missing.name}: pip install 'ledgerwood[{extra}]'", name=missing.name
+        ) from missing
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import Categorical, Feature, Numeric, Schema
 from ledgerwood.errors import InvalidParameter
+
+if TYPE_CHECKING:  # neighbours need no trainers
+    from ledgerwood.curator import Feature, Schema
 
 D = TypeVar("D")
 Change = Literal["added", "removed", "replaced", "permuted"]
@@ -123,12 +125,14 @@ def permuted(data: Rows, generator: np.random.Generator) -> Neighbour[Rows]:
     return Neighbour(data=_taken(data, order), rows=len(order), origin=tuple(order.tolist()))
 
 
-def worst_rows(schema: Schema) -> Iterator[tuple[str, list[Any], Any]]:
+def worst_rows(schema: "Schema") -> Iterator[tuple[str, list[Any], Any]]:
     """(name, row, label) of the rows that move most: extreme values, unseen categories, missing ones; both labels.
 
     Args:
         schema: resolved, with a target; what it does not declare as missing is not missing.
     """
+    from ledgerwood.curator import Numeric
+
     low, high = _labels(schema)
     bottom: list[Any] = [_end(column, 0) for column in schema.features]
     top: list[Any] = [_end(column, -1) for column in schema.features]
@@ -142,13 +146,17 @@ def worst_rows(schema: Schema) -> Iterator[tuple[str, list[Any], Any]]:
         yield "missing", missing, high
 
 
-def _end(column: Feature, place: Literal[0, -1]) -> Any:
+def _end(column: "Feature", place: Literal[0, -1]) -> Any:
+    from ledgerwood.curator import Categorical
+
     if isinstance(column, Categorical):
         return column.categories[place]
     return column.high if place else column.low
 
 
-def _labels(schema: Schema) -> tuple[Any, Any]:
+def _labels(schema: "Schema") -> tuple[Any, Any]:
+    from ledgerwood.curator import Categorical, Numeric
+
     match schema.target:
         case Numeric(low=low, high=high):
             return low, high

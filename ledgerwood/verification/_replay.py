@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from ledgerwood.verification._hooks import hooks
+from ledgerwood.verification._matching import neighbour_of
 from ledgerwood.verification._neighbour_rows import Neighbour
 from ledgerwood.verification._session import Replay, Session
 
@@ -18,7 +19,7 @@ D = TypeVar("D")
 
 
 def replay(
-    fit: Callable[[D], object], data: D, neighbour: Neighbour[D], *, sampled: bool = True, group: int = 0
+    fit: Callable[[D], object], data: D, neighbour: Neighbour[D] | D, *, sampled: bool = True, group: int = 0
 ) -> Replay:
     """Fit on `data`, then on the neighbour with the outputs frozen, and compare.
 
@@ -29,7 +30,8 @@ def replay(
         fit: from the data to what is released of them: a model, or anything that can be compared. Whatever is random
             in it comes from a `RandomSource`, or from a generator that is seeded by one.
         data: of the first fit.
-        neighbour: of the second one.
+        neighbour: of the second one, as `added`, `removed`, `replaced` and the like make it; or a plain data set, such
+            as (X, y), whose rows are matched by their values (`neighbour_of`).
         sampled: whether the changed row is in every sample, the worst case. If not, and in no group, no release from a
             sample may change at all.
         group: which group the changed row is assigned to, from 0, modulo the number of groups.
@@ -37,8 +39,9 @@ def replay(
     Raises:
         ReplayFailed: a call, query or model that cannot be compared, or data whose rows the fit does not hand over as
             they are; nothing is shown.
-        InvalidParameter: data that are no neighbours under the fit's adjacency.
+        InvalidParameter: data that are no neighbours under the fit's adjacency, or that differ in several rows.
     """
+    neighbour = neighbour if isinstance(neighbour, Neighbour) else neighbour_of(data, neighbour)
     session = Session(neighbour, sampled=sampled, group=group)
     with ExitStack() as stack:
         hooks(session, stack)

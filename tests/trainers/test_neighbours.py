@@ -30,8 +30,7 @@ from ledgerwood.trainers import (
     SGBDTClassifier,
     SGBDTRegressor,
 )
-from ledgerwood.verification._neighbour_rows import added, duplicated, permuted, removed, replaced, worst_rows
-from ledgerwood.verification._replay import replay
+from ledgerwood.verification import added, duplicated, permuted, removed, replaced, replay, worst_rows
 
 N_ROWS = 48
 FEATURES = (

@@ -40,8 +40,7 @@ from ledgerwood.mechanisms import (
     UtilityRange,
 )
 from ledgerwood.trainers import SGBDTRegressor
-from ledgerwood.verification._neighbour_rows import Neighbour, added, duplicated, permuted, removed, replaced
-from ledgerwood.verification._replay import replay
+from ledgerwood.verification import Neighbour, Replay, added, duplicated, permuted, removed, replaced, replay
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 SCHEMA = lw.Schema(features=(Numeric("a", 0, 1), Numeric("b", 0, 1)), target=Numeric("y", -1, 1))
@@ -117,6 +116,16 @@ def test_a_sound_fit_shows_nothing_and_its_calls_in_order(neighbour, secure):
     assert release["sensitivity"] == BoxShifts(boxes=((1.0, 0.5),))
     assert found.calls[4].share is None
     assert str(found) == f"16 calls, nothing found; largest share {found.largest_share:.3g}"
+
+
+@pytest.mark.parametrize("neighbour", [FAR, LESS, permuted(DATA, GENERATOR)], ids=["added", "removed", "permuted"])
+def test_a_plain_data_set_is_a_neighbour_by_its_rows(neighbour):
+    plain, told = replay(grown, DATA, neighbour.data), replay(grown, DATA, neighbour)
+    assert isinstance(plain, Replay)
+    assert plain.ok, plain
+    assert [call.share for call in plain.calls] == [call.share for call in told.calls]
+    with pytest.raises(InvalidParameter, match="has 40 rows that the data do not have, and lacks 40 of theirs"):
+        replay(grown, DATA, (X + 1.0, Y))
 
 
 def test_a_row_that_moves_as_much_as_it_may_has_share_one():
