@@ -1,0 +1,242 @@
+"""All noise and all choices that are drawn while a fit goes on, as scores, and the exact tests of them.
+
+docs/explanation/noise-law.md#noise-law-tests.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from ledgerwood import _validate
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import ReplayFailed
+from ledgerwood.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    EllipticalGaussianMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    Grid,
+    GridlessMechanism,
+    JointQuantilesMechanism,
+    LaplaceMechanism,
+    NoisyMaxMechanism,
+    PermuteAndFlipMechanism,
+    SkellamMechanism,
+)
+from ledgerwood.verification._choice_laws import choice_uniform
+from ledgerwood.verification._noise_tails import tails_of
+
+Family = Literal["Gaussian", "Laplace", "choices"]
+Scale = tuple[float, float, float]
+"""An estimate and its confidence interval."""
+Additive = (
+    GaussianMechanism
+    | EllipticalGaussianMechanism
+    | LaplaceMechanism
+    | DiscreteGaussianMechanism
+    | DiscreteLaplaceMechanism
+    | SkellamMechanism
+)
+ADDITIVE = (
+    GaussianMechanism,
+    EllipticalGaussianMechanism,
+    LaplaceMechanism,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    SkellamMechanism,
+)
+_CHOOSING = (ExponentialMechanism, PermuteAndFlipMechanism, GridlessMechanism)
+_FAR = 2.0**-8
+"""The tail whose numbers are counted: 2.9 standard deviations, or 5.5 scales of a Laplace law."""
+_OTHERS = ((NoisyMaxMechanism, "select"), (JointQuantilesMechanism, "select_from_counts"))
+
+
+@final
+@dataclass(slots=True)
+class NoiseRecord:
+    """Scores of all that was drawn, by family.
+
+    Args:
+        coins: of the randomised tails.
+    """
+
+    coins: np.random.Generator
+    tails: dict[Family, list[FloatArray]] = field(default_factory=dict)
+    signs: dict[Family, list[FloatArray]] = field(default_factory=dict)
+    pairs: list[FloatArray] = field(default_factory=list)
+    untested: Counter[str] = field(default_factory=Counter)
+    draws: int = 0
+    depth: int = 0
+
+    def sum(self, mechanism: Any, statistic: NDArray[np.int64], noisy: object, grid: Grid) -> None:
+        """Of one release.
+
+        Raises:
+            InvalidParameter: what came out has another type or shape than what went in.
+        """
+        if not isinstance(noisy, np.ndarray) or (noisy.dtype, noisy.shape) != (statistic.dtype, statistic.shape):
+            kind = f"{noisy.dtype} {noisy.shape}" if isinstance(noisy, np.ndarray) else type(noisy).__name__
+            raise _validate.fail("randomise() result", kind, f"int64 {statistic.shape}", "grid steps")
+        steps = np.subtract(noisy, statistic).reshape(-1, grid.columns)  # modulo 2**64, as it was added
+        laplace = isinstance(mechanism, LaplaceMechanism | DiscreteLaplaceMechanism)
+        family: Family = "Laplace" if laplace else "Gaussian"
+        tails = tails_of(mechanism, steps, grid, self.coins)
+        coins = np.where(self.coins.random(steps.shape) < 0.5, -1.0, 1.0)
+        signs = np.where(steps == 0, coins, np.sign(steps))
+        self._keep(family, tails.ravel(), signs.ravel())
+        # Neighbouring rows of a column: noise that was drawn once for all of them is the same there.
+        scores = _scores(tails, signs)
+        even = scores[: len(scores) - len(scores) % 2].reshape(-1, 2, grid.columns)
+        self.pairs.append(np.moveaxis(even, 1, 2).reshape(-1, 2))
+
+    def choice(self, mechanism: Any, given: Any, grid: Grid, counts: Any, chosen: Any) -> None:
+        """Of one choice."""
+        place = choice_uniform(mechanism, given, grid, counts, chosen, self.coins)
+        self._keep("choices", np.array([place]), np.ones(1))
+
+    def _keep(self, family: Family, tails: FloatArray, signs: FloatArray) -> None:
+        self.tails.setdefault(family, []).append(tails)
+        self.signs.setdefault(family, []).append(signs)
+        self.draws += len(tails)
+
+
+def noise_tests(record: NoiseRecord, alpha: float) -> tuple[tuple[tuple[str, float], ...], Scale | None]:
+    """p-values of all tests by their names, and the noise's scale over the stated one, where it is one family."""
+    found: list[tuple[str, float]] = []
+    scale: Scale | None = None
+    for family, parts in record.tails.items():
+        tails = np.concatenate(parts)
+        if family == "choices":
+            found += [(f"choices: {name}", p) for name, p in _choice_tests(tails)]
+            continue
+        tests, scale = _sum_tests(family, tails, np.concatenate(record.signs[family]), alpha)
+        found += [(f"{family}: {name}", p) for name, p in tests]
+    if record.pairs:
+        found.append(("neighbours", _neighbours(np.concatenate(record.pairs))))
+    return tuple(found), scale if len(record.tails) == 1 else None
+
+
+def _scores(tails: FloatArray, signs: FloatArray) -> FloatArray:
+    """N(0, 1), exactly, of uniform tails and fair signs."""
+    return np.asarray(-signs * special.ndtri(0.5 * tails))
+
+
+def _sum_tests(
+    family: Family, tails: FloatArray, signs: FloatArray, alpha: float
+) -> tuple[list[tuple[str, float]], Scale]:
+    """p-values of scale, location, shape and how many lie far out; the scale and its interval."""
+    n, scores = len(tails), _scores(tails, signs)
+    law: Any
+    if family == "Gaussian":
+        total, law, power = float(scores @ scores), stats.chi2(n), 0.5
+    else:
+        total, law, power = float(-np.log(tails).sum()), stats.gamma(n), 1.0  # |x| / scale is Exp(1), exactly
+    tests = [
+        ("scale", _two_sided(law, total)),
+        ("location", float(2.0 * stats.norm.sf(abs(scores.sum()) / math.sqrt(n)))),
+        ("shape", _uniformity(special.ndtr(scores))),
+        ("far", _two_sided(stats.binom(n, _FAR), int(np.count_nonzero(tails <= _FAR)), discrete=1)),
+    ]
+    low, high = (total / float(law.isf(alpha / 2.0))) ** power, (total / float(law.ppf(alpha / 2.0))) ** power
+    return tests, ((total / n) ** power, low, high)
+
+
+def _choice_tests(places: FloatArray) -> list[tuple[str, float]]:
+    """Places in (0, 1], from the best utility on: uniform if the law is right, small if the rate is larger."""
+    law = stats.gamma(len(places))
+    inside = np.maximum(1.0 - places, 1e-300)
+    return [
+        ("best", _two_sided(law, float(-np.log(places).sum()))),
+        ("worst", _two_sided(law, float(-np.log(inside).sum()))),
+        ("shape", _uniformity(places)),
+    ]
+
+
+def _two_sided(law: Any, value: float, *, discrete: int = 0) -> float:
+    return min(1.0, 2.0 * min(float(law.cdf(value)), float(law.sf(value - discrete))))
+
+
+def _neighbours(pairs: FloatArray) -> float:
+    """Sums and differences of two independent normal scores are independent, and alike: an F test."""
+    if not len(pairs):
+        return 1.0
+    sums, differences = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
+    above, below = float(sums @ sums), float(differences @ differences)
+    if min(above, below) == 0.0:  # the same number twice, again and again
+        return 0.0
+    return _two_sided(stats.f(len(pairs), len(pairs)), above / below)
+
+
+def _uniformity(values: FloatArray) -> float:
+    """Kolmogorov and Smirnov, exact."""
+    n, rising = len(values), np.sort(values)
+    above, below = np.arange(1, n + 1) / n - rising, rising - np.arange(n) / n
+    return float(stats.kstwo.sf(max(above.max(), below.max()), n))
+
+
+_ACTIVE: list[NoiseRecord] = []
+
+
+@contextmanager
+def recorded(record: NoiseRecord) -> Iterator[None]:
+    """All sums and choices of this library go to the record, until it is closed.
+
+    Raises:
+        ReplayFailed: another record is going on.
+    """
+    if _ACTIVE:
+        raise ReplayFailed("another record of noise is going on: one at a time")
+    _ACTIVE.append(record)
+    with ExitStack() as stack:
+        stack.callback(_ACTIVE.clear)
+        for kind in ADDITIVE:
+            stack.enter_context(_wrapped(record, kind, "randomise", _sum_hook))
+        for chooser in _CHOOSING:
+            stack.enter_context(_wrapped(record, chooser, "select", _choice_hook))
+        for other, name in _OTHERS:
+            stack.enter_context(_wrapped(record, other, name, _other_hook))
+        yield
+
+
+@contextmanager
+def _wrapped(record: NoiseRecord, owner: type, name: str, hook: Callable[..., None]) -> Iterator[None]:
+    """What the method was given and what it returned go to the hook; of nested calls only the outermost ones'."""
+    original = vars(owner)[name]
+
+    def method(*arguments: Any, **named: Any) -> Any:
+        record.depth += 1
+        try:
+            value = original(*arguments, **named)
+        finally:
+            record.depth -= 1
+        if record.depth == 0:
+            hook(record, value, *arguments, **named)
+        return value
+
+    setattr(owner, name, method)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def _sum_hook(record: NoiseRecord, noisy: Any, mechanism: Any, statistic: Any, grid: Grid, _: Any) -> None:
+    record.sum(mechanism, statistic, noisy, grid)
+
+
+def _choice_hook(
+    record: NoiseRecord, chosen: Any, mechanism: Any, given: Any, grid: Grid, _: Any, *, counts: Any = None
+) -> None:
+    record.choice(mechanism, given, grid, counts, chosen)
+
+
+def _other_hook(record: NoiseRecord, _: Any, mechanism: Any, *__: Any, **___: Any) -> None:
+    record.untested[type(mechanism).__name__] += 1
