@@ -14,6 +14,15 @@ from ledgerwood.verification.auditing.one_run import one_run_p_value as one_run_
 from ledgerwood.verification.auditing.one_run import one_run_scores as one_run_scores
 from ledgerwood.verification.auditing.one_run_curves import one_run_curve as one_run_curve
 from ledgerwood.verification.auditing.one_run_curves import one_run_mu as one_run_mu
+from ledgerwood.verification.auditing.planning import canaries_for as canaries_for
+from ledgerwood.verification.auditing.planning import expected_canaries as expected_canaries
+from ledgerwood.verification.auditing.planning import expected_epsilon as expected_epsilon
+from ledgerwood.verification.auditing.planning import expected_mu as expected_mu
+from ledgerwood.verification.auditing.planning import expected_one_run as expected_one_run
+from ledgerwood.verification.auditing.planning import least_samples as least_samples
+from ledgerwood.verification.auditing.planning import planned_pair as planned_pair
+from ledgerwood.verification.auditing.planning import require_samples as require_samples
+from ledgerwood.verification.auditing.planning import samples_for as samples_for
 from ledgerwood.verification.auditing.result import Assumption as Assumption
 from ledgerwood.verification.auditing.result import LowerBound as LowerBound
 from ledgerwood.verification.auditing.result import Scores as Scores

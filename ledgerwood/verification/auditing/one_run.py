@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
@@ -21,6 +21,8 @@ from ledgerwood.verification.auditing.result import LowerBound, level, small_pro
 
 _GUARD = 1e-9
 """Relative, on probabilities of the binomial law: far above the error of scipy's (docs, rounding)."""
+_TINY = 1e-290
+"""Tails below it are not divided; the ratio of a tail to its first term is bounded by a geometric series there."""
 _HALVINGS = 60
 _LARGEST = 700.0
 _FEWEST = 4
@@ -33,9 +35,9 @@ Pair = tuple[int, int]
 def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float) -> float:
     """A bound on how likely so many right guesses are under (epsilon, delta), rounded up.
 
-    With W binomial (`guesses`, e^epsilon / (1 + e^epsilon)), beta = P(W >= correct), t = beta / (correct P(W = correct)),
-    it is beta + (1 - beta) min(1, canaries delta t). Steinke, Nasr and Jagielski 2023, Theorem 5.2, prove
-    beta + 2 canaries delta max_i P(correct > W >= correct - i) / i, which is never less.
+    With W binomial (`guesses`, e^epsilon / (1 + e^epsilon)), beta = P(W >= correct) and
+    t = beta / (correct P(W = correct)), it is beta + (1 - beta) min(1, canaries delta t). Steinke, Nasr and Jagielski
+    2023, Theorem 5.2, prove beta + 2 canaries delta max_i P(correct > W >= correct - i) / i, which is never less.
 
     Args:
         correct: right guesses.
@@ -51,13 +53,14 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
     epsilon, delta = _validate.non_negative("epsilon", epsilon, "nats"), small_probability("delta", delta)
     if correct == 0:
         return 1.0
-    law = stats.binom(guesses, 1.0 / (1.0 + math.exp(-epsilon)))
-    beta = min(1.0, float(law.sf(correct - 1)) * (1.0 + _GUARD))
+    rate = 1.0 / (1.0 + math.exp(-epsilon))
+    tail = float(special.betainc(correct, guesses - correct + 1, rate))
+    beta = min(1.0, tail * (1.0 + _GUARD))
     if delta == 0.0 or beta == 1.0:
         return beta
-    # The ratio of a tail to its first probability; where both underflow it is at least 1.
-    log_ratio = float(law.logsf(correct - 1) - law.logpmf(correct))
-    slope = math.exp(max(log_ratio, 0.0)) / correct * (1.0 + _GUARD) if math.isfinite(log_ratio) else 1.0
+    beyond = float(special.betainc(correct + 1, guesses - correct, rate)) if correct < guesses else 0.0
+    first = (tail - beyond) / tail if tail > _TINY else 1.0 - (guesses - correct) / (correct + 1) * math.exp(epsilon)
+    slope = (1.0 + _GUARD) / (correct * first) if first > 0.0 else math.inf
     return min(1.0, beta + (1.0 - beta) * min(1.0, canaries * delta * slope))
 
 

@@ -5,10 +5,8 @@
 
 import math
 
-import numpy as np
 from scipy import stats
 
-from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.verification.auditing.counts import check_counts, clopper_pearson
 from ledgerwood.verification.auditing.result import level, small_probability
 
@@ -22,8 +20,8 @@ def score(with_row: int, runs_with: int, without: int, runs_without: int, *, del
     """Epsilon from two independent binomial counts, in one direction, by the score test; assumption "large counts".
 
     The least epsilon at which (p1^ - e^epsilon p2^ - delta) / s is at most the normal quantile, s its standard
-    deviation under the likeliest p1 = e^epsilon p2 + delta. With fewer than 30 events without the row it is Clopper and Pearson's
-    bound, which needs no normal law.
+    deviation under the likeliest p1 = e^epsilon p2 + delta. With fewer than 30 events without the row
+    it is Clopper and Pearson's bound, which needs no normal law.
 
     Args:
         with_row, without: runs in which the event happened, with the row and without it.
@@ -54,20 +52,20 @@ def score(with_row: int, runs_with: int, without: int, runs_without: int, *, del
 
 def _statistic(k1: int, n1: int, k2: int, n2: int, factor: float, delta: float) -> float:
     excess = k1 / n1 - factor * (k2 / n2) - delta
-    p2 = float(_restricted(np.array([float(k1)]), n1, np.array([float(k2)]), n2, factor, delta)[0])
+    p2 = _restricted(k1, n1, k2, n2, factor, delta)
     p1 = min(1.0, factor * p2 + delta)
     variance = p1 * (1.0 - p1) / n1 + factor * factor * p2 * (1.0 - p2) / n2
     return excess / math.sqrt(variance) if variance > 0.0 else math.copysign(math.inf, excess)
 
 
-def _restricted(k1: FloatArray, n1: int, k2: FloatArray, n2: int, factor: float, delta: float) -> FloatArray:
-    """The p2 that makes (k1, k2) likeliest with p1 = factor p2 + delta, shape of k1: where a falling slope is 0."""
-    low, high = np.zeros(k1.shape), np.full(k1.shape, min(1.0, (1.0 - delta) / factor))
+def _restricted(k1: int, n1: int, k2: int, n2: int, factor: float, delta: float) -> float:
+    """The p2 that makes the counts likeliest with p1 = factor p2 + delta: where a falling slope is 0."""
+    low, high = 0.0, min(1.0, (1.0 - delta) / factor)
     for _ in range(_HALVINGS):
         p2 = 0.5 * (low + high)
         p1 = factor * p2 + delta
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rising = factor * (k1 / p1 - (n1 - k1) / (1.0 - p1)) + (k2 / p2 - (n2 - k2) / (1.0 - p2)) > 0.0
-        low, high = np.where(rising, p2, low), np.where(rising, high, p2)
-    middle: FloatArray = 0.5 * (low + high)
-    return middle
+        if not 0.0 < p2 < 1.0 or p1 >= 1.0:
+            break
+        rising = factor * (k1 / p1 - (n1 - k1) / (1.0 - p1)) + (k2 / p2 - (n2 - k2) / (1.0 - p2)) > 0.0
+        low, high = (p2, high) if rising else (low, p2)
+    return 0.5 * (low + high)

@@ -1,8 +1,8 @@
 """Bounds that hold at every moment at which one may stop: e-processes, one bet after the other.
 
 An e-process starts at 1 (or below) and cannot grow on average while its epsilon is kept, so that it ever reaches
-1 / alpha with probability at most alpha (Ville). A bound is what it has refused so far; it may be looked at after every run.
-docs/explanation/auditing.md#anytime has the proofs.
+1 / alpha with probability at most alpha (Ville). A bound is what it has refused so far; it may be looked at after
+every run. docs/explanation/auditing.md#anytime has the proofs.
 """
 
 import math
