@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ledgerwood.verification._neighbour_rows import replaced as replaced
     from ledgerwood.verification._neighbour_rows import worst_rows as worst_rows
     from ledgerwood.verification._replay import replay as replay
+    from ledgerwood.verification._sensitivity import SensitivityReport as SensitivityReport
+    from ledgerwood.verification._sensitivity import assert_sensitivity as assert_sensitivity
+    from ledgerwood.verification._sensitivity import check_sensitivity as check_sensitivity
     from ledgerwood.verification._session import Call as Call
     from ledgerwood.verification._session import Replay as Replay
     from ledgerwood.verification._session import Violation as Violation
@@ -34,9 +37,12 @@ _LATE = {
     "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",
     "Replay": "_session",
+    "SensitivityReport": "_sensitivity",
     "Violation": "_session",
     "added": "_neighbour_rows",
+    "assert_sensitivity": "_sensitivity",
     "audit_model": "canaries",
+    "check_sensitivity": "_sensitivity",
     "duplicated": "_neighbour_rows",
     "neighbour_of": "_matching",
     "permuted": "_neighbour_rows",
@@ -59,9 +65,12 @@ __all__ = [
     "ModelAudit",
     "Neighbour",
     "Replay",
+    "SensitivityReport",
     "Violation",
     "added",
+    "assert_sensitivity",
     "audit_model",
+    "check_sensitivity",
     "duplicated",
     "errata",
     "neighbour_of",

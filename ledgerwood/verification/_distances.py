@@ -1,0 +1,218 @@
+"""How far two values of a query are apart, against what is claimed: plain numbers, and exact integers on a grid."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
+
+Norm = Literal["l1", "l2", "linf", "range"]
+"""Of the difference d of two values; range is max d - min d, what the choices of an exponential mechanism depend on."""
+Shifts = BoxShifts | BallShifts | UtilityRange
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """What a query returned: numbers, and all else that can tell two data sets apart.
+
+    Args:
+        shape: shapes, keys, and what is no number.
+        numbers: all numbers, float64 (k,), or whole ones of any size as objects.
+        precision: the spacing of numbers next to 1 in the type that they came in; 0 for whole ones.
+    """
+
+    shape: tuple[object, ...]
+    numbers: NDArray[Any]
+    precision: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """By how much two values differ.
+
+    Args:
+        distance: in the norm, in the unit of the values; or in units of a stated shift set.
+        ratio: of what is claimed; inf where shapes or keys differ, or where only one is a number.
+        refuted: whether it is more than claimed for certain, rounding apart.
+        moved: whether the values differ for certain, rounding apart.
+    """
+
+    distance: float
+    ratio: float
+    refuted: bool
+    moved: bool
+
+    @property
+    def key(self) -> tuple[bool, float]:
+        """A larger one shows more."""
+        return self.refuted, self.ratio
+
+
+APART = Gap(distance=math.inf, ratio=math.inf, refuted=True, moved=True)
+"""Of values that are told from each other for certain."""
+ALIKE = Gap(distance=0.0, ratio=0.0, refuted=False, moved=False)
+
+
+def value_of(output: object) -> Value:
+    """An output as a value: arrays, numbers, and tuples, lists and mappings of them.
+
+    Raises:
+        InvalidParameter: an array of objects that are no numbers and no strings.
+    """
+    shape: list[object] = []
+    numbers: list[NDArray[Any]] = []
+    _collect(output, shape, numbers)
+    precision = max((float(np.finfo(part.dtype).eps) for part in numbers if part.dtype.kind == "f"), default=0.0)
+    exact = precision == 0.0
+    flat = [part.ravel().astype(object if exact else np.float64) for part in numbers]
+    return Value(tuple(shape), np.concatenate(flat) if flat else np.empty(0), precision)
+
+
+def _collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> None:
+    if isinstance(output, Mapping):
+        for key in sorted(output, key=repr):
+            shape.append(("key", repr(key)))
+            _collect(output[key], shape, numbers)
+        shape.append("end")
+        return
+    if isinstance(output, tuple) or (isinstance(output, list) and any(np.ndim(part) for part in output)):
+        for part in output:
+            shape.append("part")
+            _collect(part, shape, numbers)
+        shape.append("end")
+        return
+    array = np.asarray(output)
+    shape.append(array.shape)
+    match array.dtype.kind:
+        case "b" | "i" | "u":
+            whole = np.empty(array.size, dtype=object)
+            whole[:] = [int(item) for item in array.ravel().tolist()]  # no type in which a difference wraps around
+            numbers.append(whole)
+        case "f":
+            numbers.append(array)
+        case "c":
+            numbers += [array.real, array.imag]
+        case "S" | "U":
+            shape.append(tuple(array.ravel().tolist()))
+        case _:
+            kinds = sorted({type(item).__name__ for item in array.ravel().tolist()})
+            raise InvalidParameter(f"the query returned {kinds}, which is no array of numbers (unit: statistic)")
+
+
+def plain_gap(first: Value, second: Value, *, claimed: float, norm: Norm, rows: int, tolerance: float) -> Gap:
+    """Of any query. Numbers that are equal, or both NaN, do not differ; one that is not finite is infinitely far.
+
+    Rounding is forgiven: `tolerance` of what is claimed, and what a sum of so many rows may be off by.
+    """
+    if first.shape != second.shape:
+        return APART
+    a, b = first.numbers, second.numbers
+    if not len(a):
+        return ALIKE
+    precision = max(first.precision, second.precision)
+    if precision:
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        if not np.all(np.isfinite(a[~same]) & np.isfinite(b[~same])):
+            return APART
+        with np.errstate(over="ignore"):
+            differences = np.where(same, 0.0, b) - np.where(same, 0.0, a)
+        finite = np.concatenate([a[np.isfinite(a)], b[np.isfinite(b)]])
+        scale = float(np.max(np.abs(finite), initial=0.0))
+    else:
+        differences, scale = np.array([float(y - x) for x, y in zip(a, b, strict=True)]), 0.0
+    distance = _norm(differences, norm)
+    spread = {"l1": float(len(a)), "l2": math.sqrt(len(a)), "linf": 1.0, "range": 2.0}[norm]
+    forgiven = claimed * tolerance + 8.0 * precision * (rows + 8) * scale * spread
+    moved = distance > forgiven
+    if claimed == 0.0:
+        return Gap(distance=distance, ratio=math.inf, refuted=True, moved=True) if moved else ALIKE
+    return Gap(distance=distance, ratio=distance / claimed, refuted=distance > claimed + forgiven, moved=moved)
+
+
+def _norm(differences: NDArray[np.float64], norm: Norm) -> float:
+    largest = float(np.max(np.abs(differences)))
+    if largest in {0.0, math.inf}:
+        return largest
+    if norm == "linf":
+        return largest
+    if norm == "range":
+        with np.errstate(over="ignore"):
+            return float(np.max(differences) - np.min(differences))
+    scaled = np.abs(differences) / largest  # squares neither overflow nor vanish
+    return largest * float(np.sum(scaled) if norm == "l1" else math.sqrt(float(np.sum(scaled**2))))
+
+
+def shift_gap(first: NDArray[np.int64], second: NDArray[np.int64], *, grid: Grid, shifts: Shifts) -> Gap:
+    """Of a query's exact integers, against its shift set: the least factor by which the set must grow to hold it.
+
+    Exact, but for a root to 2**-80, rounded down. docs/explanation/replay.md#replay-boxes: for boxes, both norms.
+    """
+    if first.shape != second.shape:
+        return APART
+    if isinstance(shifts, UtilityRange):
+        return _range_gap(first, second, grid, shifts)
+    columns = first.shape[-1]
+    moved = np.subtract(second, first).reshape(-1, columns)  # modulo 2**64, as the sums are
+    steps = [Fraction(2) ** exponent for exponent in grid.exponents]
+    rows = [tuple(s * int(d) for s, d in zip(steps, row, strict=True)) for row in moved[moved.any(axis=1)].tolist()]
+    squares = [sum((row[i] ** 2 for row in rows), Fraction(0)) for i in range(columns)]
+    distance = math.sqrt(float(sum(squares)))
+    if not rows:
+        return ALIKE
+    if isinstance(shifts, BallShifts):
+        square: Fraction | None = sum(squares, Fraction(0)) / Fraction(shifts.radius) ** 2
+        wide = sum((_root(sum((d * d for d in row), Fraction(0))) for row in rows), Fraction(0))
+        factor: Fraction | None = wide / Fraction(shifts.l1_radius or shifts.radius)
+    else:
+        sums = [sum((abs(row[i]) for row in rows), Fraction(0)) for i in range(columns)]
+        factor = _growth(sums, shifts.l1_boxes, 1)
+        square = _growth(squares, shifts.l2_boxes, 2)
+    if square is None or factor is None:
+        return Gap(distance=distance, ratio=math.inf, refuted=True, moved=True)
+    ratio = max(factor, _root(square))
+    return Gap(distance=distance, ratio=float(ratio), refuted=factor > 1 or square > 1, moved=True)
+
+
+def _range_gap(first: NDArray[np.int64], second: NDArray[np.int64], grid: Grid, shifts: UtilityRange) -> Gap:
+    """Of utilities (nodes, candidates): a choice a node, whose ranges add up."""
+    total = Fraction(0)
+    for one, other in zip(np.atleast_2d(first).tolist(), np.atleast_2d(second).tolist(), strict=True):
+        changes = [b - a for a, b in zip(one, other, strict=True)]
+        total += (max(changes) - min(changes)) * Fraction(2) ** grid.exponents[0]
+    ratio = total / Fraction(shifts.range)
+    return Gap(distance=float(total), ratio=float(ratio), refuted=ratio > 1, moved=bool(np.any(first != second)))
+
+
+def _growth(columns: list[Fraction], boxes: tuple[tuple[float, ...], ...], power: int) -> Fraction | None:
+    """The least s so that s times a mixture of two boxes (their powers) holds every column; None if none does.
+
+    With u = s t and v = s (1 - t): the least u + v with u b + v b' >= d in every column, attained at a corner.
+    """
+    ends = [[Fraction(b) ** power for b in box] for box in boxes]
+    found: Fraction | None = None
+    for first, second in itertools.combinations_with_replacement(ends, 2):
+        rows = [(a, b, d) for a, b, d in zip(first, second, columns, strict=True) if d]
+        rows += [(Fraction(1), Fraction(0), Fraction(0)), (Fraction(0), Fraction(1), Fraction(0))]
+        for (a, b, d), (e, f, g) in itertools.combinations(rows, 2):
+            determinant = a * f - b * e
+            if determinant == 0:
+                continue
+            u, v = (d * f - b * g) / determinant, (a * g - d * e) / determinant
+            if u >= 0 and v >= 0 and all(p * u + q * v >= r for p, q, r in rows):
+                found = u + v if found is None else min(found, u + v)
+    return found
+
+
+def _root(square: Fraction) -> Fraction:
+    """The root to 2**-80 or better, not above it."""
+    return Fraction(math.isqrt(math.floor(square * 2**160)), 2**80)
