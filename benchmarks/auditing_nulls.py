@@ -137,6 +137,6 @@ NULL: tuple[Case, ...] = (
     ),
     Case(
         name="boosted", words="our S-GBDT: three trees, tight at (1, 1e-5)", sampler=trained.boosted,
-        pair=trained.PAIR, claim=trained.boosted_claim(), loss=constant(1.0), delta=DELTA, runs=60, exact=False,
+        pair=trained.PAIR, claim=trained.boosted_claim(), loss=constant(1.0), delta=DELTA, runs=100, exact=False,
     ),
 )  # fmt: skip
