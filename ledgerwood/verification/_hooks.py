@@ -236,17 +236,18 @@ def _release(
 ) -> Any:  # fmt: skip
     made = []
 
-    def randomise(noise: Callable[..., Any], _: object, statistic: NDArray[np.int64], grid: Grid, source: Any) -> Any:
+    def randomise(noise: Callable[..., Any], used: Any, statistic: NDArray[np.int64], grid: Grid, source: Any) -> Any:
+        # What draws counts, not what was asked for: a curator may hand on another mechanism.
         receipt = round_._receipt
         session.require(receipt.adjacency)
         sensitivity = query.sensitivity(receipt.adjacency)
-        event = mechanism.event(sensitivity, receipt.adjacency)
+        event = used.event(sensitivity, receipt.adjacency)
         step = session.step(
             "release",
             purpose,
             {
                 "query": query,
-                "mechanism": mechanism,
+                "mechanism": used,
                 "sensitivity": sensitivity,
                 "grid": grid,
                 "event": event,
@@ -254,17 +255,18 @@ def _release(
             },
         )
         made.append(step)
+        session.require_mechanism(step, mechanism, used)
         if isinstance(round_, FilteredRounds) and session.in_sample is not None:
             session.joins(round_, round_._event.release, held=session.in_sample)  # each release draws its own
         changed = session.releases(round_, event, step)
         if not session.replaying:
             step.evidence = statistic.copy()
             with _privately(session, step, least=statistic.size):
-                step.output = noise(mechanism, statistic, grid, source)
+                step.output = noise(used, statistic, grid, source)
             return step.output.copy()
         try:
             move = sum_move(
-                step.evidence, statistic, grid=grid, sensitivity=sensitivity, mechanism=mechanism, event=event,
+                step.evidence, statistic, grid=grid, sensitivity=sensitivity, mechanism=used, event=event,
                 adjacency=receipt.adjacency, changed=changed,
             )  # fmt: skip
         except ReplayFailed as error:
@@ -288,23 +290,25 @@ def _select(
 ) -> Any:
     made = []
 
-    def select(whole: Callable[..., Any], _: object, __: object, evidence: Any, source: RandomSource) -> Any:
+    def select(whole: Callable[..., Any], _: object, used: Any, evidence: Any, source: RandomSource) -> Any:
         receipt = round_._receipt
         session.require(receipt.adjacency)
         if not isinstance(query, (*_RANGED, *_COUNTED, FeatureQuantiles)):
             session.fail(ReplayFailed(f"{type(query).__name__} is a selection that a replay does not know"))
         sensitivity = query.sensitivity(receipt.adjacency) if isinstance(query, _RANGED) else None
-        event = query.event(mechanism, receipt.adjacency)
+        event = query.event(used, receipt.adjacency)
         step = session.step(
             "select",
             purpose,
-            {"query": query, "mechanism": mechanism, "sensitivity": sensitivity, "event": event, "draw": receipt.event},
+            {"query": query, "mechanism": used, "sensitivity": sensitivity, "event": event, "draw": receipt.event},
         )
         made.append(step)
+        session.require_mechanism(step, mechanism, used)
         changed = session.releases(round_, event, step)
         handed, outputs = [], deque(step.output or ())
 
-        def choose(choice: Callable[..., Any], _: object, given: Any, *rest: Any) -> Any:
+        def choose(choice: Callable[..., Any], chooser: Any, given: Any, *rest: Any) -> Any:
+            session.require_mechanism(step, used, chooser)
             handed.append(Handed(evidence=copy.deepcopy(given), grid=rest[0] if isinstance(rest[0], Grid) else None))
             if session.replaying:
                 if not outputs:
@@ -312,23 +316,23 @@ def _select(
                     session.stop()
                 return outputs.popleft()
             with _privately(session, step):
-                outputs.append(choice(mechanism, given, *rest))
+                outputs.append(choice(chooser, given, *rest))
             return outputs[-1]
 
         with _wrapped(type(mechanism), _CHOOSING.get(type(query), "select"), choose):
-            value = whole(query, mechanism, evidence, source)
+            value = whole(query, used, evidence, source)
         if not session.replaying:
             step.evidence, step.output, step.value = handed, tuple(outputs), value
             return value
         try:
             if isinstance(query, FeatureQuantiles):
                 move = quantiles_move(
-                    step.evidence, handed, mechanism=mechanism, event=event, adjacency=receipt.adjacency,
+                    step.evidence, handed, mechanism=used, event=event, adjacency=receipt.adjacency,
                     changed=changed,
                 )  # fmt: skip
             else:
                 move = choice_move(
-                    step.evidence, handed, sensitivity=sensitivity, mechanism=mechanism, event=event,
+                    step.evidence, handed, sensitivity=sensitivity, mechanism=used, event=event,
                     adjacency=receipt.adjacency, changed=changed,
                 )  # fmt: skip
             # From the same choices the same value: nothing of the evidence goes past the mechanism.

@@ -201,6 +201,11 @@ class Session:
             self.violated(str(step.call), "a draw of the ledger", f"none of {shown}")
         self._paid.clear()
 
+    def require_mechanism(self, step: Step, asked: object, used: object) -> None:
+        """Hold what draws to what was asked for: another scale is another price."""
+        if self.replaying and used != asked:
+            self.violated(str(step.call), f"{asked!r}, as it was asked for", repr(used))
+
     def draws(self, words: list[int]) -> None:
         """Keep the words of a sample or of noise: two of a fit are equal by chance once in 2**64."""
         known = len(self._words)

@@ -550,6 +550,35 @@ def test_a_round_that_was_opened_without_a_draw_is_found(monkeypatch):
     assert "open 'level 1': stated a draw of the ledger; found none of 1 x BoundedRangeEvent" in text
 
 
+@pytest.mark.parametrize("name", ["release", "select"])
+def test_a_curator_that_hands_on_another_mechanism_is_found(name, monkeypatch):
+    """With half the noise, and without the check that would refuse it."""
+    plain = getattr(CuratorRound, name)
+
+    def other(round_, query, mechanism, *, purpose):
+        if name == "release":
+            mechanism = EllipticalGaussianMechanism(stddevs=tuple(s / 2 for s in mechanism.stddevs))
+        else:
+            mechanism = ExponentialMechanism(rate=2 * mechanism.rate)
+        return plain(round_, query, mechanism, purpose=purpose)
+
+    monkeypatch.setattr(CuratorRound, name, other)
+    monkeypatch.setattr(CuratorRound, "_take", lambda self, event, purpose: None)
+    text = faults(replay(grown if name == "release" else chosen, DATA, FAR))
+    assert "as it was asked for; found" in text
+    assert "left of the draw; found 1 x" in text
+
+
+def test_a_choice_by_another_mechanism_than_the_query_was_given_is_found(monkeypatch):
+    plain = SplitGains.select
+    monkeypatch.setattr(
+        SplitGains,
+        "select",
+        lambda self, mechanism, *rest: plain(self, ExponentialMechanism(rate=2 * mechanism.rate), *rest),
+    )
+    assert "as it was asked for; found ExponentialMechanism(rate=0.6)" in faults(replay(chosen, DATA, FAR))
+
+
 def test_a_filter_that_charges_nobody_is_found(monkeypatch):
     plain = curators.row_costs
     monkeypatch.setattr(curators, "row_costs", lambda event: 0.0 * plain(event))
