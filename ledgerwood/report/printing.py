@@ -3,13 +3,14 @@
 import json
 import math
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
+_FOUR_DIGITS_BELOW = Context(prec=4, rounding=ROUND_FLOOR)
 Fact = str | int | float | bool | None
 
 
@@ -36,7 +37,7 @@ def show(title: str, facts: Mapping[str, Fact], *, as_json: bool) -> None:
 
 def print_json(value: object) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(_finite(value), indent=1, allow_nan=False))  # noqa: T201
+    print(json.dumps(finite(value), indent=1, allow_nan=False))  # noqa: T201
 
 
 def plain(value: Fact) -> str:
@@ -52,13 +53,21 @@ def plain(value: Fact) -> str:
             return str(value)
 
 
-def _finite(value: object) -> object:
+def least(value: float) -> str:
+    """Four digits of a number, rounded down as a lower bound must be."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{float(_FOUR_DIGITS_BELOW.create_decimal(Decimal(repr(float(value))))):.4g}"
+
+
+def finite(value: object) -> object:
+    """Plain JSON values: infinities and NaN as texts, tuples as lists."""
     match value:
         case float() if not math.isfinite(value):
             return str(value)
         case dict():
-            return {key: _finite(item) for key, item in value.items()}
+            return {key: finite(item) for key, item in value.items()}
         case list() | tuple():
-            return [_finite(item) for item in value]
+            return [finite(item) for item in value]
         case _:
             return value

@@ -1,0 +1,194 @@
+"""The numbers of an audit's figures: trade-off curves, a ROC with its band, histograms of scores.
+
+Each is a function of an audit's result alone. docs/how-to/read-an-audit-report.md says what they mean.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood.accounting import risk
+from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.pricing import price
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.verification.auditing import ClaimedCurve, Scores
+from ledgerwood.verification.auditing.result import level
+
+FloatArray = NDArray[np.float64]
+Numbers = tuple[float, ...]
+
+_POINTS = 160
+"""Thresholds of a ROC that are kept; the band holds for all of them at once, so for these."""
+_BINS = 36
+_TAIL = 0.001
+"""Of the scores, on each side: their bins are the outermost ones."""
+_ENDS = np.geomspace(1e-4, 1e-2, 12)
+_RATES = np.unique(np.concatenate([np.linspace(0.0, 1.0, 101), _ENDS, 1.0 - _ENDS]))
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 40.0, 160)])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeOff:
+    """The least rate of misses beside each rate of false alarms, shape (k,) each."""
+
+    false_positive_rate: Numbers
+    false_negative_rate: Numbers
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roc:
+    """Rates of alarms, by threshold from the highest to the lowest, with a band that holds for all of them at once.
+
+    Args:
+        false_positive_rate, true_positive_rate: as counted, shape (k,) each.
+        false_positive_margin, true_positive_margin: how far the true rates may lie from these, at any threshold.
+        confidence: probability that they lie within, at all thresholds.
+        area: under the curve: how likely a run with the row scores higher than one without; ties count half.
+    """
+
+    false_positive_rate: Numbers
+    true_positive_rate: Numbers
+    false_positive_margin: float
+    true_positive_margin: float
+    confidence: float
+    area: float
+
+    @property
+    def lower(self) -> tuple[Numbers, Numbers]:
+        """False and true positive rates of the band's lower edge: an attacker does at least as well."""
+        return (
+            tuple(min(1.0, rate + self.false_positive_margin) for rate in self.false_positive_rate),
+            tuple(max(0.0, rate - self.true_positive_margin) for rate in self.true_positive_rate),
+        )
+
+    @property
+    def upper(self) -> tuple[Numbers, Numbers]:
+        """The band's upper edge: at these thresholds he does no better."""
+        return (
+            tuple(max(0.0, rate - self.false_positive_margin) for rate in self.false_positive_rate),
+            tuple(min(1.0, rate + self.true_positive_margin) for rate in self.true_positive_rate),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histograms:
+    """Counts of scores in common bins, the outermost of which hold what lies beyond; `edges` has one entry more."""
+
+    edges: Numbers
+    with_row: tuple[int, ...]
+    without: tuple[int, ...]
+
+
+def band_margin(samples: int, alpha: float) -> float:
+    """How far an empirical distribution function is from the true one anywhere, with probability 1 - alpha at least.
+
+    Source: Dvoretzky, Kiefer and Wolfowitz 1956 with Massart's constant (1990, Corollary 1);
+    docs/how-to/read-an-audit-report.md#roc-band.
+    """
+    _validate.count("samples", samples, "scores", minimum=1)
+    return min(1.0, math.sqrt(math.log(2.0 / level(alpha)) / (2.0 * samples)) * (1.0 + 1e-12))
+
+
+def roc(scores: Scores, *, alpha: float) -> Roc:
+    """The ROC of fresh scores; half of alpha goes to each data set's distribution function, two-sided.
+
+    Args:
+        scores: of runs with the row and without it, at least one each.
+        alpha: probability that the true curve leaves the band anywhere.
+
+    Raises:
+        InvalidParameter: no scores, or scores that are not numbers.
+    """
+    hits, alarms = _sorted(scores.with_row, "with_row"), _sorted(scores.without, "without")
+    thresholds = _thresholds(np.sort(np.concatenate([hits, alarms])))
+    return Roc(
+        false_positive_rate=_numbers(_share_above(alarms, thresholds)),
+        true_positive_rate=_numbers(_share_above(hits, thresholds)),
+        false_positive_margin=band_margin(len(alarms), alpha / 2.0),
+        true_positive_margin=band_margin(len(hits), alpha / 2.0),
+        confidence=1.0 - alpha,
+        area=_area(hits, alarms),
+    )
+
+
+def histograms(scores: Scores) -> Histograms:
+    """Both kinds of scores in common bins.
+
+    Raises:
+        InvalidParameter: no scores, or scores that are not numbers.
+    """
+    hits, alarms = _sorted(scores.with_row, "with_row"), _sorted(scores.without, "without")
+    pooled = np.concatenate([hits, alarms])
+    finite = pooled[np.isfinite(pooled)]
+    low, high = np.quantile(finite, [_TAIL, 1.0 - _TAIL]).tolist() if len(finite) else (0.0, 0.0)
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+    edges = np.linspace(low, high, _BINS + 1)
+    with_row, without = (np.histogram(np.clip(values, low, high), edges)[0].tolist() for values in (hits, alarms))
+    return Histograms(edges=_numbers(edges), with_row=tuple(with_row), without=tuple(without))
+
+
+def claimed_trade_off(curve: ClaimedCurve) -> TradeOff:
+    """The least rate of misses that the claim leaves to an attacker, at rates of false alarms from 0 to 1.
+
+    Source: Wasserman and Zhou 2010; docs/explanation/risk.md#trade-off.
+    """
+    if isinstance(curve.claim, Event):
+        return _trade_off(risk.trade_off(price(curve.claim), _RATES))
+    end = curve.epsilon(curve.default_delta())
+    epsilons = np.unique(np.concatenate([_EPSILONS, [end] if math.isfinite(end) else []]))
+    deltas = np.array([curve.delta(float(epsilon)) for epsilon in epsilons])
+    return _trade_off(risk.type_two(epsilons, deltas, _RATES))
+
+
+def bound_trade_off(epsilon: float, delta: float) -> TradeOff:
+    """The curve of (epsilon, delta)-privacy: the true curve touches it or dips below it, if epsilon is a lower bound.
+
+    Source: Wasserman and Zhou 2010; Kairouz, Oh and Viswanath 2015; docs/explanation/risk.md#trade-off.
+    """
+    return _trade_off(risk.type_two(np.array([min(epsilon, 700.0)]), np.array([delta]), _RATES))
+
+
+def _trade_off(misses: FloatArray) -> TradeOff:
+    return TradeOff(false_positive_rate=_numbers(_RATES), false_negative_rate=_numbers(misses))
+
+
+def _numbers(values: FloatArray) -> Numbers:
+    return tuple(values.tolist())
+
+
+def _sorted(scores: FloatArray, name: str) -> FloatArray:
+    values = np.sort(np.asarray(scores, dtype=np.float64).ravel())
+    if not len(values) or np.isnan(values).any():
+        raise InvalidParameter(f"scores.{name} must be at least one number, none of them NaN (unit: scores)")
+    return values
+
+
+def _thresholds(pooled: FloatArray) -> FloatArray:
+    """From above every score down to the lowest one: evenly spaced by rank, denser at both ends."""
+    n = len(pooled)
+    steps = np.geomspace(1.0, n, _POINTS // 4)
+    ranks = np.unique(np.concatenate([np.linspace(0, n - 1, _POINTS // 2), steps - 1.0, n - steps]).astype(np.int64))
+    return np.concatenate([[np.inf], np.unique(pooled[ranks])[::-1]])
+
+
+def _share_above(values: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """The share of sorted values at each threshold or above; the first threshold is above all of them."""
+    below = np.searchsorted(values, thresholds, side="left")
+    below[0] = len(values)
+    shares: FloatArray = 1.0 - below / len(values)
+    return shares
+
+
+def _area(hits: FloatArray, alarms: FloatArray) -> float:
+    """The probability that a run with the row scores higher than one without; ties count half."""
+    below = np.searchsorted(alarms, hits, side="left")
+    upto = np.searchsorted(alarms, hits, side="right")
+    return float(np.mean(below + upto) / (2.0 * len(alarms)))
