@@ -1,25 +1,3 @@
-"""Verification: ledgers re-added by other code, audits of models, and specimens of published errors."""
-
-import importlib
-from typing import TYPE_CHECKING
-
-from ledgerwood.verification import errata as errata
-from ledgerwood.verification import poisoning as poisoning
-from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
-from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
-from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
-
-if TYPE_CHECKING:
-    from ledgerwood.verification.canaries import ModelAudit as ModelAudit
-    from ledgerwood.verification.canaries import audit_model as audit_model
-    from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
-
-_LATE = {
-    "ModelAudit": "ledgerwood.verification.canaries",
-    "audit_model": "ledgerwood.verification.canaries",
-    "structure_depends_on_data": "ledgerwood.verification.canaries",
-}
-"""What needs the trainers, and so numba and scikit-learn."""
 """Verification: replays, audits, sensitivities that are searched for a breach, ledgers re-added, published errors.
 
 Each name arrives when it is first used: some need packages that the base install does not have.
@@ -43,6 +21,9 @@ if TYPE_CHECKING:
     from ledgerwood.verification._session import Call as Call
     from ledgerwood.verification._session import Replay as Replay
     from ledgerwood.verification._session import Violation as Violation
+    from ledgerwood.verification.canaries import ModelAudit as ModelAudit
+    from ledgerwood.verification.canaries import audit_model as audit_model
+    from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
     from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
@@ -50,10 +31,12 @@ if TYPE_CHECKING:
 _LATE = {
     "Call": "_session",
     "LedgerReport": "ledgers",
+    "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",
     "Replay": "_session",
     "Violation": "_session",
     "added": "_neighbour_rows",
+    "audit_model": "canaries",
     "duplicated": "_neighbour_rows",
     "neighbour_of": "_matching",
     "permuted": "_neighbour_rows",
@@ -61,6 +44,7 @@ _LATE = {
     "replaced": "_neighbour_rows",
     "replay": "_replay",
     "sign_ledger": "ledgers",
+    "structure_depends_on_data": "canaries",
     "verify_ledger": "ledgers",
     "worst_rows": "_neighbour_rows",
 }
@@ -72,10 +56,12 @@ _EXTRAS = {"hypothesis": "testing", "pytest": "testing"}
 __all__ = [
     "Call",
     "LedgerReport",
+    "ModelAudit",
     "Neighbour",
     "Replay",
     "Violation",
     "added",
+    "audit_model",
     "duplicated",
     "errata",
     "neighbour_of",
@@ -85,6 +71,7 @@ __all__ = [
     "replaced",
     "replay",
     "sign_ledger",
+    "structure_depends_on_data",
     "verify_ledger",
     "worst_rows",
 ]
@@ -92,9 +79,6 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Names that arrive late (PEP 562)."""
-    if name in _LATE:
-        return getattr(importlib.import_module(_LATE[name]), name)
-    raise AttributeError(f"module 'ledgerwood.verification' has no attribute {name!r}")
     try:
         if name in _MODULES:
             return importlib.import_module(f"{__name__}.{name}")

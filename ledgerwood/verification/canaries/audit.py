@@ -20,8 +20,8 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import require_name
 from ledgerwood.trainers.estimator import AbstractTreeEstimator
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
-from ledgerwood.verification.auditing.counts import one_run, one_run_p_value
 from ledgerwood.verification.auditing.gaussian import epsilon_of
+from ledgerwood.verification.auditing.one_run import one_run, one_run_p_value
 from ledgerwood.verification.auditing.result import LowerBound, Scores, level, small_probability
 from ledgerwood.verification.canaries import theory
 from ledgerwood.verification.canaries.bounds import gaussian_bound, guess

@@ -16,8 +16,8 @@ from ledgerwood.accounting import gdp
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
-from ledgerwood.verification.auditing.counts import one_run
 from ledgerwood.verification.auditing.gaussian import epsilon_of
+from ledgerwood.verification.auditing.one_run import one_run
 
 Sides = Literal["both", "included"]
 """Whether canaries are guessed to be in and out, or in only: the others are left alone."""
