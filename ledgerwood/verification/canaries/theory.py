@@ -22,9 +22,9 @@ from ledgerwood.verification.auditing.one_run_curves import one_run_mu
 
 Sides = Literal["both", "included"]
 """Whether canaries are guessed to be in and out, or in only: the others are left alone."""
-_SHARES = (0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.375, 0.5)
+_SHARES = (0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.375, 0.5)
 """Of the canaries: guesses of one kind."""
-_QUANTILES = (np.arange(8) + 0.5) / 8.0
+_TAIL = 1e-3
 _MOST = 1 << 16
 """Canaries that a plan for a tighter answer goes up to."""
 
@@ -93,8 +93,10 @@ def _expected(claim: Claim, share: float, guesses: int, canaries: int, delta: fl
     may be expected to show less than few.
     """
     law = stats.binom(guesses, trade_off(claim, delta).accuracy(share))
-    counts = law.ppf(_QUANTILES)
-    return float(np.mean([one_run(int(count), guesses, canaries, delta=delta, alpha=alpha) for count in counts]))
+    counts = np.arange(int(law.ppf(_TAIL)), int(law.isf(_TAIL)) + 1)
+    bounds = [one_run(count, guesses, canaries, delta=delta, alpha=alpha) for count in counts.tolist()]
+    weights = law.pmf(counts)
+    return float(weights @ bounds / weights.sum())
 
 
 def expected_guessed_mu(claim: Claim, included: int, left_out: int, canaries: int, delta: float, alpha: float) -> float:
