@@ -5,8 +5,7 @@ docs/explanation/canaries.md says what is valid when.
 
 import math
 import time
-from dataclasses import dataclass
-from typing import Any, final, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +19,15 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import require_name
 from ledgerwood.trainers.estimator import AbstractTreeEstimator
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
-from ledgerwood.verification.auditing.gaussian import epsilon_of
-from ledgerwood.verification.auditing.one_run import one_run, one_run_p_value
-from ledgerwood.verification.auditing.result import LowerBound, Scores, level, small_probability
+from ledgerwood.verification.auditing.result import Scores, level, small_probability
 from ledgerwood.verification.canaries import theory
-from ledgerwood.verification.canaries.bounds import gaussian_bound, guess
 from ledgerwood.verification.canaries.cells import CanaryCells, canary_cells
-from ledgerwood.verification.canaries.fitting import OwnFits, agreement, fresh_copy, require_learner
+from ledgerwood.verification.canaries.fitting import OwnFits, require_learner
+from ledgerwood.verification.canaries.reading import Terms, read
 from ledgerwood.verification.canaries.recorder import recorded
 from ledgerwood.verification.canaries.result import ModelAudit, Structure, StructureCheck, View
 from ledgerwood.verification.canaries.rows import AuditRows, audit_rows, background_rows, seen_schema, with_fill
+from ledgerwood.verification.canaries.seeing import seen_predictions, seen_releases
 from ledgerwood.verification.canaries.structure import structure_depends_on_data
 
 _UNCLAIMED = GaussianEvent(noise_multiplier=0.5, adjacency=Adjacency.ADD_REMOVE)
@@ -39,21 +37,6 @@ _BINS = 32
 _LEAF_ROWS = 200
 """Known rows in a canary's cell, where only predictions are seen: many, so that the leaf's value moves little by its
 number of rows."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Seen:
-    """What the fits showed of all canaries, one after another."""
-
-    coins: NDArray[np.bool_]
-    values: NDArray[np.float64]
-    gaussian: NDArray[np.float64] | None
-    mu: float | None
-    alone: bool
-    scored: int
-    releases: int
-    fixed: bool
 
 
 def audit_model(
@@ -107,63 +90,58 @@ def audit_model(
     generator = np.random.default_rng(rng)
     trainings = _validate.count("trainings", trainings, "fits")
     canaries = _validate.count("canaries", canaries, "canaries in each training")
+    total = canaries * trainings
+    _require_enough(total, alpha)
     require_name("structure", structure, get_args(Structure))
     require_learner(estimator)
-    _require_enough(canaries * trainings, alpha)
+    view = _require_view(estimator, view)
+    guesses = None if guesses is None else _require_guesses(guesses, total)
+    fits, rows = _prepared(estimator, X, y, canaries, structure, schema)
+    rows = with_fill(rows, _fills(fits, rows, view, fill))
+    claim, delta = _claimed(fits, claim, delta)
+    sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
+    terms = Terms.planned_for(
+        claim, _UNCLAIMED, guesses, canaries=total, delta=delta, alpha=alpha, sides=sides
+    )  # fmt: skip
+    if view == "releases":
+        assert fits is not None  # `_require_view` refused others
+        seen = seen_releases(fits, rows, trainings, generator)
+    else:
+        seen = seen_predictions(estimator, fits, rows, trainings, generator)
+    reading = read(seen, terms, generator)
+    headline = reading.bounds[0]
+    scores = seen.values if seen.normal is None else seen.normal
+    check = _checked(fits, rows, generator) if check_structure and fits is not None else None
+    return ModelAudit(
+        epsilon_lower=headline.value, assumption=headline.assumption, statistic=headline.statistic,
+        rejected=reading.rejected, alpha=alpha, delta=delta, bounds=reading.bounds, price=terms.price,
+        power=reading.expected[0], expected=reading.expected, needed=reading.needed,
+        scores=Scores(with_row=scores[seen.coins], without=scores[~seen.coins]), seconds=time.perf_counter() - begun,
+        canaries=canaries, trainings=trainings, view=view, structure="fixed" if seen.fixed else "own",
+        shared=not seen.alone, scored=seen.scored, releases=seen.releases, mu=seen.mu,
+        price_mu=theory.mu_of_price(terms.price, delta) if math.isfinite(terms.price) else 0.0,
+        system=type(estimator).__name__, claim=claim if isinstance(claim, Event) else None, structure_check=check,
+    )  # fmt: skip
+
+
+def _require_view(estimator: Any, view: View | None) -> View:
     own = isinstance(estimator, AbstractTreeEstimator)
-    view = ("releases" if own else "predictions") if view is None else view
+    if view is None:
+        return "releases" if own else "predictions"
     require_name("view", view, get_args(View))
     if view == "releases" and not own:
         raise InvalidParameter(
             f"view='releases': {type(estimator).__name__} keeps no ledger and releases nothing that could be seen; set "
             "view='predictions'"
         )
-    fits, rows = _prepared(estimator, X, y, canaries, structure, schema)
-    rows = with_fill(rows, _fills(fits, rows, view, fill))
-    claim, delta = _claimed(fits, claim, delta)
-    sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
-    planned = _UNCLAIMED if claim is None else claim
-    if guesses is None:
-        included, left_out, _ = theory.guesses_for(planned, canaries * trainings, delta, alpha, sides)
-    else:
-        included, left_out = (_validate.count("guesses", each, "canaries", minimum=0) for each in guesses)
-        if not 1 <= included + left_out <= canaries * trainings:
-            raise _validate.fail("guesses", guesses, f"1 to {canaries * trainings} together", "canaries")
-    seen = _seen(estimator, fits, rows, view, trainings, generator)
-    found = guess(seen.values, seen.coins, included=included, left_out=left_out, generator=generator)
-    price = math.inf if claim is None else ClaimedCurve(claim).epsilon(delta)
-    bounds = [
-        LowerBound(
-            value=one_run(found.correct, found.made, found.canaries, delta=delta, alpha=alpha), delta=delta,
-            alpha=alpha, assumption="none", samples=found.canaries, statistic="guesses of one run",
-            event=f"{found.correct} right of {included} canaries guessed to be in and {left_out} to be out",
-        )
-    ]  # fmt: skip
-    expected = [_expected_of_guesses(planned, found.canaries, delta, alpha, sides) if claim is not None else math.nan]
-    scores = Scores(with_row=seen.values[seen.coins], without=seen.values[~seen.coins])
-    if seen.gaussian is not None:
-        with_canary, without = seen.gaussian[seen.coins], seen.gaussian[~seen.coins]
-        scores = Scores(with_row=with_canary, without=without)
-        bounds.insert(0, gaussian_bound(with_canary, without, delta=delta, alpha=alpha))
-        mu = theory.mu_of_price(price, delta) if math.isfinite(price) else (seen.mu or 0.0)
-        expected.insert(0, epsilon_of(theory.expected_mu(mu, found.canaries, alpha), delta))
-    headline = bounds[0]
-    refuted = (
-        math.isfinite(price)
-        and one_run_p_value(found.correct, found.made, found.canaries, epsilon=price, delta=delta) < alpha
-    )
-    check = None
-    if check_structure and fits is not None:
-        check = _checked(fits, rows, generator)
-    return ModelAudit(
-        epsilon_lower=headline.value, assumption=headline.assumption, statistic=headline.statistic, rejected=refuted,
-        alpha=alpha, delta=delta, bounds=tuple(bounds), price=price, power=expected[0], expected=tuple(expected),
-        needed=_needed(headline, planned, price, delta, alpha, sides), scores=scores,
-        seconds=time.perf_counter() - begun, canaries=canaries, trainings=trainings, view=view,
-        structure="fixed" if seen.fixed else "own", shared=not seen.alone, scored=seen.scored, releases=seen.releases,
-        mu=seen.mu, price_mu=theory.mu_of_price(price, delta) if math.isfinite(price) else 0.0,
-        system=type(estimator).__name__, claim=claim if isinstance(claim, Event) else None, structure_check=check,
-    )  # fmt: skip
+    return view
+
+
+def _require_guesses(guesses: tuple[int, int], total: int) -> tuple[int, int]:
+    included, left_out = (_validate.count("guesses", each, "canaries", minimum=0) for each in guesses)
+    if not 1 <= included + left_out <= total:
+        raise _validate.fail("guesses", guesses, f"1 to {total} together", "canaries")
+    return included, left_out
 
 
 def _require_enough(total: int, alpha: float) -> None:
@@ -226,66 +204,6 @@ def _claimed(fits: OwnFits | None, claim: Claim | None, delta: float | None) -> 
     if fits is None:
         return None, _DELTA if delta is None else delta
     return fits.event, fits.estimator.budget.delta if delta is None else delta
-
-
-def _seen(
-    estimator: Any, fits: OwnFits | None, rows: AuditRows, view: View, trainings: int, generator: np.random.Generator
-) -> _Seen:
-    """Fit, and score; a canary's coin is thrown before its fit and looked at after all of them."""
-    m = len(rows.cells)
-    coins = generator.random((trainings, m)) < 0.5
-    values, gaussian, mus = np.empty((trainings, m)), np.empty((trainings, m)), []
-    known, alone, fixed, scored, releases = True, True, False, 0, 0
-    evidence = fits.evidence(rows) if fits is not None and view == "releases" else None
-    reference = np.zeros(m)
-    canary_rows = rows.cells.rows.astype(rows.background.dtype)
-    if fits is None:  # what is predicted there without any canary; of a fit that none of them is in
-        model = fresh_copy(estimator, generator).fit(rows.background, rows.labels)
-        reference = agreement(model, canary_rows, rows.canary_label)
-    for training in range(trainings):
-        data = rows.data(coins[training])
-        if fits is None:
-            model = fresh_copy(estimator, generator).fit(*data)
-        else:
-            model, recording = fits.fitted(*data, generator)
-            fixed = fits.structure is not None and recording.trees > 0
-        if evidence is None or fits is None:
-            values[training] = agreement(model, canary_rows, rows.canary_label) - reference
-            known = False
-            continue
-        found = fits.scores(recording, evidence)
-        values[training] = found.values
-        alone, scored, releases = alone and found.alone, found.scored, found.releases
-        if found.gaussian is None or found.mu is None:
-            known = False
-        else:
-            gaussian[training] = found.gaussian
-            mus.append(float(found.mu.min()))
-    if evidence is not None and not scored:
-        raise InvalidParameter(
-            f"nothing that {type(estimator).__name__} releases is by leaf, so that it tells nothing of one of several "
-            "canaries: set canaries=1 and more trainings, or view='predictions'"
-        )
-    return _Seen(
-        coins=coins.reshape(-1), values=values.reshape(-1), gaussian=gaussian.reshape(-1) if known else None,
-        mu=min(mus) if known and mus else None, alone=alone, scored=scored, releases=releases, fixed=fixed,
-    )  # fmt: skip
-
-
-def _expected_of_guesses(claim: Claim, canaries: int, delta: float, alpha: float, sides: theory.Sides) -> float:
-    return theory.guesses_for(claim, canaries, delta, alpha, sides)[2]
-
-
-def _needed(
-    headline: LowerBound, claim: Claim, price: float, delta: float, alpha: float, sides: theory.Sides
-) -> int | None:
-    """Canaries for a headline within half a nat of the price, or within half of a price that is below a nat."""
-    if not math.isfinite(price):
-        return None
-    wanted = price - min(0.5, 0.5 * price)
-    if headline.assumption == "Gaussian noise":
-        return theory.canaries_for_mu(theory.mu_of_price(price, delta), wanted, delta, alpha)
-    return theory.canaries_for_guesses(claim, wanted, delta, alpha, sides)
 
 
 def _checked(fits: OwnFits, rows: AuditRows, generator: np.random.Generator) -> StructureCheck | None:

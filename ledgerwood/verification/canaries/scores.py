@@ -11,6 +11,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.curator import (
@@ -67,16 +68,18 @@ class CanaryScores:
 
     Args:
         values: (m,), the log-likelihood ratio of what was released; a linear estimate where canaries share leaves.
-        gaussian: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not Gaussian, a draw is
-            sampled, or canaries share leaves.
-        mu: (m,), of each canary, by its contributions to what was released; None with `gaussian`.
+        gaussian: whether all noise of what was scored is Gaussian, and no draw is sampled or filtered.
+        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not so, or canaries share
+            leaves.
+        mu: (m,), of each canary, by its contributions to what was released; None with `normal`.
         alone: whether no two canaries shared a leaf of what was scored.
         scored: how many releases took part.
         releases: how many there were.
     """
 
     values: Floats
-    gaussian: Floats | None
+    gaussian: bool
+    normal: Floats | None
     mu: Floats | None
     alone: bool
     scored: int
@@ -91,8 +94,8 @@ def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
     """
     m = len(evidence)
     by_draw: dict[tuple[int, int], _Draw] = {}
-    linear, normal = _Linear(m), _Normal(m)
-    alone, scored = True, 0
+    sums: list[tuple[_Sums, float]] = []
+    alone, gaussian, scored = True, True, 0
     for number, released in enumerate(releases):
         found = _choice_ratio(released, evidence) if released.chosen else _sum_ratio(released, evidence)
         if found is None:
@@ -103,14 +106,17 @@ def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
         draw = by_draw.setdefault((released.draw, number if own else -1), _Draw(released.event, m))
         draw.add(released.group, found.ratio)
         alone = alone and found.alone
+        rate = draw.rate(released.group)
+        # A filter ends a row's part at a time that depends on it.
+        gaussian = gaussian and found.sums is not None and found.sums.gaussian and rate == 1.0 and not own
         if found.sums is not None:
-            linear.add(found.sums, draw.rate(released.group))
-        normal.add(found.sums if draw.rate(released.group) == 1.0 else None)
-    ratios = np.sum([draw.ratio() for draw in by_draw.values()], axis=0) if by_draw else np.zeros(m)
-    gaussian, mu = normal.scores() if alone and scored else (None, None)
+            sums.append((found.sums, rate))
+    values = np.sum([draw.ratio() for draw in by_draw.values()], axis=0) if by_draw else np.zeros(m)
+    gaussian = gaussian and scored > 0
+    normal, mu = _normal([each for each, _ in sums], m) if gaussian and alone else (None, None)
     return CanaryScores(
-        values=ratios if alone else linear.scores(), gaussian=gaussian, mu=mu, alone=alone, scored=scored,
-        releases=len(releases),
+        values=values if alone else _linear(sums, m), gaussian=gaussian, normal=normal, mu=mu, alone=alone,
+        scored=scored, releases=len(releases),
     )  # fmt: skip
 
 
@@ -172,45 +178,40 @@ class _Draw:
         return np.asarray(np.logaddexp.reduce(logs, axis=0))
 
 
-@final
-class _Normal:
-    """Sums of residuals along a canary's changes, in units of their noise."""
-
-    def __init__(self, m: int) -> None:
-        self._along, self._square, self._known = np.zeros(m), np.zeros(m), True
-
-    def add(self, sums: _Sums | None) -> None:
-        if sums is None or not sums.gaussian:
-            self._known = False
-            return
-        self._along += np.sum(sums.residual * sums.change / sums.variance, axis=1)
-        self._square += np.sum(sums.change**2 / sums.variance, axis=1)
-
-    def scores(self) -> tuple[Floats | None, Floats | None]:
-        if not self._known or not np.all(self._square > 0.0):
-            return None, None
-        mu = np.sqrt(self._square)
-        return self._along / mu, mu
+def _normal(found: list[_Sums], m: int) -> tuple[Floats | None, Floats | None]:
+    """Sums of residuals along a canary's changes, in units of their noise; and mu."""
+    along, square = np.zeros(m), np.zeros(m)
+    for sums in found:
+        along += np.sum(sums.residual * sums.change / sums.variance, axis=1)
+        square += np.sum(sums.change**2 / sums.variance, axis=1)
+    if not np.all(square > 0.0):
+        return None, None
+    mu = np.sqrt(square)
+    return along / mu, mu
 
 
-@final
-class _Linear:
-    """The best linear estimate of who is in, of canaries that share leaves: each was included by a fair coin."""
+def _linear(found: list[tuple[_Sums, float]], m: int) -> Floats:
+    """The best linear estimate of who is in, of canaries that share leaves: each was included by a fair coin.
 
-    def __init__(self, m: int) -> None:
-        self._gram, self._along = np.zeros((m, m)), np.zeros(m)
-
-    def add(self, sums: _Sums, rate: float) -> None:
+    Args:
+        found: sums, and the probability with which a canary took part in them.
+        m: canaries.
+    """
+    along, columns, values, start = np.zeros(m), [], [], 0
+    for sums, rate in found:
         change = rate * sums.change
-        weight = np.sum(change**2 / sums.variance, axis=1)
-        self._gram += np.where(sums.leaf[:, np.newaxis] == sums.leaf[np.newaxis, :], weight[:, np.newaxis], 0.0)
-        self._along += np.sum(sums.residual * change / sums.variance, axis=1)
-
-    def scores(self) -> Floats:
-        # A coin has mean 1/2 and variance 1/4.
-        m = len(self._along)
-        right = self._along - 0.5 * self._gram.sum(axis=1)
-        return np.asarray(np.linalg.solve(self._gram + 4.0 * np.eye(m), right))
+        along += np.sum(sums.residual * change / sums.variance, axis=1)
+        columns.append(start + sums.leaf)
+        values.append(np.sqrt(np.sum(change**2 / sums.variance, axis=1)))
+        start += int(sums.leaf.max()) + 1
+    if not found:
+        return along
+    rows = np.tile(np.arange(m), len(found))
+    design = sparse.csr_array((np.concatenate(values), (rows, np.concatenate(columns))), shape=(m, start))
+    gram = (design @ design.T).toarray()
+    # A coin has mean 1/2 and variance 1/4.
+    right = along - 0.5 * gram.sum(axis=1)
+    return np.asarray(np.linalg.solve(gram + 4.0 * np.eye(m), right))
 
 
 def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:

@@ -18,11 +18,13 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.gaussian import epsilon_of
 from ledgerwood.verification.auditing.one_run import one_run
+from ledgerwood.verification.auditing.one_run_curves import one_run_mu
 
 Sides = Literal["both", "included"]
 """Whether canaries are guessed to be in and out, or in only: the others are left alone."""
-_SHARES = np.array([0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.18, 0.21, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5])
+_SHARES = (0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.375, 0.5)
 """Of the canaries: guesses of one kind."""
+_TAIL = 1e-3
 _MOST = 1 << 16
 """Canaries that a plan for a tighter answer goes up to."""
 
@@ -50,10 +52,9 @@ class TradeOff:
         mirrored = 1.0 - np.exp(-self._epsilons) * np.maximum(1.0 - self._deltas - false, 0.0)
         return np.asarray(np.minimum(direct, mirrored).min(axis=-1))
 
-    @property
-    def mu(self) -> float:
-        """Of the Gaussian mechanism with the same total variation."""
-        return max(0.0, 2.0 * float(stats.norm.ppf(0.5 * (1.0 + self._deltas[0]))))
+    def errors(self, alarms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The least type II errors, by these points of the claim; a claim of more points allows no less."""
+        return np.asarray(1.0 - self.hits(alarms))
 
     def accuracy(self, share: float) -> float:
         """How many of the canaries with the `share` highest scores are in, of all, at best."""
@@ -76,7 +77,7 @@ def guesses_for(claim: Claim, canaries: int, delta: float, alpha: float, sides: 
     By the claim alone, so that they are fixed before anything is drawn.
     """
     best = (1, 1 if sides == "both" else 0, 0.0)
-    for share in _SHARES.tolist():
+    for share in _SHARES:
         included = int(share * canaries)
         if not included:
             continue
@@ -88,8 +89,22 @@ def guesses_for(claim: Claim, canaries: int, delta: float, alpha: float, sides: 
 
 
 def _expected(claim: Claim, share: float, guesses: int, canaries: int, delta: float, alpha: float) -> float:
-    correct = math.floor(trade_off(claim, delta).accuracy(share) * guesses)
-    return one_run(correct, guesses, canaries, delta=delta, alpha=alpha)
+    """Over the binomial spread of right guesses: a bound is not linear in them, and many guesses that are less sure
+    may be expected to show less than few.
+    """
+    law = stats.binom(guesses, trade_off(claim, delta).accuracy(share))
+    counts = np.arange(int(law.ppf(_TAIL)), int(law.isf(_TAIL)) + 1)
+    bounds = [one_run(count, guesses, canaries, delta=delta, alpha=alpha) for count in counts.tolist()]
+    weights = law.pmf(counts)
+    return float(weights @ bounds / weights.sum())
+
+
+def expected_guessed_mu(claim: Claim, included: int, left_out: int, canaries: int, delta: float, alpha: float) -> float:
+    """The mu that `one_run_mu` finds in the expected number of right guesses."""
+    curve, right = trade_off(claim, delta), 0.0
+    for guesses in (included, left_out):
+        right += guesses * curve.accuracy(guesses / canaries) if guesses else 0.0
+    return one_run_mu(math.floor(right), included + left_out, canaries, alpha=alpha)
 
 
 def expected_mu(mu: float, canaries: int, alpha: float) -> float:
