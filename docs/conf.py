@@ -15,7 +15,7 @@ copyright = author
 version = release = ledgerwood.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
-exclude_patterns = ["_build", "jupyter_execute"]
+exclude_patterns = ["_build", "jupyter_execute", "errata/*"]  # the text of errata.md, which is generated
 root_doc = "index"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]

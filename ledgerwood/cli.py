@@ -14,6 +14,7 @@ from ledgerwood.report.options import (
     Delta,
     Depth,
     Epsilon,
+    ErrataPaper,
     Existing,
     ExpectedRows,
     Json,
@@ -335,6 +336,27 @@ def ledger_verify(
     show_verified(
         ledger, dataset=dataset, head=head, signature=signature, public_key=public_key, as_json=as_json
     )  # fmt: skip
+
+
+@app.command()
+@refusals
+def errata(
+    paper: ErrataPaper = None,
+    only: Annotated[list[str] | None, typer.Option(help="A specimen's name; more than once for several.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Outputs a specimen; else as many as each one takes.")] = None,
+    alpha: Annotated[float, typer.Option(help="Probability that a right mechanism would be caught.")] = 0.001,
+    seed: Annotated[int, typer.Option(help="Of all draws, >= 0.")] = 0,
+    page: Annotated[Path | None, typer.Option(dir_okay=False, help="Write docs/errata.md and its figures.")] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="With --page: from the stored figures.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run published mechanisms that lose more than they claim past the auditors that catch them; 1 if one escapes."""
+    from ledgerwood.report.errata import errata as run_errata
+
+    if not run_errata(
+        paper, only or (), samples=samples, alpha=alpha, seed=seed, page=page, stored=stored, as_json=as_json
+    ):
+        raise typer.Exit(1)
 
 
 @ledger_app.command("sign")

@@ -88,3 +88,7 @@ class DataUnavailable(PrivacyError, OSError):
 
 class ReplayFailed(PrivacyError):
     """A record and replay of a fit met something that it cannot compare, so that it proves nothing."""
+
+
+class AuditFailed(PrivacyError):
+    """An audit met outputs, or a mechanism, that it can say nothing about. No bound follows, and no acquittal."""

@@ -14,7 +14,7 @@ from ledgerwood.cli import app
 from ledgerwood.report.printing import plain
 
 RUNNER = CliRunner()
-COMMANDS = ["sigma", "price", "plan", "train", "predict", "ledger", "demo"]
+COMMANDS = ["sigma", "price", "plan", "train", "predict", "ledger", "errata", "demo"]
 
 
 def run(*arguments):

@@ -11,6 +11,7 @@ from ledgerwood.accounting.pricing import Method
 Noise = Literal["gaussian", "laplace"]
 System = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree"]
 PresetName = Literal["default", "paper"]
+PaperName = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree", "peers"]
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget delta, a probability in [0, 1).")]
@@ -30,6 +31,7 @@ TreeSamplingRate = Annotated[
     float | None,
     typer.Option(help="Poisson inclusion probability of a row per tree (S-GBDT, DP-XGBoost)."),
 ]
+ErrataPaper = Annotated[PaperName | None, typer.Option("--paper", help="Only the specimens of this paper.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Existing = typer.Argument(exists=True, dir_okay=False, readable=True)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ledgerwood.verification._session import Call as Call
     from ledgerwood.verification._session import Replay as Replay
     from ledgerwood.verification._session import Violation as Violation
+    from ledgerwood.verification.black_box import Audit as Audit
+    from ledgerwood.verification.black_box import audit as audit
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
     from ledgerwood.verification.canaries import audit_model as audit_model
     from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
 
 _LATE = {
+    "Audit": "black_box",
     "Call": "_session",
     "LedgerReport": "ledgers",
     "ModelAudit": "canaries",
@@ -41,6 +44,7 @@ _LATE = {
     "Violation": "_session",
     "added": "_neighbour_rows",
     "assert_sensitivity": "_sensitivity",
+    "audit": "black_box",
     "audit_model": "canaries",
     "check_sensitivity": "_sensitivity",
     "duplicated": "_neighbour_rows",
@@ -60,6 +64,7 @@ _EXTRAS = {"hypothesis": "testing", "pytest": "testing"}
 """Packages that are not in the extra "trainers", and the extra that has them."""
 
 __all__ = [
+    "Audit",
     "Call",
     "LedgerReport",
     "ModelAudit",
@@ -69,6 +74,7 @@ __all__ = [
     "Violation",
     "added",
     "assert_sensitivity",
+    "audit",
     "audit_model",
     "check_sensitivity",
     "duplicated",

@@ -21,6 +21,13 @@ Claim = Event | Budget | Callable[[float], float]
 """What is promised: an event, a budget, or a function from epsilon (nats) to delta."""
 Verdict = Literal["unsound", "slip", "misprint"]
 """Unsound: a wrong theorem, algorithm or code. Slip: right, but easily read wrongly. Misprint: wrong as printed."""
+Auditor = Literal["black-box", "bitwise", "data independence", "likelihood ratio"]
+"""Who catches a specimen. All four see outputs only, and count one event in fresh ones.
+
+Black-box: `verification.audit`, which learns the event. Bitwise: the same on the bits of the outputs. Data
+independence: what has no noise must be equal on both data sets, and the event is the output of a first run. Likelihood
+ratio: the event is taken from the two known laws, where a violation is too small to be learned from as many outputs.
+"""
 
 
 class Row(NamedTuple):
@@ -40,6 +47,7 @@ class Specimen(abc.ABC):
         anchor: the entry of docs/errata.md that explains it.
         verdict: in what sense it is wrong.
         adjacency: how the two data sets of `pair` differ.
+        auditor: who catches it.
     """
 
     __slots__ = ()
@@ -48,6 +56,7 @@ class Specimen(abc.ABC):
     anchor: ClassVar[str]
     verdict: ClassVar[Verdict]
     adjacency: ClassVar[Adjacency]
+    auditor: ClassVar[Auditor] = "black-box"
 
     @property
     @abc.abstractmethod
@@ -81,6 +90,13 @@ class Specimen(abc.ABC):
         """
         return self._delta(_in_range(epsilon))
 
+    def log_ratio(self, outputs: FloatArray) -> FloatArray | None:
+        """log p / q of outputs of `sampler`, p with the row, in nats, shape (n,), -inf and inf included.
+
+        None where it is not written down: only the likelihood-ratio auditor asks.
+        """
+        return None
+
     def more_rows(self) -> tuple[Row, ...]:
         """Further figures of the page."""
         return ()
@@ -111,6 +127,7 @@ class Deterministic(Specimen):
     """A specimen that adds no noise: it tells its two data sets apart for certain."""
 
     __slots__ = ()
+    auditor: ClassVar[Auditor] = "data independence"
 
     @abc.abstractmethod
     def output(self, dataset: FloatArray) -> tuple[float, ...]:

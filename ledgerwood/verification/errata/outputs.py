@@ -32,6 +32,13 @@ class Finite(Specimen):
         return min(1.0, max(float(np.maximum(a - factor * b, 0.0).sum()) for a, b in ((p, q), (q, p))))
 
     @final
+    def log_ratio(self, outputs: FloatArray) -> FloatArray:
+        """By the numbers of the outputs."""
+        p, q = (self.law(part)[outputs.astype(np.int64)] for part in self.pair)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(p) - np.log(q))
+
+    @final
     def pure_epsilon(self) -> float:
         """The largest |log ratio| of an output's probabilities, in nats; inf where one of them is 0."""
         p, q = (self.law(part) for part in self.pair)

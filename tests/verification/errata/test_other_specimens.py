@@ -51,6 +51,10 @@ def log_density(s, which, x):
             return stats.norm.logpdf(x[:, 0], (0.99, -0.99)[which], 2.0 * math.sqrt(17.0) / 4.0)
         case "federated-size-in-delta":
             return chi_square(s, which).logpdf(x)
+        case "federated-clipped-sums":
+            end = float(s.pair[which].size)
+            inside = np.where(np.abs(x) < end, stats.norm.logpdf(x, 0.0, s.stddev), -1e9)
+            return np.where(np.abs(x) == end, stats.norm.logsf(end, 0.0, s.stddev), inside)
         case "privatree-geometric-ratio":
             return np.abs(x - 1 + which) * math.log(s.epsilon)
         case "peers-unclipped-residual":
@@ -83,6 +87,11 @@ def marginals(s, which, x):
             return [(x[:, k], stats.norm(sums[k], noise).cdf) for k in (0, 1)]
         case "federated-size-in-delta":
             return [(x, chi_square(s, which).cdf)]
+        case "federated-clipped-sums":
+            end, law = s.pair[which].size, stats.norm(0.0, s.stddev)
+            above, below = spread * law.sf(end), law.sf(end) * spread
+            ranks = np.where(x == end, 1.0 - above, np.where(x == -end, below, law.cdf(x)))
+            return [(ranks, lambda y: y)]
         case "privatree-geometric-ratio":
             steps = np.arange(-40, 41)
             law = (1 - s.epsilon) / (1 + s.epsilon) * s.epsilon ** np.abs(steps - 1.0 + which)

@@ -8,7 +8,7 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.pure import PureEvent
-from ledgerwood.verification.errata.base import FloatArray, Specimen, Verdict
+from ledgerwood.verification.errata.base import Auditor, FloatArray, Specimen, Verdict
 
 
 @final
@@ -28,6 +28,7 @@ class SinglePrecisionNoise(Specimen):
     anchor: ClassVar[str] = "errata-dpboost-seeds"
     verdict: ClassVar[Verdict] = "unsound"
     adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE
+    auditor: ClassVar[Auditor] = "bitwise"
 
     epsilon: float = 1.0
 

@@ -22,7 +22,7 @@ class NoisyAverage(OneLaplace):
 
     Args:
         epsilon: the claimed price, in nats.
-        regularization: lambda, >= 0.
+        regularization: lambda, >= 0; > 0 for an empty leaf.
         count: n, the rows of the leaf without the one that differs.
     """
 
@@ -40,7 +40,9 @@ class NoisyAverage(OneLaplace):
     def __post_init__(self) -> None:
         _validate.positive("epsilon", self.epsilon, "nats")
         _validate.non_negative("regularization", self.regularization, "rows")
-        _validate.count("count", self.count, "rows")
+        _validate.count("count", self.count, "rows", minimum=0)
+        if self.count == 0 and self.regularization == 0.0:
+            raise _validate.fail("regularization", self.regularization, "> 0 for an empty leaf", "rows")
 
     @property
     def claim(self) -> PureEvent:
@@ -63,5 +65,5 @@ class NoisyAverage(OneLaplace):
     def more_rows(self) -> tuple[Row, ...]:
         return tuple(
             Row(f"pure epsilon, {count} rows", self.epsilon, replace(self, count=count).pure_epsilon())
-            for count in (1, 5, 50, 500)
+            for count in (0, 1, 5, 50, 500)
         )

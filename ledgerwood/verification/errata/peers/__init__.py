@@ -2,7 +2,9 @@
 
 from ledgerwood.verification.errata.base import Specimen
 from ledgerwood.verification.errata.peers.category_names import CategoryNames
+from ledgerwood.verification.errata.peers.data_bounds import DataBounds
 from ledgerwood.verification.errata.peers.data_classes import DataClasses
+from ledgerwood.verification.errata.peers.largest_weight import LargestWeight
 from ledgerwood.verification.errata.peers.replaced_label import ReplacedLabel
 from ledgerwood.verification.errata.peers.row_blocks import RowBlocks
 from ledgerwood.verification.errata.peers.smooth_label import SmoothLabel
@@ -15,7 +17,9 @@ PEERS: tuple[Specimen, ...] = (
     SmoothLabel(),
     UnclippedResidual(),
     DataClasses(),
+    DataBounds(),
     TargetWeight(),
     CategoryNames(),
+    LargestWeight(),
 )
 """In the order of docs/errata.md."""

@@ -1,4 +1,4 @@
-"""diffprivlib's forest: classes and, without declared bounds, ranges come from the training rows."""
+"""diffprivlib's forest: its classes are those of the training rows."""
 
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -16,9 +16,7 @@ class DataClasses(Deterministic):
     """`classes_`, which every model holds. docs/errata.md#errata-peers-data-reads."""
 
     name: ClassVar[str] = "peers-data-classes"
-    source: ClassVar[str] = (
-        "diffprivlib 0.6, RandomForestClassifier.fit (np.unique of the labels; bounds with a warning only)"
-    )
+    source: ClassVar[str] = "diffprivlib 0.6, RandomForestClassifier.fit (np.unique of the labels)"
     anchor: ClassVar[str] = "errata-peers-data-reads"
     verdict: ClassVar[Verdict] = "unsound"
     adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE

@@ -8,7 +8,7 @@ from scipy import special
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.verification.errata.base import FloatArray, Specimen, Verdict
+from ledgerwood.verification.errata.base import Auditor, FloatArray, Specimen, Verdict
 
 
 @final
@@ -30,6 +30,7 @@ class TargetWeight(Specimen):
     anchor: ClassVar[str] = "errata-peers-data-reads"
     verdict: ClassVar[Verdict] = "unsound"
     adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE
+    auditor: ClassVar[Auditor] = "likelihood ratio"
 
     count: int = 640
     max_bins: int = 32
@@ -57,6 +58,12 @@ class TargetWeight(Specimen):
         """The weight of the first bin, or 0 if it is merged with the next, shape (n,)."""
         weight = self.stddev * rng.standard_normal(n)
         return np.asarray(np.where(weight >= dataset.size / self.max_bins, weight, 0.0))
+
+    def log_ratio(self, outputs: FloatArray) -> FloatArray:
+        """Below the larger target only the smaller one shows a weight; above it both show the same."""
+        more, less = (part.size / self.max_bins for part in self.pair)
+        merged = special.log_ndtr(more / self.stddev) - special.log_ndtr(less / self.stddev)
+        return np.where(outputs == 0.0, merged, np.where(outputs < more, -np.inf, 0.0))
 
     def _delta(self, epsilon: float) -> float:
         """The same at every epsilon: the mass between the targets, of weights that only the smaller target shows."""

@@ -15,6 +15,7 @@ from ledgerwood.verification.errata.sgbdt.leaf_noise_multiplier import LeafNoise
 from ledgerwood.verification.errata.sgbdt.majority_class import MajorityClass
 from ledgerwood.verification.errata.sgbdt.price_cache import PriceCache
 from ledgerwood.verification.errata.sgbdt.renyi_conversion import RenyiConversion
+from ledgerwood.verification.errata.sgbdt.small_nodes import SmallNodes
 from ledgerwood.verification.errata.sgbdt.stops_when_spent import StopsWhenSpent
 
 SGBDT: tuple[Specimen, ...] = (
@@ -26,6 +27,7 @@ SGBDT: tuple[Specimen, ...] = (
     PriceCache(),
     ApproximatePrices(),
     StopsWhenSpent(),
+    SmallNodes(),
     ClockSeededSample(),
     CustomNoise(),
     LabelRange(),

@@ -10,7 +10,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events.gaussian import GaussianEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
-from ledgerwood.verification.errata.base import FloatArray, Row, Specimen, Verdict
+from ledgerwood.verification.errata.base import Auditor, FloatArray, Row, Specimen, Verdict
 
 
 @final
@@ -35,6 +35,7 @@ class PriceCache(Specimen):
     anchor: ClassVar[str] = "errata-sgbdt-cache"
     verdict: ClassVar[Verdict] = "unsound"
     adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE
+    auditor: ClassVar[Auditor] = "likelihood ratio"
 
     sigma: float = 2.0
     hessian_share: float = 0.5
@@ -76,8 +77,19 @@ class PriceCache(Specimen):
         drawn = rng.random((n, len(dataset))) < self.sampling_rate
         member = dataset[:, :1] == np.arange(2.0)  # (rows, leaves)
         sums = np.einsum("nr,rl,rk->nlk", drawn, member, np.clip(dataset[:, 1:], -bounds, bounds))
+        return np.asarray(sums + rng.normal(0.0, 1.0, (n, 2, 2)) * self._stddevs())
+
+    def log_ratio(self, outputs: FloatArray) -> FloatArray:
+        """Of leaf 1: log(1 - gamma + gamma dN(mu) / dN(0)); leaf 0 has one law."""
+        stddevs = self._stddevs()
+        mean = np.array([-self.bound, self.hessian_bound]) / stddevs
+        present = (outputs[:, 1] / stddevs) @ mean - 0.5 * float(mean @ mean)
+        return np.asarray(np.log1p(self.sampling_rate * np.expm1(present)))
+
+    def _stddevs(self) -> FloatArray:
+        """Of the noise of a gradient sum and of a hessian sum."""
         shares = 2.0 * np.array([1.0 - self.hessian_share, self.hessian_share])
-        return np.asarray(sums + rng.normal(0.0, 1.0, (n, 2, 2)) * self.sigma * bounds / np.sqrt(shares))
+        return np.asarray(self.sigma * np.array([self.bound, self.hessian_bound]) / np.sqrt(shares))
 
     def _delta(self, epsilon: float) -> float:
         """Leaf 0 has one law on both data sets and is independent of leaf 1, whose row reaches both bounds."""

@@ -23,7 +23,7 @@ def below(x, law):
     return mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2
 
 
-@pytest.mark.parametrize("count", [1, 5, 50])
+@pytest.mark.parametrize("count", [0, 1, 5, 50])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("at", [0.0, 0.08, 0.5])
 def test_the_loss_by_quadrature_and_the_two_ends(count, epsilon, at, hockey_stick):
@@ -37,7 +37,7 @@ def test_the_loss_by_quadrature_and_the_two_ends(count, epsilon, at, hockey_stic
 
 
 @pytest.mark.parametrize(
-    ("count", "epsilon", "figure"), [(1, 0.1, 0.697), (5, 0.1, 0.262), (50, 0.1, 0.117), (1, 1, 1.147)]
+    ("count", "epsilon", "figure"), [(0, 0.1, 2.402), (1, 0.1, 0.697), (5, 0.1, 0.262), (50, 0.1, 0.117), (1, 1, 1.147)]
 )
 def test_the_pure_loss_is_that_of_the_densest_grid(count, epsilon, figure):
     specimen = NoisyAverage(count=count, epsilon=epsilon)
@@ -57,7 +57,12 @@ def test_a_noisy_sum_over_a_noisy_count_keeps_the_claim():
     assert value == pytest.approx([-1.1 / 3.3, -3.0])
 
 
-@pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"regularization": -1.0}, {"count": 0}])
+@pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"regularization": -1.0}, {"count": -1}])
 def test_bad_parameters_are_refused(wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         NoisyAverage(**wrong)
+
+
+def test_an_empty_leaf_needs_a_lambda():
+    with pytest.raises(InvalidParameter, match=r"regularization=0\.0 .*empty leaf"):
+        NoisyAverage(count=0, regularization=0.0)

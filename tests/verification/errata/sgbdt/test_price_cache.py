@@ -1,7 +1,9 @@
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
+from scipy import stats
 
 import ledgerwood as lw
 from ledgerwood.accounting import IndividualRenyi
@@ -79,3 +81,18 @@ def test_the_library_charges_a_row_by_its_own_norm():
 def test_bad_parameters_are_refused(wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         PriceCache(**wrong)
+
+
+def test_the_log_ratio_is_that_of_the_two_densities():
+    specimen = PriceCache()
+    stddevs = [
+        specimen.sigma * bound / math.sqrt(2 * share)
+        for bound, share in ((specimen.bound, 0.5), (specimen.hessian_bound, 0.5))
+    ]
+    outputs = specimen.sampler(specimen.pair[0], 200, np.random.default_rng(8))
+    absent, present = (
+        stats.norm.pdf(outputs[:, 1], mean, stddevs).prod(axis=1)
+        for mean in ((0.0, 0.0), (-specimen.bound, specimen.hessian_bound))
+    )
+    rate = specimen.sampling_rate
+    assert specimen.log_ratio(outputs) == pytest.approx(np.log((1 - rate) + rate * present / absent), rel=1e-9)

@@ -1,0 +1,167 @@
+"""`ledgerwood errata`: published mechanisms that lose more than they claim, each before the auditor that catches it."""
+
+import json
+import sys
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.report.errata_page import FILES, render
+from ledgerwood.report.options import PaperName
+from ledgerwood.report.printing import print_json
+from ledgerwood.verification.errata import PAPERS, SPECIMENS, Finding, Specimen, find, run_specimen
+
+
+def chosen(paper: PaperName | None, names: Sequence[str]) -> tuple[Specimen, ...]:
+    """The specimens of a paper, or those named, or all.
+
+    Raises:
+        InvalidParameter: a name that is unknown (it lists the nearest), or of another paper.
+    """
+    among = SPECIMENS if paper is None else PAPERS[paper]
+    return tuple(find(name, among) for name in names) or among
+
+
+def audit_all(
+    specimens: Sequence[Specimen], *, samples: int | None, alpha: float, seed: int, console: Console | None = None
+) -> list[Finding]:
+    """Each by its own auditor, with randomness of its own: what is found does not depend on who else is audited.
+
+    Args:
+        specimens: which.
+        samples: outputs a specimen; None for each one's own number.
+        alpha: probability that one of them would be caught if it were right.
+        seed: a whole number, >= 0.
+        console: where to show progress; None for nowhere.
+
+    Raises:
+        InvalidParameter: too few samples for one of them, an alpha outside (0, 1/2], or a negative seed.
+    """
+    if seed < 0:
+        raise InvalidParameter(f"seed={seed!r} must be a whole number >= 0 (unit: seed)")
+    columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=console is None, transient=True) as progress:
+        task = progress.add_task("specimens", total=len(specimens))
+        found = []
+        for specimen in specimens:
+            progress.update(task, description=specimen.name)
+            rng = np.random.default_rng([seed, zlib.crc32(specimen.name.encode())])
+            found.append(run_specimen(specimen, n=samples, alpha=alpha, rng=rng))
+            progress.advance(task)
+    return found
+
+
+def record(findings: Sequence[Finding], *, alpha: float, seed: int) -> dict[str, Any]:
+    """What is printed as JSON and stored beside the page."""
+    return {
+        "alpha": alpha,
+        "seed": seed,
+        "caught": sum(found.caught for found in findings),
+        "specimens": len(findings),
+        "findings": [found.to_dict() for found in findings],
+    }
+
+
+def read_record(path: Path) -> tuple[list[Finding], float, int]:
+    """Findings, alpha and seed of the last time that the auditors were run.
+
+    Raises:
+        OSError: there is no such file.
+        InvalidParameter: it is no such record.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return [Finding.from_dict(found) for found in stored["findings"]], float(stored["alpha"]), int(stored["seed"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidParameter(f"{path} is no record of findings ({error}): run them again (unit: JSON)") from None
+
+
+def write_page(page: Path, findings: Sequence[Finding], *, alpha: float, seed: int) -> None:
+    """Write docs/errata.md from the text in the folder docs/errata, and the figures beside it, docs/errata.json.
+
+    Raises:
+        OSError: a file of the text is missing.
+        InvalidParameter: as `errata_page.render`.
+    """
+    texts = {name: (page.with_suffix("") / f"{name}.md").read_text(encoding="utf-8") for name in FILES}
+    text = render(texts, findings)
+    figures = json.dumps(record(findings, alpha=alpha, seed=seed), indent=1, allow_nan=False)
+    page.with_suffix(".json").write_text(figures + "\n", encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
+
+
+def show_findings(findings: Sequence[Finding], *, alpha: float, seed: int, as_json: bool) -> None:
+    """A table for people, or one JSON object."""
+    if as_json:
+        print_json(record(findings, alpha=alpha, seed=seed))
+        return
+    table = Table(title="published mechanisms that lose more than they claim", title_justify="left")
+    for heading in ("specimen", "claim", "exact", "auditor", "measured, at least", "outputs", "seconds", "caught"):
+        table.add_column(heading, overflow="fold", justify="right" if heading in {"outputs", "seconds"} else "left")
+    for found in findings:
+        table.add_row(
+            found.specimen,
+            escape(found.claim),
+            f"delta {found.exact_delta:.4g} at {found.witness:.4g}, claimed {found.claimed_delta:.4g}",
+            found.auditor,
+            escape(found.decided()),
+            f"{found.samples:,}",
+            f"{found.seconds:.2f}",
+            "yes" if found.caught else "[bold red]no[/]",
+        )
+    console = Console()
+    console.print(table)
+    missed = [found for found in findings if not found.caught]
+    console.print(
+        f"{len(findings) - len(missed)} of {len(findings)} caught at alpha {alpha:g}, seed {seed}", highlight=False
+    )
+    for found in missed:
+        console.print(
+            escape(f"{found.specimen}: not caught in {found.samples:,} outputs; the best test takes {found.needed:,}"),
+            highlight=False,
+        )
+
+
+def errata(
+    paper: PaperName | None,
+    only: Sequence[str],
+    *,
+    samples: int | None,
+    alpha: float,
+    seed: int,
+    page: Path | None,
+    stored: bool,
+    as_json: bool,
+) -> bool:
+    """Run, print, or write the page; say whether all were caught.
+
+    Raises:
+        InvalidParameter: options that exclude each other; and as `chosen`, `audit_all` and `write_page`.
+    """
+    if page is None and stored:
+        raise InvalidParameter("--stored needs --page: it says where the figures of the page come from (unit: option)")
+    if page is not None and (paper is not None or only or samples is not None):
+        raise InvalidParameter("--page is of all specimens: leave out --paper, --only and --samples (unit: option)")
+    console = Console(file=sys.stderr)
+    if page is not None and stored:
+        findings, alpha, seed = read_record(page.with_suffix(".json"))
+    else:
+        findings = audit_all(
+            chosen(paper, only),
+            samples=samples,
+            alpha=alpha,
+            seed=seed,
+            console=console if console.is_terminal else None,
+        )
+    if page is not None:
+        write_page(page, findings, alpha=alpha, seed=seed)
+    show_findings(findings, alpha=alpha, seed=seed, as_json=as_json)
+    return all(found.caught for found in findings)

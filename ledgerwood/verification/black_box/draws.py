@@ -1,0 +1,130 @@
+"""Outputs of a mechanism that nobody knows anything about: called, counted, checked, brought into one shape."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import AuditFailed
+
+Sampler = Callable[[Any, int, np.random.Generator], Any]
+"""(data set, n, generator) -> outputs of n independent runs, an array of shape (n, ...)."""
+NonFinite = Literal["outcome", "refuse"]
+_VALUES = 8_000_000
+"""Numbers that are asked for in one call, about: 64 MB."""
+_EXACT = 2**53
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Draws:
+    """The mechanism, its outputs brought into shape (n, k) of float64, and how many were drawn.
+
+    Args:
+        sampler: the mechanism.
+        pair: the two data sets.
+        rng: handed to the sampler.
+        non_finite: whether NaN and infinities are outcomes like others.
+
+    Numbers are kept as they are; integers beyond 2^53 become two columns, complex numbers too; a text becomes a number
+    that is a hash of it.
+
+    Raises:
+        AuditFailed: the sampler raised (its error is the cause), or did not return n outputs of one shape.
+    """
+
+    sampler: Sampler
+    pair: tuple[Any, Any]
+    rng: np.random.Generator
+    non_finite: NonFinite
+    drawn: int = 0
+    _shape: tuple[int, ...] | None = field(default=None)
+    _wide: bool | None = field(default=None)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one output."""
+        return self._shape or ()
+
+    def use(self, pair: tuple[Any, Any]) -> None:
+        """Go on with another pair, whose outputs may have another shape."""
+        self.pair, self._shape, self._wide = pair, None, None
+
+    def once(self, side: int, n: int) -> FloatArray:
+        """Outputs of n runs on one data set, shape (n, k), in one call."""
+        name = f"pair[{side}]"
+        try:
+            raw = self.sampler(self.pair[side], n, self.rng)
+        except Exception as error:
+            raise AuditFailed(
+                f"the sampler raised {type(error).__name__} on {name}, n={n}: {error}. A mechanism that may fail must "
+                "say so by an output"
+            ) from error
+        array = self._array(raw, name, n)
+        self.drawn += n
+        if self._shape is None:
+            self._shape = array.shape[1:]
+        elif array.shape[1:] != self._shape:
+            raise AuditFailed(
+                f"outputs have shape {array.shape[1:]} on {name}, and had {self._shape} before: every run must return "
+                "an output of one shape (pad it with a value that means nothing)"
+            )
+        values = self._numbers(array.reshape(n, math.prod(array.shape[1:])), name)
+        if self.non_finite == "refuse" and not np.isfinite(values).all():
+            bad = int((~np.isfinite(values).all(axis=1)).sum())
+            raise AuditFailed(f"{bad} of {n} outputs on {name} are NaN or infinite, and non_finite='refuse'")
+        return values
+
+    def several(self, side: int, n: int) -> Iterator[FloatArray]:
+        """Outputs of n runs in as many calls as memory asks for."""
+        wide = max(math.prod(self.shape), 1)
+        most = max(_VALUES // wide, 1000)
+        while n > 0:
+            part = min(n, most)
+            yield self.once(side, part)
+            n -= part
+
+    def _array(self, raw: Any, name: str, n: int) -> NDArray[Any]:
+        try:
+            array = np.asarray(raw)
+            if array.dtype == object:
+                array = np.asarray(array.tolist(), dtype=np.float64)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise AuditFailed(
+                f"the sampler's outputs on {name} are no array of numbers of one shape ({error}): every run must "
+                "return an output of one shape"
+            ) from error
+        if array.ndim == 0 or array.shape[0] != n:
+            raise AuditFailed(
+                f"the sampler returned an array of shape {array.shape} on {name}: the first axis must be the n={n} "
+                "runs that were asked for"
+            )
+        if math.prod(array.shape[1:]) == 0:
+            raise AuditFailed(f"the sampler's outputs on {name} are empty: shape {array.shape}")
+        if array.dtype.kind not in "biufcUS":
+            raise AuditFailed(f"outputs on {name} of dtype {array.dtype}: numbers, booleans and texts can be audited")
+        return array
+
+    def _numbers(self, array: NDArray[Any], name: str) -> FloatArray:
+        match array.dtype.kind:
+            case "c":
+                return np.concatenate([array.real, array.imag], axis=1).astype(np.float64)
+            case "U" | "S":
+                texts, places = np.unique(array, return_inverse=True)
+                codes = np.array([float(crc32(str(text).encode())) for text in texts])
+                return np.asarray(codes[places.reshape(array.shape)])
+            case "i" | "u" if self._is_wide(array):
+                halves = [(array >> 32).astype(np.float64), (array & 0xFFFFFFFF).astype(np.float64)]
+                return np.concatenate(halves, axis=1)
+        return array.astype(np.float64)
+
+    def _is_wide(self, array: NDArray[Any]) -> bool:
+        # Settled by the first outputs: a column more or less in the middle would be another encoding.
+        if self._wide is None:
+            self._wide = bool(np.any(np.abs(array.astype(np.float64)) > _EXACT))
+        return self._wide

@@ -1,0 +1,131 @@
+"""Scores that are fitted: a logistic regression in numpy, and boosted trees of scikit-learn (the extra `trainers`)."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.verification.black_box.encoding import Atoms, atoms
+from ledgerwood.verification.black_box.scores import Candidate, Score
+
+Learners = Literal["all", "light"]
+_STEPS = 8
+_RIDGE = 1e-3
+_ATOMS = 8
+_ROWS = 50_000
+_HUGE = 1e300
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """Columns as numbers in [-4, 4] (0 where they are not finite) and, for values that recur, as indicators."""
+
+    centres: FloatArray
+    scales: FloatArray
+    marks: tuple[Atoms, ...]
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Shape (n, features); the first one is constant."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            numbers = np.clip((values - self.centres) / self.scales, -4.0, 4.0)
+        parts = [np.ones((values.shape[0], 1)), np.where(np.isfinite(values), numbers, 0.0)]
+        for j, mark in enumerate(self.marks):
+            codes = mark.codes(values[:, j])
+            flags = [codes == code for code in range(mark.codes_in_all) if code != mark.number]
+            parts.append(np.stack(flags, axis=1).astype(np.float64))
+        return np.concatenate(parts, axis=1)
+
+
+def features(both: FloatArray) -> Features:
+    """Scaled by medians and quartiles of these rows."""
+    centres, scales, marks = [], [], []
+    for column in both.T:
+        finite = column[np.isfinite(column)]
+        low, middle, high = np.quantile(finite, [0.25, 0.5, 0.75]) if finite.size else (0.0, 0.0, 0.0)
+        spread = float(high - low) or (float(finite.std()) if finite.size else 0.0)
+        centres.append(float(middle))
+        scales.append(spread if 0.0 < spread < np.inf else 1.0)
+        kept = atoms(column).values
+        marks.append(Atoms(kept if 2 < kept.size <= _ATOMS else kept[:0]))
+    return Features(np.array(centres), np.array(scales), tuple(marks))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear(Score):
+    """A linear function of the features."""
+
+    features: Features
+    weights: FloatArray
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.features(values) @ self.weights)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Boosted(Score):
+    """The log odds of boosted trees, with a sign."""
+
+    model: Any
+    columns: NDArray[np.int64]
+    sign: float
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        from threadpoolctl import threadpool_limits
+
+        numbers = np.clip(values[:, self.columns], -_HUGE, _HUGE)
+        with threadpool_limits(1):
+            return np.asarray(self.sign * self.model.decision_function(numbers))
+
+
+def of_regression(first: FloatArray, second: FloatArray) -> list[Candidate]:
+    """A logistic regression by Newton's steps with a small ridge."""
+    rows = min(_ROWS, first.shape[0], second.shape[0])
+    both = np.concatenate([first[:rows], second[:rows]])
+    encode = features(both)
+    x, y = encode(both), np.repeat([1.0, 0.0], rows)
+    weights = np.zeros(x.shape[1])
+    ridge = _RIDGE * 2.0 * rows / x.shape[1] * np.eye(x.shape[1]) * 0.01 + 1e-6 * np.eye(x.shape[1])
+    for _ in range(_STEPS):
+        probability = 1.0 / (1.0 + np.exp(-np.clip(x @ weights, -30.0, 30.0)))
+        slope = x.T @ (probability - y) + ridge @ weights
+        curve = (x * (probability * (1.0 - probability))[:, None]).T @ x + ridge
+        weights = weights - np.linalg.solve(curve, slope)
+    words = "a linear function of the output"
+    return [
+        Candidate(score=Linear(encode, weights), side="first", words=words),
+        Candidate(score=Linear(encode, -weights), side="second", words=words),
+    ]
+
+
+def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64]) -> list[Candidate]:
+    """Boosted trees over these columns, on at most 50 000 rows a side.
+
+    Raises:
+        ImportError: the extra `trainers` is missing.
+    """
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from threadpoolctl import threadpool_limits
+    except ImportError as missing:
+        raise ImportError(
+            f"boosted trees over outputs of several numbers need {missing.name}: pip install 'ledgerwood[trainers]', "
+            "or audit with learners='light'",
+            name=missing.name,
+        ) from missing
+    rows = min(_ROWS, first.shape[0], second.shape[0])
+    both = np.clip(np.concatenate([first[:rows, columns], second[:rows, columns]]), -_HUGE, _HUGE)
+    model = HistGradientBoostingClassifier(
+        max_iter=40, learning_rate=0.15, max_leaf_nodes=15, min_samples_leaf=30, early_stopping=False, random_state=0
+    )
+    with threadpool_limits(1):  # threads that wait for each other on a busy machine take minutes for this
+        model.fit(both, np.repeat([1, 0], rows))
+    words = "boosted trees over the output"
+    return [
+        Candidate(score=Boosted(model, columns, 1.0), side="first", words=words),
+        Candidate(score=Boosted(model, columns, -1.0), side="second", words=words),
+    ]

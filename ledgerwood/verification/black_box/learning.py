@@ -1,0 +1,110 @@
+"""From learning draws to the candidates worth choosing among."""
+
+import numpy as np
+
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import AuditFailed
+from ledgerwood.verification.black_box import fitting, scores
+from ledgerwood.verification.black_box.choosing import Choice, Question, Tails, best_bound, best_point, tails, top
+from ledgerwood.verification.black_box.draws import Draws
+from ledgerwood.verification.black_box.encoding import atoms, bins, keys, row_bits
+from ledgerwood.verification.black_box.fitting import Learners
+from ledgerwood.verification.black_box.result import Numeric
+from ledgerwood.verification.black_box.scores import Candidate
+
+_SINGLE = 12
+"""So many columns have scores of their own."""
+_WIDE = 64
+"""Boosted trees see so many columns at most."""
+_FINALISTS = 4
+
+
+def candidates(first: FloatArray, second: FloatArray, *, numeric: Numeric, learners: Learners) -> list[Candidate]:
+    """All scores, learned on these outputs of the two data sets, shape (n, k) each.
+
+    Raises:
+        AuditFailed: every output of both data sets was the same.
+        ImportError: boosted trees are wanted and scikit-learn is missing.
+    """
+    both = np.concatenate([first, second])
+    if alike(first, second, numeric=numeric):
+        raise AuditFailed(
+            f"all {both.shape[0]} outputs of both data sets were the same ({_few(both[0])}): there is nothing to "
+            "learn, and no bound above 0 can follow"
+        )
+    columns = _telling(first, second)
+    found = scores.of_numbers(first, second, columns) + scores.of_patterns(first, second)
+    if both.shape[1] > 1:
+        found += scores.of_columns(first, second) + fitting.of_regression(first, second)
+        if learners == "all" and _has_numbers(both):
+            picked = np.array(sorted(_telling(first, second, _WIDE)))
+            found += fitting.of_boosting(first, second, picked)
+    if numeric == "bitwise":
+        found += scores.of_bits(first, second)
+    return found
+
+
+def alike(first: FloatArray, second: FloatArray, *, numeric: Numeric) -> bool:
+    """Whether all outputs of both data sets are the same."""
+    both = np.concatenate([first, second])
+    if numeric == "bitwise":
+        return bool(np.unique(row_bits(both)).size == 1)
+    return bool(((both == both[0]) | (np.isnan(both) & np.isnan(both[0]))).all())
+
+
+def _few(row: FloatArray) -> str:
+    shown = ", ".join(f"{value:g}" for value in row[:4])
+    return shown + (", ..." if row.size > 4 else "")
+
+
+def _telling(first: FloatArray, second: FloatArray, most: int = _SINGLE) -> tuple[int, ...]:
+    """The columns whose laws differ most, at most `most` of them."""
+    if first.shape[1] <= most:
+        return tuple(range(first.shape[1]))
+    gaps = []
+    for j in range(first.shape[1]):
+        cut = bins(np.concatenate([first[:, j], second[:, j]]), most=16)
+        a = np.bincount(cut.cells(first[:, j]), minlength=cut.number)
+        b = np.bincount(cut.cells(second[:, j]), minlength=cut.number)
+        gaps.append(float((np.abs(a - b) / np.sqrt(a + b + 1.0)).max()))
+    return tuple(int(j) for j in np.argsort(gaps)[::-1][:most])
+
+
+def _has_numbers(both: FloatArray) -> bool:
+    """Whether outputs are more than a few patterns of values that recur."""
+    marks = [atoms(column) for column in both.T]
+    codes = [mark.codes(column) for mark, column in zip(marks, both.T, strict=True)]
+    if any(np.mean(code == mark.number) > 1e-3 for mark, code in zip(marks, codes, strict=True)):
+        return True
+    return bool(np.unique(keys(codes)).size > 0.02 * both.shape[0])
+
+
+def choose(
+    draws: Draws, found: list[Candidate], question: Question, *, n: int, rank: int
+) -> tuple[Choice, Choice | None]:
+    """The event for the bound on epsilon and the one for a point of the claim's curve, on n fresh outputs a side.
+
+    All candidates are ranked on the first `rank` of them; the best few see the others too.
+    """
+    start = [draws.once(side, min(rank, n)) for side in (0, 1)]
+    seen = [tails(candidate, candidate.score(start[0]), candidate.score(start[1])) for candidate in found]
+    bound, point = _both(seen, question)
+    if n > rank:
+        finalists = [choice.candidate for choice in bound] + [choice.candidate for choice in point]
+        finalists = list(dict.fromkeys(finalists))
+        every = [[[c.score(start[side])] for side in (0, 1)] for c in finalists]
+        for side in (0, 1):
+            for values in draws.several(side, n - rank):
+                for candidate, parts in zip(finalists, every, strict=True):
+                    parts[side].append(candidate.score(values))
+        seen = [
+            tails(candidate, np.concatenate(parts[0]), np.concatenate(parts[1]))
+            for candidate, parts in zip(finalists, every, strict=True)
+        ]
+        bound, point = _both(seen, question)
+    return bound[0], point[0] if point else None
+
+
+def _both(seen: list[Tails], question: Question) -> tuple[list[Choice], list[Choice]]:
+    points = [choice for tail in seen if (choice := best_point(tail, question)) is not None]
+    return top([best_bound(tail, question) for tail in seen], _FINALISTS), top(points, _FINALISTS)

@@ -1,0 +1,114 @@
+"""Which pair of data sets to audit: candidates, and a race among them on small samples."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ledgerwood import _validate
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import AuditFailed, InvalidParameter
+from ledgerwood.verification.black_box.choosing import Question
+from ledgerwood.verification.black_box.draws import Draws
+from ledgerwood.verification.black_box.fitting import Learners
+from ledgerwood.verification.black_box.learning import alike, candidates, choose
+from ledgerwood.verification.black_box.result import Numeric
+
+_LENGTHS = (1, 5, 10)
+_FIRST = 2000
+Pair = tuple[Any, Any]
+
+
+def patterns(lengths: Iterable[int] = _LENGTHS) -> list[Pair]:
+    """Vectors of answers to queries, each of which one row changes by 1 at most: shape (length,) each.
+
+    Source: Ding et al. 2018 (StatDP), section 5; Bichsel et al. 2021 (DP-Sniper), section 6.
+    """
+    found: dict[tuple[bytes, bytes], Pair] = {}
+    for size in lengths:
+        ones, zeros = np.ones(size), np.zeros(size)
+        one, half = zeros.copy(), zeros.copy()
+        one[0], half[: size // 2] = 1.0, 1.0
+        last = one[::-1].copy()
+        cross = np.where(half > 0.0, 1.0, -1.0)
+        for a, b in (
+            (zeros, one), (zeros, last), (zeros, -one), (zeros, ones), (one, ones - one), (last, ones - last),
+            (half, ones - half), (zeros, cross), (ones, half),
+        ):  # fmt: skip
+            if not np.array_equal(a, b):
+                found.setdefault((a.tobytes(), b.tobytes()), (a, b))
+    return list(found.values())
+
+
+def best_pair(
+    draws: Draws, pairs: Iterable[Pair] | None, asked: Question, *, n: int, numeric: Numeric, learners: Learners
+) -> Pair:
+    """The pair whose event promises most, by halving: all on 2000 outputs a side, the better half on twice as many.
+
+    Where the patterns are our own, one on which the mechanism raises for both data sets is left out: it takes no
+    vectors of that length.
+
+    Raises:
+        AuditFailed: the mechanism raised on one data set of a pair, or on every pair; no pair has different outputs.
+        InvalidParameter: no pairs.
+    """
+    left = patterns() if pairs is None else [two(pair) for pair in pairs]
+    if not left:
+        raise InvalidParameter("pairs=() must be at least one pair of data sets (unit: pairs)")
+    size, number = _FIRST, len(left)
+    while True:
+        ranked: list[tuple[float, int]] = []
+        for index, pair in enumerate(left):
+            draws.use(pair)
+            fit = _outputs(draws, min(size, n), skip=pairs is None)
+            if fit is not None and not alike(*fit, numeric=numeric):
+                ranked.append((_merit(draws, fit, asked, numeric=numeric, learners=learners), index))
+        if not ranked:
+            raise AuditFailed(
+                f"none of {number} pairs can be audited: on each the outputs of both data sets were all the same, or "
+                "the sampler raised on both"
+            )
+        ranked.sort(key=lambda found: -found[0])
+        left = [left[index] for _, index in ranked[: (len(ranked) + 1) // 2]]
+        if len(left) == 1 or size >= n:
+            draws.use(left[0])
+            return left[0]
+        size *= 2
+
+
+def _outputs(draws: Draws, n: int, *, skip: bool) -> tuple[FloatArray, FloatArray] | None:
+    """Outputs on both data sets; None where the mechanism raises on both and that may be skipped."""
+    found: list[FloatArray] = []
+    errors: list[AuditFailed] = []
+    for side in (0, 1):
+        try:
+            found.append(draws.once(side, n))
+        except AuditFailed as error:
+            errors.append(error)
+    if errors and not (skip and len(errors) == 2):
+        raise errors[0]
+    return None if errors else (found[0], found[1])
+
+
+def two(pair: Any) -> Pair:
+    """A pair of data sets.
+
+    Raises:
+        InvalidParameter: not two of them.
+    """
+    try:
+        first, second = pair
+    except (TypeError, ValueError):
+        raise _validate.fail("pair", pair, "two data sets", "data sets") from None
+    return first, second
+
+
+def _merit(
+    draws: Draws, fit: tuple[FloatArray, FloatArray], asked: Question, *, numeric: Numeric, learners: Learners
+) -> float:
+    n = fit[0].shape[0]
+    found = candidates(*fit, numeric=numeric, learners=learners)
+    bound, point = choose(draws, found, asked, n=n, rank=n)
+    if point is None or point.point is None:
+        return bound.merit
+    return max(bound.power, point.power) if point.point.slope is None else point.merit

@@ -1,0 +1,102 @@
+"""What an audit of a mechanism says."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+from ledgerwood.accounting.adjacency import Budget
+from ledgerwood.accounting.events.base import Event
+from ledgerwood.verification.auditing.claims import Claim
+from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scores
+
+Side = Literal["first", "second"]
+"""The data set of the pair that the event speaks for: the one whose probability is on the left of P <= e^epsilon Q."""
+SIDES: tuple[Side, Side] = ("first", "second")
+Numeric = Literal["ideal", "bitwise"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Audit:
+    """A lower bound on the epsilon of a mechanism, and whether it keeps what is claimed of it.
+
+    Args:
+        epsilon_lower: epsilon at `delta` is at least this, in nats, with probability 1 - alpha, if `assumption` holds;
+            inf if no epsilon is left.
+        delta: at which it holds.
+        rejected: the claim is refuted. It rests on independent runs only, whatever `assumption` says, and happens to a
+            mechanism that keeps its claim with probability alpha at most.
+        assumption: what `epsilon_lower` rests on.
+        alpha: the error of each statement: of `rejected`, and of every bound by itself.
+        event: the outputs that were counted, in words.
+        direction: on which data set of the pair the event is the likelier one.
+        samples: all outputs that were drawn, those for learning included.
+        seconds: all of it, sampling included.
+        bounds: `epsilon_lower` first; then what else the same outputs say, each with what it rests on.
+        test: what `rejected` compared, in words, with both numbers.
+        claim: as it was given.
+        claimed_epsilon: the epsilon that the claim promises at `delta`; inf where it promises none.
+        needed: the least n with which any outputs could have refuted this claim at `delta`, as a budget; None where it
+            promises nothing there.
+        scores: of the outputs of the test, higher ones speaking for `direction`; None where batches were not kept.
+        pair: the two data sets.
+        numeric: what was looked at: values, or bits too.
+    """
+
+    epsilon_lower: float
+    delta: float
+    rejected: bool
+    assumption: Assumption
+    alpha: float
+    event: str
+    direction: Side
+    samples: int
+    seconds: float
+    bounds: tuple[LowerBound, ...]
+    test: str
+    claim: Claim
+    claimed_epsilon: float
+    needed: int | None
+    scores: Scores | None
+    pair: tuple[Any, Any]
+    numeric: Numeric
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers and words, ready for JSON; infinities as "inf". Neither data sets nor outputs."""
+        return {
+            "epsilon_lower": _finite(self.epsilon_lower),
+            "delta": self.delta,
+            "rejected": self.rejected,
+            "assumption": self.assumption,
+            "alpha": self.alpha,
+            "event": self.event,
+            "direction": self.direction,
+            "samples": self.samples,
+            "seconds": self.seconds,
+            "test": self.test,
+            "claim": repr(self.claim) if isinstance(self.claim, Event | Budget) else "a function",
+            "claimed_epsilon": _finite(self.claimed_epsilon),
+            "needed": self.needed,
+            "numeric": self.numeric,
+            "bounds": [
+                {
+                    "value": _finite(bound.value),
+                    "delta": bound.delta,
+                    "alpha": bound.alpha,
+                    "assumption": bound.assumption,
+                    "event": bound.event,
+                    "samples": bound.samples,
+                    "statistic": bound.statistic,
+                    "seconds": bound.seconds,
+                }
+                for bound in self.bounds
+            ],
+        }
+
+    def __str__(self) -> str:
+        verdict = "refuted" if self.rejected else "not refuted"
+        return f"{self.bounds[0]}; claim {verdict}: {self.test}"
+
+
+def _finite(value: float) -> float | str:
+    return value if math.isfinite(value) else "inf"

@@ -1,0 +1,267 @@
+"""Candidate scores of an output, learned on draws of their own; a high score speaks for one of the two data sets.
+
+Any function of an output is valid in the test that comes after: what is learned here decides only how much is found.
+"""
+
+import abc
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.verification.black_box.counting import IntArray, believed, counts, log_ratios
+from ledgerwood.verification.black_box.encoding import Atoms, Bins, atoms, bins, keys, lowest_bits, row_bits
+from ledgerwood.verification.black_box.result import SIDES, Side
+
+_GROUPS = 64
+_GROUP = 300
+_CELLS = 60
+
+
+class Score(abc.ABC):
+    """A function of an output."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Scores of outputs of shape (n, k); shape (n,)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidate:
+    """A score, the data set for which a high one speaks, and what it looks at, in words."""
+
+    score: Score
+    side: Side
+    words: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Value(Score):
+    """One number of the output, upwards or downwards, or its distance from a point; NaN scores lowest."""
+
+    column: int
+    sign: float
+    centre: float | None = None
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        column = values[:, self.column]
+        if self.centre is not None:
+            column = np.abs(column - self.centre)
+        column = self.sign * column
+        return np.where(np.isnan(column), -np.inf, column)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Binned(Score):
+    """The sum, over columns, of a number that belongs to the bin."""
+
+    columns: tuple[int, ...]
+    cuts: tuple[Bins, ...]
+    tables: tuple[FloatArray, ...]
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        total = np.zeros(values.shape[0])
+        for column, cut, table in zip(self.columns, self.cuts, self.tables, strict=True):
+            total += table[cut.cells(values[:, column])]
+        return total
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Keyed(Score):
+    """A number that belongs to a pattern of atoms and, where one number is left over, to the bin of that number."""
+
+    atoms: tuple[Atoms, ...]
+    known: NDArray[np.uint64]
+    starts: IntArray
+    columns: IntArray
+    cuts: tuple[Bins | None, ...]
+    table: FloatArray
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.table[self.cells(values)])
+
+    def cells(self, values: FloatArray) -> IntArray:
+        """The cell of each output; the last one is for patterns that were never seen. Shape (n,)."""
+        found = keys([atom.codes(values[:, j]) for j, atom in enumerate(self.atoms)])
+        places = np.minimum(np.searchsorted(self.known, found), self.known.size - 1)
+        hit = self.known[places] == found
+        cells = np.where(hit, self.starts[places], self.starts[-1])
+        for group, cut in enumerate(self.cuts):
+            if cut is not None:
+                rows = np.flatnonzero(hit & (places == group))
+                cells[rows] += cut.cells(values[rows, self.columns[group]])
+        return np.asarray(cells)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Bits(Score):
+    """The sum, over columns, of a number that belongs to exponent and lowest bit."""
+
+    columns: tuple[int, ...]
+    known: tuple[IntArray, ...]
+    tables: tuple[FloatArray, ...]
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        total = np.zeros(values.shape[0])
+        for column, known, table in zip(self.columns, self.known, self.tables, strict=True):
+            found = _bit_cells(values[:, column])
+            places = np.minimum(np.searchsorted(known, found), known.size - 1)
+            total += np.where(known[places] == found, table[places], 0.0)
+        return total
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats(Score):
+    """A number that belongs to the exact bits of an output; 0 if they were never seen."""
+
+    known: NDArray[np.uint64]
+    table: FloatArray
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        found = row_bits(values)
+        places = np.minimum(np.searchsorted(self.known, found), self.known.size - 1)
+        return np.asarray(np.where(self.known[places] == found, self.table[places], 0.0))
+
+
+def _bit_cells(column: FloatArray) -> IntArray:
+    exponent, place = lowest_bits(column)
+    return np.asarray(exponent * 8192 + place + 2048)
+
+
+def of_numbers(first: FloatArray, second: FloatArray, columns: tuple[int, ...]) -> list[Candidate]:
+    """Thresholds and bins of single columns."""
+    found: list[Candidate] = []
+    for j in columns:
+        both = np.concatenate([first[:, j], second[:, j]])
+        finite = both[np.isfinite(both)]
+        name = f"output[{j}]" if first.shape[1] > 1 else "the output"
+        if finite.size and finite.min() < finite.max():
+            centre = float(np.median(finite))
+            for sign, word in ((1.0, "above"), (-1.0, "below")):
+                for side in SIDES:
+                    found.append(Candidate(score=Value(j, sign), side=side, words=f"{name} {word} a threshold"))
+                    word_of = "far from" if sign > 0 else "near"
+                    found.append(
+                        Candidate(score=Value(j, sign, centre), side=side, words=f"{name} {word_of} {centre:.4g}")
+                    )
+        cut = bins(both)
+        up, down = believed(*_cell_counts(cut, first[:, j], second[:, j]))
+        words = f"{name} in a set of intervals"
+        found.append(Candidate(score=Binned((j,), (cut,), (up,)), side="first", words=words))
+        found.append(Candidate(score=Binned((j,), (cut,), (down,)), side="second", words=words))
+    return found
+
+
+def _cell_counts(cut: Bins, first: FloatArray, second: FloatArray) -> tuple[IntArray, IntArray, tuple[int, int]]:
+    return (
+        counts(cut.cells(first), cut.number),
+        counts(cut.cells(second), cut.number),
+        (first.shape[0], second.shape[0]),
+    )
+
+
+def of_columns(first: FloatArray, second: FloatArray) -> list[Candidate]:
+    """The sum of all columns' log ratios: what is best where columns are independent."""
+    cuts, tables = [], []
+    for j in range(first.shape[1]):
+        cut = bins(np.concatenate([first[:, j], second[:, j]]), most=40)
+        with_row, without, runs = _cell_counts(cut, first[:, j], second[:, j])
+        cuts.append(cut)
+        tables.append(log_ratios(with_row, without, runs))
+    columns, words = tuple(range(first.shape[1])), "a sum of log ratios of the single numbers"
+    up = Binned(columns, tuple(cuts), tuple(tables))
+    down = Binned(columns, tuple(cuts), tuple(-table for table in tables))
+    return [Candidate(score=up, side="first", words=words), Candidate(score=down, side="second", words=words)]
+
+
+def of_patterns(first: FloatArray, second: FloatArray) -> list[Candidate]:
+    """Patterns of values that recur, with the bins of a number that is left over; none if patterns do not recur."""
+    both = np.concatenate([first, second])
+    marks = tuple(atoms(both[:, j]) for j in range(both.shape[1]))
+    codes = [mark.codes(both[:, j]) for j, mark in enumerate(marks)]
+    known, places, times = np.unique(keys(codes), return_inverse=True, return_counts=True)
+    if known.size > 0.25 * both.shape[0] or (known.size == 1 and both.shape[1] == 1):
+        return []
+    cuts: list[Bins | None] = [None] * known.size
+    columns = np.zeros(known.size, np.int64)
+    for group in np.argsort(-times, kind="stable")[:_GROUPS]:
+        if times[group] < _GROUP:
+            break
+        rows = np.flatnonzero(places == group)
+        free = [j for j, (mark, code) in enumerate(zip(marks, codes, strict=True)) if code[rows[0]] == mark.number]
+        if free:
+            columns[group] = _telling(both, rows, first.shape[0], free)
+            cuts[group] = bins(both[rows, columns[group]], most=_CELLS)
+    sizes = np.array([1 if cut is None else cut.number for cut in cuts] + [1])
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    empty = Keyed(marks, known, starts, columns, tuple(cuts), np.zeros(int(sizes.sum())))
+    tables = [counts(empty.cells(part), empty.table.size) for part in (first, second)]
+    up, down = believed(tables[0], tables[1], (first.shape[0], second.shape[0]))
+    up[-1] = down[-1] = -1.0
+    words = "a pattern of values that recur" + (", and an interval of a number" if any(cuts) else "")
+    return [
+        Candidate(score=Keyed(marks, known, starts, columns, tuple(cuts), table), side=side, words=words)
+        for table, side in zip((up, down), SIDES, strict=True)
+    ]
+
+
+def _telling(both: FloatArray, rows: IntArray, border: int, free: list[int]) -> int:
+    """Of the columns that hold numbers in these rows, the one whose bins differ most between the two data sets."""
+    if len(free) == 1:
+        return free[0]
+    inside = rows < border
+    gains = []
+    for j in free[:_GROUPS]:
+        cut = bins(both[rows, j], most=16)
+        cells = cut.cells(both[rows, j])
+        a, b = counts(cells[inside], cut.number), counts(cells[~inside], cut.number)
+        gains.append(float((np.abs(a - b) / np.sqrt(a + b + 1.0)).max()))
+    return free[int(np.argmax(gains))]
+
+
+def of_bits(first: FloatArray, second: FloatArray) -> list[Candidate]:
+    """Exponents and lowest bits, column by column and summed; and outputs that are equal in every bit."""
+    found: list[Candidate] = []
+    known, ups, downs = [], [], []
+    runs = (first.shape[0], second.shape[0])
+    for j in range(first.shape[1]):
+        cells = _bit_cells(np.concatenate([first[:, j], second[:, j]]))
+        distinct, places = np.unique(cells, return_inverse=True)
+        up, down = believed(counts(places[: runs[0]], distinct.size), counts(places[runs[0] :], distinct.size), runs)
+        known.append(distinct)
+        ups.append(up)
+        downs.append(down)
+        words = (
+            f"exponent and lowest bit of output[{j}]" if len(first.T) > 1 else "exponent and lowest bit of the output"
+        )
+        found.append(Candidate(score=Bits((j,), (distinct,), (up,)), side="first", words=words))
+        found.append(Candidate(score=Bits((j,), (distinct,), (down,)), side="second", words=words))
+    if first.shape[1] > 1:
+        columns, words = tuple(range(first.shape[1])), "exponents and lowest bits of all numbers"
+        for tables, side in zip((ups, downs), SIDES, strict=True):
+            found.append(Candidate(score=Bits(columns, tuple(known), tuple(tables)), side=side, words=words))
+    return found + _of_repeats(first, second)
+
+
+def _of_repeats(first: FloatArray, second: FloatArray) -> list[Candidate]:
+    found = np.concatenate([row_bits(first), row_bits(second)])
+    distinct, places, times = np.unique(found, return_inverse=True, return_counts=True)
+    if (times > 1).sum() < 20:
+        return []
+    border, runs = first.shape[0], (first.shape[0], second.shape[0])
+    ratio = log_ratios(counts(places[:border], distinct.size), counts(places[border:], distinct.size), runs)
+    words = "the exact bits, among outputs that were seen before"
+    return [
+        Candidate(score=Repeats(distinct, ratio), side="first", words=words),
+        Candidate(score=Repeats(distinct, -ratio), side="second", words=words),
+    ]
