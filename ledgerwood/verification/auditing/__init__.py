@@ -26,6 +26,7 @@ from ledgerwood.verification.auditing.planning import samples_for as samples_for
 from ledgerwood.verification.auditing.result import Assumption as Assumption
 from ledgerwood.verification.auditing.result import LowerBound as LowerBound
 from ledgerwood.verification.auditing.result import Scores as Scores
+from ledgerwood.verification.auditing.score_certified import score_certified as score_certified
 from ledgerwood.verification.auditing.score_test import score as score
 from ledgerwood.verification.auditing.sequential import anytime as anytime
 from ledgerwood.verification.auditing.sequential import anytime_combined as anytime_combined

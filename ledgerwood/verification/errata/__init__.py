@@ -12,7 +12,7 @@ A new one goes into a file of its own and into its paper's tuple; tests hold eve
 Finitely many outputs, and one number with Laplace noise, have their sampler and their exact loss in `outputs`.
 """
 
-from ledgerwood.verification.errata.base import Claim as Claim
+from ledgerwood.verification.auditing.claims import Claim as Claim
 from ledgerwood.verification.errata.base import Row as Row
 from ledgerwood.verification.errata.base import Specimen as Specimen
 from ledgerwood.verification.errata.base import Verdict as Verdict
