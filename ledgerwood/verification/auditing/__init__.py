@@ -1,5 +1,7 @@
 """The statistics of audits: bounds from counts and scores, each with what it rests on. docs/explanation/auditing.md."""
 
+from ledgerwood.verification.auditing.bands import RocBand as RocBand
+from ledgerwood.verification.auditing.bands import roc_band as roc_band
 from ledgerwood.verification.auditing.claims import Claim as Claim
 from ledgerwood.verification.auditing.claims import ClaimedCurve as ClaimedCurve
 from ledgerwood.verification.auditing.counts import clopper_pearson as clopper_pearson
