@@ -1,5 +1,7 @@
 """The statistics of audits: bounds from counts and scores, each with what it rests on. docs/explanation/auditing.md."""
 
+from ledgerwood.verification.auditing.bands import RocBand as RocBand
+from ledgerwood.verification.auditing.bands import roc_band as roc_band
 from ledgerwood.verification.auditing.claims import Claim as Claim
 from ledgerwood.verification.auditing.claims import ClaimedCurve as ClaimedCurve
 from ledgerwood.verification.auditing.counts import clopper_pearson as clopper_pearson
@@ -26,6 +28,7 @@ from ledgerwood.verification.auditing.planning import samples_for as samples_for
 from ledgerwood.verification.auditing.result import Assumption as Assumption
 from ledgerwood.verification.auditing.result import LowerBound as LowerBound
 from ledgerwood.verification.auditing.result import Scores as Scores
+from ledgerwood.verification.auditing.score_certified import score_certified as score_certified
 from ledgerwood.verification.auditing.score_test import score as score
 from ledgerwood.verification.auditing.sequential import anytime as anytime
 from ledgerwood.verification.auditing.sequential import anytime_combined as anytime_combined

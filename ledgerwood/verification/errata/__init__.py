@@ -13,11 +13,11 @@ Finitely many outputs, and one number with Laplace noise, have their sampler and
 `run_specimen` audits one by its `auditor`, and says in a `Finding` what was claimed, what holds and what was measured.
 """
 
+from ledgerwood.verification.auditing.claims import Claim as Claim
 from ledgerwood.verification.errata.auditors import default_samples as default_samples
 from ledgerwood.verification.errata.auditors import find as find
 from ledgerwood.verification.errata.auditors import run_specimen as run_specimen
 from ledgerwood.verification.errata.base import Auditor as Auditor
-from ledgerwood.verification.errata.base import Claim as Claim
 from ledgerwood.verification.errata.base import Row as Row
 from ledgerwood.verification.errata.base import Specimen as Specimen
 from ledgerwood.verification.errata.base import Verdict as Verdict

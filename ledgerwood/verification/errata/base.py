@@ -5,20 +5,16 @@ claim fails, and it knows its exact loss on that pair. None of them can train an
 """
 
 import abc
-import math
-from collections.abc import Callable
 from typing import ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, Budget, Direction
-from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 
 FloatArray = NDArray[np.float64]
-Claim = Event | Budget | Callable[[float], float]
-"""What is promised: an event, a budget, or a function from epsilon (nats) to delta."""
 Verdict = Literal["unsound", "slip", "misprint"]
 """Unsound: a wrong theorem, algorithm or code. Slip: right, but easily read wrongly. Misprint: wrong as printed."""
 Auditor = Literal["black-box", "bitwise", "data independence", "likelihood ratio"]
@@ -103,18 +99,12 @@ class Specimen(abc.ABC):
 
     @final
     def claimed_delta(self, epsilon: float) -> float:
-        """The delta that the claim allows at epsilon (nats); 1 where it says nothing.
+        """The delta that the claim allows at epsilon (nats), rounded up.
 
         Raises:
             InvalidParameter: an epsilon outside [0, 700].
         """
-        claim, epsilon = self.claim, _in_range(epsilon)
-        if isinstance(claim, Budget):
-            return claim.delta if epsilon >= claim.epsilon else 1.0
-        if isinstance(claim, Event):
-            point = np.array([epsilon])
-            return math.exp(max(float(claim.log_profile(point, direction=way)[0]) for way in Direction))
-        return claim(epsilon)
+        return ClaimedCurve(self.claim).delta(_in_range(epsilon))
 
     @final
     def rows(self) -> tuple[Row, ...]:

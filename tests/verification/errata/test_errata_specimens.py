@@ -185,10 +185,11 @@ class Coin(Deterministic):
 def test_each_kind_of_claim_is_a_curve():
     adjacency = Adjacency.ADD_REMOVE
     budget = Coin(Budget(epsilon=1.0, delta=0.25, adjacency=adjacency))
-    assert [budget.claimed_delta(epsilon) for epsilon in (0.5, 1.0, 2.0)] == [1.0, 0.25, 0.25]
+    implied = 1.0 - 0.75 * (1.0 + math.exp(0.5)) / (1.0 + math.exp(1.0))
+    assert [budget.claimed_delta(epsilon) for epsilon in (0.5, 1.0, 2.0)] == [pytest.approx(implied), 0.25, 0.25]
     event = Coin(LaplaceEvent(noise_multiplier=1.0, adjacency=adjacency))
     assert event.claimed_delta(0.5) == pytest.approx(1 - math.exp(-0.25), rel=1e-12)
-    assert Coin(lambda epsilon: epsilon / 1000).claimed_delta(2.0) == 0.002
+    assert Coin(lambda epsilon: 0.1 * math.exp(-epsilon)).claimed_delta(2.0) == 0.1 * math.exp(-2.0)
     assert budget.rows() == (Row("delta at epsilon 100", 0.25, 1.0),)
 
 
