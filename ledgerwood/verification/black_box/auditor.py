@@ -26,7 +26,7 @@ from ledgerwood.verification.black_box.result import Audit, Numeric
 
 Stop = Literal["never"]
 _LEAST = 100
-_FIT, _RANK = 100_000, 50_000
+_FIT, _RANK = 100_000, 20_000
 _GRID = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85)
 """Points of the claimed curve, as shares of its epsilon; and absolute ones."""
 _ABSOLUTE = (0.1, 0.25, 0.5, 1.0, 2.0)

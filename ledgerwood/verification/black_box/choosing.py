@@ -14,7 +14,7 @@ from ledgerwood.verification.black_box.scores import Candidate
 
 Way = Literal["labels", "guesses"]
 _TAILS = 240
-_CAUTIOUS = 0.03
+_CAUTIOUS = 0.003
 """Of alpha: events are compared at this level, so that a handful of outputs in the learning draws convinces less."""
 _RARE = 3.0
 """Outputs that may have been missed: an event of few outputs is not as certain as its own frequency says."""

@@ -1,5 +1,6 @@
 """Scores that are fitted: a logistic regression in numpy, and boosted trees of scikit-learn (the extra `trainers`)."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -11,11 +12,20 @@ from ledgerwood.verification.black_box.encoding import Atoms, atoms
 from ledgerwood.verification.black_box.scores import Candidate, Score
 
 Learners = Literal["all", "light"]
-_STEPS = 8
-_RIDGE = 1e-3
+_STEPS, _SMALL = 12, 1e-3
+_RIDGE = 1.0
 _ATOMS = 8
-_ROWS = 50_000
+_LINEAR_ROWS, _ROWS = 30_000, 50_000
 _HUGE = 1e300
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Threads that wait for each other on a busy machine take minutes for a second's work."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1)
 
 
 @final
@@ -62,7 +72,8 @@ class Linear(Score):
     weights: FloatArray
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        return np.asarray(self.features(values) @ self.weights)
+        with _one_thread():
+            return np.asarray(self.features(values) @ self.weights)
 
 
 @final
@@ -75,26 +86,28 @@ class Boosted(Score):
     sign: float
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        from threadpoolctl import threadpool_limits
-
         numbers = np.clip(values[:, self.columns], -_HUGE, _HUGE)
-        with threadpool_limits(1):
+        with _one_thread():
             return np.asarray(self.sign * self.model.decision_function(numbers))
 
 
 def of_regression(first: FloatArray, second: FloatArray) -> list[Candidate]:
     """A logistic regression by Newton's steps with a small ridge."""
-    rows = min(_ROWS, first.shape[0], second.shape[0])
+    rows = min(_LINEAR_ROWS, first.shape[0], second.shape[0])
     both = np.concatenate([first[:rows], second[:rows]])
     encode = features(both)
     x, y = encode(both), np.repeat([1.0, 0.0], rows)
     weights = np.zeros(x.shape[1])
-    ridge = _RIDGE * 2.0 * rows / x.shape[1] * np.eye(x.shape[1]) * 0.01 + 1e-6 * np.eye(x.shape[1])
-    for _ in range(_STEPS):
-        probability = 1.0 / (1.0 + np.exp(-np.clip(x @ weights, -30.0, 30.0)))
-        slope = x.T @ (probability - y) + ridge @ weights
-        curve = (x * (probability * (1.0 - probability))[:, None]).T @ x + ridge
-        weights = weights - np.linalg.solve(curve, slope)
+    ridge = _RIDGE * np.eye(x.shape[1])
+    with _one_thread():
+        for _ in range(_STEPS):
+            probability = 1.0 / (1.0 + np.exp(-np.clip(x @ weights, -30.0, 30.0)))
+            slope = x.T @ (probability - y) + ridge @ weights
+            curve = (x * (probability * (1.0 - probability))[:, None]).T @ x + ridge
+            step = np.linalg.solve(curve, slope)
+            weights = weights - step
+            if np.abs(step).max() < _SMALL:
+                break
     words = "a linear function of the output"
     return [
         Candidate(score=Linear(encode, weights), side="first", words=words),
@@ -110,7 +123,6 @@ def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64
     """
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
-        from threadpoolctl import threadpool_limits
     except ImportError as missing:
         raise ImportError(
             f"boosted trees over outputs of several numbers need {missing.name}: pip install 'ledgerwood[trainers]', "
@@ -122,7 +134,7 @@ def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64
     model = HistGradientBoostingClassifier(
         max_iter=40, learning_rate=0.15, max_leaf_nodes=15, min_samples_leaf=30, early_stopping=False, random_state=0
     )
-    with threadpool_limits(1):  # threads that wait for each other on a busy machine take minutes for this
+    with _one_thread():
         model.fit(both, np.repeat([1, 0], rows))
     words = "boosted trees over the output"
     return [

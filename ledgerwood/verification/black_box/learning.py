@@ -12,7 +12,7 @@ from ledgerwood.verification.black_box.fitting import Learners
 from ledgerwood.verification.black_box.result import Numeric
 from ledgerwood.verification.black_box.scores import Candidate
 
-_SINGLE = 12
+_SINGLE = 4
 """So many columns have scores of their own."""
 _WIDE = 64
 """Boosted trees see so many columns at most."""
