@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ledgerwood.verification._session import Call as Call
     from ledgerwood.verification._session import Replay as Replay
     from ledgerwood.verification._session import Violation as Violation
+    from ledgerwood.verification._tripwire import RowsRead as RowsRead
+    from ledgerwood.verification._tripwire import tripwire as tripwire
     from ledgerwood.verification.black_box import Audit as Audit
     from ledgerwood.verification.black_box import audit as audit
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
+    from ledgerwood.verification.strategies import neighbours as neighbours
 
 _LATE = {
     "Audit": "black_box",
@@ -40,6 +43,7 @@ _LATE = {
     "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",
     "Replay": "_session",
+    "RowsRead": "_tripwire",
     "SensitivityReport": "_sensitivity",
     "Violation": "_session",
     "added": "_neighbour_rows",
@@ -49,12 +53,14 @@ _LATE = {
     "check_sensitivity": "_sensitivity",
     "duplicated": "_neighbour_rows",
     "neighbour_of": "_matching",
+    "neighbours": "strategies",
     "permuted": "_neighbour_rows",
     "removed": "_neighbour_rows",
     "replaced": "_neighbour_rows",
     "replay": "_replay",
     "sign_ledger": "ledgers",
     "structure_depends_on_data": "canaries",
+    "tripwire": "_tripwire",
     "verify_ledger": "ledgers",
     "worst_rows": "_neighbour_rows",
 }
@@ -70,6 +76,7 @@ __all__ = [
     "ModelAudit",
     "Neighbour",
     "Replay",
+    "RowsRead",
     "SensitivityReport",
     "Violation",
     "added",
@@ -80,6 +87,7 @@ __all__ = [
     "duplicated",
     "errata",
     "neighbour_of",
+    "neighbours",
     "permuted",
     "poisoning",
     "removed",
@@ -87,6 +95,7 @@ __all__ = [
     "replay",
     "sign_ledger",
     "structure_depends_on_data",
+    "tripwire",
     "verify_ledger",
     "worst_rows",
 ]

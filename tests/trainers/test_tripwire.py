@@ -1,6 +1,5 @@
 """Only the curator reads training rows: tables that raise when any other module of the library looks at a value."""
 
-import sys
 import types
 
 import numpy as np
@@ -22,114 +21,14 @@ from ledgerwood.trainers import (
     SGBDTClassifier,
     SGBDTRegressor,
 )
-
-ALLOWED = "ledgerwood.curator"
-
-
-class RowsRead(AssertionError):
-    """A module that is not the curator's has read rows."""
-
-
-def innermost_module():
-    """The ledgerwood module that asked, however many libraries lie between; None where a test asked."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name == "ledgerwood" or name.startswith("ledgerwood."):
-            return name
-        frame = frame.f_back
-    return None
-
-
-def check_reader(log):
-    module = innermost_module()
-    if module is not None:
-        log.append(module)
-        if module != ALLOWED and not module.startswith(ALLOWED + "."):
-            raise RowsRead(f"{module} has read rows")
-
-
-class TripwireArray(np.ndarray):
-    """An array whose values only the curator may touch; its shape and dtype are free."""
-
-    log: list[str] = []  # noqa: RUF012 - shared on purpose: views of the array report to one list
-
-    def __array_finalize__(self, parent):
-        if parent is not None:
-            check_reader(TripwireArray.log)
-
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
-        check_reader(TripwireArray.log)
-        plain = [np.asarray(x.view(np.ndarray)) if isinstance(x, TripwireArray) else x for x in inputs]
-        return getattr(ufunc, method)(*plain, **kwargs)
-
-    def __array_function__(self, function, kinds, args, kwargs):
-        if function not in (np.shape, np.ndim, np.size):
-            check_reader(TripwireArray.log)
-        plain = [x.view(np.ndarray) if isinstance(x, TripwireArray) else x for x in args]
-        return function(*plain, **kwargs)
-
-    def __getitem__(self, index):
-        check_reader(TripwireArray.log)
-        return self.view(np.ndarray)[index]
-
-    def __iter__(self):
-        check_reader(TripwireArray.log)
-        return iter(self.view(np.ndarray))
-
-    def __array__(self, *args, **kwargs):
-        check_reader(TripwireArray.log)
-        return self.view(np.ndarray)
-
-    def view(self, *kind):
-        # Stripping the guard is reading.
-        check_reader(TripwireArray.log)
-        return super().view(*kind)
-
-
-class TripwireTable:
-    """No array at all, but something that becomes one: `np.asarray` cannot pass it by, as it does for a subclass."""
-
-    def __init__(self, values, log):
-        self._values, self._log = values, log
-
-    @property
-    def shape(self):
-        return self._values.shape
-
-    @property
-    def dtype(self):
-        return self._values.dtype
-
-    @property
-    def ndim(self):
-        return self._values.ndim
-
-    def __len__(self):
-        return len(self._values)
-
-    def __array__(self, dtype=None, copy=None):
-        check_reader(self._log)
-        return np.array(self._values, dtype=dtype)
-
-    def __getitem__(self, index):
-        check_reader(self._log)
-        return self._values[index]
-
-    def __iter__(self):
-        check_reader(self._log)
-        return iter(self._values)
-
+from ledgerwood.verification import RowsRead, tripwire
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
 CLASSES = lw.Schema.uniform(0, 1, n_features=2, target=lw.Categorical("y", (0, 1)))
 
 
 def guarded(kind, values, log):
-    if kind == "table":
-        return TripwireTable(values, log)
-    TripwireArray.log = log
-    return values.view(TripwireArray)
+    return tripwire(values, allowed="ledgerwood.curator", kind=kind, log=log)
 
 
 def data(kind, log, *, classes=False):
@@ -228,6 +127,12 @@ LEAKS = {
     "a label": "np.unique(y)",
     "a view": "np.min(y)",
     "a key": "keys[0]",
+    "a list": "X.tolist() if hasattr(X, 'tolist') else list(X)",
+    "bytes": "X.tobytes() if hasattr(X, 'tobytes') else bytes(np.asarray(X))",
+    "a largest place": "y.argmax() if hasattr(y, 'argmax') else np.argmax(y)",
+    "a copy": "X.copy() if hasattr(X, 'copy') else np.array(X)",
+    "a pickle": "__import__('pickle').dumps(X) if hasattr(X, 'mean') else np.array(X)",
+    "a walk": "next(X.flat) if hasattr(X, 'flat') else next(iter(X))",
 }
 
 
