@@ -186,14 +186,14 @@ def _fills(fits: OwnFits | None, rows: AuditRows, view: View, fill: int | None) 
         return np.full(m, _LEAF_ROWS)
     if not fits.labels_only:
         return np.zeros(m, dtype=np.int64)
-    # A canary brings its label level with the other one: docs/explanation/canaries.md#label-canaries.
+    # With the canary both labels are level, and without it the other one leads:
+    # docs/explanation/canaries.md#label-canaries.
     cells: CanaryCells = rows.cells
     leaf = cells.leaf(cells.rows, bins=fits.plan.bins)
     taken = cells.leaf(rows.background, bins=fits.plan.bins)
     beside = np.bincount(taken[rows.labels == rows.canary_label], minlength=cells.structure.n_leaves)
     against = np.bincount(taken[rows.labels == rows.other_label], minlength=cells.structure.n_leaves)
-    wanted = 0 if rows.replaced else 1
-    return np.asarray((beside - against + wanted)[leaf], dtype=np.int64)
+    return np.asarray((beside - against + 1)[leaf], dtype=np.int64)
 
 
 def _claimed(fits: OwnFits | None, claim: Claim | None, delta: float | None) -> tuple[Claim | None, float]:

@@ -21,9 +21,11 @@ from ledgerwood.verification.auditing.one_run import one_run
 from ledgerwood.verification.auditing.one_run_curves import one_run_mu
 
 Sides = Literal["both", "included"]
-"""Whether canaries are guessed to be in and out, or in only: the others are left alone."""
+"""Whether canaries are guessed to be in and out, or in only: a label speaks for presence far more than against it."""
 _SHARES = (0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.375, 0.5)
 """Of the canaries: guesses of one kind."""
+_CERTAIN = 0.25
+"""Share of canaries whose label may be expected to be their own, at least: half of those that are in."""
 _TAIL = 1e-3
 _MOST = 1 << 16
 """Canaries that a plan for a tighter answer goes up to."""
@@ -79,7 +81,7 @@ def guesses_for(claim: Claim, canaries: int, delta: float, alpha: float, sides: 
     best = (1, 1 if sides == "both" else 0, 0.0)
     for share in _SHARES:
         included = int(share * canaries)
-        if not included:
+        if not included or (sides == "included" and share > _CERTAIN):
             continue
         guesses = included * (2 if sides == "both" else 1)
         bound = _expected(claim, share, guesses, canaries, delta, alpha)
