@@ -1,6 +1,6 @@
 """The numbers of an audit's figures: trade-off curves, a ROC with its band, histograms of scores.
 
-Each is a function of an audit's result alone. docs/how-to/read-an-audit-report.md says what they mean.
+Each is a function of an audit's result alone. docs/explanation/audit-figures.md says what they mean.
 """
 
 import math
@@ -90,7 +90,7 @@ def band_margin(samples: int, alpha: float) -> float:
     """How far an empirical distribution function is from the true one anywhere, with probability 1 - alpha at least.
 
     Source: Dvoretzky, Kiefer and Wolfowitz 1956 with Massart's constant (1990, Corollary 1);
-    docs/how-to/read-an-audit-report.md#roc-band.
+    docs/explanation/audit-figures.md#roc-band.
     """
     _validate.count("samples", samples, "scores", minimum=1)
     return min(1.0, math.sqrt(math.log(2.0 / level(alpha)) / (2.0 * samples)) * (1.0 + 1e-12))
@@ -183,7 +183,7 @@ def _share_above(values: FloatArray, thresholds: FloatArray) -> FloatArray:
     """The share of sorted values at each threshold or above; the first threshold is above all of them."""
     below = np.searchsorted(values, thresholds, side="left")
     below[0] = len(values)
-    shares: FloatArray = 1.0 - below / len(values)
+    shares: FloatArray = (len(values) - below) / len(values)
     return shares
 
 
