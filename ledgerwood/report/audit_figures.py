@@ -111,7 +111,8 @@ def trade_off_figure(curves: Curves, alpha: float) -> Figure | None:
         legend=tuple(legend),
         note=(
             "The thin diagonal is guessing. The picture is for the eye; the verdict above rests on the one test that "
-            f"is named there, at its own error of {plain(alpha)}."
+            f"is named there, at its own error of {plain(alpha)}. The numbers of the curve that was found stand under the "
+            "ROC."
         ),
         table=_trade_off_table(curves),
     )
@@ -140,22 +141,17 @@ def roc_figure(roc: Roc) -> Figure:
         ),
         note="Where the band leaves the thin diagonal, the scores tell the two data sets apart.",
         table=Table(
-            header=("false alarms", "right alarms", "true rate of right alarms, between"),
+            header=("false alarms", "right alarms", "true false alarms", "true right alarms"),
             rows=tuple(
-                (f"{false:.4f}", f"{true:.4f}", f"{low:.4f} and {high:.4f}")
-                for false, true, low, high in _some(
-                    list(
-                        zip(
-                            roc.false_positive_rate,
-                            roc.true_positive_rate,
-                            roc.lower[1],
-                            roc.upper[1],
-                            strict=True,
-                        )
-                    )
+                (
+                    f"{false:.4f}",
+                    f"{true:.4f}",
+                    _between(false, roc.false_positive_margin),
+                    _between(true, roc.true_positive_margin),
                 )
+                for false, true in _some(list(zip(roc.false_positive_rate, roc.true_positive_rate, strict=True)))
             ),
-            numbers=frozenset({0, 1, 2}),
+            numbers=frozenset({0, 1, 2, 3}),
         ),
     )
 
@@ -246,6 +242,10 @@ def _some(items: list[T]) -> list[T]:
     if len(items) <= _ROWS:
         return items
     return [items[round(k * (len(items) - 1) / (_ROWS - 1))] for k in range(_ROWS)]
+
+
+def _between(rate: float, margin: float) -> str:
+    return f"{max(0.0, rate - margin):.4f} to {min(1.0, rate + margin):.4f}"
 
 
 def _short(statistic: str) -> str:

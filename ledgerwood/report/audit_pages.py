@@ -209,7 +209,10 @@ def _model_section(backing: Backing | None) -> Section:
     after = "It is the last entry." if not backing.later else f"{backing.later:,} entries follow it: later spends."
     return Section(
         title="The model",
-        texts=(f"The privacy statement of {backing.folder} closes with entry {backing.entry} of this ledger. {after}",),
+        texts=(
+            f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of this ledger. "
+            f"{after}",
+        ),
         facts=(
             ("estimator", backing.estimator),
             ("epsilon stated", plain(statement.epsilon)),

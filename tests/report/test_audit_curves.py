@@ -64,14 +64,42 @@ def test_a_roc_counts_what_is_there(hits, alarms):
     assert found.area == pytest.approx(slow, abs=1e-12)
 
 
+def above(edge, at):
+    """The highest rate of right alarms of an edge at some rates of false alarms, as steps are read."""
+    return np.array([max(y for x, y in zip(*edge, strict=True) if x <= a) for a in at])
+
+
+def below(edge, at):
+    """The lowest one."""
+    return np.array([min(y for x, y in zip(*edge, strict=True) if x >= a) for a in at])
+
+
 @given(SCORES, SCORES)
 def test_the_band_encloses_the_curve_and_stays_in_the_square(hits, alarms):
     found = roc(Scores(hits, alarms), alpha=0.05)
-    for (low_x, low_y), (high_x, high_y) in zip(
-        zip(*found.lower, strict=True), zip(*found.upper, strict=True), strict=True
-    ):
-        assert 0.0 <= high_x <= low_x <= 1.0
-        assert 0.0 <= low_y <= high_y <= 1.0
+    for edge in (found.lower, found.upper):
+        assert (edge[0][0], edge[1][0], edge[0][-1], edge[1][-1]) == (0.0, 0.0, 1.0, 1.0)
+        assert len(edge[0]) == len(edge[1])
+        for rates in edge:
+            assert min(np.diff(rates)) >= 0.0
+            assert 0.0 <= rates[0] <= rates[-1] <= 1.0
+    false, true = np.array(found.false_positive_rate), np.array(found.true_positive_rate)
+    assert np.all(below(found.lower, false) <= true)
+    assert np.all(true <= above(found.upper, false))
+
+
+@given(st.integers(0, 2**32), st.floats(0.0, 2.0))
+def test_thresholds_that_are_left_out_are_within_the_band_too(seed, mu):
+    """All rates that the margins allow, at all thresholds: none outside of the edges of the few that were kept."""
+    generator = np.random.default_rng(seed)
+    hits, alarms = generator.normal(mu, size=400), generator.normal(size=500)
+    found = roc(Scores(hits, alarms), alpha=0.05)
+    thresholds = generator.choice(np.concatenate([hits, alarms]), 40)
+    false, true = (np.mean(values[:, None] >= thresholds, axis=0) for values in (alarms, hits))
+    right, left = np.minimum(1, false + found.false_positive_margin), np.maximum(0, false - found.false_positive_margin)
+    low, high = np.maximum(0, true - found.true_positive_margin), np.minimum(1, true + found.true_positive_margin)
+    assert np.all(below(found.lower, right) <= low + 1e-12)
+    assert np.all(above(found.upper, left) >= high - 1e-12)
 
 
 def test_a_long_roc_is_thinned_and_keeps_its_tails():

@@ -102,8 +102,9 @@ def test_figures_can_be_seen_and_nothing_hangs_over(browser, pages, kind, width)
 
 
 @pytest.mark.parametrize("kind", FIGURES)
-def test_texts_of_a_figure_lie_within_it(browser, pages, kind):
-    browser.open(pages[kind][0])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_texts_of_a_figure_lie_within_it(browser, pages, kind, width):
+    browser.open(pages[kind][0], width=width)
     outside = browser.value(
         "[...document.querySelectorAll('svg.plot text')].filter(t => { const a = t.getBoundingClientRect(), "
         "b = t.ownerSVGElement.getBoundingClientRect(); return a.left < b.left - 1 || a.right > b.right + 1 || "
