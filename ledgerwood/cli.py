@@ -1,15 +1,15 @@
-"""The command line. Exit codes: 0 done, 1 refused or failed (the reason on standard error), 2 wrong usage."""
+"""The command line.
 
-import functools
-from collections.abc import Callable
+Exit codes: 0 done; 1 refused or failed (the reason on standard error); 2 wrong usage; 3 an audit refuted a claim.
+"""
+
 from pathlib import Path
-from typing import Annotated, Literal, ParamSpec
+from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
-from ledgerwood.errors import PrivacyError
+from ledgerwood.cli_audit import audit_app
 from ledgerwood.report.options import (
     Delta,
     Depth,
@@ -35,46 +35,23 @@ from ledgerwood.report.options import (
     Way,
 )
 from ledgerwood.report.printing import Fact, show
-
-P = ParamSpec("P")
+from ledgerwood.report.refusals import refusals
 
 app = typer.Typer(
     name="ledgerwood",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Price a plan, train a private model, add its ledger up again.",
+    help="Price a plan, train a private model, audit it, add its ledger up again.",
 )
 ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger, add it up again, move it.")
+app.add_typer(audit_app, name="audit")
 app.add_typer(ledger_app, name="ledger")
 
 
 def main() -> None:
     """The console script."""
     app()
-
-
-def refusals(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn what the library refuses, and a file that cannot be used, into one line of standard error, exit code 1."""
-
-    @functools.wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except ModuleNotFoundError as missing:
-            extra = "sql" if missing.name in {"sqlalchemy", "psycopg"} else "trainers"
-            _fail(f"this command needs {missing.name}: pip install 'ledgerwood[{extra}]'", missing)
-        except ImportError as missing:
-            _fail(str(missing), missing)
-        except (PrivacyError, OSError) as refusal:
-            _fail(f"{type(refusal).__name__}: {refusal}", refusal)
-
-    return guarded
-
-
-def _fail(message: str, cause: Exception) -> None:
-    Console(stderr=True, soft_wrap=True).print(message, style="red", markup=False, highlight=False)
-    raise typer.Exit(1) from cause
 
 
 def _steps(noise: Noise, multiplier: float, sampling_rate: float, steps: int, adjacency: Adjacency) -> Event:

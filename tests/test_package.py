@@ -68,6 +68,6 @@ def test_the_version_is_stated_once():
 
 
 def test_no_data_file_is_part_of_the_package():
-    allowed = {".py", ".typed"}
+    allowed = {".py", ".typed", ".css"}
     strangers = [path for path in (ROOT / "ledgerwood").rglob("*") if path.is_file() and path.suffix not in allowed]
     assert [path for path in strangers if "__pycache__" not in path.parts and path.name != "py.typed"] == []

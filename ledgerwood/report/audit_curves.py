@@ -1,6 +1,6 @@
 """The numbers of an audit's figures: trade-off curves, a ROC with its band, histograms of scores.
 
-Each is a function of an audit's result alone. docs/how-to/read-an-audit-report.md says what they mean.
+Each is a function of an audit's result alone. docs/explanation/audit-figures.md says what they mean.
 """
 
 import math
@@ -23,7 +23,8 @@ Numbers = tuple[float, ...]
 
 _POINTS = 160
 """Thresholds of a ROC that are kept; the band holds for all of them at once, so for these."""
-_BINS = 36
+_FEWEST, _MOST = 8, 36
+"""Bins: by the cube root of the smaller number of scores, so that each holds some."""
 _TAIL = 0.001
 """Of the scores, on each side: their bins are the outermost ones."""
 _ENDS = np.geomspace(1e-4, 1e-2, 12)
@@ -61,19 +62,21 @@ class Roc:
 
     @property
     def lower(self) -> tuple[Numbers, Numbers]:
-        """False and true positive rates of the band's lower edge: an attacker does at least as well."""
-        return (
-            tuple(min(1.0, rate + self.false_positive_margin) for rate in self.false_positive_rate),
-            tuple(max(0.0, rate - self.true_positive_margin) for rate in self.true_positive_rate),
-        )
+        """False and true positive rates along the band's lower edge: at every threshold an attacker does no worse.
+
+        Steps, from (0, 0) to (1, 1): between two thresholds the true rates are not below those of the higher one, nor
+        are false alarms above those of the lower one.
+        """
+        false = np.minimum(1.0, np.array(self.false_positive_rate) + self.false_positive_margin)
+        true = np.maximum(0.0, np.array(self.true_positive_rate) - self.true_positive_margin)
+        return _ends(np.append(np.repeat(false, 2)[1:], 1.0)), _ends(np.repeat(true, 2))
 
     @property
     def upper(self) -> tuple[Numbers, Numbers]:
-        """The band's upper edge: at these thresholds he does no better."""
-        return (
-            tuple(max(0.0, rate - self.false_positive_margin) for rate in self.false_positive_rate),
-            tuple(min(1.0, rate + self.true_positive_margin) for rate in self.true_positive_rate),
-        )
+        """The same of the upper edge: he does no better."""
+        false = np.maximum(0.0, np.array(self.false_positive_rate) - self.false_positive_margin)
+        true = np.minimum(1.0, np.array(self.true_positive_rate) + self.true_positive_margin)
+        return _ends(np.repeat(false, 2)), _ends(np.append(np.repeat(true, 2)[1:], 1.0))
 
 
 @final
@@ -90,7 +93,7 @@ def band_margin(samples: int, alpha: float) -> float:
     """How far an empirical distribution function is from the true one anywhere, with probability 1 - alpha at least.
 
     Source: Dvoretzky, Kiefer and Wolfowitz 1956 with Massart's constant (1990, Corollary 1);
-    docs/how-to/read-an-audit-report.md#roc-band.
+    docs/explanation/audit-figures.md#roc-band.
     """
     _validate.count("samples", samples, "scores", minimum=1)
     return min(1.0, math.sqrt(math.log(2.0 / level(alpha)) / (2.0 * samples)) * (1.0 + 1e-12))
@@ -130,7 +133,8 @@ def histograms(scores: Scores) -> Histograms:
     low, high = np.quantile(finite, [_TAIL, 1.0 - _TAIL]).tolist() if len(finite) else (0.0, 0.0)
     if high - low <= 1e-12 * max(abs(low), abs(high)):
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
-    edges = np.linspace(low, high, _BINS + 1)
+    bins = min(_MOST, max(_FEWEST, round(2.0 * min(len(hits), len(alarms)) ** (1.0 / 3.0))))
+    edges = np.linspace(low, high, bins + 1)
     with_row, without = (np.histogram(np.clip(values, low, high), edges)[0].tolist() for values in (hits, alarms))
     return Histograms(edges=_numbers(edges), with_row=tuple(with_row), without=tuple(without))
 
@@ -164,6 +168,11 @@ def _numbers(values: FloatArray) -> Numbers:
     return tuple(values.tolist())
 
 
+def _ends(rates: FloatArray) -> Numbers:
+    """An edge begins at (0, 0) and ends at (1, 1): there every attacker is."""
+    return (0.0, *_numbers(rates), 1.0)
+
+
 def _sorted(scores: FloatArray, name: str) -> FloatArray:
     values = np.sort(np.asarray(scores, dtype=np.float64).ravel())
     if not len(values) or np.isnan(values).any():
@@ -183,7 +192,7 @@ def _share_above(values: FloatArray, thresholds: FloatArray) -> FloatArray:
     """The share of sorted values at each threshold or above; the first threshold is above all of them."""
     below = np.searchsorted(values, thresholds, side="left")
     below[0] = len(values)
-    shares: FloatArray = 1.0 - below / len(values)
+    shares: FloatArray = (len(values) - below) / len(values)
     return shares
 
 

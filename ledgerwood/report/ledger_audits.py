@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import final
+from typing import TYPE_CHECKING, final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -14,12 +14,13 @@ from ledgerwood.accounting import Composed, Event, Repeated
 from ledgerwood.accounting.filters import Charge, Charges
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.row_costs import FULL
-from ledgerwood.curator.vault_files import Contents, decode
 from ledgerwood.errors import LedgerError, PrivacyError
 from ledgerwood.report.ledgers import read_record
-from ledgerwood.report.models import load_model
-from ledgerwood.trainers import PrivacyStatement
 from ledgerwood.verification import LedgerReport, verify_ledger
+
+if TYPE_CHECKING:
+    from ledgerwood.curator.vault_files import Contents
+    from ledgerwood.trainers import PrivacyStatement
 
 _DRAWS, _GRANTS = 24, 120
 """Moments that are kept of each kind; the price of what was drawn may take a composition of losses each time."""
@@ -60,7 +61,7 @@ class Backing:
 
     folder: str
     estimator: str
-    statement: PrivacyStatement
+    statement: "PrivacyStatement"
     entry: int
     later: int
 
@@ -211,6 +212,8 @@ def backing(record: LedgerRecord, place: str, folder: Path) -> Backing:
         LedgerError: the ledger is another model's.
         InvalidParameter: not a model's folder.
     """
+    from ledgerwood.report.models import load_model
+
     model = load_model(folder)
     head = model.privacy_.ledger_head
     places = {entry.hash: entry.index for entry in record.entries}
@@ -260,7 +263,9 @@ def individuals(record: LedgerRecord, vault: Path | None, *, public_data: bool) 
     )
 
 
-def _read_vault(path: Path) -> Contents:
+def _read_vault(path: Path) -> "Contents":
+    from ledgerwood.curator.vault_files import decode  # of the extra "trainers", as streams are
+
     try:
         data = path.read_bytes()
     except OSError as error:

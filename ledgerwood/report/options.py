@@ -12,6 +12,8 @@ Noise = Literal["gaussian", "laplace"]
 System = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree"]
 PresetName = Literal["default", "paper"]
 PaperName = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree", "peers"]
+Numeric = Literal["ideal", "bitwise"]
+Structure = Literal["fixed", "own"]
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget delta, a probability in [0, 1).")]
@@ -45,3 +47,26 @@ def _there(ledger: str) -> str:
 Place = Annotated[str, typer.Argument(callback=_there, help="A ledger file, or the URL of a ledger database.")]
 Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE.")]
 Label = Annotated[str | None, typer.Option("--dataset", help="The data set's label; needed for a database.")]
+
+
+def _placed(html: Path | None) -> Path | None:
+    """Found out before anything is run: an audit takes a while."""
+    if html is not None and not html.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(html.parent)!r}")
+    return html
+
+
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", dir_okay=False, callback=_placed, help="Also write a page that stands alone."),
+]
+Alpha = Annotated[
+    float, typer.Option(help="Probability that a bound is above the truth, and that a right claim is refuted.")
+]
+Canaries = Annotated[int, typer.Option(help="Made-up rows, each in or out by a fair coin.")]
+Seed = Annotated[int | None, typer.Option(help="Of the audit's own random numbers; drawn, and shown, if not given.")]
+LookAt = Annotated[Numeric, typer.Option(help="Look at values, or at their bits too.")]
+RandomTrees = Annotated[
+    Structure, typer.Option("--structure", help="Trees drawn at random: one of the audit's own, or as drawn.")
+]
+Trainings = Annotated[int, typer.Option(help="Trainings, each with canaries of its own.")]

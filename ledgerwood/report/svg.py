@@ -125,7 +125,7 @@ def ladder(
     for row, rung in enumerate(rungs):
         middle = TOP + 20.0 + _ROW * (row + 0.62)
         place = _across(x, rung.value)
-        marks.append(_text(LEFT_OF_LADDER, middle - 13.0, f"{rung.name}: {rung.shown}", "tick halo start"))
+        marks.append(_text(LEFT_OF_LADDER, middle - 13.0, f"{rung.name}: {rung.shown}", "rung halo start"))
         marks.append(_line(_across(x, x.low), middle, place, middle, "stem"))
         marks.append(
             element("circle", {"class": "dot" if rung.sure else "dot hollow", "cx": place, "cy": middle, "r": 5.0})

@@ -7,8 +7,11 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+import pytest
 
 # Its ends of the pipes must be the file descriptors 3 and 4; they are moved out of each other's way first.
 _ON_3_AND_4 = (
@@ -19,9 +22,18 @@ _ON_3_AND_4 = (
 _SECONDS = 60.0
 
 
-def find():
-    """The browser's program, or None."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium with one empty page; without it the test skips, or fails where LEDGERWOOD_REQUIRE_DATA=1."""
+    program = shutil.which("chromium")
+    if program is None:
+        missing = "there is no chromium (Debian: apt-get install chromium)"
+        if os.environ.get("LEDGERWOOD_REQUIRE_DATA") == "1":
+            pytest.fail(f"LEDGERWOOD_REQUIRE_DATA=1, and {missing}")
+        pytest.skip(missing)
+    # Its profile is not in pytest's folder: a name that is too long for a socket stops it.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Browser(program, folder) as opened:
+        yield opened
 
 
 class Browser:
@@ -48,7 +60,7 @@ class Browser:
         self._buffer = b""
         self._asked = 0
         self._session = None
-        self.requests, self.complaints, self._loaded = [], [], False
+        self.requests, self.blocked, self.complaints, self._loaded = [], [], [], False
         pages = self.ask("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in pages if target["type"] == "page")
         self._session = self.ask("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
@@ -72,7 +84,7 @@ class Browser:
 
     def open(self, path, *, width=1280, height=900, dark=False):
         """Load a file, and wait until it is there."""
-        self.requests, self.complaints, self._loaded = [], [], False
+        self.requests, self.blocked, self.complaints, self._loaded = [], [], [], False
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
@@ -105,6 +117,8 @@ class Browser:
         match event.get("method"):
             case "Network.requestWillBeSent":
                 self.requests.append(told["request"]["url"])
+            case "Network.loadingFailed":
+                self.blocked.append(told.get("blockedReason"))
             case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":
                 self.complaints.append(told)
             case "Log.entryAdded":

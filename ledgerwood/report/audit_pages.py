@@ -1,0 +1,249 @@
+"""What the pages of audits say: sentences, facts and figures of a mechanism's, a model's and a ledger's."""
+
+import math
+
+from ledgerwood import __version__
+from ledgerwood.report import audit_figures as figures
+from ledgerwood.report import ledger_figures
+from ledgerwood.report.audits import Curves, MechanismReport, ModelReport
+from ledgerwood.report.html import Figure, Page, Section
+from ledgerwood.report.ledger_audits import Backing, LedgerAudit
+from ledgerwood.report.printing import least, plain
+from ledgerwood.verification.auditing import Assumption
+
+_OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
+_NO_ROWS = "This audit looks at a {}, not at rows: it knows no individual budgets, and shows none."
+
+
+def mechanism_page(report: MechanismReport) -> Page:
+    """The page of an audited mechanism."""
+    audit = report.audit
+    delta = plain(audit.delta)
+    if audit.rejected:
+        verdict = "The claim is refuted"
+        sentence = (
+            f"A mechanism that keeps this claim would look like this with probability {plain(audit.alpha)} at most."
+        )
+    else:
+        verdict = "Nothing was found against the claim"
+        sentence = "That is no proof of privacy: an audit sees what its events show in as many draws as it made."
+    return Page(
+        kind="Audit of a mechanism",
+        title=report.name,
+        tone="bad" if audit.rejected else "good",
+        verdict=verdict,
+        sentence=f"{sentence} Tested: {audit.test}.",
+        facts=(
+            (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
+            (f"claimed at delta {delta}", _claimed(audit.claimed_epsilon)),
+            ("error of each statement", plain(audit.alpha)),
+            ("outputs drawn", f"{audit.samples:,}"),
+        ),
+        sections=(
+            _bounds_section(
+                figures.bounds_figure(audit.bounds, audit.claimed_epsilon, "claimed"), audit.assumption, audit.alpha
+            ),
+            *_curve_sections(
+                report.curves,
+                audit.alpha,
+                "Scores of outputs",
+                ("on the data set the event speaks for", "on the other one"),
+            ),
+            Section(
+                title="How it was done",
+                facts=(
+                    ("claim", report.claim),
+                    ("event", audit.event),
+                    ("the event speaks for", f"the {audit.direction} data set"),
+                    ("looked at", "values" if audit.numeric == "ideal" else "values and their bits"),
+                    ("least draws that could refute it", "-" if audit.needed is None else f"{audit.needed:,}"),
+                    ("seed", str(report.seed)),
+                    ("seconds", f"{audit.seconds:.1f}"),
+                ),
+            ),
+            Section(title="Individual budgets", texts=(_NO_ROWS.format("mechanism"),)),
+        ),
+        footer=_footer(),
+        record=report.to_record(),
+    )
+
+
+def model_page(report: ModelReport) -> Page:
+    """The page of an audited trainer."""
+    audit = report.audit
+    delta = plain(audit.delta)
+    if audit.rejected:
+        verdict = "The price is refuted"
+        sentence = (
+            f"A training that keeps its price would look like this with probability {plain(audit.alpha)} at most."
+        )
+    else:
+        verdict = "Nothing was found against the price"
+        sentence = (
+            f"That is no proof. Of exactly this price, {audit.canaries:,} canaries are expected to show epsilon "
+            f"{least(audit.power)}. " + _needed(audit.needed)
+        )
+    shares = "Canaries shared leaves, so that they are no independent runs: only guesses say anything. "
+    return Page(
+        kind="Audit of a training",
+        title=audit.system,
+        tone="bad" if audit.rejected else "good",
+        verdict=verdict,
+        sentence=sentence,
+        facts=(
+            (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
+            (f"price at delta {delta}", _claimed(audit.price)),
+            ("could be shown of this price", f"about {least(audit.power)}"),
+            ("canaries", f"{audit.canaries:,}" + (f", {audit.trainings:,} times" if audit.trainings > 1 else "")),
+        ),
+        sections=(
+            _bounds_section(figures.bounds_figure(audit.bounds, audit.price, "price"), audit.assumption, audit.alpha),
+            *_curve_sections(
+                report.curves, audit.alpha, "Canary scores", ("canaries that were in", "canaries that were left out")
+            ),
+            Section(
+                title="How it was done",
+                texts=(shares,) if audit.shared else (),
+                facts=(
+                    ("claim", report.claim),
+                    ("test of the headline", audit.statistic),
+                    ("error of each statement", plain(audit.alpha)),
+                    ("looked at", "released values" if audit.view == "releases" else "predictions"),
+                    ("releases that took part", f"{audit.scored:,} of {audit.releases:,}"),
+                    ("random trees", "as drawn" if audit.structure == "own" else "fixed by the audit"),
+                    ("structure without data", _structure(report)),
+                    ("seed", str(report.seed)),
+                    ("seconds", f"{audit.seconds:.1f}"),
+                ),
+            ),
+            Section(title="Individual budgets", texts=(_NO_ROWS.format("training with made-up canaries"),)),
+        ),
+        footer=_footer(),
+        record=report.to_record(),
+    )
+
+
+def ledger_page(audit: LedgerAudit) -> Page:
+    """The page of a ledger."""
+    report = audit.report
+    secure = report.randomness == "secure"
+    sentence = (
+        f"{report.grants:,} grants and {report.draws:,} draws were added up again by other code, within the budget."
+        if secure
+        else "The sums hold, but a draw used randomness that can be repeated: it protects nobody."
+    )
+    sections = []
+    if audit.moments:
+        figure = ledger_figures.rounds_figure(audit.moments, report.epsilon_budget)
+        sections.append(Section(title="Epsilon over rounds", figures=(figure,)))
+    else:
+        sections.append(Section(title="Epsilon over rounds", texts=("Nothing was granted yet.",)))
+    sections.append(_model_section(audit.backing))
+    sections.append(
+        Section(title="Individual budgets", texts=(audit.individuals,))
+        if isinstance(audit.individuals, str)
+        else Section(title="Individual budgets", figures=(ledger_figures.individuals_figure(audit.individuals),))
+    )
+    sections.append(
+        Section(
+            title="The ledger",
+            facts=(
+                ("file or database", audit.place),
+                ("data set", report.dataset or "-"),
+                ("adjacency", report.adjacency),
+                ("one protected unit", report.unit),
+                ("filter", report.filter),
+                ("randomness", report.randomness),
+                ("head", report.head),
+            ),
+        )
+    )
+    return Page(
+        kind="Audit of a ledger",
+        title=report.dataset or audit.place,
+        tone="good" if secure else "bad",
+        verdict="The ledger adds up" if secure else "The ledger adds up, and protects nobody",
+        sentence=sentence,
+        facts=(
+            (f"spent at delta {plain(report.delta_readded)}", f"epsilon {plain(report.epsilon_readded)}"),
+            (f"budget at delta {plain(report.delta_budget)}", f"epsilon {plain(report.epsilon_budget)}"),
+            ("grants", f"{report.grants:,}"),
+            ("draws", f"{report.draws:,}"),
+        ),
+        sections=tuple(sections),
+        footer=_footer(),
+        record=audit.to_record(),
+    )
+
+
+def _bounds_section(figure: Figure, assumption: Assumption, alpha: float) -> Section:
+    rests = (
+        "It rests on independent runs only."
+        if assumption == "none"
+        else f"It rests on an assumption: {assumption}. Bounds without one stand beside it."
+    )
+    return Section(
+        title="How much was found",
+        texts=(f"Each bound holds with probability {1.0 - alpha:.6g} by itself. {rests}",),
+        figures=(figure,),
+    )
+
+
+def _curve_sections(curves: Curves, alpha: float, caption: str, names: tuple[str, str]) -> list[Section]:
+    trade_off = figures.trade_off_figure(curves, alpha)
+    drawn = [trade_off] if trade_off is not None else []
+    if curves.roc is not None:
+        drawn.append(figures.roc_figure(curves.roc))
+    if curves.histograms is not None:
+        drawn.append(figures.scores_figure(curves.histograms, caption, names))
+    texts = tuple(f"Not shown, {name}: {why}" for name, why in curves.absent)
+    return [Section(title="What an attacker sees", texts=texts, figures=tuple(drawn))]
+
+
+def _model_section(backing: Backing | None) -> Section:
+    if backing is None:
+        return Section(
+            title="The model", texts=("No model was named (--model), so none was held against this ledger.",)
+        )
+    statement = backing.statement
+    after = "It is the last entry." if not backing.later else f"{backing.later:,} entries follow it: later spends."
+    return Section(
+        title="The model",
+        texts=(
+            f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of this ledger. "
+            f"{after}",
+        ),
+        facts=(
+            ("estimator", backing.estimator),
+            ("epsilon stated", plain(statement.epsilon)),
+            ("delta stated", plain(statement.delta)),
+            ("adjacency", statement.adjacency.value),
+            ("method", statement.method),
+            ("certified", plain(statement.certified)),
+            ("assumptions", "; ".join(statement.assumptions) or "none"),
+            ("ledger head", statement.ledger_head),
+        ),
+    )
+
+
+def _claimed(epsilon: float) -> str:
+    return f"epsilon {plain(epsilon)}" if math.isfinite(epsilon) else "no epsilon"
+
+
+def _needed(canaries: int | None) -> str:
+    if canaries is None:
+        return "No number of canaries would bring the bound near the price by this statistic."
+    return f"{canaries:,} canaries would bring it near the price."
+
+
+def _structure(report: ModelReport) -> str:
+    check = report.audit.structure_check
+    if check is None:
+        return "not asked for, or nothing is drawn at random"
+    if check.independent:
+        return f"{check.trees:,} trees the same, bit for bit, whatever the rows"
+    return f"differs: {check.difference}"
+
+
+def _footer() -> str:
+    return f"{_OWNER} Made by ledgerwood {__version__}."

@@ -1,0 +1,140 @@
+"""`ledgerwood audit mechanism` and `audit ledger`: the run, and what is printed: tables or JSON, and a page."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ledgerwood.report.audit_inputs import Sampler, claim_words, named
+from ledgerwood.report.audit_pages import ledger_page, mechanism_page
+from ledgerwood.report.audits import MechanismReport, curves_of
+from ledgerwood.report.html import Page, write
+from ledgerwood.report.ledger_audits import LedgerAudit
+from ledgerwood.report.options import Numeric
+from ledgerwood.report.printing import Fact, least, plain, print_json, show
+from ledgerwood.verification.auditing import Claim, LowerBound
+from ledgerwood.verification.black_box import audit
+
+_SEED_BITS = 48  # a whole number that every reader of JSON keeps
+
+
+def run_mechanism_audit(
+    name: str,
+    sampler: Sampler,
+    pair: tuple[Any, Any] | None,
+    claim: Claim,
+    *,
+    n: int,
+    alpha: float,
+    numeric: Numeric,
+    delta: float | None,
+    seed: int | None,
+) -> MechanismReport:
+    """Audit a mechanism; arguments and errors as in `verification.audit`, and the seed of its generator."""
+    seed = chosen_seed(seed)
+    found = audit(
+        sampler,
+        pair,
+        claim=claim,
+        n=n,
+        alpha=alpha,
+        numeric=numeric,
+        delta=delta,
+        rng=np.random.default_rng(seed),
+    )
+    curves = curves_of(claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores)
+    return MechanismReport(name=_own_name(name), claim=claim_words(claim), seed=seed, audit=found, curves=curves)
+
+
+def show_mechanism(report: MechanismReport, *, html: Path | None, as_json: bool) -> None:
+    """Print what an audit found, and write its page."""
+    found = report.audit
+    facts: dict[str, Fact] = {
+        "mechanism": report.name,
+        "verdict": "the claim is refuted" if found.rejected else "nothing found against the claim",
+        "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
+        "claimed epsilon": found.claimed_epsilon,
+        "delta": found.delta,
+        "alpha": found.alpha,
+        "test": found.test,
+        "event": found.event,
+        "outputs drawn": found.samples,
+        "seed": report.seed,
+        "seconds": found.seconds,
+    }
+    show_audit("audit of a mechanism", facts, found.bounds, mechanism_page(report), html=html, as_json=as_json)
+
+
+def show_ledger_audit(found: LedgerAudit, *, html: Path | None, as_json: bool) -> None:
+    """Print what an audit of a ledger found, and write its page."""
+    report = found.report
+    facts: dict[str, Fact] = {
+        "ledger": found.place,
+        "dataset": report.dataset,
+        "epsilon re-added": report.epsilon_readded,
+        "delta": report.delta_readded,
+        "budget": f"epsilon {plain(report.epsilon_budget)}, delta {plain(report.delta_budget)}",
+        "adjacency": report.adjacency,
+        "filter": report.filter,
+        "grants": report.grants,
+        "draws": report.draws,
+        "randomness": report.randomness,
+        "head": report.head,
+    }
+    if found.backing is not None:
+        facts |= {
+            "model": found.backing.folder,
+            "model's epsilon": found.backing.statement.epsilon,
+            "model's entry": found.backing.entry,
+            "entries after it": found.backing.later,
+        }
+    show_audit("audit of a ledger", facts, (), ledger_page(found), html=html, as_json=as_json)
+
+
+def show_audit(
+    title: str,
+    facts: Mapping[str, Fact],
+    bounds: Sequence[LowerBound],
+    page: Page,
+    *,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Write the page, and print its record as JSON, or facts and bounds as tables."""
+    if html is not None:
+        write(page, html)
+    if as_json:
+        print_json(page.record)
+        return
+    show(title, {**facts, **({"page": str(html)} if html is not None else {})}, as_json=False)
+    if not bounds:
+        return
+    table = Table(title="lower bounds, each by itself", title_justify="left")
+    for column in ("epsilon at least", "at delta", "assumption", "test", "samples"):
+        table.add_column(column)
+    for bound in bounds:
+        table.add_row(
+            least(bound.value), plain(bound.delta), bound.assumption, escape(bound.statistic), f"{bound.samples:,}"
+        )
+    Console().print(table)
+
+
+def rests(assumption: str) -> str:
+    """What a bound rests on, to stand after its number."""
+    return "" if assumption == "none" else f", assuming {assumption}"
+
+
+def _own_name(spec: str) -> str:
+    """MODULE:FUNCTION without the folders of its file: pages are passed on."""
+    module, name = named(spec)
+    return f"{Path(module).name}:{name}"
+
+
+def chosen_seed(seed: int | None) -> int:
+    """The seed, or a fresh one: every audit can be run again."""
+    return secrets.randbits(_SEED_BITS) if seed is None else seed

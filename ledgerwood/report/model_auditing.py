@@ -1,0 +1,76 @@
+"""`ledgerwood audit model`: the run, and what is printed. It needs the extra `trainers`, as training does."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ledgerwood.curator.schema import Schema
+from ledgerwood.report.audit_inputs import claim_words
+from ledgerwood.report.audit_pages import model_page
+from ledgerwood.report.auditing import chosen_seed, rests, show_audit
+from ledgerwood.report.audits import ModelReport, curves_of
+from ledgerwood.report.models import Settings
+from ledgerwood.report.options import Structure
+from ledgerwood.report.printing import Fact, least
+from ledgerwood.tables import read_csv
+from ledgerwood.verification.canaries import audit_model
+
+
+def run_model_audit(
+    rows: Path,
+    schema: Schema,
+    settings: Settings,
+    *,
+    canaries: int,
+    trainings: int,
+    structure: Structure,
+    alpha: float,
+    seed: int | None,
+) -> ModelReport:
+    """Train on the rows of a CSV file with canaries beside them.
+
+    Args:
+        rows, schema, settings: as for `train`.
+        canaries, trainings, structure, alpha: as in `verification.audit_model`.
+        seed: of the audit's coins; the trainings' noise has none.
+
+    Raises:
+        SchemaError: file and schema do not fit.
+        PrivacyError: as in `audit_model`.
+    """
+    seed = chosen_seed(seed)
+    estimator = settings.estimator(schema, verbose=False)
+    X, y = read_csv(rows, schema, with_target=True)
+    found = audit_model(
+        estimator,
+        X,
+        y,
+        canaries=canaries,
+        trainings=trainings,
+        structure=structure,
+        alpha=alpha,
+        rng=np.random.default_rng(seed),
+    )
+    curves = curves_of(
+        found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores
+    )  # fmt: skip
+    return ModelReport(claim=claim_words(found.claim), seed=seed, audit=found, curves=curves)
+
+
+def show_model(report: ModelReport, *, html: Path | None, as_json: bool) -> None:
+    """Print what an audit of a training found, and write its page."""
+    found = report.audit
+    facts: dict[str, Fact] = {
+        "estimator": found.system,
+        "verdict": "the price is refuted" if found.rejected else "nothing found against the price",
+        "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
+        "price": found.price,
+        "delta": found.delta,
+        "alpha": found.alpha,
+        "expected of this price": least(found.power),
+        "canaries": found.canaries * found.trainings,
+        "canaries for a tighter answer": found.needed,
+        "seed": report.seed,
+        "seconds": found.seconds,
+    }
+    show_audit("audit of a training", facts, found.bounds, model_page(report), html=html, as_json=as_json)
