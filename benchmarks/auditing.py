@@ -54,7 +54,7 @@ def print_bounds(found: Found, peers: Found, console: Console) -> None:
         table = _table(
             f"bounds at {int(size):,} outputs a side, alpha {studies.ALPHA:g}",
             ("mechanism", "assuming", "mean", "least", "unconditional", "truth", "above it", "target", "seconds",
-             "slowest", "best peer", "its bound"),
+             "processor", "best peer", "its bound"),
             2,
         )  # fmt: skip
         for name, row in entry["cases"].items():
@@ -64,7 +64,7 @@ def print_bounds(found: Found, peers: Found, console: Console) -> None:
                 name, "" if row["assumption"] == "none" else row["assumption"], number(row["mean"], 4),
                 number(row["least"], 4), number(row["unconditional"], 4), number(row["truth"], 4),
                 f"{row['above the truth']} of {row['seeds']}", number(row["target"]) + met, number(row["seconds"], 2),
-                number(row["slowest"], 2), peer, number(bound),
+                number(row["processor"], 2), peer, number(bound),
             )  # fmt: skip
         console.print(table)
 

@@ -118,7 +118,7 @@ NULL: tuple[Case, ...] = (
         name="fifty_normals", words="50 sums with normal noise, tight at (1, 1e-5) together",
         sampler=draw.gaussians(COMPOSED_STDDEV, COMPOSED), pair=(NONE, ONE),
         claim=Repeated(GaussianEvent(noise_multiplier=COMPOSED_STDDEV, adjacency=A), count=COMPOSED),
-        loss=constant(1.0), delta=DELTA,
+        loss=constant(1.0), delta=DELTA, runs=2_000,
     ),
     Case(
         name="sampled_normal", words="Poisson-sampled normal noise, rate .1",
@@ -129,11 +129,11 @@ NULL: tuple[Case, ...] = (
     Case(
         name="odometer", words="50 Laplace sums, claimed is SmartNoise's odometer (issue 621): it says too much",
         sampler=draw.laplaces(10.0, 50), pair=(NONE, ONE), claim=Budget(epsilon=_odometer(), delta=DELTA, adjacency=A),
-        loss=lambda: exact.laplaces_epsilon(10.0, 50, DELTA), delta=DELTA,
+        loss=lambda: exact.laplaces_epsilon(10.0, 50, DELTA), delta=DELTA, runs=2_000,
     ),
     Case(
         name="forest", words="our random forest: one tree of it, tight at (1, 1e-5)", sampler=trained.forest,
-        pair=trained.PAIR, claim=trained.TREE, loss=constant(1.0), delta=DELTA, runs=400, exact=False,
+        pair=trained.PAIR, claim=trained.TREE, loss=constant(1.0), delta=DELTA, runs=150, exact=False,
     ),
     Case(
         name="boosted", words="our S-GBDT: three trees, tight at (1, 1e-5)", sampler=trained.boosted,

@@ -1,6 +1,7 @@
 """One audit of one case, and many of them in processes: seeds are named here, before anything is drawn."""
 
 import multiprocessing
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -56,6 +57,7 @@ def generator(job: Job) -> np.random.Generator:
 def outcome(job: Job) -> dict[str, Any]:
     """What the audit says, as plain values."""
     case = CASES[job.case]
+    start = time.process_time()
     found = audit(
         case.sampler, case.pair, claim=case.claim, n=job.n, alpha=job.alpha, numeric=case.numeric, delta=case.delta,
         stop=job.stop, rng=generator(job),
@@ -68,6 +70,7 @@ def outcome(job: Job) -> dict[str, Any]:
         "rejected": found.rejected,
         "samples": found.samples,
         "seconds": found.seconds,
+        "processor": time.process_time() - start,
         "event": found.event,
     }
 

@@ -64,7 +64,7 @@ def bounds(size: int, seeds: int, processes: int = 1) -> Found:
             "unconditional": _mean(values, "unconditional"),
             "above the truth": sum(value["bound"] > truth for value in values),
             "seconds": _mean(values, "seconds"),
-            "slowest": max(value["seconds"] for value in values),
+            "processor": _mean(values, "processor"),
             "seeds": seeds,
             "truth": _plain(truth),
             "delta": CASES[name].delta,
