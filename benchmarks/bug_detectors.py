@@ -171,7 +171,10 @@ def audit(bug: Bug, system: System, audit_runs: int) -> Finding:
     with patched((CuratorRound, "release", tower.reading)):
         for run, coin in enumerate(coins.tolist()):
             tower.score = 0.0
-            model = bug.fit(system, canary if coin else data, parameters | {"random_state": SEED + 7 + run})
+            try:
+                model = bug.fit(system, canary if coin else data, parameters | {"random_state": SEED + 7 + run})
+            except PrivacyError as error:
+                return False, f"no audit, since a fit is refused: {type(error).__name__}: {error}"
             hits.append(model.predict(canary[0][-1:])[0] == "no" if labels else tower.score > 0.0)
     assert model is not None
     event, inside, with_canary = model.plan_.event, np.array(hits), coins == 1
