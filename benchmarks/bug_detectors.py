@@ -39,12 +39,12 @@ def detect(bug: Bug, system: System, audit_runs: int, detectors: tuple[str, ...]
         detectors: which of them.
     """
     with bug.active(system), remembered(system):
-        refused = refusal(bug, system)
+        refused = refusal(system)
         found = {"refusal": refused}
         if not refused[0]:
             for name in detectors:
                 if name != "refusal":
-                    found[name] = _DETECT[name](bug, system, audit_runs)
+                    found[name] = _DETECT[name](system, audit_runs)
     return {name: found[name] for name in detectors if name in found}
 
 
@@ -74,22 +74,22 @@ def _once(function: Callable[..., Any], key_of: Callable[..., Any]) -> Callable[
     return remembering
 
 
-def _fit(bug: Bug, system: System, data: Any, **changes: Any) -> Any:
-    return bug.fit(system, data, {**system.parameters, **changes})
+def _fit(system: System, data: Any, **changes: Any) -> Any:
+    return system.kind(**{**system.parameters, **changes}).fit(*data)
 
 
-def refusal(bug: Bug, system: System) -> Finding:
+def refusal(system: System) -> Finding:
     """The library's own refusal: a draw that the grant does not hold, a release that its round does not."""
     try:
-        _fit(bug, system, system.rows())
+        _fit(system, system.rows())
     except PrivacyError as error:
         return True, f"{type(error).__name__}: {error}"
     return False, ""
 
 
-def ledger(bug: Bug, system: System, _: int) -> Finding:
+def ledger(system: System, _: int) -> Finding:
     """The ledger, re-added by other code, and held against what the model states."""
-    model = _fit(bug, system, system.rows())
+    model = _fit(system, system.rows())
     try:
         report = verify_ledger(model.ledger_)
         model.privacy_.require_backing(model.plan_.event, model.ledger_)
@@ -98,13 +98,13 @@ def ledger(bug: Bug, system: System, _: int) -> Finding:
     return False, f"epsilon {report.epsilon_readded:.4g} re-added"
 
 
-def replayed(bug: Bug, system: System, _: int) -> Finding:
+def replayed(system: System, _: int) -> Finding:
     """Record and replay over the neighbours, with the changed row in every sample and in each of two groups."""
     data = system.rows()
     for name, neighbour in system.neighbours(data).items():
         for group in (0, 1) if system.name == "DPBoost" else (0,):
             try:
-                found = replay(lambda rows: _fit(bug, system, rows), data, neighbour, group=group)
+                found = replay(lambda rows: _fit(system, rows), data, neighbour, group=group)
             except PrivacyError as error:
                 return True, f"{name}: {type(error).__name__}: {error}"
             if not found.ok:
@@ -112,22 +112,22 @@ def replayed(bug: Bug, system: System, _: int) -> Finding:
     return False, "nothing found"
 
 
-def noise_law(bug: Bug, system: System, _: int) -> Finding:
+def noise_law(system: System, _: int) -> Finding:
     """All noise and all choices of some fits against what their mechanisms state."""
     seeds = itertools.count(SEED + 1)
     found = check_fit_noise(
-        lambda: _fit(bug, system, system.rows(), random_state=next(seeds)), fits=system.noise_fits, alpha=ALPHA
+        lambda: _fit(system, system.rows(), random_state=next(seeds)), fits=system.noise_fits, alpha=ALPHA
     )
     name, p = min(found.p_values, key=lambda pair: pair[1])
     return found.rejected, f"{name}, p {p:.2g}, {found.draws} draws"
 
 
-def independence(bug: Bug, system: System, _: int) -> Finding:
+def independence(system: System, _: int) -> Finding:
     """Ledger, plan, statement, schema and shapes of a model, and trees that are public, on neighbouring rows."""
     data = system.rows()
-    first = _public(_fit(bug, system, data), system)
+    first = _public(_fit(system, data), system)
     for name, neighbour in system.neighbours(data).items():
-        second = _public(_fit(bug, system, neighbour.data), system)
+        second = _public(_fit(system, neighbour.data), system)
         for part, value in first.items():
             if value != second[part]:
                 return True, f"{name}: another {part}"
@@ -156,15 +156,14 @@ def _public(model: Any, system: System) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------- audit
 
 
-def audit(bug: Bug, system: System, audit_runs: int) -> Finding:
+def audit(system: System, audit_runs: int) -> Finding:
     """One tree without splits, fitted with a canary or without it by a fair coin; one event, fixed beforehand.
 
     The score adds up, over the leaves' sums, how far the release lies towards the one with the canary, in units of the
     stated noise; its middle is the event. Held against the whole claimed curve at epsilon 0, or, of labels, at delta 0.
     """
-    parameters = {**system.parameters, **system.audited}
     data, canary = _backgrounds(system)
-    coins = np.random.default_rng(SEED).integers(0, 2, audit_runs)
+    coins = np.random.default_rng(SEED).integers(0, 2, audit_runs * system.audit_factor)
     labels = system.name == "PrivaTree"
     tower = _Tower(system, data, canary)
     hits, model = [], None
@@ -172,7 +171,7 @@ def audit(bug: Bug, system: System, audit_runs: int) -> Finding:
         for run, coin in enumerate(coins.tolist()):
             tower.score = 0.0
             try:
-                model = bug.fit(system, canary if coin else data, parameters | {"random_state": SEED + 7 + run})
+                model = _fit(system, canary if coin else data, **system.audited, random_state=SEED + 7 + run)
             except PrivacyError as error:
                 return False, f"no audit, since a fit is refused: {type(error).__name__}: {error}"
             hits.append(model.predict(canary[0][-1:])[0] == "no" if labels else tower.score > 0.0)
@@ -240,7 +239,7 @@ def _toward(mechanism: Any, away: Any, shift: Any) -> float:
     return float((shift * (away - shift / 2.0) / np.square(stddevs)).sum())
 
 
-_DETECT: dict[str, Callable[[Bug, System, int], Finding]] = {
+_DETECT: dict[str, Callable[[System, int], Finding]] = {
     "ledger": ledger,
     "replay": replayed,
     "noise law": noise_law,

@@ -54,31 +54,34 @@ class Bug:
         words: what goes wrong.
         inject: a context manager, from the system; None of the null row.
         absent: by system, why there is no such bug in it.
-        rows_first: what is made of the rows and parameters before the fit, if the bug is there: from (system,
-            parameters, X, y) to parameters.
+        parameters: what the bug makes of parameters before a fit: from (system, parameters, y) to others.
     """
 
     name: str
     words: str
     inject: Callable[[System], Any] | None = None
     absent: dict[str, str] = dataclasses.field(default_factory=dict)
-    parameters: Callable[[System, dict[str, Any], Any, Any], dict[str, Any]] | None = None
+    parameters: Callable[[System, dict[str, Any], Any], dict[str, Any]] | None = None
 
     @contextmanager
     def active(self, system: System) -> Iterator[None]:
         """The library with the bug."""
+
+        def fitting(original: Method) -> Method:
+            def fit(model: Any, X: Any, y: Any, *given: Any, **named: Any) -> Any:
+                if self.parameters is not None:
+                    model.set_params(**self.parameters(system, model.get_params(deep=False), y))
+                with rows_of((X, y)):
+                    return original(model, X, y, *given, **named)
+
+            return fit
+
+        owner = next(kind for kind in system.kind.__mro__ if "fit" in vars(kind))
         with ExitStack() as stack:
+            stack.enter_context(patched((owner, "fit", fitting)))
             if self.inject is not None:
                 stack.enter_context(self.inject(system))
             yield
-
-    def fit(self, system: System, data: Any, parameters: dict[str, Any]) -> Any:
-        """A fit of the system to (X, y), with what the bug makes of its parameters."""
-        X, y = data
-        if self.parameters is not None:
-            parameters = self.parameters(system, parameters, X, y)
-        with rows_of(data):
-            return system.kind(**parameters).fit(X, y)
 
 
 @contextmanager
@@ -390,14 +393,14 @@ def _pruned(ensemble: Ensemble, cells: Any) -> Ensemble:
     return found
 
 
-def from_labels(_: System, parameters: dict[str, Any], __: Any, y: Any) -> dict[str, Any]:
+def from_labels(_: System, parameters: dict[str, Any], y: Any) -> dict[str, Any]:
     """The label's range, or the classes, are those of the rows."""
     schema = parameters["schema"]
     if isinstance(schema.target, lw.Categorical):
         target: Any = lw.Categorical("y", tuple(np.unique(y).tolist()))
     else:
         target = lw.Numeric("y", float(np.min(y)), float(np.max(y)))
-    return {**parameters, "schema": lw.Schema(features=schema.features, target=target)}
+    return {"schema": lw.Schema(features=schema.features, target=target)}
 
 
 def exact_counts(_: System) -> Any:
@@ -417,9 +420,9 @@ def exact_counts(_: System) -> Any:
     return patched((CuratorRound, "release", exact))
 
 
-def by_rows(system: System, parameters: dict[str, Any], _: Any, y: Any) -> dict[str, Any]:
+def by_rows(system: System, _: dict[str, Any], y: Any) -> dict[str, Any]:
     """A parameter is a rule of the exact number of rows."""
-    return {**parameters, system.tuned: len(y) / 100.0}
+    return {system.tuned: len(y) / 100.0}
 
 
 _ALL = "S-GBDT", "DPBoost", "DP-XGBoost", "federated", "PrivaTree"

@@ -37,6 +37,7 @@ class System:
         audited: what is different where one release is audited.
         tuned: the parameter that a rule of n would set.
         noise_fits: whose noise is tested together.
+        audit_factor: how many times as many fits an audit takes: a choice shows less than a sum.
     """
 
     name: str
@@ -46,6 +47,7 @@ class System:
     audited: dict[str, Any]
     tuned: str
     noise_fits: int
+    audit_factor: int = 1
 
     @property
     def plan(self) -> type:
@@ -126,6 +128,6 @@ SYSTEMS = (
     System(
         "PrivaTree", PrivaTreeClassifier, CLASSES,
         {**_SMALL, "schema": CLASSES, "epsilon": 2.0, "candidate_bins": 8, "max_depth": DEPTH + 1},
-        {"max_depth": 0, "epsilon": 1.0}, "leaf_share", 120,
+        {"max_depth": 0, "epsilon": 1.0}, "leaf_share", 120, 3,
     ),
 )  # fmt: skip
