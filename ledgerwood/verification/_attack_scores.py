@@ -1,0 +1,158 @@
+"""What membership attacks look at, and each attack's score: larger for what looks like a member.
+
+docs/explanation/membership.md#membership-attacks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import InvalidParameter
+
+_LEAST = 1e-12
+"""Probabilities are not taken below it: their logarithms stay finite."""
+_OWN_VARIANCE = 64
+"""Shadow models from which on a row has a variance of its own, as Carlini et al. 2022 find best."""
+Mask = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Signals:
+    """What a model, or several, say of each row's own label; (n_rows,) or (n_models, n_rows).
+
+    Args:
+        confidence: log odds of the own class, or minus the absolute error.
+        likelihood: log probability of the own class, or minus the squared error.
+        error: whether the likelihood is an error that has no scale yet.
+    """
+
+    confidence: FloatArray
+    likelihood: FloatArray
+    error: bool
+
+    @classmethod
+    def stacked(cls, parts: Sequence["Signals"]) -> "Signals":
+        """Of several models."""
+        return cls(
+            np.stack([part.confidence for part in parts]), np.stack([part.likelihood for part in parts]), parts[0].error
+        )
+
+
+def signals_of(model: Any, X: NDArray[Any], y: NDArray[Any], classes: tuple[Any, ...] | None, name: str) -> Signals:
+    """A model's signals of each row.
+
+    Raises:
+        InvalidParameter: no `predict`, or predictions of another shape, or that are no finite numbers.
+    """
+    probabilities = None if classes is None else getattr(model, "predict_proba", None)
+    if classes is not None and probabilities is not None:
+        return _of_probabilities(_finite(probabilities(X), (len(X), None), name), model, y, classes, name)
+    predict = getattr(model, "predict", None)
+    if predict is None:
+        raise InvalidParameter(f"{name} is a {type(model).__name__}, which has no predict (unit: model)")
+    if classes is not None:
+        predicted = np.asarray(predict(X))
+        if predicted.shape != y.shape:
+            raise InvalidParameter(f"{name} predicts shape {predicted.shape}, not {y.shape} (unit: predictions)")
+        right = np.equal(predicted.astype(object), y.astype(object)).astype(np.float64)
+        return _of_pair(right, 1.0 - right)
+    error = _finite(predict(X), y.shape, name) - _numbers(y, "y holds")
+    return Signals(-np.abs(error), -np.square(error), error=True)
+
+
+def _of_probabilities(given: FloatArray, model: Any, y: NDArray[Any], classes: tuple[Any, ...], name: str) -> Signals:
+    # A shadow model may not have seen all classes: its columns are those that it knows.
+    known = list(getattr(model, "classes_", classes))
+    if given.shape[1] != len(known):
+        raise InvalidParameter(
+            f"{name}.predict_proba returned {given.shape[1]} columns for {len(known)} classes (unit: classes)"
+        )
+    # As objects: an array of strings would cut off longer ones.
+    own = np.equal.outer(y.astype(object), np.array(known, dtype=object)).astype(np.bool_)
+    return _of_pair(np.where(own, given, 0.0).sum(axis=1), np.where(own, 0.0, given).sum(axis=1))
+
+
+def _of_pair(own: FloatArray, others: FloatArray) -> Signals:
+    likelihood = np.log(np.maximum(own, _LEAST))
+    return Signals(likelihood - np.log(np.maximum(others, _LEAST)), likelihood, error=False)
+
+
+def _finite(values: Any, shape: tuple[int | None, ...], name: str) -> FloatArray:
+    found = _numbers(values, f"{name} predicts")
+    if found.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, found.shape, strict=True)):
+        raise InvalidParameter(f"{name} predicts shape {found.shape}, not {shape} (unit: predictions)")
+    return found
+
+
+def _numbers(values: Any, whose: str) -> FloatArray:
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"{whose} what are no numbers: {error} (unit: numbers)") from error
+    if not np.isfinite(found).all():
+        raise InvalidParameter(f"{whose} numbers that are not finite (unit: numbers)")
+    return found
+
+
+def loss(target: Signals, _: Signals | None, __: Mask, ___: float) -> FloatArray:
+    """Minus the loss: the log probability of the own class, or minus the squared error."""
+    return target.likelihood
+
+
+def lira(target: Signals, shadow: Signals | None, halves: Mask, _: float) -> FloatArray:
+    """Log of the normal densities' ratio, of the shadow models with the row and of those without it."""
+    assert shadow is not None  # needed, and asked for before
+    densities = []
+    for side in (halves, ~halves):
+        mean, deviation = _normal(shadow.confidence, side)
+        densities.append(-0.5 * np.square((target.confidence - mean) / deviation) - np.log(deviation))
+    return np.asarray(densities[0] - densities[1])
+
+
+def lira_offline(target: Signals, shadow: Signals | None, halves: Mask, _: float) -> FloatArray:
+    """How far the confidence lies above that of the shadow models without the row, in their deviations."""
+    assert shadow is not None
+    mean, deviation = _normal(shadow.confidence, ~halves)
+    return np.asarray((target.confidence - mean) / deviation)
+
+
+def rmia(target: Signals, shadow: Signals | None, halves: Mask, gamma: float) -> FloatArray:
+    """Of all other rows, the share that gains `gamma` times less likelihood from the model than this row does."""
+    assert shadow is not None
+    own, others = target.likelihood, shadow.likelihood
+    if target.error:  # a normal density of the error, as wide as errors of rows that were left out are
+        squares = -others[~halves]
+        width = max(2.0 * float(squares.mean()), np.finfo(np.float64).tiny)
+        own, others = own / width, others / width
+    gain = own - (special.logsumexp(others, axis=0) - np.log(len(others)))
+    rising = np.sort(gain)
+    beaten = np.searchsorted(rising, gain - np.log(gamma), side="right").astype(np.float64)
+    if gamma <= 1.0:  # each row beats itself
+        beaten -= 1.0
+    return np.asarray(beaten / max(len(gain) - 1, 1))
+
+
+def _normal(values: FloatArray, side: Mask) -> tuple[FloatArray, FloatArray]:
+    """Mean and deviation of each row's values on one side; with few models one deviation for all rows."""
+    counts = side.sum(axis=0)
+    mean = np.where(side, values, 0.0).sum(axis=0) / counts
+    squares = np.where(side, np.square(values - mean), 0.0).sum(axis=0)
+    if len(values) >= _OWN_VARIANCE:
+        variance = squares / (counts - 1)
+    else:
+        variance = np.full(mean.shape, squares.sum() / (counts - 1).sum())
+    return mean, np.sqrt(variance) + _LEAST
+
+
+SCORES: Mapping[str, Callable[[Signals, Signals | None, Mask, float], FloatArray]] = {
+    "loss": loss,
+    "lira": lira,
+    "lira offline": lira_offline,
+    "rmia": rmia,
+}
