@@ -15,7 +15,7 @@ from scipy import special
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.auditing.counts import check_counts
+from ledgerwood.verification.auditing.counts import check_counts, check_labelled
 from ledgerwood.verification.auditing.result import level, small_probability
 
 _STAKES = np.geomspace(1.0, 1e-5, 97)
@@ -46,7 +46,7 @@ def log_e_value(with_row: int, without: int, runs: int, *, epsilon: float, delta
 
     Source: Ville 1939; docs/explanation/auditing.md#anytime.
     """
-    check_counts(with_row + without, runs)
+    check_labelled(with_row, without, runs)
     epsilon, delta = _validate.non_negative("epsilon", epsilon, "nats"), small_probability("delta", delta)
     return float(_log_wealth(with_row, without, runs, np.array([epsilon]), delta)[0])
 
@@ -59,7 +59,7 @@ def anytime(with_row: int, without: int, runs: int, *, delta: float, alpha: floa
 
     Source: docs/explanation/auditing.md#anytime.
     """
-    check_counts(with_row + without, runs)
+    check_labelled(with_row, without, runs)
     alpha, delta = level(alpha), small_probability("delta", delta)
     target = -math.log(alpha)
     if delta == 0.0:
@@ -188,7 +188,7 @@ def anytime_combined(audits: Sequence[Counts], *, delta: float, alpha: float, ho
     alpha, delta = level(alpha), small_probability("delta", delta)
     several = _validate.several("audits", audits, "runs")
     for with_row, without, runs in several:
-        check_counts(with_row + without, runs)
+        check_labelled(with_row, without, runs)
     if how not in get_args(How):
         raise _validate.fail("how", how, f"one of {get_args(How)}", "rule")
 
