@@ -16,12 +16,12 @@ from scipy import stats
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.verification.auditing.counts import GUARD
 from ledgerwood.verification.auditing.result import Scores, level
 
 Band = Literal["relative", "dkw"]
 
 _RATIO = 1.25
-_GUARD = 1e-9
 
 
 @final
@@ -62,7 +62,7 @@ class RocBand:
             above = (likely - delta > rare) & (rare > 0.0)
             if above.any():
                 ratio = (likely[above] - delta) / rare[above]
-                best = max(best, math.log(float(ratio.max())) - _GUARD)
+                best = max(best, math.log(float(ratio.max())) - GUARD)
         return max(best, 0.0)
 
 
@@ -104,13 +104,13 @@ def _bounds(above: np.ndarray, runs: int, alpha: float, band: Band) -> tuple[Flo
     """Of P(score > t) where `above` of the scores are, for all t at once, shape of `above`."""
     if band == "dkw":
         # Two-sided: alpha = 2 exp(-2 n margin^2), valid for every alpha below 1 (Massart).
-        margin = math.sqrt(math.log(2.0 / alpha) / (2.0 * runs)) * (1.0 + _GUARD)
+        margin = math.sqrt(math.log(2.0 / alpha) / (2.0 * runs)) * (1.0 + GUARD)
         return np.maximum(above / runs - margin, 0.0), np.minimum(above / runs + margin, 1.0)
     ranks = _ranks(runs)
     share = alpha / (2.0 * len(ranks))
     # With U the probability above the r-th highest score: Beta(r, n - r + 1), for each r, of whatever law.
-    low = np.asarray(stats.beta.ppf(share, ranks, runs - ranks + 1)) * (1.0 - _GUARD)
-    high = np.asarray(stats.beta.isf(share, ranks, runs - ranks + 1)) * (1.0 + _GUARD)
+    low = np.asarray(stats.beta.ppf(share, ranks, runs - ranks + 1)) * (1.0 - GUARD)
+    high = np.asarray(stats.beta.isf(share, ranks, runs - ranks + 1)) * (1.0 + GUARD)
     # `above` scores are above t: t is below the r-th highest for r <= above, and at or above it for r > above.
     at_least = np.searchsorted(ranks, above, side="right") - 1
     lower = np.where(at_least >= 0, low[np.maximum(at_least, 0)], 0.0)

@@ -11,8 +11,9 @@ from scipy import stats
 from ledgerwood import _validate
 from ledgerwood.verification.auditing.result import level, small_probability
 
-_GUARD = 1e-9
-"""Relative: quantiles of scipy are within far less of the true ones."""
+GUARD = 1e-7
+"""Relative. scipy's beta quantiles and tails were measured within 5.1e-9 of 50 digits, the worst at 10^9 runs (docs,
+rounding); up to 10^4 runs within 1e-13."""
 _SHARE = 0.05
 """Of alpha: spent on how often the event happens at all, where delta > 0."""
 
@@ -24,20 +25,20 @@ def binomial_lower(successes: int, trials: int, alpha: float) -> float:
     """
     if successes == 0:
         return 0.0
-    return max(0.0, float(stats.beta.ppf(alpha, successes, trials - successes + 1)) * (1.0 - _GUARD))
+    return max(0.0, float(stats.beta.ppf(alpha, successes, trials - successes + 1)) * (1.0 - GUARD))
 
 
 def binomial_upper(successes: int, trials: int, alpha: float) -> float:
     """Clopper and Pearson's upper confidence bound on a probability, one-sided, rounded up."""
     if successes == trials:
         return 1.0
-    return min(1.0, float(stats.beta.isf(alpha, successes + 1, trials - successes)) * (1.0 + _GUARD))
+    return min(1.0, float(stats.beta.isf(alpha, successes + 1, trials - successes)) * (1.0 + GUARD))
 
 
 def log_odds_from_below(successes: int, trials: int, alpha: float) -> float:
     """The lower bound on log(p / (1 - p)), at least 0: of the rarer side, whose digits are kept; rounded down."""
     rest = binomial_upper(trials - successes, trials, alpha)
-    return max(0.0, math.log1p(-rest) - math.log(rest) - _GUARD) if rest < 0.5 else 0.0
+    return max(0.0, math.log1p(-rest) - math.log(rest) - GUARD) if rest < 0.5 else 0.0
 
 
 def clopper_pearson(
@@ -76,7 +77,7 @@ def randomised_labels(with_row: int, without: int, runs: int, *, delta: float, a
 
     Source: docs/explanation/auditing.md#randomised-labels; Steinke, Nasr and Jagielski 2023 for delta = 0.
     """
-    check_counts(with_row + without, runs)
+    check_labelled(with_row, without, runs)
     alpha, delta = level(alpha), small_probability("delta", delta)
     inside = with_row + without
     if inside == 0:
@@ -88,7 +89,7 @@ def randomised_labels(with_row: int, without: int, runs: int, *, delta: float, a
     # 1 - rest = (e^epsilon + delta / (2 least)) / (1 + e^epsilon), solved for e^epsilon.
     if least == 0.0:
         return 0.0
-    numerator = (1.0 - rest - delta / (2.0 * least)) * (1.0 - _GUARD)
+    numerator = (1.0 - rest - delta / (2.0 * least)) * (1.0 - GUARD)
     return max(0.0, math.log(numerator / rest)) if numerator > 0.0 else 0.0
 
 
@@ -111,6 +112,13 @@ def hockey_stick(correct: int, runs: int, *, epsilon: float, alpha: float) -> fl
     accuracy = binomial_lower(correct, runs, alpha)
     # accuracy - (1 - accuracy) e^epsilon, without a difference of two large numbers
     return max(0.0, accuracy - (1.0 - accuracy) * math.exp(epsilon) * (1.0 + 1e-15))
+
+
+def check_labelled(with_row: int, without: int, runs: int) -> None:
+    """Refuse numbers of runs with the event, by label, that cannot be."""
+    check_counts(with_row, runs)
+    check_counts(without, runs)
+    check_counts(with_row + without, runs)
 
 
 def check_counts(successes: int, trials: int) -> None:

@@ -16,11 +16,9 @@ from scipy import special
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.auditing.counts import check_counts, log_odds_from_below
+from ledgerwood.verification.auditing.counts import GUARD, check_counts, log_odds_from_below
 from ledgerwood.verification.auditing.result import LowerBound, level, small_probability
 
-_GUARD = 1e-9
-"""Relative, on probabilities of the binomial law: far above the error of scipy's (docs, rounding)."""
 _TINY = 1e-290
 """Tails below it are not divided; the ratio of a tail to its first term is bounded by a geometric series there."""
 _HALVINGS = 60
@@ -36,8 +34,9 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
     """A bound on how likely so many right guesses are under (epsilon, delta), rounded up.
 
     With W binomial (`guesses`, e^epsilon / (1 + e^epsilon)), beta = P(W >= correct) and
-    t = beta / (correct P(W = correct)), it is beta + (1 - beta) min(1, canaries delta t). Steinke, Nasr and Jagielski
-    2023, Theorem 5.2, prove beta + 2 canaries delta max_i P(correct > W >= correct - i) / i, which is never less.
+    t = beta / (correct P(W = correct)), it is beta + (1 - beta) min(1, canaries delta t). No bound can be
+    less: some private channel attains it. That of Steinke, Nasr and Jagielski 2023, Theorem 5.2, which is
+    beta + 2 canaries delta max_i P(correct > W >= correct - i) / i, is larger wherever it is at most 1/2.
 
     Args:
         correct: right guesses.
@@ -55,12 +54,12 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
         return 1.0
     rate = 1.0 / (1.0 + math.exp(-epsilon))
     tail = float(special.betainc(correct, guesses - correct + 1, rate))
-    beta = min(1.0, tail * (1.0 + _GUARD))
+    beta = min(1.0, tail * (1.0 + GUARD))
     if delta == 0.0 or beta == 1.0:
         return beta
     beyond = float(special.betainc(correct + 1, guesses - correct, rate)) if correct < guesses else 0.0
     first = (tail - beyond) / tail if tail > _TINY else 1.0 - (guesses - correct) / (correct + 1) * math.exp(epsilon)
-    slope = (1.0 + _GUARD) / (correct * first) if first > 0.0 else math.inf
+    slope = (1.0 + GUARD) / (correct * first) if first > 0.0 else math.inf
     return min(1.0, beta + (1.0 - beta) * min(1.0, canaries * delta * slope))
 
 

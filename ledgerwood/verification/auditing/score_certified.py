@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.verification.auditing.counts import binomial_lower, binomial_upper, check_counts
+from ledgerwood.verification.auditing.counts import GUARD, binomial_lower, binomial_upper, check_counts
 from ledgerwood.verification.auditing.result import level, small_probability
 
 _SHARE = 1e-3
 """Of alpha: spent on the interval of the event's probability without the row."""
-_GUARD = 1e-9
 _TAIL = 1e-16
 """Probability that is cut off at either end of the counts without the row, and added again."""
 _NEGLIGIBLE = 1e-6
@@ -111,11 +110,11 @@ class _Region:
     def log_probability(self, epsilon: float) -> float:
         """log of the largest probability of the region at p1 <= e^epsilon p2 + delta, p2 in any cell; from above."""
         # In a cell, the region is likeliest at the largest p1 and the least p2.
-        rates = np.minimum(math.exp(epsilon) * (1.0 + _GUARD) * self.highs + self.delta, 1.0)
+        rates = np.minimum(math.exp(epsilon) * (1.0 + GUARD) * self.highs + self.delta, 1.0)
         cells, blocks = np.nonzero(self.weights > _NEGLIGIBLE * math.exp(self.log_budget) / self.least.size)
         above = np.ones(self.weights.shape)
         above[cells, blocks] = _tails(self.least[blocks], self.runs_with, rates[cells])
-        total = (self.weights * above).sum(axis=1).max() * (1.0 + _GUARD) + 4.0 * _TAIL
+        total = (self.weights * above).sum(axis=1).max() * (1.0 + GUARD) + 4.0 * _TAIL
         return math.log(float(total))
 
 

@@ -15,14 +15,15 @@ from scipy import special
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.auditing.counts import check_counts
+from ledgerwood.verification.auditing.counts import check_counts, check_labelled
 from ledgerwood.verification.auditing.result import level, small_probability
 
 _STAKES = np.geomspace(1.0, 1e-5, 97)
 """What part of the largest bet is staked; the first is all of it, which a lost bet ends."""
 _WIDTHS = np.geomspace(1e-4, 10.0, 31)
 """Of half-normal laws of the excess of mu."""
-_STEP, _LARGEST = 1e-3, 40.0
+_GRID: FloatArray = np.linspace(0.0, 40.0, 40_001)
+"""Epsilons, in nats, among which bounds at a positive delta are: fixed, so that one of them is refused by mistake."""
 _ULPS = 1e-13
 _HALVINGS = 60
 
@@ -46,7 +47,7 @@ def log_e_value(with_row: int, without: int, runs: int, *, epsilon: float, delta
 
     Source: Ville 1939; docs/explanation/auditing.md#anytime.
     """
-    check_counts(with_row + without, runs)
+    check_labelled(with_row, without, runs)
     epsilon, delta = _validate.non_negative("epsilon", epsilon, "nats"), small_probability("delta", delta)
     return float(_log_wealth(with_row, without, runs, np.array([epsilon]), delta)[0])
 
@@ -59,25 +60,41 @@ def anytime(with_row: int, without: int, runs: int, *, delta: float, alpha: floa
 
     Source: docs/explanation/auditing.md#anytime.
     """
-    check_counts(with_row + without, runs)
+    check_labelled(with_row, without, runs)
     alpha, delta = level(alpha), small_probability("delta", delta)
     target = -math.log(alpha)
     if delta == 0.0:
         return _bisected(lambda e: _log_wealth(with_row, without, runs, np.array([e]), 0.0)[0] >= target)
-    return _refused_from_zero(lambda part: _log_wealth(with_row, without, runs, part, delta), target)
+    falling = _falls(with_row, without, runs, delta)
+    return _refused_from_zero(lambda part: _log_wealth(with_row, without, runs, part, delta), target, falling=falling)
 
 
-def _refused_from_zero(log_wealth: Callable[[FloatArray], FloatArray], target: float) -> float:
-    """The last point of the fixed grid up to which every one is refused; 0 if the first is not."""
-    grid, last = np.arange(0.0, _LARGEST, _STEP), 0.0
-    for start in range(0, len(grid), 1000):
-        part = grid[start : start + 1000]
-        refused = log_wealth(part) >= target
+def _refused_from_zero(log_wealth: Callable[[FloatArray], FloatArray], target: float, *, falling: bool) -> float:
+    """The last point of the fixed grid up to which every one is refused; 0 if the first is not.
+
+    Args:
+        log_wealth: at epsilons of shape (k,).
+        target: what refuses.
+        falling: whether it is known to fall with epsilon, so that the point may be found by halving.
+    """
+    if log_wealth(_GRID[:1])[0] < target:
+        return 0.0
+    if falling:
+        low, high = 0, len(_GRID)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if log_wealth(_GRID[middle : middle + 1])[0] >= target else (low, middle)
+        return float(_GRID[low])
+    for start in range(0, len(_GRID), 1000):
+        refused = log_wealth(_GRID[start : start + 1000]) >= target
         if not refused.all():
-            stop = int(np.argmin(refused))
-            return float(part[stop - 1]) if stop else last
-        last = float(part[-1])
-    return last
+            return float(_GRID[max(start + int(np.argmin(refused)) - 1, 0)])
+    return float(_GRID[-1])
+
+
+def _falls(with_row: int, without: int, runs: int, delta: float) -> bool:
+    """Whether every bet's wealth falls with epsilon (docs, anytime): the event is not as rare as delta itself."""
+    return with_row * (1.0 - delta / 2.0) >= (runs - with_row - without) * delta
 
 
 def _log_wealth(with_row: int, without: int, runs: int, epsilons: FloatArray, delta: float) -> FloatArray:
@@ -188,7 +205,7 @@ def anytime_combined(audits: Sequence[Counts], *, delta: float, alpha: float, ho
     alpha, delta = level(alpha), small_probability("delta", delta)
     several = _validate.several("audits", audits, "runs")
     for with_row, without, runs in several:
-        check_counts(with_row + without, runs)
+        check_labelled(with_row, without, runs)
     if how not in get_args(How):
         raise _validate.fail("how", how, f"one of {get_args(How)}", "rule")
 
@@ -198,7 +215,8 @@ def anytime_combined(audits: Sequence[Counts], *, delta: float, alpha: float, ho
         together: FloatArray = logs.sum(axis=0) if how == "independent" else mean
         return together
 
-    return _refused_from_zero(log_wealth, -math.log(alpha))
+    falling = all(_falls(with_row, without, runs, delta) for with_row, without, runs in several)
+    return _refused_from_zero(log_wealth, -math.log(alpha), falling=falling)
 
 
 def _logs(values: Sequence[float]) -> list[float]:
