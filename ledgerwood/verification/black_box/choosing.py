@@ -23,14 +23,11 @@ _RARE = 3.0
 @final
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of the claimed curve, and how much more delta there is in the claim's family a unit of log noise less.
-
-    `slope` is None where the claim has no family.
-    """
+    """One point of the claimed curve, and whether all noise of the claim is Gaussian."""
 
     epsilon: float
     delta: float
-    slope: float | None
+    family: bool
 
 
 @final
@@ -66,7 +63,7 @@ class Choice:
         coin: probability of the data set for which the event speaks.
         point: the point of the claim's curve that is tested; None: epsilon at the question's delta is bounded.
         way: how the point is tested.
-        merit: what was maximised: the bound on epsilon, or the point's distance in units of its own.
+        merit: what was maximised: the bound on epsilon; of a point the power, or how much less log noise than claimed.
         power: standard deviations between claim and expectation.
     """
 
@@ -170,7 +167,7 @@ def best_point(tail: Tails, question: Question) -> Choice | None:
         # What the learning draws themselves may be off by, twice: the largest of many is never as large again.
         sure = found - 2.0 * np.sqrt((p * (1 - p) + factor**2 * q * (1 - q) + (1 + factor**2) * rare) / min(tail.runs))
         power = (sure - point.delta) / error
-        merit = power if point.slope is None else (sure - quantile * error - point.delta) / point.slope
+        merit = _less_noise(point, sure - quantile * error) if point.family else power
         at = int(np.argmax(merit))
         if best is not None and merit[at] <= best.merit:
             continue
@@ -185,6 +182,20 @@ def best_point(tail: Tails, question: Question) -> Choice | None:
             power=float(power[at]),
         )
     return best
+
+
+def _less_noise(point: Point, deltas: FloatArray) -> FloatArray:
+    """How much less log noise than claimed brings these deltas at the point, were the claim one Gaussian; shape (k,).
+
+    It compares points with each other, and is right for one Gaussian only; nothing that is stated rests on it.
+    """
+    mus = np.geomspace(1e-3, 40.0, 500)
+    profile = special.ndtr(-point.epsilon / mus + mus / 2.0) - math.exp(point.epsilon) * special.ndtr(
+        -point.epsilon / mus - mus / 2.0
+    )
+    rising = np.maximum.accumulate(profile)
+    found, claimed = np.interp(deltas, rising, np.log(mus)), np.interp(point.delta, rising, np.log(mus))
+    return np.asarray(found - claimed)
 
 
 def top(choices: Sequence[Choice], most: int) -> list[Choice]:

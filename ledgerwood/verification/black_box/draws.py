@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed
+from ledgerwood.verification.black_box.encoding import row_bits
 
 Sampler = Callable[[Any, int, np.random.Generator], Any]
 """(data set, n, generator) -> outputs of n independent runs, an array of shape (n, ...)."""
@@ -18,6 +19,8 @@ NonFinite = Literal["outcome", "refuse"]
 _VALUES = 8_000_000
 """Numbers that are asked for in one call, about: 64 MB."""
 _EXACT = 2**53
+_HEAD, _VARIED = 1000, 50
+"""Outputs that are compared with those of the first call, and how many of them must differ from the most frequent."""
 
 
 @final
@@ -35,7 +38,8 @@ class Draws:
     that is a hash of it.
 
     Raises:
-        AuditFailed: the sampler raised (its error is the cause), or did not return n outputs of one shape.
+        AuditFailed: the sampler raised (its error is the cause), did not return n outputs of one shape, or returned the
+            same outputs twice.
     """
 
     sampler: Sampler
@@ -44,6 +48,7 @@ class Draws:
     non_finite: NonFinite
     drawn: int = 0
     _shape: tuple[int, ...] | None = field(default=None)
+    _heads: dict[int, FloatArray] = field(default_factory=dict)
     _wide: bool | None = field(default=None)
 
     @property
@@ -53,7 +58,7 @@ class Draws:
 
     def use(self, pair: tuple[Any, Any]) -> None:
         """Go on with another pair, whose outputs may have another shape."""
-        self.pair, self._shape, self._wide = pair, None, None
+        self.pair, self._shape, self._wide, self._heads = pair, None, None, {}
 
     def once(self, side: int, n: int) -> FloatArray:
         """Outputs of n runs on one data set, shape (n, k), in one call."""
@@ -78,7 +83,24 @@ class Draws:
         if self.non_finite == "refuse" and not np.isfinite(values).all():
             bad = int((~np.isfinite(values).all(axis=1)).sum())
             raise AuditFailed(f"{bad} of {n} outputs on {name} are NaN or infinite, and non_finite='refuse'")
+        self._require_fresh(side, values[:_HEAD], name)
         return values
+
+    def _require_fresh(self, side: int, head: FloatArray, name: str) -> None:
+        """A sampler with a seed of its own repeats itself: an event that is learned on its own test says nothing."""
+        before = self._heads.get(side)
+        if before is None:
+            self._heads[side] = head.copy()
+            return
+        size = min(len(before), len(head))
+        if not np.array_equal(before[:size], head[:size], equal_nan=True):
+            return
+        _, times = np.unique(row_bits(head[:size]), return_counts=True)
+        if size - times.max() >= _VARIED:
+            raise AuditFailed(
+                f"two calls of the sampler on {name} returned the same {size} outputs: runs are not independent. Draw "
+                "from the generator that is handed over, not from a seed"
+            )
 
     def several(self, side: int, n: int) -> Iterator[FloatArray]:
         """Outputs of n runs in as many calls as memory asks for."""

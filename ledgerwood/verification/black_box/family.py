@@ -7,7 +7,6 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.claims import Claim, with_noise
 from ledgerwood.verification.black_box.choosing import Point
 
-_STEP = 0.02
 _WIDEST = math.log(1e3)
 _HALVINGS = 22
 
@@ -17,12 +16,9 @@ def has_family(claim: Claim) -> bool:
     return isinstance(claim, Event) and with_noise(claim, 1.0) is not None
 
 
-def slope(claim: Claim, epsilon: float, delta: float) -> float | None:
-    """How much more delta at epsilon a unit of log noise less brings, in the claim's family; None without a family."""
-    scaled = with_noise(claim, math.exp(-_STEP)) if isinstance(claim, Event) else None
-    if scaled is None:
-        return None
-    return max((price(scaled).delta(epsilon) - delta) / _STEP, 1e-12)
+def scaled(claim: Event, log_factor: float) -> Event | None:
+    """The claim at e^log_factor times its noise, within a thousand times more or less; None without a family."""
+    return with_noise(claim, math.exp(min(max(log_factor, -_WIDEST), _WIDEST)))
 
 
 def member(claim: Event, point: Point, delta: float) -> Event | None:
@@ -32,8 +28,8 @@ def member(claim: Event, point: Point, delta: float) -> Event | None:
     """
 
     def fits(log_factor: float) -> bool:
-        scaled = with_noise(claim, math.exp(log_factor))
-        return scaled is not None and price(scaled).delta(point.epsilon) <= delta
+        other = scaled(claim, log_factor)
+        return other is not None and price(other).delta(point.epsilon) <= delta
 
     low, high = (-0.5, 0.5)
     while not fits(high):
@@ -45,4 +41,4 @@ def member(claim: Event, point: Point, delta: float) -> Event | None:
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if fits(middle) else (middle, high)
-    return with_noise(claim, math.exp(high))
+    return scaled(claim, high)

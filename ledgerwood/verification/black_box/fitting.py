@@ -25,7 +25,8 @@ def _one_thread() -> AbstractContextManager[object]:
         from threadpoolctl import threadpool_limits
     except ImportError:
         return nullcontext()
-    return threadpool_limits(1)
+    limited: AbstractContextManager[object] = threadpool_limits(1)
+    return limited
 
 
 @final

@@ -111,4 +111,4 @@ def _merit(
     bound, point = choose(draws, found, asked, n=n, rank=n)
     if point is None or point.point is None:
         return bound.merit
-    return max(bound.power, point.power) if point.point.slope is None else point.merit
+    return point.merit if point.point.family else max(bound.power, point.power)
