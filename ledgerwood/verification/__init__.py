@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ledgerwood.verification import errata as errata
     from ledgerwood.verification import poisoning as poisoning
+    from ledgerwood.verification._assertions import assert_dp as assert_dp
     from ledgerwood.verification._matching import neighbour_of as neighbour_of
     from ledgerwood.verification._neighbour_rows import Neighbour as Neighbour
     from ledgerwood.verification._neighbour_rows import added as added
@@ -47,6 +48,7 @@ _LATE = {
     "SensitivityReport": "_sensitivity",
     "Violation": "_session",
     "added": "_neighbour_rows",
+    "assert_dp": "_assertions",
     "assert_sensitivity": "_sensitivity",
     "audit": "black_box",
     "audit_model": "canaries",
@@ -80,6 +82,7 @@ __all__ = [
     "SensitivityReport",
     "Violation",
     "added",
+    "assert_dp",
     "assert_sensitivity",
     "audit",
     "audit_model",
