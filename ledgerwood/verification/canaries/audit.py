@@ -191,9 +191,10 @@ def _fills(fits: OwnFits | None, rows: AuditRows, view: View, fill: int | None) 
     cells: CanaryCells = rows.cells
     leaf = cells.leaf(cells.rows, bins=fits.plan.bins)
     taken = cells.leaf(rows.background, bins=fits.plan.bins)
-    beside = np.bincount(taken[rows.labels == rows.canary_label], minlength=cells.structure.n_leaves)
-    against = np.bincount(taken[rows.labels == rows.other_label], minlength=cells.structure.n_leaves)
-    return np.asarray((beside - against + 1)[leaf], dtype=np.int64)
+    ends = np.unique(np.concatenate((rows.own, rows.other)))
+    held = np.array([np.bincount(taken[rows.labels == end], minlength=cells.structure.n_leaves) for end in ends])
+    beside, against = (held[np.searchsorted(ends, labels), leaf] for labels in (rows.own, rows.other))
+    return np.asarray(beside - against + 1, dtype=np.int64)
 
 
 def _claimed(fits: OwnFits | None, claim: Claim | None, delta: float | None) -> tuple[Claim | None, float]:

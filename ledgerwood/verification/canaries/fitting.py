@@ -133,8 +133,8 @@ def require_learner(estimator: object) -> None:
             raise InvalidParameter(f"{type(estimator).__name__} has no {name} method: an audit needs fit and predict")
 
 
-def agreement(model: Any, rows: NDArray[Any], label: Any) -> NDArray[np.float64]:
-    """How far predictions agree with a label, float64 (m,): minus the distance, or the label's probability.
+def agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
+    """How far predictions agree with labels, float64 (m,): minus the distance, or the label's probability.
 
     Raises:
         InvalidParameter: predictions of another shape, or that are no finite numbers.
@@ -142,14 +142,15 @@ def agreement(model: Any, rows: NDArray[Any], label: Any) -> NDArray[np.float64]
     probability = getattr(model, "predict_proba", None)
     if is_classifier(model) and callable(probability):
         classes = np.asarray(model.classes_).tolist()
-        found = np.asarray(probability(rows))[:, classes.index(label)]
+        places = np.array([classes.index(label) for label in labels.tolist()])
+        found = np.asarray(probability(rows))[np.arange(len(rows)), places]
     elif is_classifier(model):
-        found = (np.asarray(model.predict(rows)) == label).astype(np.float64)
+        found = (np.asarray(model.predict(rows)) == labels).astype(np.float64)
     else:
-        found = -np.abs(np.asarray(model.predict(rows), dtype=np.float64) - float(label))
+        found = -np.abs(np.asarray(model.predict(rows), dtype=np.float64) - labels.astype(np.float64))
     if found.shape != (len(rows),) or not np.isfinite(found).all():
         raise InvalidParameter(
             f"predictions of {type(model).__name__} have shape {found.shape} or are not finite; one finite number a "
             f"canary is needed, {len(rows)} in all (unit: predictions)"
         )
-    return found
+    return np.asarray(found, dtype=np.float64)

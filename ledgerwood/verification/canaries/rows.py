@@ -1,6 +1,6 @@
 """The rows of an audit: what the user gave as a background, the canaries, and rows that stand by them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import narwhals as nw
@@ -24,15 +24,16 @@ class AuditRows:
         background: (n, n_features), in every fit.
         labels: (n,), of the background.
         cells: the canaries.
-        canary_label, other_label: of a canary, and of rows that speak against it.
+        own, other: (m,), the label of each canary, and of rows that speak against it: one end of the target and the
+            other one. Every second canary has them exchanged, so that canaries do not move the mean label.
         replaced: whether a canary that is out is replaced by the same row with the other label.
     """
 
     background: Array
     labels: Array
     cells: CanaryCells
-    canary_label: object
-    other_label: object
+    own: Array
+    other: Array
     replaced: bool
 
     def data(self, included: Mask) -> tuple[Array, Array]:
@@ -42,13 +43,8 @@ class AuditRows:
             included: (m,).
         """
         rows = self.cells.rows.astype(self.background.dtype)
-        labels = np.empty(len(rows), dtype=self.labels.dtype)
-        labels[:] = self.canary_label
-        if self.replaced:
-            labels[~included] = self.other_label
-            taken = np.ones(len(rows), dtype=np.bool_)
-        else:
-            taken = included
+        labels = np.where(included, self.own, self.other)
+        taken = np.ones(len(rows), dtype=np.bool_) if self.replaced else included
         return np.concatenate((self.background, rows[taken])), np.concatenate((self.labels, labels[taken]))
 
 
@@ -132,18 +128,16 @@ def with_fill(rows: AuditRows, fill: NDArray[np.int64]) -> AuditRows:
     against, beside = np.maximum(fill, 0), np.maximum(-fill, 0)
     values = rows.cells.rows.astype(rows.background.dtype)
     added = np.concatenate((np.repeat(values, against, axis=0), np.repeat(values, beside, axis=0)))
-    labels = np.empty(len(added), dtype=rows.labels.dtype)
-    labels[: against.sum()], labels[against.sum() :] = rows.other_label, rows.canary_label
-    return AuditRows(
-        background=np.concatenate((rows.background, added)), labels=np.concatenate((rows.labels, labels)),
-        cells=rows.cells, canary_label=rows.canary_label, other_label=rows.other_label, replaced=rows.replaced,
-    )  # fmt: skip
+    labels = np.concatenate((rows.labels, np.repeat(rows.other, against), np.repeat(rows.own, beside)))
+    return replace(rows, background=np.concatenate((rows.background, added)), labels=labels)
 
 
 def audit_rows(X: Any, y: Any, cells: CanaryCells, *, replaced: bool) -> AuditRows:
     """The background and the canaries' labels."""
     background, labels = background_rows(X, y, cells.schema)
-    own, other = extreme_labels(cells.schema)
+    ends = np.empty(2, dtype=labels.dtype)
+    ends[:] = extreme_labels(cells.schema)
+    side = np.arange(len(cells)) % 2
     return AuditRows(
-        background=background, labels=labels, cells=cells, canary_label=own, other_label=other, replaced=replaced
+        background=background, labels=labels, cells=cells, own=ends[side], other=ends[1 - side], replaced=replaced
     )

@@ -38,6 +38,8 @@ from ledgerwood.mechanisms import (
 from ledgerwood.verification.canaries.recorder import Released
 
 Floats = NDArray[np.float64]
+_STEADY = 0.02
+"""How far apart the canaries' mu may be: where one depends on earlier noise, its score is no Gaussian any more."""
 _EVERYBODY = np.empty(0, dtype=np.bool_)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
@@ -69,8 +71,8 @@ class CanaryScores:
     Args:
         values: (m,), the log-likelihood ratio of what was released; a linear estimate where canaries share leaves.
         gaussian: whether all noise of what was scored is Gaussian, and no draw is sampled or filtered.
-        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not so, or canaries share
-            leaves.
+        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not so, where
+            canaries share leaves, or where what they contribute has changed with the noise, by more than 2 %.
         mu: (m,), of each canary, by its contributions to what was released; None with `normal`.
         alone: whether no two canaries shared a leaf of what was scored.
         scored: how many releases took part.
@@ -187,6 +189,8 @@ def _normal(found: list[_Sums], m: int) -> tuple[Floats | None, Floats | None]:
     if not np.all(square > 0.0):
         return None, None
     mu = np.sqrt(square)
+    if mu.min() < (1.0 - _STEADY) * mu.max():
+        return None, None
     return along / mu, mu
 
 

@@ -89,7 +89,7 @@ def seen_predictions(
     if fits is None:
         model = fresh_copy(estimator, generator)
         model.fit(rows.background, rows.labels)
-        without = agreement(model, places, rows.canary_label)
+        without = agreement(model, places, rows.own)
     for training, included in enumerate(coins):
         data = rows.data(included)
         if fits is None:
@@ -98,5 +98,5 @@ def seen_predictions(
         else:
             model, recording = fits.fitted(*data, generator)
             fixed = fits.structure is not None and recording.trees > 0
-        values[training] = agreement(model, places, rows.canary_label) - without
+        values[training] = agreement(model, places, rows.own) - without
     return Seen(coins=coins.reshape(-1), values=values.reshape(-1), fixed=fixed)

@@ -1,0 +1,66 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ledgerwood.verification.canaries.bounds import gaussian_bound, guess, mu_from_scores
+
+
+@pytest.mark.parametrize(("mu", "spread", "size"), [(0.0, 1.0, 8), (0.9, 1.0, 25), (2.0, 0.3, 25)])
+def test_mu_is_above_the_truth_no_more_often_than_alpha(mu: float, spread: float, size: int) -> None:
+    """3000 audits at alpha .05: within 3.5 standard errors of sqrt(.05 * .95 / 3000) = .004; the bound is exact."""
+    rng = np.random.default_rng(20_264)
+    above = 0
+    for _ in range(3000):
+        bound = mu_from_scores(
+            spread * (mu + rng.standard_normal(size)), spread * rng.standard_normal(size + 3), alpha=0.05
+        )
+        above += bound > mu
+    assert above / 3000 <= 0.05 + 3.5 * 0.004
+    if mu > 0.0:
+        assert above / 3000 >= 0.05 - 3.5 * 0.004
+
+
+def test_noise_that_is_half_of_what_is_claimed_shows_in_mu() -> None:
+    """True mu 1.85, standard error sqrt((4 + 1.7) / 2000) = .053."""
+    rng = np.random.default_rng(20_265)
+    found = mu_from_scores(0.925 + 0.5 * rng.standard_normal(1000), 0.5 * rng.standard_normal(1000), alpha=0.05)
+    assert found == pytest.approx(1.85 - 1.645 * 0.053, abs=3.5 * 0.053)
+
+
+def test_few_or_equal_scores_show_nothing_or_everything() -> None:
+    two = np.array([1.0, 1.0])
+    assert mu_from_scores(np.array([5.0]), two, alpha=0.05) == 0.0
+    assert mu_from_scores(two, two, alpha=0.05) == 0.0
+    assert mu_from_scores(two, 0.0 * two, alpha=0.05) == math.inf
+    assert gaussian_bound(two, 0.0 * two, delta=1e-5, alpha=0.05).value == math.inf
+    assert mu_from_scores(0.0 * two, two, alpha=0.05) == 0.0
+
+
+def test_the_bound_says_that_noise_is_assumed_gaussian() -> None:
+    rng = np.random.default_rng(20_266)
+    bound = gaussian_bound(1.0 + rng.standard_normal(50), rng.standard_normal(60), delta=1e-5, alpha=0.01)
+    assert (bound.assumption, bound.samples, bound.alpha, bound.delta) == ("Gaussian noise", 110, 0.01, 1e-5)
+
+
+def test_guesses_take_the_highest_and_the_lowest() -> None:
+    scores, coins = np.arange(10.0), np.arange(10) >= 4
+    found = guess(scores, coins, included=3, left_out=5, generator=np.random.default_rng(0))
+    assert (found.correct, found.made, found.canaries) == (3 + 4, 8, 10)
+    none = guess(scores, coins, included=2, left_out=0, generator=np.random.default_rng(0))
+    assert (none.correct, none.made) == (2, 2)
+
+
+def test_ties_are_broken_by_chance_and_not_by_place() -> None:
+    """Equal scores, and the canaries that are in stand first: right guesses are hypergeometric, mean 5 of 10.
+
+    500 draws: standard error of the mean below sqrt(2.5 / 500) = .071.
+    """
+    rng = np.random.default_rng(20_267)
+    coins = np.arange(100) < 50
+    right = [
+        guess(np.zeros(100), coins, included=10, left_out=0, generator=rng).correct for _ in range(500)
+    ]  # fmt: skip
+    assert float(np.mean(right)) == pytest.approx(5.0, abs=4 * 0.071)
+    assert stats.tstd(right) > 1.0
