@@ -16,12 +16,16 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.auditing.claims import ClaimedCurve
 from ledgerwood.verification.auditing.counts import hockey_stick, randomised_labels
 from ledgerwood.verification.auditing.result import level
+from ledgerwood.verification.black_box import audit
+from ledgerwood.verification.black_box.result import Numeric
 from ledgerwood.verification.errata.base import FloatArray, Specimen
 from ledgerwood.verification.errata.findings import Finding, Quantity, in_words
 from ledgerwood.verification.errata.planning import Plan, plan
 
 _PILOT = 0.1
 """Of the outputs: spent on the direction of the likelihood ratio."""
+_PARTS = 6
+"""`audit` asks for n outputs a side to test an event, as many to choose it, and at most as many to learn scores."""
 
 
 @final
@@ -116,7 +120,7 @@ def _default(specimen: Specimen, planned: Plan) -> int:
         case "likelihood ratio":
             return max(2_000, 2 * planned.samples)
         case "black-box" | "bitwise":
-            return max(20_000, 8 * planned.samples)
+            return max(60_000, 16 * planned.samples)
 
 
 def _enough(specimen: Specimen, n: int, planned: Plan, alpha: float) -> int:
@@ -196,11 +200,9 @@ def _ratios(specimen: Specimen, side: int, count: int, rng: np.random.Generator)
 
 
 def _black_box(specimen: Specimen, n: int, alpha: float, rng: np.random.Generator) -> _Found:
-    from ledgerwood.verification.black_box import audit  # learns with scikit-learn
-
-    numeric = "bitwise" if specimen.auditor == "bitwise" else "ideal"
+    numeric: Numeric = "bitwise" if specimen.auditor == "bitwise" else "ideal"
     found = audit(
-        specimen.sampler, specimen.pair, claim=specimen.claim, n=n // 2, alpha=alpha, numeric=numeric, rng=rng
+        specimen.sampler, specimen.pair, claim=specimen.claim, n=n // _PARTS, alpha=alpha, numeric=numeric, rng=rng
     )
     return _Found(
         quantity="epsilon",
