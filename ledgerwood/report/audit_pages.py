@@ -210,8 +210,7 @@ def _model_section(backing: Backing | None) -> Section:
     return Section(
         title="The model",
         texts=(
-            f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of this ledger. "
-            f"{after}",
+            f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of it. {after}",
         ),
         facts=(
             ("estimator", backing.estimator),
