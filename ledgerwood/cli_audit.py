@@ -25,6 +25,7 @@ from ledgerwood.report.options import (
     Relation,
     SchemaFile,
     Seed,
+    Seen,
     Trainer,
     Trainings,
     Trees,
@@ -106,6 +107,7 @@ def audit_model(
     canaries: Canaries = 1000,
     trainings: Trainings = 1,
     structure: RandomTrees = "fixed",
+    view: Seen = None,
     alpha: Alpha = 0.05,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     expected_rows: ExpectedRows = None,
@@ -142,6 +144,7 @@ def audit_model(
         canaries=canaries,
         trainings=trainings,
         structure=structure,
+        view=view,
         alpha=alpha,
         seed=seed,
     )

@@ -111,8 +111,7 @@ def trade_off_figure(curves: Curves, alpha: float) -> Figure | None:
         legend=tuple(legend),
         note=(
             "The thin diagonal is guessing. The picture is for the eye; the verdict above rests on the one test that "
-            f"is named there, at its own error of {plain(alpha)}. The numbers of the curve that was found stand under the "
-            "ROC."
+            f"is named there, at its own error of {plain(alpha)}. The found curve's numbers stand under the ROC."
         ),
         table=_trade_off_table(curves),
     )

@@ -1,6 +1,7 @@
 """What the pages of audits say: sentences, facts and figures of a mechanism's, a model's and a ledger's."""
 
 import math
+from collections.abc import Sequence
 
 from ledgerwood import __version__
 from ledgerwood.report import audit_figures as figures
@@ -9,9 +10,11 @@ from ledgerwood.report.audits import Curves, MechanismReport, ModelReport
 from ledgerwood.report.html import Figure, Page, Section
 from ledgerwood.report.ledger_audits import Backing, LedgerAudit
 from ledgerwood.report.printing import least, plain
-from ledgerwood.verification.auditing import Assumption
+from ledgerwood.verification.auditing import Assumption, LowerBound
 
 _OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
+_LONGEST = 600
+"""Characters of a claim that are shown."""
 _NO_ROWS = "This audit looks at a {}, not at rows: it knows no individual budgets, and shows none."
 
 
@@ -27,12 +30,13 @@ def mechanism_page(report: MechanismReport) -> Page:
     else:
         verdict = "Nothing was found against the claim"
         sentence = "That is no proof of privacy: an audit sees what its events show in as many draws as it made."
+    beyond = _beyond(audit.bounds, audit.claimed_epsilon, rejected=audit.rejected)
     return Page(
         kind="Audit of a mechanism",
         title=report.name,
         tone="bad" if audit.rejected else "good",
         verdict=verdict,
-        sentence=f"{sentence} Tested: {audit.test}.",
+        sentence=f"{sentence} Tested: {audit.test}.{beyond}",
         facts=(
             (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
             (f"claimed at delta {delta}", _claimed(audit.claimed_epsilon)),
@@ -52,7 +56,7 @@ def mechanism_page(report: MechanismReport) -> Page:
             Section(
                 title="How it was done",
                 facts=(
-                    ("claim", report.claim),
+                    ("claim", _start(report.claim)),
                     ("event", audit.event),
                     ("the event speaks for", f"the {audit.direction} data set"),
                     ("looked at", "values" if audit.numeric == "ideal" else "values and their bits"),
@@ -89,7 +93,7 @@ def model_page(report: ModelReport) -> Page:
         title=audit.system,
         tone="bad" if audit.rejected else "good",
         verdict=verdict,
-        sentence=sentence,
+        sentence=sentence + _beyond(audit.bounds, audit.price, rejected=audit.rejected),
         facts=(
             (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
             (f"price at delta {delta}", _claimed(audit.price)),
@@ -105,7 +109,7 @@ def model_page(report: ModelReport) -> Page:
                 title="How it was done",
                 texts=(shares,) if audit.shared else (),
                 facts=(
-                    ("claim", report.claim),
+                    ("claim", _start(report.claim)),
                     ("test of the headline", audit.statistic),
                     ("error of each statement", plain(audit.alpha)),
                     ("looked at", "released values" if audit.view == "releases" else "predictions"),
@@ -207,12 +211,12 @@ def _model_section(backing: Backing | None) -> Section:
         )
     statement = backing.statement
     after = "It is the last entry." if not backing.later else f"{backing.later:,} entries follow it: later spends."
+    closes = (
+        f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of this ledger."
+    )
     return Section(
         title="The model",
-        texts=(
-            f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of this ledger. "
-            f"{after}",
-        ),
+        texts=(f"{closes} {after}",),
         facts=(
             ("estimator", backing.estimator),
             ("epsilon stated", plain(statement.epsilon)),
@@ -228,6 +232,23 @@ def _model_section(backing: Backing | None) -> Section:
 
 def _claimed(epsilon: float) -> str:
     return f"epsilon {plain(epsilon)}" if math.isfinite(epsilon) else "no epsilon"
+
+
+def _beyond(bounds: Sequence[LowerBound], promised: float, *, rejected: bool) -> str:
+    """A warning where a bound is above the promise, and the test of the promise did not refute it."""
+    high = [bound for bound in bounds if bound.value > promised]
+    if rejected or not high:
+        return ""
+    rests = sorted({"by itself" if bound.assumption == "none" else f"assuming {bound.assumption}" for bound in high})
+    return (
+        f" Yet a bound below is above what is promised ({', '.join(rests)}). Each one errs with probability "
+        f"{plain(high[0].alpha)} by itself: audit again, with more samples and a smaller alpha."
+    )
+
+
+def _start(text: str) -> str:
+    """The beginning of a text that may be very long; the page's JSON has all of it."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _needed(canaries: int | None) -> str:

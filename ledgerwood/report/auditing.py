@@ -105,15 +105,20 @@ def show_audit(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Write the page, and print its record as JSON, or facts and bounds as tables."""
-    if html is not None:
-        write(page, html)
+    """Print the page's record as JSON, or facts and bounds as tables; then write the page, which may fail."""
     if as_json:
         print_json(page.record)
-        return
-    show(title, {**facts, **({"page": str(html)} if html is not None else {})}, as_json=False)
-    if not bounds:
-        return
+    else:
+        show(title, facts, as_json=False)
+        if bounds:
+            Console().print(_table(bounds))
+    if html is not None:
+        write(page, html)
+        if not as_json:
+            Console().print(f"page: {escape(str(html))}", soft_wrap=True)
+
+
+def _table(bounds: Sequence[LowerBound]) -> Table:
     table = Table(title="lower bounds, each by itself", title_justify="left")
     for column in ("epsilon at least", "at delta", "assumption", "test", "samples"):
         table.add_column(column)
@@ -121,7 +126,7 @@ def show_audit(
         table.add_row(
             least(bound.value), plain(bound.delta), bound.assumption, escape(bound.statistic), f"{bound.samples:,}"
         )
-    Console().print(table)
+    return table
 
 
 def rests(assumption: str) -> str:

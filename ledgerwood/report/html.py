@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, final
 
-from ledgerwood.errors import InvalidParameter
 from ledgerwood.report.elements import Child, Element, document, element
 from ledgerwood.report.printing import finite
 from ledgerwood.report.svg import Role, swatch
@@ -148,16 +147,6 @@ def write(page: Page, path: Path) -> None:
     part = path.with_name(path.name + ".part")
     part.write_text(render(page), encoding="utf-8")
     part.replace(path)
-
-
-def require_place(path: Path | None) -> None:
-    """Refuse, before anything is run, a file that has no folder.
-
-    Raises:
-        InvalidParameter: there is no such folder, or a folder is in the file's place.
-    """
-    if path is not None and (not path.parent.is_dir() or path.is_dir()):
-        raise InvalidParameter(f"html={str(path)!r} must be a file in a folder that is there (unit: path)")
 
 
 def _section(section: Section) -> Element:

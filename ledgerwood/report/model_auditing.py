@@ -10,7 +10,7 @@ from ledgerwood.report.audit_pages import model_page
 from ledgerwood.report.auditing import chosen_seed, rests, show_audit
 from ledgerwood.report.audits import ModelReport, curves_of
 from ledgerwood.report.models import Settings
-from ledgerwood.report.options import Structure
+from ledgerwood.report.options import Structure, View
 from ledgerwood.report.printing import Fact, least
 from ledgerwood.tables import read_csv
 from ledgerwood.verification.canaries import audit_model
@@ -24,6 +24,7 @@ def run_model_audit(
     canaries: int,
     trainings: int,
     structure: Structure,
+    view: View | None,
     alpha: float,
     seed: int | None,
 ) -> ModelReport:
@@ -31,7 +32,7 @@ def run_model_audit(
 
     Args:
         rows, schema, settings: as for `train`.
-        canaries, trainings, structure, alpha: as in `verification.audit_model`.
+        canaries, trainings, structure, view, alpha: as in `verification.audit_model`.
         seed: of the audit's coins; the trainings' noise has none.
 
     Raises:
@@ -48,6 +49,7 @@ def run_model_audit(
         canaries=canaries,
         trainings=trainings,
         structure=structure,
+        view=view,
         alpha=alpha,
         rng=np.random.default_rng(seed),
     )

@@ -14,6 +14,7 @@ PresetName = Literal["default", "paper"]
 PaperName = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree", "peers"]
 Numeric = Literal["ideal", "bitwise"]
 Structure = Literal["fixed", "own"]
+View = Literal["releases", "predictions"]
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget delta, a probability in [0, 1).")]
@@ -64,9 +65,14 @@ Alpha = Annotated[
     float, typer.Option(help="Probability that a bound is above the truth, and that a right claim is refuted.")
 ]
 Canaries = Annotated[int, typer.Option(help="Made-up rows, each in or out by a fair coin.")]
-Seed = Annotated[int | None, typer.Option(help="Of the audit's own random numbers; drawn, and shown, if not given.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Of the audit's own random numbers; drawn, and shown, if not given.")
+]
 LookAt = Annotated[Numeric, typer.Option(help="Look at values, or at their bits too.")]
 RandomTrees = Annotated[
     Structure, typer.Option("--structure", help="Trees drawn at random: one of the audit's own, or as drawn.")
 ]
 Trainings = Annotated[int, typer.Option(help="Trainings, each with canaries of its own.")]
+Seen = Annotated[
+    View | None, typer.Option("--view", help="Score what was released, or predictions; the first where it can be.")
+]
