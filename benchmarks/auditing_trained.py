@@ -37,7 +37,7 @@ PAIR = (np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1
 _LEAST = (1.0 - 1e-6) / gaussian_mu(1.0, DELTA)
 TREE = GaussianEvent(noise_multiplier=_LEAST, adjacency=A)
 """What one tree of `forest` may cost: epsilon 1 at delta 1e-5, and a rounding."""
-_FOREST = Schema(features=(Categorical("a", ("0", "1")),), target=Categorical("y", ("0", "1")))
+FOREST_SCHEMA = Schema(features=(Categorical("a", ("0", "1")),), target=Categorical("y", ("0", "1")))
 _BOOSTED = Schema(features=(Categorical("a", ("0", "1")),), target=Numeric("y", 0.0, 1.0))
 
 
@@ -47,12 +47,17 @@ def forest(dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
     Its budget is that of n trees of epsilon 1 each, so every tree has the noise that `TREE` states.
     """
     epsilon = price(Repeated(GaussianEvent(noise_multiplier=1.0 / gaussian_mu(1.0, DELTA), adjacency=A), count=n))
-    model = FederatedGBDTClassifier(
-        epsilon=epsilon.epsilon(DELTA), delta=DELTA, schema=_FOREST, preset="dp_rf", n_trees=n, max_depth=1,
-        initial_score="zero", expected_rows=2, random_state=int(rng.integers(2**62)),
-    )  # fmt: skip
+    model = forest_model(n, epsilon.epsilon(DELTA), int(rng.integers(2**62)))
     words = dataset.astype(int).astype(str).astype(object)
     return _released(model.fit(words[:, :1], words[:, 1]).ensemble_).reshape(n, -1)
+
+
+def forest_model(n: int, epsilon: float, seed: int) -> FederatedGBDTClassifier:
+    """A forest of n trees of depth 1 for this budget."""
+    return FederatedGBDTClassifier(
+        epsilon=epsilon, delta=DELTA, schema=FOREST_SCHEMA, preset="dp_rf", n_trees=n, max_depth=1,
+        initial_score="zero", expected_rows=2, random_state=seed,
+    )  # fmt: skip
 
 
 def boosted(dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
