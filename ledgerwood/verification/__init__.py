@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ledgerwood.verification import errata as errata
+    from ledgerwood.verification import membership as membership
+    from ledgerwood.verification import noise_law as noise_law
     from ledgerwood.verification import poisoning as poisoning
     from ledgerwood.verification._matching import neighbour_of as neighbour_of
     from ledgerwood.verification._neighbour_rows import Neighbour as Neighbour
@@ -32,20 +34,30 @@ if TYPE_CHECKING:
     from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
+    from ledgerwood.verification.membership import AttackReading as AttackReading
+    from ledgerwood.verification.membership import attack_model as attack_model
+    from ledgerwood.verification.noise_law import NoiseCheck as NoiseCheck
+    from ledgerwood.verification.noise_law import check_fit_noise as check_fit_noise
+    from ledgerwood.verification.noise_law import check_noise as check_noise
 
 _LATE = {
+    "AttackReading": "membership",
     "Audit": "black_box",
     "Call": "_session",
     "LedgerReport": "ledgers",
     "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",
+    "NoiseCheck": "noise_law",
     "Replay": "_session",
     "SensitivityReport": "_sensitivity",
     "Violation": "_session",
     "added": "_neighbour_rows",
     "assert_sensitivity": "_sensitivity",
+    "attack_model": "membership",
     "audit": "black_box",
     "audit_model": "canaries",
+    "check_fit_noise": "noise_law",
+    "check_noise": "noise_law",
     "check_sensitivity": "_sensitivity",
     "duplicated": "_neighbour_rows",
     "neighbour_of": "_matching",
@@ -59,27 +71,34 @@ _LATE = {
     "worst_rows": "_neighbour_rows",
 }
 """Public names, and the module of this package that has them."""
-_MODULES = ("errata", "ledgers", "poisoning")
+_MODULES = ("errata", "ledgers", "membership", "noise_law", "poisoning")
 _EXTRAS = {"hypothesis": "testing", "pytest": "testing"}
 """Packages that are not in the extra "trainers", and the extra that has them."""
 
 __all__ = [
+    "AttackReading",
     "Audit",
     "Call",
     "LedgerReport",
     "ModelAudit",
     "Neighbour",
+    "NoiseCheck",
     "Replay",
     "SensitivityReport",
     "Violation",
     "added",
     "assert_sensitivity",
+    "attack_model",
     "audit",
     "audit_model",
+    "check_fit_noise",
+    "check_noise",
     "check_sensitivity",
     "duplicated",
     "errata",
+    "membership",
     "neighbour_of",
+    "noise_law",
     "permuted",
     "poisoning",
     "removed",
