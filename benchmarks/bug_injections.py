@@ -54,6 +54,7 @@ class Bug:
         words: what goes wrong.
         inject: a context manager, from the system; None of the null row.
         absent: by system, why there is no such bug in it.
+        audited: whether it shows in one release of one tree, which is what an audit looks at.
         parameters: what the bug makes of parameters before a fit: from (system, parameters, y) to others.
     """
 
@@ -62,6 +63,7 @@ class Bug:
     inject: Callable[[System], Any] | None = None
     absent: dict[str, str] = dataclasses.field(default_factory=dict)
     parameters: Callable[[System, dict[str, Any], Any], dict[str, Any]] | None = None
+    audited: bool = False
 
     @contextmanager
     def active(self, system: System) -> Iterator[None]:
@@ -426,12 +428,18 @@ def by_rows(system: System, _: dict[str, Any], y: Any) -> dict[str, Any]:
 
 
 _ALL = "S-GBDT", "DPBoost", "DP-XGBoost", "federated", "PrivaTree"
-NULL = Bug("none", "the honest trainer")
+NULL = Bug("none", "the honest trainer", audited=True)
 BUGS = (
     NULL,
     Bug("half the noise, by the trainer", "a mechanism of half the noise for what was granted", half_noise),
-    Bug("half the noise, unchecked", "the same, and the round does not compare it with its draw", half_noise_unchecked),
-    Bug("half the noise, by the sampler", "mechanism and event are right, its draws are half as wide", half_sampler),
+    Bug(
+        "half the noise, unchecked", "the same, and the round does not compare it with its draw",
+        half_noise_unchecked, audited=True,
+    ),
+    Bug(
+        "half the noise, by the sampler", "mechanism and event are right, its draws are half as wide", half_sampler,
+        audited=True,
+    ),
     Bug(
         "one noise for all leaves", "drawn once a release", one_noise,
         {"PrivaTree": "it adds no noise to sums: splits and labels are choices"},
@@ -442,8 +450,8 @@ BUGS = (
         "a level without its noise", "the exact outcome of the last level, or leaves, is used", exact_last,
     ),
     Bug("half the price", "the ledger is charged half the plan's epsilon", half_price),
-    Bug("clip doubled", "a row adds up to twice what the sensitivity says", doubled_clip),
-    Bug("noise words used twice", "each release starts the same stream anew", same_words),
+    Bug("clip doubled", "a row adds up to twice what the sensitivity says", doubled_clip, audited=True),
+    Bug("noise words used twice", "each release starts the same stream anew", same_words, audited=True),
     Bug(
         "one seed for trees and noise", "public structure is drawn from the words of the noise", same_seed,
         dict.fromkeys(("DPBoost", "DP-XGBoost", "PrivaTree"), "its trees are chosen, none is drawn at random"),

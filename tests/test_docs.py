@@ -28,7 +28,7 @@ def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
-        "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately",
+        "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
     }  # fmt: skip
 
 
@@ -53,6 +53,15 @@ def test_choose_a_trainer(tmp_path, monkeypatch):
     assert (names["pure"].privacy_.delta, names["published"].plan_.trees) == (0.0, 50)
     assert 1.5 < names["bought"] < 5.0
     assert names["model"].score(names["X"], np.where(names["label"] > 0.5, "yes", "no")) > 0.8
+
+
+def test_attack_a_model(tmp_path, monkeypatch, capsys):
+    names = run("attack-a-model", tmp_path, monkeypatch)
+    assert all(reading.auc > 0.6 for reading in names["found"]["a deep tree"] if reading.attack != "lira offline")
+    # 200 rows of either kind: four deviations of .029, and what epsilon 1 allows, .06.
+    assert all(abs(reading.auc - 0.5) < 0.18 for reading in names["found"]["S-GBDT, epsilon 1"])
+    assert 0.01 < names["most"] < 0.05
+    assert "not a bound on epsilon" in capsys.readouterr().out
 
 
 def test_train_on_data_frames(tmp_path, monkeypatch):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ledgerwood.verification import errata as errata
+    from ledgerwood.verification import membership as membership
+    from ledgerwood.verification import noise_law as noise_law
     from ledgerwood.verification import poisoning as poisoning
     from ledgerwood.verification._assertions import assert_dp as assert_dp
     from ledgerwood.verification._matching import neighbour_of as neighbour_of
@@ -35,14 +37,21 @@ if TYPE_CHECKING:
     from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
+    from ledgerwood.verification.membership import AttackReading as AttackReading
+    from ledgerwood.verification.membership import attack_model as attack_model
+    from ledgerwood.verification.noise_law import NoiseCheck as NoiseCheck
+    from ledgerwood.verification.noise_law import check_fit_noise as check_fit_noise
+    from ledgerwood.verification.noise_law import check_noise as check_noise
     from ledgerwood.verification.strategies import neighbours as neighbours
 
 _LATE = {
+    "AttackReading": "membership",
     "Audit": "black_box",
     "Call": "_session",
     "LedgerReport": "ledgers",
     "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",
+    "NoiseCheck": "noise_law",
     "Replay": "_session",
     "RowsRead": "_tripwire",
     "SensitivityReport": "_sensitivity",
@@ -50,8 +59,11 @@ _LATE = {
     "added": "_neighbour_rows",
     "assert_dp": "_assertions",
     "assert_sensitivity": "_sensitivity",
+    "attack_model": "membership",
     "audit": "black_box",
     "audit_model": "canaries",
+    "check_fit_noise": "noise_law",
+    "check_noise": "noise_law",
     "check_sensitivity": "_sensitivity",
     "duplicated": "_neighbour_rows",
     "neighbour_of": "_matching",
@@ -67,16 +79,18 @@ _LATE = {
     "worst_rows": "_neighbour_rows",
 }
 """Public names, and the module of this package that has them."""
-_MODULES = ("errata", "ledgers", "poisoning")
+_MODULES = ("errata", "ledgers", "membership", "noise_law", "poisoning")
 _EXTRAS = {"hypothesis": "testing", "pytest": "testing"}
 """Packages that are not in the extra "trainers", and the extra that has them."""
 
 __all__ = [
+    "AttackReading",
     "Audit",
     "Call",
     "LedgerReport",
     "ModelAudit",
     "Neighbour",
+    "NoiseCheck",
     "Replay",
     "RowsRead",
     "SensitivityReport",
@@ -84,13 +98,18 @@ __all__ = [
     "added",
     "assert_dp",
     "assert_sensitivity",
+    "attack_model",
     "audit",
     "audit_model",
+    "check_fit_noise",
+    "check_noise",
     "check_sensitivity",
     "duplicated",
     "errata",
+    "membership",
     "neighbour_of",
     "neighbours",
+    "noise_law",
     "permuted",
     "poisoning",
     "removed",

@@ -1,0 +1,105 @@
+"""Injected bugs, in small: each is found by one of the quick checks in one system, and the honest trainers by none."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks import injected_bugs
+from benchmarks.bug_detectors import DETECTORS, detect
+from benchmarks.bug_injections import BUGS, NULL
+from benchmarks.bug_systems import ROWS, SYSTEMS
+from ledgerwood.curator import Curator
+from ledgerwood.curator.rounds import CuratorRound
+from ledgerwood.curator.table import Table
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, ExponentialMechanism, LaplaceMechanism
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks"
+QUICK = ("refusal", "ledger", "replay", "independence")
+LAW = {"half the noise, by the sampler"}
+"""Bugs that only the noise's law, or an audit, can find."""
+BY_NAME = {system.name: system for system in SYSTEMS}
+# A system each, in turn, and PrivaTree, whose fits are quick, for all.
+PAIRS = [
+    (bug, system)
+    for turn, bug in enumerate(BUGS[1:])
+    for system in ("PrivaTree", [name for name in BY_NAME if name not in bug.absent][turn % 4 % (5 - len(bug.absent))])
+    if system not in bug.absent
+]
+
+
+@pytest.mark.parametrize(
+    ("bug", "system"), list(dict.fromkeys(PAIRS)), ids=lambda part: part if isinstance(part, str) else part.name
+)
+def test_a_bug_is_found(bug, system):
+    said = detect(bug, BY_NAME[system], 0, ("refusal", "noise law") if bug.name in LAW else QUICK)
+    assert any(found for found, _ in said.values()), said
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+def test_an_honest_trainer_is_accused_by_nothing(system):
+    said = detect(NULL, system, 0, (*QUICK, "noise law"))
+    assert set(said) == {*QUICK, "noise law"}
+    assert not any(found for found, _ in said.values()), said
+
+
+@pytest.mark.parametrize("name", ["none", "half the noise, by the sampler"])
+def test_an_audit_of_labels_finds_half_the_noise(name):
+    """By 1200 fits of a tree without splits: the honest bound is above epsilon 1 once in a thousand."""
+    bug = next(bug for bug in BUGS if bug.name == name)
+    found, words = detect(bug, BY_NAME["PrivaTree"], 400, ("refusal", "audit"))["audit"]
+    assert found == (bug is not NULL), words
+
+
+def test_nothing_stays_patched():
+    watched = [
+        (CuratorRound, "release"), (CuratorRound, "select"), (CuratorRound, "_take"), (Curator, "open"),
+        (Table, "statistic"), (Table, "gains"), (EllipticalGaussianMechanism, "randomise"),
+        (LaplaceMechanism, "randomise"), (ExponentialMechanism, "select"),
+    ]  # fmt: skip
+    before = [vars(owner)[name] for owner, name in watched]
+    for bug in BUGS:
+        for system in SYSTEMS:
+            if system.name not in bug.absent:
+                with bug.active(system):
+                    pass
+    assert [vars(owner)[name] for owner, name in watched] == before
+
+
+def test_the_rows_hold_what_the_bugs_need():
+    for system in SYSTEMS:
+        X, y = system.rows()
+        assert X.shape == (ROWS, 2)
+        for name, neighbour in system.neighbours((X, y)).items():
+            assert len(neighbour.data[1]) == ROWS + (-1 if name == "one less" else 1)
+
+
+def test_a_row_of_the_table_and_what_fails():
+    bug = next(bug for bug in BUGS if bug.name == "half the price")
+    row = injected_bugs.measured(bug, [BY_NAME["PrivaTree"]], 0, ("refusal", "ledger"))
+    assert injected_bugs.finders(row["systems"]["PrivaTree"]) == ["ledger"]
+    assert injected_bugs.failures({bug.name: row}) == []
+    assert injected_bugs.failures({NULL.name: row}) == ["PrivaTree, honest, is accused by: ledger"]
+    blind = {"words": "", "systems": {"PrivaTree": {"said": {"ledger": {"found": False, "words": ""}}}}}
+    assert injected_bugs.failures({bug.name: blind}) == ["half the price, PrivaTree: found by nothing"]
+    absent = {"words": "", "systems": {"PrivaTree": {"absent": "none"}}}
+    assert injected_bugs.failures({bug.name: absent, NULL.name: blind}) == []
+    console = Console(width=200, record=True)
+    console.print(injected_bugs.table({bug.name: row, "other": absent, "blind": blind}))
+    console.print(injected_bugs.words({bug.name: row}, system="PrivaTree"))
+    text = console.export_text()
+    assert "NOTHING" in text
+    assert "the price is too small" in text
+
+
+def test_the_stored_table_is_whole_and_without_a_hole():
+    found = json.loads((PAGE / "injected_bugs.json").read_text())["bugs"]
+    assert list(found) == [bug.name for bug in BUGS]
+    assert injected_bugs.failures(found) == []
+    for bug in BUGS:
+        for system in SYSTEMS:
+            cell = found[bug.name]["systems"][system.name]
+            assert ("absent" in cell) == (system.name in bug.absent)
+            run = set(DETECTORS) if bug.audited else set(DETECTORS) - {"audit"}
+            assert "absent" in cell or set(cell["said"]) in ({"refusal"}, run)
