@@ -20,7 +20,7 @@ from ledgerwood.verification.auditing.result import level
 TradeOff = Callable[[FloatArray], FloatArray]
 """Least type II errors at type I errors of shape (k,), of both orders of every pair of neighbours; convex."""
 
-_POINTS = 4001
+_POINTS = 1501
 _GUARD = 1e-9
 _HALVINGS = 50
 _LARGEST_MU = 64.0

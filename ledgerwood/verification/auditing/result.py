@@ -1,7 +1,7 @@
 """What an audit says: one number, and all that it rests on."""
 
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, final, get_args
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
@@ -28,6 +28,10 @@ class LowerBound:
         samples: how many outputs, or canaries, were looked at for it.
         statistic: the test that it inverts.
         seconds: what it took, sampling included; 0 where only counts were given.
+
+    Raises:
+        InvalidParameter: a value that is negative or NaN, an assumption that is none of the four, or a statistic that
+            is called Gaussian and assumes nothing.
     """
 
     value: float
@@ -38,6 +42,16 @@ class LowerBound:
     samples: int
     statistic: str
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.value >= 0.0:
+            raise _validate.fail("value", self.value, ">= 0", "nats")
+        if self.assumption not in get_args(Assumption):
+            raise _validate.fail("assumption", self.assumption, f"one of {get_args(Assumption)}", "assumption")
+        if "gaussian" in self.statistic.lower() and self.assumption in ("none", "large counts"):
+            raise _validate.fail(
+                "assumption", self.assumption, f"'Gaussian noise' for {self.statistic!r}", "assumption"
+            )
 
     def __str__(self) -> str:
         rests = "" if self.assumption == "none" else f", assuming {self.assumption}"
