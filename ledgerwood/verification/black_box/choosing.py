@@ -14,8 +14,8 @@ from ledgerwood.verification.black_box.scores import Candidate
 
 Way = Literal["labels", "guesses"]
 _TAILS = 240
-_CAUTIOUS = 0.003
-"""Of alpha: events are compared at this level, so that a handful of outputs in the learning draws convinces less."""
+_LUCK = 0.02
+"""How lucky a tail may have been in the learning draws, at either data set."""
 _RARE = 3.0
 """Outputs that may have been missed: an event of few outputs is not as certain as its own frequency says."""
 
@@ -111,17 +111,16 @@ def tails(candidate: Candidate, first: FloatArray, second: FloatArray) -> Tails:
 
 def best_bound(tail: Tails, question: Question) -> Choice:
     """The threshold whose bound on epsilon is expected to be the largest, and its coin."""
-    alpha, delta = question.alpha * _CAUTIOUS, question.delta
-    inside, other = tail.for_it.astype(float), tail.against.astype(float)
-    other = other * tail.runs[0] / tail.runs[1]
-    share = special.betaincinv(np.maximum(inside, 0.5), other + 1.0, alpha)
-    odds = share
+    # What the test would say at the counts to be expected, had the learning draws been lucky.
+    low = special.betaincinv(np.maximum(tail.for_it, 0.5), tail.runs[0] - tail.for_it + 1.0, _LUCK)
+    high = special.betaincinv(tail.against + 1.0, np.maximum(tail.runs[1] - tail.against, 0.5), 1.0 - _LUCK)
+    inside, other = 0.5 * question.runs * low, 0.5 * question.runs * high
+    share = special.betaincinv(inside, other + 1.0, question.alpha)
+    odds, delta = share, question.delta
     if delta > 0.0:
-        total = inside + other
-        least = special.betaincinv(np.maximum(total, 0.5), 2.0 * tail.runs[0] - total + 1.0, 0.05 * alpha)
-        odds = share - 0.5 * delta / least
+        odds = share - delta / (low + high)
     with np.errstate(divide="ignore", invalid="ignore"):
-        bound = np.where((odds > 0.0) & (inside > 0.0), np.log(odds / (1.0 - share)), -np.inf)
+        bound = np.where((odds > 0.0) & (tail.for_it > 0), np.log(odds / (1.0 - share)), -np.inf)
     best = int(np.argmax(bound))
     p, q = (tail.for_it[best] + 0.5) / (tail.runs[0] + 1.0), (tail.against[best] + 0.5) / (tail.runs[1] + 1.0)
     coin = 0.5 if question.fair else _coin(p, q, question)
