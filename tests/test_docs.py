@@ -29,6 +29,7 @@ def test_every_page_is_covered_here():
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
+        "test-your-mechanism",
     }  # fmt: skip
 
 
@@ -157,3 +158,11 @@ def test_every_fence_is_closed_before_the_next_one_opens():
         fences = [line for line in page.read_text().splitlines() if line.startswith("```")]
         assert [line for line in fences[1::2] if line != "```"] == [], page
         assert len(fences) % 2 == 0, page
+
+
+def test_test_your_mechanism(tmp_path, monkeypatch, capsys):
+    names = run("test-your-mechanism", tmp_path, monkeypatch)
+    printed = capsys.readouterr().out
+    bound = float(re.search(r"epsilon >= ([\d.]+) at delta 0", printed)[1])
+    assert 1.5 < bound <= 2.05
+    assert names["wrong"].ratio == float("inf")
