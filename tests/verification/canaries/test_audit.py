@@ -136,25 +136,24 @@ SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_is_audited_and_not_accused(name: str) -> None:
-    """Ten audits at alpha 1e-3: one false alarm has probability .01, and the seeds are fixed."""
+    """Four audits at alpha 1e-3: one false alarm has probability .004, and the seeds are fixed."""
     model, how = SYSTEMS[name]
     labels = NAMES if model.schema.target == CLASSES else LABELS
-    audits = [audit_model(model, ROWS, labels, rng=100 + run, alpha=1e-3, **how) for run in range(10)]
+    audits = [audit_model(model, ROWS, labels, rng=100 + run, alpha=1e-3, **how) for run in range(4)]
     assert not any(audit.rejected for audit in audits)
     assert all(bound.value <= audit.price for audit in audits for bound in audit.bounds)
     assert all(audit.scored for audit in audits)
 
 
 def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
-    """80 audits at alpha .2: at most 16 + 3 sqrt(80 .2 .8) = 26.7 of each bound; 16 or so of the exact one."""
+    """40 audits at alpha .2: at most 8 + 3 sqrt(40 .2 .8) = 15.6 of each bound."""
     audits = [
         audit_model(forest(initial_score="zero", n_trees=1), ROWS, LABELS, canaries=24, rng=200 + run, alpha=0.2)
-        for run in range(80)
+        for run in range(40)
     ]  # fmt: skip
     above = np.sum([[bound.value > audit.price * (1 + 1e-6) for bound in audit.bounds] for audit in audits], axis=0)
-    assert (above <= 26).all()
-    assert above[0] >= 16 - 3 * 3.6
-    assert sum(audit.rejected for audit in audits) <= 26
+    assert (above <= 15).all()
+    assert sum(audit.rejected for audit in audits) <= 15
 
 
 def test_what_is_predicted_tells_too() -> None:
