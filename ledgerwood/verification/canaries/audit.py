@@ -3,13 +3,13 @@
 docs/explanation/canaries.md says what is valid when.
 """
 
+import dataclasses
 import math
 import time
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
@@ -22,7 +22,7 @@ from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import Scores, level, small_probability
 from ledgerwood.verification.canaries import theory
 from ledgerwood.verification.canaries.cells import CanaryCells, canary_cells
-from ledgerwood.verification.canaries.fitting import OwnFits, require_learner
+from ledgerwood.verification.canaries.fitting import OwnFits, classifies, require_learner
 from ledgerwood.verification.canaries.reading import Terms, read
 from ledgerwood.verification.canaries.recorder import recorded
 from ledgerwood.verification.canaries.result import ModelAudit, Structure, StructureCheck, View
@@ -159,12 +159,12 @@ def _prepared(
     if isinstance(estimator, AbstractTreeEstimator):
         if schema is not None:
             raise InvalidParameter(f"schema=...: {type(estimator).__name__} has a schema of its own")
-        unfixed = OwnFits.of(estimator, _columns(X, y, estimator), None)
+        unfixed = OwnFits.of(estimator, _columns(X, y, estimator))
         cells = canary_cells(unfixed.schema, canaries, bins=unfixed.plan.bins)
-        fits = OwnFits.of(estimator, len(unfixed.schema.features), cells.structure if structure == "fixed" else None)
+        fits = dataclasses.replace(unfixed, structure=cells.structure) if structure == "fixed" else unfixed
         return fits, audit_rows(X, y, cells, replaced=fits.event.adjacency is Adjacency.REPLACE_ONE)
     if schema is None:
-        schema = seen_schema(X, y, classify=is_classifier(estimator))
+        schema = seen_schema(X, y, classify=classifies(estimator))
     background, _ = background_rows(X, y, schema)
     cells = canary_cells(schema.resolved(background.shape[1]), canaries, bins=_BINS)
     return None, audit_rows(X, y, cells, replaced=False)

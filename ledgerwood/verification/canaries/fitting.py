@@ -37,11 +37,11 @@ class OwnFits:
     estimator: AbstractTreeEstimator
     plan: Any
     schema: Schema
-    structure: TreeStructure | None
+    structure: TreeStructure | None = None
 
     @classmethod
-    def of(cls, estimator: AbstractTreeEstimator, n_features: int, structure: TreeStructure | None) -> "OwnFits":
-        """By the estimator's own parameters.
+    def of(cls, estimator: AbstractTreeEstimator, n_features: int) -> "OwnFits":
+        """By the estimator's own parameters, with its own trees.
 
         Raises:
             InvalidParameter: an estimator that buys its schema: where canaries may go is not known before.
@@ -53,7 +53,7 @@ class OwnFits:
                 "not known before the fit"
             )
         schema = estimator.schema.resolved(n_features)
-        return cls(estimator=estimator, plan=estimator.make_plan(schema), schema=schema, structure=structure)
+        return cls(estimator=estimator, plan=estimator.make_plan(schema), schema=schema)
 
     @property
     def event(self) -> Event:
@@ -133,18 +133,24 @@ def require_learner(estimator: object) -> None:
             raise InvalidParameter(f"{type(estimator).__name__} has no {name} method: an audit needs fit and predict")
 
 
+def classifies(estimator: object) -> bool:
+    """Whether it says of itself, as scikit-learn's estimators do, that it learns classes."""
+    return isinstance(estimator, BaseEstimator) and is_classifier(estimator)
+
+
 def agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
     """How far predictions agree with labels, float64 (m,): minus the distance, or the label's probability.
 
     Raises:
         InvalidParameter: predictions of another shape, or that are no finite numbers.
     """
+    classes_told = classifies(model)
     probability = getattr(model, "predict_proba", None)
-    if is_classifier(model) and callable(probability):
+    if classes_told and callable(probability):
         classes = np.asarray(model.classes_).tolist()
         places = np.array([classes.index(label) for label in labels.tolist()])
         found = np.asarray(probability(rows))[np.arange(len(rows)), places]
-    elif is_classifier(model):
+    elif classes_told:
         found = (np.asarray(model.predict(rows)) == labels).astype(np.float64)
     else:
         found = -np.abs(np.asarray(model.predict(rows), dtype=np.float64) - labels.astype(np.float64))

@@ -25,7 +25,7 @@ class AuditRows:
         labels: (n,), of the background.
         cells: the canaries.
         own, other: (m,), the label of each canary, and of rows that speak against it: one end of the target and the
-            other one. Every second canary has them exchanged, so that canaries do not move the mean label.
+            other one. Half of the canaries have them exchanged, so that canaries do not move the mean label.
         replaced: whether a canary that is out is replaced by the same row with the other label.
     """
 
@@ -137,7 +137,8 @@ def audit_rows(X: Any, y: Any, cells: CanaryCells, *, replaced: bool) -> AuditRo
     background, labels = background_rows(X, y, cells.schema)
     ends = np.empty(2, dtype=labels.dtype)
     ends[:] = extreme_labels(cells.schema)
-    side = np.arange(len(cells)) % 2
+    # Of no order that a learner could find in the cells, and the same in every audit.
+    side = np.random.default_rng(0).permutation(len(cells)) % 2
     return AuditRows(
         background=background, labels=labels, cells=cells, own=ends[side], other=ends[1 - side], replaced=replaced
     )

@@ -26,7 +26,7 @@ _SHARES = (0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.125, 0.15, 0.2, 0.2
 """Of the canaries: guesses of one kind."""
 _CERTAIN = 0.25
 """Share of canaries whose label may be expected to be their own, at least: half of those that are in."""
-_TAIL = 1e-3
+_TAIL, _COUNTS = 1e-3, 13
 _MOST = 1 << 16
 """Canaries that a plan for a tighter answer goes up to."""
 
@@ -95,7 +95,7 @@ def _expected(claim: Claim, share: float, guesses: int, canaries: int, delta: fl
     may be expected to show less than few.
     """
     law = stats.binom(guesses, trade_off(claim, delta).accuracy(share))
-    counts = np.arange(int(law.ppf(_TAIL)), int(law.isf(_TAIL)) + 1)
+    counts = np.unique(np.linspace(law.ppf(_TAIL), law.isf(_TAIL), _COUNTS).round()).astype(int)
     bounds = [one_run(count, guesses, canaries, delta=delta, alpha=alpha) for count in counts.tolist()]
     weights = law.pmf(counts)
     return float(weights @ bounds / weights.sum())

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 
@@ -32,13 +33,13 @@ def binary(features: int, target: Numeric | Categorical = LABEL) -> Schema:
 def prepared(estimator: AbstractTreeEstimator, canaries: int, *, fixed: bool = True) -> tuple[OwnFits, AuditRows]:
     schema = estimator.schema
     assert schema is not None
-    first = OwnFits.of(estimator, len(schema.features), None)
-    cells = canary_cells(first.schema, canaries, bins=first.plan.bins)
+    fits = OwnFits.of(estimator, len(schema.features))
+    cells = canary_cells(fits.schema, canaries, bins=fits.plan.bins)
     rng = np.random.default_rng(5)
     n = 30
     values = rng.integers(0, 2, (n, len(schema.features)))
     labels = np.where(rng.random(n) < 0.5, "a", "b") if schema.target == CLASSES else rng.uniform(-1.0, 1.0, n)
-    fits = OwnFits.of(estimator, len(schema.features), cells.structure if fixed else None)
+    fits = dataclasses.replace(fits, structure=cells.structure if fixed else None)
     return fits, audit_rows(values, labels, cells, replaced=fits.event.adjacency.value == "replace-one")
 
 

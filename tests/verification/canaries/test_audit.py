@@ -1,0 +1,295 @@
+import json
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from ledgerwood import Adjacency, Budget, Categorical, Numeric, Schema
+from ledgerwood.errors import InvalidParameter, LedgerCorrupted, SchemaError
+from ledgerwood.mechanisms import EllipticalGaussianMechanism
+from ledgerwood.trainers import (
+    DPBoostRegressor,
+    DPXGBoostRegressor,
+    FederatedGBDTRegressor,
+    PrivaTreeClassifier,
+    SGBDTClassifier,
+    SGBDTRegressor,
+)
+from ledgerwood.verification import ModelAudit, audit_model
+
+LABEL, CLASSES = Numeric("y", -1.0, 1.0), Categorical("y", ("a", "b"))
+RNG = np.random.default_rng(11)
+ROWS = RNG.integers(0, 2, (20, 8))
+LABELS = RNG.uniform(-1.0, 1.0, 20)
+NAMES = np.where(LABELS > 0.0, "a", "b")
+
+
+def binary(features: int, target: Numeric | Categorical = LABEL) -> Schema:
+    return Schema(features=tuple(Categorical(f"b{i}", (0, 1)) for i in range(features)), target=target)
+
+
+def forest(**more: Any) -> SGBDTRegressor:
+    named = {"epsilon": 4.0, "delta": 1e-5, "schema": binary(8), "n_trees": 4, "random_state": 0, **more}
+    return SGBDTRegressor(**named)
+
+
+def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None:
+    """256 canaries: mu .925 with a standard error of .13, so that a bound above 1 has 2.9 of them to spare."""
+    audit = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1)
+    assert (audit.assumption, audit.statistic) == ("Gaussian noise", "means over their spread")
+    assert audit.epsilon_lower == audit.bounds[0].value
+    assert [bound.assumption for bound in audit.bounds] == ["Gaussian noise", "none", "Gaussian noise"]
+    assert audit.epsilon_lower > 1.0
+    assert not audit.rejected
+    assert audit.price == pytest.approx(4.0, rel=1e-4)
+    assert audit.mu == pytest.approx(audit.price_mu, rel=1e-4)
+    assert (audit.structure, audit.shared, audit.view) == ("fixed", False, "releases")
+    assert audit.scored == audit.releases == 4
+    assert len(audit.scores.with_row) + len(audit.scores.without) == audit.canaries == 256
+    assert 2.0 < audit.power < 4.0
+    assert audit.needed is not None
+    assert audit.needed > 1000
+    assert "not refuted" in str(audit)
+    record = json.loads(json.dumps(audit.to_dict(), allow_nan=False))
+    assert record["bounds"][1]["assumption"] == "none"
+    assert record["epsilon_lower"] == audit.epsilon_lower
+
+
+def test_one_rng_is_one_audit() -> None:
+    first, again, other = (
+        audit_model(forest(), ROWS, LABELS, canaries=64, trainings=2, rng=seed).to_dict() for seed in (4, 4, 5)
+    )
+    assert first | {"seconds": 0} == again | {"seconds": 0}
+    assert first["scores"] != other["scores"]
+
+
+def test_noise_is_secure_where_no_seed_is_asked_for() -> None:
+    first, again = (
+        audit_model(forest(random_state=None), ROWS, LABELS, canaries=32, rng=4).to_dict() for _ in range(2)
+    )
+    assert first["scores"] != again["scores"]
+
+
+def test_half_of_the_noise_is_refuted_by_the_models_own_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = EllipticalGaussianMechanism.randomise
+
+    def quiet(self: EllipticalGaussianMechanism, *rest: Any) -> Any:
+        return original(EllipticalGaussianMechanism(stddevs=tuple(s / 4.0 for s in self.stddevs)), *rest)
+
+    monkeypatch.setattr(EllipticalGaussianMechanism, "randomise", quiet)
+    audit = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1)
+    assert audit.rejected
+    assert audit.epsilon_lower > audit.price
+    assert "refuted" in str(audit)
+
+
+def test_the_trainers_own_trees_leave_only_guesses() -> None:
+    audit = audit_model(forest(n_trees=20), ROWS, LABELS, canaries=64, structure="own", rng=2)
+    assert (audit.structure, audit.shared) == ("own", True)
+    assert audit.assumption == "none"
+    assert audit.statistic == "guesses of one run"
+
+
+def test_several_trainings_are_one_run() -> None:
+    audit = audit_model(forest(), ROWS, LABELS, canaries=32, trainings=3, rng=3)
+    assert {bound.samples for bound in audit.bounds} == {96}
+
+
+SMALL = {"n_trees": 1, "max_depth": 1, "initial_score": "zero", "random_state": 0}
+SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
+    "labels": (
+        PrivaTreeClassifier(2.0, schema=binary(8, CLASSES), splits="random", random_state=0), {"canaries": 64},
+    ),
+    "labels replaced": (
+        PrivaTreeClassifier(
+            2.0, schema=binary(8, CLASSES), splits="random", random_state=0, adjacency="replace-one"
+        ),
+        {"canaries": 64},
+    ),
+    "gini": (
+        PrivaTreeClassifier(2.0, schema=binary(8, CLASSES), max_depth=1, random_state=0),
+        {"canaries": 1, "trainings": 20},
+    ),
+    "DPBoost": (
+        DPBoostRegressor(2.0, schema=binary(8), trees_per_ensemble=1, **SMALL), {"canaries": 1, "trainings": 20},
+    ),
+    "DP-XGBoost": (
+        DPXGBoostRegressor(2.0, schema=binary(8), sampling_rate=0.5, **SMALL), {"canaries": 4, "trainings": 8},
+    ),
+    "Skellam": (
+        FederatedGBDTRegressor(
+            2.0, 1e-5, schema=binary(8), split_method="totally_random", n_trees=2, noise="skellam",
+            initial_score="zero", recalibrate=False, random_state=0,
+        ),
+        {"canaries": 64},
+    ),
+    "curvatures": (
+        SGBDTClassifier(2.0, 1e-5, schema=binary(8, CLASSES), n_trees=4, random_state=0), {"canaries": 64},
+    ),
+    "filtered": (forest(epsilon=2.0, extra_trees=4), {"canaries": 32}),
+    "replaced": (forest(epsilon=2.0, adjacency="replace-one"), {"canaries": 64}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_system_is_audited_and_not_accused(name: str) -> None:
+    """Four audits at alpha 1e-3: one false alarm has probability .004, and the seeds are fixed."""
+    model, how = SYSTEMS[name]
+    labels = NAMES if model.schema.target == CLASSES else LABELS
+    audits = [audit_model(model, ROWS, labels, rng=100 + run, alpha=1e-3, **how) for run in range(4)]
+    assert not any(audit.rejected for audit in audits)
+    assert all(bound.value <= audit.price for audit in audits for bound in audit.bounds)
+    assert all(audit.scored for audit in audits)
+
+
+def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
+    """40 audits at alpha .2: at most 8 + 3 sqrt(40 .2 .8) = 15.6 of each bound."""
+    audits = [
+        audit_model(forest(initial_score="zero", n_trees=1), ROWS, LABELS, canaries=24, rng=200 + run, alpha=0.2)
+        for run in range(40)
+    ]  # fmt: skip
+    above = np.sum([[bound.value > audit.price * (1 + 1e-6) for bound in audit.bounds] for audit in audits], axis=0)
+    assert (above <= 15).all()
+    assert sum(audit.rejected for audit in audits) <= 15
+
+
+def test_what_is_predicted_tells_too() -> None:
+    """The first canary's leaf is full of rows at the other end; the area of the scores is .74 by theory, se .03."""
+    model = forest(n_trees=1, initial_score="zero", pooling=0.0, leaf_clamp=1e3)
+    audit = audit_model(model, ROWS, LABELS, canaries=256, view="predictions", rng=5)
+    assert (audit.view, audit.assumption, audit.scored) == ("predictions", "none", 0)
+    assert not audit.rejected
+    wins = audit.scores.with_row[:, np.newaxis] > audit.scores.without
+    assert wins.mean() > 0.62
+
+
+@pytest.mark.parametrize(
+    ("learner", "labels"),
+    [(DecisionTreeRegressor(random_state=0), LABELS), (DecisionTreeClassifier(random_state=0), NAMES)],
+    ids=["numbers", "classes"],
+)
+def test_a_learner_without_privacy_shows_all(learner: Any, labels: np.ndarray) -> None:
+    """It learns every canary by heart: 200 right guesses of 200 are more than epsilon 3."""
+    schema = None if isinstance(learner, DecisionTreeRegressor) else binary(8, CLASSES)
+    audit = audit_model(learner, ROWS.astype(float), labels, canaries=200, rng=6, schema=schema)
+    assert audit.epsilon_lower > 2.0
+    assert (audit.price, audit.rejected, audit.needed) == (np.inf, False, None)
+    assert audit.to_dict()["price"] is None
+    claimed = Budget(epsilon=1.0, delta=1e-5, adjacency=Adjacency.ADD_REMOVE)
+    refuted = audit_model(learner, ROWS.astype(float), labels, canaries=200, rng=6, schema=schema, claim=claimed)
+    assert refuted.rejected
+    assert refuted.price == pytest.approx(1.0)
+
+
+def test_a_learner_may_be_any_object() -> None:
+    class Mean:
+        def fit(self, X: Any, y: Any) -> None:
+            self.mean = float(np.mean(y))
+
+        def predict(self, X: Any) -> np.ndarray:
+            return np.full(len(X), self.mean)
+
+    audit = audit_model(Mean(), ROWS, LABELS, canaries=50, rng=7)
+    assert audit.epsilon_lower < 2.0
+    assert audit.system == "Mean"
+
+
+def test_frames_are_read_by_name() -> None:
+    frame = pl.DataFrame({f"b{i}": ROWS[:, i] for i in reversed(range(8))})
+    audits = [audit_model(forest(), X, LABELS, canaries=16, rng=8).to_dict() for X in (frame, ROWS)]
+    assert audits[0] | {"seconds": 0} == audits[1] | {"seconds": 0}
+
+
+def test_the_structure_check_is_part_of_it_where_it_is_asked_for() -> None:
+    audit = audit_model(forest(), ROWS, LABELS, canaries=16, rng=8, check_structure=True)
+    assert audit.structure_check is not None
+    assert audit.structure_check.independent
+    bought = audit_model(
+        SYSTEMS["DPBoost"][0], ROWS, LABELS, canaries=1, trainings=8, rng=8, check_structure=True
+    )  # fmt: skip
+    assert bought.structure_check is None
+
+
+def test_a_model_with_another_ledger_or_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = forest().fit(ROWS, LABELS).ledger_
+    original = SGBDTRegressor.fit
+
+    def swapped(self: Any, *rest: Any, **named: Any) -> Any:
+        original(self, *rest, **named)
+        self.ledger_ = other
+        return self
+
+    monkeypatch.setattr(SGBDTRegressor, "fit", swapped)
+    with pytest.raises(LedgerCorrupted, match="it is another model's ledger"):
+        audit_model(forest(random_state=None), ROWS, LABELS, canaries=16)
+
+    def without(self: Any, *rest: Any, **named: Any) -> Any:
+        original(self, *rest, **named)
+        del self.ledger_
+        return self
+
+    monkeypatch.setattr(SGBDTRegressor, "fit", without)
+    with pytest.raises(LedgerCorrupted, match="SGBDTRegressor has no ledger_ or no privacy_"):
+        audit_model(forest(), ROWS, LABELS, canaries=16)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"canaries": 300}, r"canaries=300 must be at most 256, the cells of this schema"),
+        ({"canaries": 5}, r"canaries x trainings = 5 is too few for any bound at alpha=0.05: .* 6 would"),
+        ({"canaries": 0}, "canaries=0 must be a whole number >= 1"),
+        ({"alpha": 0.7}, "alpha=0.7 must be"),
+        ({"trainings": 0}, "trainings=0 must be"),
+        ({"view": "weights"}, "view='weights' must be"),
+        ({"structure": "odd"}, "structure='odd' must be"),
+        ({"guesses": (60, 60)}, r"guesses=\(60, 60\) must be 1 to 64 together"),
+        ({"delta": 1.5}, "delta=1.5 must be"),
+        ({"fill": -1}, "fill=-1 must be"),
+        ({"schema": binary(8)}, "SGBDTRegressor has a schema of its own"),
+    ],
+)
+def test_bad_parameters_are_refused(named: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        audit_model(forest(), ROWS, LABELS, **{"canaries": 64, **named})
+
+
+def test_bad_estimators_and_rows_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="object has no fit method"):
+        audit_model(object(), ROWS, LABELS)
+    with pytest.raises(InvalidParameter, match="view='releases': Ridge keeps no ledger"):
+        audit_model(Ridge(), ROWS, LABELS, canaries=10, view="releases")
+    with pytest.raises(InvalidParameter, match="schema=None: canaries are put into the cells of a declared schema"):
+        audit_model(forest(schema=None), ROWS, LABELS, canaries=10)
+    with pytest.raises(SchemaError, match="X has 7 columns, but the schema declares 8"):
+        audit_model(forest(), ROWS[:, 1:], LABELS, canaries=10)
+    with pytest.raises(SchemaError, match=r"X has 20 rows, and y has shape \(19,\)"):
+        audit_model(forest(), ROWS, LABELS[1:], canaries=10)
+    with pytest.raises(SchemaError, match="1 row at least"):
+        audit_model(forest(), ROWS[:0], LABELS[:0], canaries=10)
+    with pytest.raises(InvalidParameter, match="columns that are no numbers: give audit_model a schema="):
+        audit_model(Ridge(), ROWS.astype(str).astype(object) + "x", LABELS, canaries=10)
+    with pytest.raises(InvalidParameter, match="is by leaf, so that it tells nothing of one of several"):
+        audit_model(
+            FederatedGBDTRegressor(2.0, 1e-5, schema=binary(8), split_method="histogram", random_state=0),
+            ROWS, LABELS, canaries=10,
+        )  # fmt: skip
+
+
+def test_predictions_that_are_no_numbers_are_refused() -> None:
+    class Broken:
+        def fit(self, X: Any, y: Any) -> None:
+            pass
+
+        def predict(self, X: Any) -> np.ndarray:
+            return np.full(len(X), np.nan)
+
+    with pytest.raises(InvalidParameter, match="are not finite; one finite number a canary is needed, 10"):
+        audit_model(Broken(), ROWS, LABELS, canaries=10)
+
+
+def test_the_result_is_frozen() -> None:
+    assert ModelAudit.__dataclass_params__.frozen  # type: ignore[attr-defined]
