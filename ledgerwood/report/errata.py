@@ -104,17 +104,17 @@ def show_findings(findings: Sequence[Finding], *, alpha: float, seed: int, as_js
         print_json(record(findings, alpha=alpha, seed=seed))
         return
     table = Table(title="published mechanisms that lose more than they claim", title_justify="left")
-    for heading in ("specimen", "claim", "exact", "auditor", "measured, at least", "outputs", "seconds", "caught"):
-        table.add_column(heading, overflow="fold", justify="right" if heading in {"outputs", "seconds"} else "left")
+    table.add_column("specimen, auditor, outputs", overflow="fold", ratio=5)
+    table.add_column("claim, and exact loss", overflow="fold", ratio=5)
+    table.add_column("found", overflow="fold", ratio=5)
+    table.add_column("caught")
     for found in findings:
         table.add_row(
-            found.specimen,
-            escape(found.claim),
-            f"delta {found.exact_delta:.4g} at {found.witness:.4g}, claimed {found.claimed_delta:.4g}",
-            found.auditor,
+            f"[bold]{found.specimen}[/]\n{found.auditor}, {found.samples:,}",
+            escape(
+                f"{found.claim}\ndelta {found.exact_delta:.4g} at {found.witness:.4g}, not {found.claimed_delta:.4g}"
+            ),
             escape(found.decided()),
-            f"{found.samples:,}",
-            f"{found.seconds:.2f}",
             "yes" if found.caught else "[bold red]no[/]",
         )
     console = Console()

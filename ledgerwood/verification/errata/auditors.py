@@ -15,7 +15,7 @@ from ledgerwood import _validate
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.auditing.claims import ClaimedCurve
 from ledgerwood.verification.auditing.counts import hockey_stick, randomised_labels
-from ledgerwood.verification.auditing.result import level
+from ledgerwood.verification.auditing.result import Assumption, level
 from ledgerwood.verification.black_box import audit
 from ledgerwood.verification.black_box.result import Numeric
 from ledgerwood.verification.errata.base import FloatArray, Specimen
@@ -40,6 +40,7 @@ class _Found:
     caught: bool
     test: str
     samples: int
+    assumption: Assumption = "none"
 
 
 def find(name: str, specimens: tuple[Specimen, ...]) -> Specimen:
@@ -96,7 +97,7 @@ def run_specimen(
         caught=found.caught,
         test=found.test,
         alpha=alpha,
-        assumption="none",
+        assumption=found.assumption,
         samples=found.samples,
         needed=planned.samples,
         seconds=time.perf_counter() - began,
@@ -204,12 +205,14 @@ def _black_box(specimen: Specimen, n: int, alpha: float, rng: np.random.Generato
     found = audit(
         specimen.sampler, specimen.pair, claim=specimen.claim, n=n // _PARTS, alpha=alpha, numeric=numeric, rng=rng
     )
+    bound = min(found.bounds, key=lambda bound: bound.assumption != "none")  # the one that rests on nothing
     return _Found(
         quantity="epsilon",
-        bound=found.epsilon_lower,
-        at=found.delta,
+        bound=bound.value,
+        at=bound.delta,
         claimed=found.claimed_epsilon,
         caught=found.rejected,
         test=found.test,
         samples=found.samples,
+        assumption=bound.assumption,
     )

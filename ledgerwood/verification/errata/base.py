@@ -22,7 +22,7 @@ Auditor = Literal["black-box", "bitwise", "data independence", "likelihood ratio
 
 Black-box: `verification.audit`, which learns the event. Bitwise: the same on the bits of the outputs. Data
 independence: what has no noise must be equal on both data sets, and the event is the output of a first run. Likelihood
-ratio: the event is taken from the two known laws, where a violation is too small to be learned from as many outputs.
+ratio: the event is taken from the two known laws, where a violation is too small, or an output too wide, to learn fast.
 """
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events.gaussian import GaussianEvent
-from ledgerwood.verification.errata.base import FloatArray, Row, Specimen, Verdict
+from ledgerwood.verification.errata.base import Auditor, FloatArray, Row, Specimen, Verdict
 
 
 @final
@@ -32,6 +32,7 @@ class PartialQueries(Specimen):
     anchor: ClassVar[str] = "errata-federated-queries"
     verdict: ClassVar[Verdict] = "unsound"
     adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE
+    auditor: ClassVar[Auditor] = "likelihood ratio"
 
     noise_multiplier: float = 20.0
     trees: int = 25
@@ -70,6 +71,10 @@ class PartialQueries(Specimen):
         """Every query's two numbers, shape (n, 2 * queries)."""
         sums = np.tile([dataset.sum(), dataset.size], self.queries())
         return np.asarray(sums + self.noise_multiplier * math.sqrt(2.0) * rng.standard_normal((n, sums.size)))
+
+    def log_ratio(self, outputs: FloatArray) -> FloatArray:
+        """Each number is 1 more with the row: the sum of (x - 1/2) / variance."""
+        return np.asarray((outputs - 0.5).sum(axis=1) / (2.0 * self.noise_multiplier**2))
 
     def _delta(self, epsilon: float) -> float:
         """One Gaussian pair, its shift the root of the number of queries over the multiplier."""

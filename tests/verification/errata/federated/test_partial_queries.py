@@ -3,6 +3,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy import stats
 
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.errata.federated.partial_queries import PartialQueries
@@ -49,3 +50,10 @@ def test_separate_noise_is_dear():
 def test_bad_parameters_are_refused(wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         PartialQueries(**wrong)
+
+
+def test_the_log_ratio_is_that_of_the_two_densities():
+    specimen = PartialQueries(trees=3)
+    outputs = specimen.sampler(specimen.pair[0], 50, np.random.default_rng(8))
+    p, q = (stats.norm.logpdf(outputs, mean, 20.0 * math.sqrt(2.0)).sum(axis=1) for mean in (1.0, 0.0))
+    assert specimen.log_ratio(outputs) == pytest.approx(p - q, rel=1e-9, abs=1e-12)
