@@ -50,8 +50,15 @@ def audit_mechanism(
     ],
     pair: Annotated[
         str | None,
-        typer.Option(help="Two neighbouring data sets: JSON, a .json file, or MODULE:NAME; searched if not given."),
+        typer.Option(help="Two neighbouring data sets: JSON, a .json file, or MODULE:NAME."),
     ] = None,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Instead of --pair: data sets are vectors of answers, each of which one row changes by 1 at most.",
+        ),
+    ] = False,
     epsilon: Annotated[float | None, typer.Option(help="The claim: epsilon in nats, with --delta (else pure).")] = None,
     delta: Annotated[float | None, typer.Option(help="Of the claim, and where epsilon is bounded.")] = None,
     gaussian: Annotated[
@@ -78,6 +85,8 @@ def audit_mechanism(
 
     if sum(claim is not None for claim in (epsilon, gaussian, laplace, event)) != 1:
         raise typer.BadParameter("give exactly one claim: --epsilon (with --delta), --gaussian, --laplace or --event")
+    if (pair is None) != search:  # a pair that is no pair of neighbours accuses a mechanism that is right
+        raise typer.BadParameter("give either --pair, two neighbouring data sets, or --search")
     claim = load_claim(
         epsilon=epsilon, delta=delta, gaussian=gaussian, laplace=laplace, event=event, adjacency=adjacency
     )

@@ -25,6 +25,9 @@ def grid_laplace(dataset, n, rng, scale=1.0):
 def half(dataset, n, rng):
     return grid_laplace(dataset, n, rng, scale=0.5)
 
+def first(dataset, n, rng):
+    return np.asarray(dataset)[..., :1].sum() + rng.laplace(scale=0.25, size=n)
+
 def raising(dataset, n, rng):
     raise RuntimeError("the data base is gone")
 
@@ -85,6 +88,18 @@ def test_a_mechanism_that_keeps_its_claim_is_not_accused(file, claim):
     assert json.loads(result.stdout)["audit"]["rejected"] is False
 
 
+def test_without_a_pair_the_search_must_be_asked_for(file):
+    """A pair that is no pair of neighbours would accuse a mechanism that is right, so none is guessed."""
+    refused = run("mechanism", f"{file}:half", "--epsilon", 1)
+    assert refused.exit_code == 2
+    assert "--search" in re.sub(r"\x1b\[[0-9;]*m", "", refused.stderr)
+    found = json.loads(
+        run("mechanism", f"{file}:first", "--search", "--samples", 2000, "--epsilon", 1, "--seed", 1, "--json").stdout
+    )
+    assert found["audit"]["rejected"] is True
+    assert "by search" in found["pair"]
+
+
 def test_an_event_file_is_a_claim(file, tmp_path):
     record = {"type": "LaplaceEvent", "noise_multiplier": 0.5, "adjacency": "add-remove"}
     (tmp_path / "event.json").write_text(json.dumps(record))
@@ -110,6 +125,8 @@ def test_the_seed_is_said_and_repeats_the_audit(file):
         ((), "exactly one claim"),
         (("--epsilon", 1, "--laplace", 1), "exactly one claim"),
         (("--epsilon", 1, "--numeric", "other"), "--numeric"),
+        (("--epsilon", 1, "--search"), "either --pair"),
+        (("--epsilon", 1, "--seed", -1), "--seed"),
         (("--epsilon", 1, "--html", "no/such/folder/a.html"), "there is no folder"),
     ],
 )

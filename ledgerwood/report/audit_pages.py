@@ -57,6 +57,7 @@ def mechanism_page(report: MechanismReport) -> Page:
                 title="How it was done",
                 facts=(
                     ("claim", _start(report.claim)),
+                    ("pair of neighbours", report.pair),
                     ("event", audit.event),
                     ("the event speaks for", f"the {audit.direction} data set"),
                     ("looked at", "values" if audit.numeric == "ideal" else "values and their bits"),

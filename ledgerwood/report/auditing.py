@@ -21,6 +21,7 @@ from ledgerwood.verification.auditing import Claim, LowerBound
 from ledgerwood.verification.black_box import audit
 
 _SEED_BITS = 48  # a whole number that every reader of JSON keeps
+_SEARCHED = "found by search among vectors of answers, each of which one row is said to change by 1 at most"
 
 
 def run_mechanism_audit(
@@ -48,7 +49,14 @@ def run_mechanism_audit(
         rng=np.random.default_rng(seed),
     )
     curves = curves_of(claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores)
-    return MechanismReport(name=_own_name(name), claim=claim_words(claim), seed=seed, audit=found, curves=curves)
+    return MechanismReport(
+        name=_own_name(name),
+        claim=claim_words(claim),
+        pair=_SEARCHED if pair is None else "as it was given",
+        seed=seed,
+        audit=found,
+        curves=curves,
+    )
 
 
 def show_mechanism(report: MechanismReport, *, html: Path | None, as_json: bool) -> None:

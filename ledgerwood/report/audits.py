@@ -85,6 +85,7 @@ class MechanismReport:
     Args:
         name: what was audited, as it was asked for.
         claim: what was promised, in words.
+        pair: where the two data sets come from, in words; not what is in them.
         seed: of the audit's random numbers.
         audit: what was found.
         curves: the numbers of its figures.
@@ -92,6 +93,7 @@ class MechanismReport:
 
     name: str
     claim: str
+    pair: str
     seed: int
     audit: Audit
     curves: Curves
@@ -103,6 +105,7 @@ class MechanismReport:
             "ledgerwood": __version__,
             "mechanism": self.name,
             "claim": self.claim,
+            "pair": self.pair,
             "seed": self.seed,
             "audit": self.audit.to_dict(),
             **self.curves.to_record(),

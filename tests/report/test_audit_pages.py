@@ -39,7 +39,7 @@ def mechanism(*, bounds=HALF, rejected=False, claim=BUDGET, claimed=1.0, scores=
         claim=claim, claimed_epsilon=claimed, needed=needed, scores=scores, pair=([], []), numeric="bitwise",
     )  # fmt: skip
     curves = curves_of(claim, epsilon=bounds[0].value, delta=1e-5, alpha=0.05, scores=scores)
-    return MechanismReport(name="f.py:m", claim=claim_words(claim), seed=1, audit=audit, curves=curves)
+    return MechanismReport(name="f.py:m", claim=claim_words(claim), pair="given", seed=1, audit=audit, curves=curves)
 
 
 def model(**changed):
