@@ -232,9 +232,7 @@ def test_what_falls_short_is_named():
     found = {
         "bounds": {"100000": {"cases": {"laplace_ok": row}}},
         "catch": {"cases": {"D1": {"name": "laplace_halfscale", "caught": 4, "seeds": 5}}},
-        "null": {
-            "0.001": {"alpha": 1e-3, "cases": {"a": null, "b": {**null, "flagged": 2}, "c": {**null, "flagged": 4}}}
-        },
+        "null": {"0.001": {"alpha": 1e-3, "cases": null}},
     }
     lines = auditing.missed(found)
     assert [line.split(":")[0] for line in lines] == [
@@ -254,5 +252,5 @@ def test_the_stored_page_shows_every_case():
     for case in BOUNDS:
         assert case.name in text
     assert set(stored["catch"]["cases"]) == set(CATCH)
-    for entry in stored["null"].values():
-        assert set(entry["cases"]) == {case.name for case in NULL}
+    names = {case.name for case in NULL}
+    assert all(set(entry["cases"]) == names for entry in stored.get("null", {}).values())
