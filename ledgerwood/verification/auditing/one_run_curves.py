@@ -20,7 +20,8 @@ from ledgerwood.verification.auditing.result import level
 TradeOff = Callable[[FloatArray], FloatArray]
 """Least type II errors at type I errors of shape (k,), of both orders of every pair of neighbours; convex."""
 
-_POINTS = 1501
+_POINTS, _POINTS_OF_A_PRICE = 1501, 401
+"""At which a curve is read; a price takes longer."""
 _GUARD = 1e-9
 _HALVINGS = 50
 _LARGEST_MU = 64.0
@@ -48,7 +49,8 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
     if correct == 0:
         return False
     curve: TradeOff = (lambda rates: risk.trade_off(trade_off, rates)) if isinstance(trade_off, Price) else trade_off
-    rates = _rates(alpha * correct / canaries)
+    points = _POINTS_OF_A_PRICE if isinstance(trade_off, Price) else _POINTS
+    rates = _rates(alpha * correct / canaries, points)
     least = np.asarray(curve(1.0 - rates), dtype=np.float64)
     if least.shape != rates.shape or not bool(np.all((least >= 0.0) & (least <= rates + 1e-9))):
         raise InvalidParameter("the claimed trade-off curve must lie in [0, 1 - type I error] (unit: probability)")
@@ -69,7 +71,7 @@ def one_run_mu(correct: int, guesses: int, canaries: int, *, alpha: float) -> fl
     alpha = level(alpha)
     if correct == 0:
         return 0.0
-    rates = _rates(alpha * correct / canaries)
+    rates = _rates(alpha * correct / canaries, _POINTS)
     quantiles = special.ndtri(rates)
 
     def refused(mu: float) -> bool:
@@ -86,10 +88,10 @@ def one_run_mu(correct: int, guesses: int, canaries: int, *, alpha: float) -> fl
     return low
 
 
-def _rates(least: float) -> FloatArray:
+def _rates(least: float, points: int) -> FloatArray:
     """Probabilities of the recursion, dense near its start and near 1."""
-    upper = 1.0 - np.geomspace(0.5, 1e-12, _POINTS // 2)
-    return np.unique(np.concatenate([np.geomspace(min(least, 0.4), 0.5, _POINTS // 2), upper, [1.0]]))
+    upper = 1.0 - np.geomspace(0.5, 1e-12, points // 2)
+    return np.unique(np.concatenate([np.geomspace(min(least, 0.4), 0.5, points // 2), upper, [1.0]]))
 
 
 @final
