@@ -17,7 +17,8 @@ from ledgerwood.verification.black_box.result import Audit, Numeric
 from ledgerwood.verification.black_box.terms import Stop, Terms, needed
 from ledgerwood.verification.black_box.testing import agenda, concluded
 
-_FIT, _RANK, _CHEAP = 100_000, 20_000, 600_000
+_LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
+_LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 600_000
 _EARLY = 10
 """Where a test may stop early, a tenth as many outputs are learned from."""
 
@@ -77,10 +78,16 @@ def audit(
     if pair is None:
         best_pair(draws, pairs, asked, n=n, numeric=numeric, learners=learners)
     learn = n if stop == "never" else max(n // _EARLY, min(n, 2000))
-    fit = [draws.once(side, min(learn, _FIT)) for side in (0, 1)]
+    fit = [draws.once(side, min(learn, _LEAST_FIT)) for side in (0, 1)]
+    wide = fit[0].shape[1]
+    more = min(learn, max(_FIT // wide, _LEAST_FIT), _MOST_FIT) - len(fit[0])
+    if more > 0:
+        fit = [np.concatenate([part, draws.once(side, more)]) for side, part in enumerate(fit)]
     found = candidates(fit[0], fit[1], numeric=numeric, learners=learners)
     # An event is the better chosen the more outputs it is chosen on; those of one or two numbers cost next to nothing.
-    bound, point = choose(draws, found, asked, n=max(learn, min(3 * learn, _CHEAP // fit[0].shape[1])), rank=_RANK)
+    bound, point = choose(
+        draws, found, asked, n=max(learn, min(3 * learn, _CHEAP // wide)), rank=max(_RANK // wide, _LEAST_RANK)
+    )
     finding = concluded(draws, terms, asked, agenda(terms, asked, bound, point))
     head, seconds = finding.bounds[0], time.perf_counter() - began
     return Audit(

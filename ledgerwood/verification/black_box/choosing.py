@@ -14,7 +14,7 @@ from ledgerwood.verification.black_box.scores import Candidate
 
 Way = Literal["labels", "guesses"]
 _TAILS = 240
-_LUCK = 0.02
+LUCK = 0.02
 """How lucky a tail may have been in the learning draws, at either data set."""
 _RARE = 3.0
 """Outputs that may have been missed: an event of few outputs is not as certain as its own frequency says."""
@@ -109,11 +109,11 @@ def tails(candidate: Candidate, first: FloatArray, second: FloatArray) -> Tails:
     return Tails(candidate, thresholds, inside, other, (for_it.size, against.size))
 
 
-def best_bound(tail: Tails, question: Question) -> Choice:
+def best_bound(tail: Tails, question: Question, luck: float = LUCK) -> Choice:
     """The threshold whose bound on epsilon is expected to be the largest, and its coin."""
     # What the test would say at the counts to be expected, had the learning draws been lucky.
-    low = special.betaincinv(np.maximum(tail.for_it, 0.5), tail.runs[0] - tail.for_it + 1.0, _LUCK)
-    high = special.betaincinv(tail.against + 1.0, np.maximum(tail.runs[1] - tail.against, 0.5), 1.0 - _LUCK)
+    low = special.betaincinv(np.maximum(tail.for_it, 0.5), tail.runs[0] - tail.for_it + 1.0, luck)
+    high = special.betaincinv(tail.against + 1.0, np.maximum(tail.runs[1] - tail.against, 0.5), 1.0 - luck)
     inside, other = 0.5 * question.runs * low, 0.5 * question.runs * high
     share = special.betaincinv(inside, other + 1.0, question.alpha)
     odds, delta = share, question.delta

@@ -19,6 +19,7 @@ _ATOMS = 64
 _LEAST = 12
 """A value that recurs so often, and in a two-thousandth of all outputs, is an atom."""
 _SPECIAL = 3
+_ENOUGH = 40_000
 _QUANTILES = np.concatenate(
     [np.geomspace(2e-5, 1e-2, 14), np.linspace(1e-2, 0.99, 80), 1.0 - np.geomspace(1e-2, 2e-5, 14)]
 )
@@ -52,6 +53,8 @@ class Bins:
 
 def bins(column: FloatArray, most: int = 1000) -> Bins:
     """Bins that hold about equally many of these values, narrower in both tails; or one for each of few values."""
+    if most < _FEW:
+        column = _some(column)
     finite = np.sort(column[np.isfinite(column)])
     if finite.size == 0:
         return Bins(finite)
@@ -99,8 +102,14 @@ class Atoms:
         return found
 
 
+def _some(column: FloatArray) -> FloatArray:
+    """Values at equal steps, 40 000 of them or more: enough for quantiles and for what recurs."""
+    return column[:: max(column.size // _ENOUGH, 1)]
+
+
 def atoms(column: FloatArray) -> Atoms:
     """The values that recur, at most the 64 most frequent."""
+    column = _some(column)
     values, times = np.unique(column[np.isfinite(column)], return_counts=True)
     often = times >= max(_LEAST, 5e-4 * column.size)
     if often.sum() > _ATOMS:

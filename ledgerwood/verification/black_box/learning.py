@@ -5,7 +5,7 @@ import numpy as np
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed
 from ledgerwood.verification.black_box import fitting, scores
-from ledgerwood.verification.black_box.choosing import Choice, Question, Tails, best_bound, best_point, tails, top
+from ledgerwood.verification.black_box.choosing import LUCK, Choice, Question, Tails, best_bound, best_point, tails, top
 from ledgerwood.verification.black_box.draws import Draws
 from ledgerwood.verification.black_box.encoding import atoms, bins, keys, row_bits
 from ledgerwood.verification.black_box.fitting import Learners
@@ -16,7 +16,8 @@ _SINGLE = 4
 """So many columns have scores of their own."""
 _WIDE = 64
 """Boosted trees see so many columns at most."""
-_FINALISTS = 4
+_FINALISTS, _HOPE = 4, 0.3
+"""Candidates that are looked at again on more outputs, and how lucky they may have been until then."""
 
 
 def candidates(first: FloatArray, second: FloatArray, *, numeric: Numeric, learners: Learners) -> list[Candidate]:
@@ -88,7 +89,7 @@ def choose(
     """
     start = [draws.once(side, min(rank, n)) for side in (0, 1)]
     seen = [tails(candidate, candidate.score(start[0]), candidate.score(start[1])) for candidate in found]
-    bound, point = _both(seen, question)
+    bound, point = _both(seen, question, LUCK if n <= rank else _HOPE)
     if n > rank:
         finalists = [choice.candidate for choice in bound] + [choice.candidate for choice in point]
         finalists = list(dict.fromkeys(finalists))
@@ -101,10 +102,10 @@ def choose(
             tails(candidate, np.concatenate(parts[0]), np.concatenate(parts[1]))
             for candidate, parts in zip(finalists, every, strict=True)
         ]
-        bound, point = _both(seen, question)
+        bound, point = _both(seen, question, LUCK)
     return bound[0], point[0] if point else None
 
 
-def _both(seen: list[Tails], question: Question) -> tuple[list[Choice], list[Choice]]:
+def _both(seen: list[Tails], question: Question, luck: float) -> tuple[list[Choice], list[Choice]]:
     points = [choice for tail in seen if (choice := best_point(tail, question)) is not None]
-    return top([best_bound(tail, question) for tail in seen], _FINALISTS), top(points, _FINALISTS)
+    return top([best_bound(tail, question, luck) for tail in seen], _FINALISTS), top(points, _FINALISTS)
