@@ -177,9 +177,10 @@ def _paid(rows: list[Columns], mechanism: object, event: Event) -> tuple[Fractio
         case EllipticalGaussianMechanism(stddevs=stddevs), GaussianEvent(noise_multiplier=multiplier):
             norm = _root(sum((_scaled(row, stddevs, 2) for row in rows), Fraction(0)))
             return norm * Fraction(multiplier), norm
-        case EllipticalGaussianMechanism(stddevs=stddevs), EllipticalGaussianEvent() if stddevs == event.stddevs:
+        case EllipticalGaussianMechanism(stddevs=stddevs), EllipticalGaussianEvent():
             square = sum((_scaled(row, stddevs, 2) for row in rows), Fraction(0))
-            most = _scaled(tuple(map(Fraction, event.sensitivities)), stddevs, 2)
+            # The event's own deviations: where they are not the mechanism's, noise was priced that is not added.
+            most = _scaled(tuple(map(Fraction, event.sensitivities)), event.stddevs, 2)
             return _root(square / most), _root(square)
         case LaplaceMechanism(scales=scales), LaplaceEvent(noise_multiplier=multiplier):
             return sum((_scaled(row, scales, 1) for row in rows), Fraction(0)) * Fraction(multiplier), Fraction(0)

@@ -177,15 +177,19 @@ def test_a_price_that_is_too_low_is_a_fault(mechanism, event, norm):
     assert found.startswith(f"{norm / paid:.9g} times what it pays for")
 
 
+def test_an_event_of_other_deviations_than_the_noise_is_held_against_the_noise():
+    """By hand: (1, .5) is (.5, .5) of deviations (2, 1), and (1, .5) of deviations (2, 2) is (.5, .25)."""
+    mechanism = EllipticalGaussianMechanism(stddevs=(2.0, 1.0))
+    event = EllipticalGaussianEvent(sensitivities=(1.0, 0.5), stddevs=(2.0, 2.0), adjacency=A)
+    move = moved([(2, 2)], mechanism=mechanism, event=event)
+    assert move.share == pytest.approx(math.hypot(0.5, 0.5) / math.hypot(0.5, 0.25))
+    assert move.share > 1
+    assert move.faults[-1][0] == f"{event!r} by {mechanism!r}"
+
+
 def test_noise_and_sets_that_are_not_known_are_refused():
     with pytest.raises(ReplayFailed, match="is noise that a replay does not know"):
         moved([(1, 1)], event=PureEvent(epsilon=1.0, adjacency=A))
-    with pytest.raises(ReplayFailed, match="other than|does not know"):
-        moved(
-            [(1, 1)],
-            mechanism=EllipticalGaussianMechanism(stddevs=(2.0, 1.0)),
-            event=EllipticalGaussianEvent(sensitivities=(1.0, 1.0), stddevs=(2.0, 2.0), adjacency=A),
-        )
     with pytest.raises(ReplayFailed, match="UtilityRange is a shift set"):
         moved([(1, 1)], sensitivity=UtilityRange(range=1.0), event=LaplaceEvent(noise_multiplier=1.0, adjacency=A))
     uneven = BoxShifts(boxes=((1.0, 0.5),), l1_boxes=((1.0, 0.5), (2.0, 1.0)))

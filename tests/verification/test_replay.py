@@ -1,6 +1,7 @@
 """Record and replay: what it records, and that it names each way in which a fit can be unsound."""
 
 import math
+import re
 from collections import Counter
 
 import numpy as np
@@ -26,12 +27,13 @@ from ledgerwood.curator.groups import CuratorGroups
 from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
-from ledgerwood.errors import InvalidParameter, PrivacyError, ReplayFailed
+from ledgerwood.errors import InvalidParameter, PrivacyError, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (
     BoxShifts,
     DiscreteGaussianMechanism,
     EllipticalGaussianMechanism,
     ExponentialMechanism,
+    GaussianMechanism,
     LaplaceMechanism,
     PermuteAndFlipMechanism,
     PrivateBoundsMechanism,
@@ -278,6 +280,54 @@ def test_noise_that_was_not_paid_for_is_found(monkeypatch):
     text = faults(replay(lambda data: grown(data, noise=noise), DATA, FAR))
     assert "stated LaplaceEvent(noise_multiplier=9.0" in text
     assert "4.5 times what it pays for" in text
+
+
+@pytest.mark.parametrize(
+    ("noise", "priced"),
+    [
+        (NOISE, EllipticalGaussianMechanism(stddevs=(8.0, 8.0))),
+        (LaplaceMechanism(scales=(3.0, 3.0)), LaplaceMechanism(scales=(6.0, 6.0))),
+        (GaussianMechanism(stddev=4.0), GaussianMechanism(stddev=8.0)),
+    ],
+)
+def test_half_of_the_noise_that_was_priced_is_found(noise, priced, monkeypatch):
+    """The event is that of twice the noise: no check of the curator's or the ledger's can know."""
+    plain = type(noise).event
+    monkeypatch.setattr(type(noise), "event", lambda self, shifts, adjacency: plain(priced, shifts, adjacency))
+    text = faults(replay(lambda data: grown(data, noise=noise), DATA, FAR))
+    assert "release 'leaves of tree 1': stated" in text
+    assert "times what it pays for: a shift of (1, -0.5)" in text
+    found = re.search(r"found ([\d.]+) times what it pays for", text)
+    # Of the Gaussian multiplier all of the factor shows but what its rounding takes.
+    assert float(found[1]) == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_trainer_that_pays_for_more_noise_than_it_asks_for_is_found(monkeypatch):
+    """The curator refuses; if its check is broken, the replay's own account of the draw is not."""
+    half = EllipticalGaussianMechanism(stddevs=(2.0, 2.0))
+
+    def fit(data):
+        _, grant = granted(event_of())
+        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+        with curator.open(event_of(), purpose="once") as round_:
+            return real(round_.release(query(one_split(0, 4)), half, purpose="leaves"))
+
+    with pytest.raises(RoundViolation, match="which this draw does not hold"):
+        replay(fit, DATA, FAR)
+    monkeypatch.setattr(CuratorRound, "_take", lambda self, event, purpose: None)
+    text = faults(replay(fit, DATA, FAR))
+    assert f"release 'leaves': stated 0 x {event_of(noise=half)!r} left of the draw; found 1 x" in text
+
+
+def test_a_clip_that_is_twice_the_stated_one_is_found(monkeypatch):
+    def doubled(self, asked, sampled, budgets=None):
+        return STATISTIC(self, query(asked.structure, asked.ensemble, 2.0 * asked.clip), sampled, budgets)
+
+    monkeypatch.setattr(Table, "statistic", doubled)
+    text = faults(replay(grown, DATA, FAR))
+    assert (
+        "release 'leaves of tree 1': stated in a box of ((1.0, 0.5),) (L1, by column); found a shift of (1, -1)" in text
+    )
 
 
 def test_a_gain_with_half_its_range_is_found(monkeypatch):
