@@ -97,7 +97,7 @@ def audit_model(
     view = _require_view(estimator, view)
     guesses = None if guesses is None else _require_guesses(guesses, total)
     fits, rows = _prepared(estimator, X, y, canaries, structure, schema)
-    rows = with_fill(rows, _fills(fits, rows, view, fill))
+    rows = with_fill(rows, *_fills(fits, rows, view, fill))
     claim, delta = _claimed(fits, claim, delta)
     sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
     terms = Terms.planned_for(
@@ -176,16 +176,21 @@ def _columns(X: Any, y: Any, estimator: AbstractTreeEstimator) -> int:
     return len(background_rows(X, y, estimator.schema)[0].T)
 
 
-def _fills(fits: OwnFits | None, rows: AuditRows, view: View, fill: int | None) -> NDArray[np.int64]:
+def _fills(
+    fits: OwnFits | None, rows: AuditRows, view: View, fill: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each canary's cell, rows that speak against it and rows that speak for it."""
     m = len(rows.cells)
+    none = np.zeros(m, dtype=np.int64)
     if fill is not None:
-        return np.full(m, _validate.count("fill", fill, "rows in each canary's cell", minimum=0))
-    if fits is None:
-        return np.zeros(m, dtype=np.int64)
+        return none + _validate.count("fill", fill, "rows in each canary's cell", minimum=0), none
+    if fits is None:  # against its neighbours' labels, which would stand in for a canary that is out
+        return none + 1, none
     if view == "predictions" and not fits.labels_only:
-        return np.full(m, _LEAF_ROWS)
+        other = round(_LEAF_ROWS * fits.share_against)
+        return none + other, none + (_LEAF_ROWS - other)
     if not fits.labels_only:
-        return np.zeros(m, dtype=np.int64)
+        return none, none
     # With the canary both labels are level, and without it the other one leads:
     # docs/explanation/canaries.md#label-canaries.
     cells: CanaryCells = rows.cells
@@ -194,7 +199,8 @@ def _fills(fits: OwnFits | None, rows: AuditRows, view: View, fill: int | None) 
     ends = np.unique(np.concatenate((rows.own, rows.other)))
     held = np.array([np.bincount(taken[rows.labels == end], minlength=cells.structure.n_leaves) for end in ends])
     beside, against = (held[np.searchsorted(ends, labels), leaf] for labels in (rows.own, rows.other))
-    return np.asarray(beside - against + 1, dtype=np.int64)
+    missing = beside - against + 1
+    return np.maximum(missing, 0), np.maximum(-missing, 0)
 
 
 def _claimed(fits: OwnFits | None, claim: Claim | None, delta: float | None) -> tuple[Claim | None, float]:

@@ -13,11 +13,15 @@ from ledgerwood.curator import Schema, encode_features
 from ledgerwood.curator.table import Table
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted
+from ledgerwood.mechanisms import EllipticalGaussianMechanism
 from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.federated_plan import FederatedPlan
 from ledgerwood.trainers.privatree import PrivaTreePlan
+from ledgerwood.trainers.sgbdt import SGBDTPlan
 from ledgerwood.verification.canaries.recorder import Recording, recorded
 from ledgerwood.verification.canaries.rows import AuditRows
 from ledgerwood.verification.canaries.scores import CanaryScores, Evidence, canary_scores
+from ledgerwood.verification.canaries.theory import best_background
 
 Mask = NDArray[np.bool_]
 
@@ -65,6 +69,24 @@ class OwnFits:
     def labels_only(self) -> bool:
         """Whether a canary shows by the label of its leaf alone."""
         return isinstance(self.plan, PrivaTreePlan) and self.plan.splits == "random"
+
+    @property
+    def share_against(self) -> float:
+        """Of known rows in a leaf, those at the other end: what its value tells most of a canary by.
+
+        docs/explanation/canaries.md#black-box-background; all of them where noise is not on rows and gradients apart.
+        """
+        match self.plan:
+            case SGBDTPlan(leaf_noise="dynamic", leaf_statistic="moments"):
+                mechanism = self.plan.leaf_mechanism
+                assert isinstance(mechanism, EllipticalGaussianMechanism)  # that of these leaves
+                stddevs = mechanism.stddevs
+            case FederatedPlan(loss="squared"):
+                stddevs = self.plan.noise.stddevs
+            case _:
+                return 1.0
+        best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])
+        return 0.5 * (1.0 - best / self.plan.clip)
 
     def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTreeEstimator, Recording]:
         """One fit, with noise of its own, and what it released.

@@ -118,14 +118,13 @@ def _range(name: str, column: Array) -> Numeric:
     return Numeric(name, low, high if high > low else low + 1.0, missing=len(finite) < len(column))
 
 
-def with_fill(rows: AuditRows, fill: NDArray[np.int64]) -> AuditRows:
+def with_fill(rows: AuditRows, against: NDArray[np.int64], beside: NDArray[np.int64]) -> AuditRows:
     """The same with known rows in the canaries' cells.
 
     Args:
         rows: without them.
-        fill: (m,), how many with the other label in each cell; less than 0: so many with the canary's own label.
+        against, beside: (m,), how many in each cell, with the other label and with the canary's own.
     """
-    against, beside = np.maximum(fill, 0), np.maximum(-fill, 0)
     values = rows.cells.rows.astype(rows.background.dtype)
     added = np.concatenate((np.repeat(values, against, axis=0), np.repeat(values, beside, axis=0)))
     labels = np.concatenate((rows.labels, np.repeat(rows.other, against), np.repeat(rows.own, beside)))
