@@ -10,13 +10,11 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood import _validate
 from ledgerwood.accounting import risk
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.auditing import ClaimedCurve, Scores
-from ledgerwood.verification.auditing.result import level
+from ledgerwood.verification.auditing import ClaimedCurve, Scores, roc_band
 
 FloatArray = NDArray[np.float64]
 Numbers = tuple[float, ...]
@@ -48,15 +46,18 @@ class Roc:
 
     Args:
         false_positive_rate, true_positive_rate: as counted, shape (k,) each.
-        false_positive_margin, true_positive_margin: how far the true rates may lie from these, at any threshold.
+        false_positive_lower, false_positive_upper, true_positive_lower, true_positive_upper: bounds on the true rates,
+            shape (k,) each.
         confidence: probability that they lie within, at all thresholds.
         area: under the curve: how likely a run with the row scores higher than one without; ties count half.
     """
 
     false_positive_rate: Numbers
     true_positive_rate: Numbers
-    false_positive_margin: float
-    true_positive_margin: float
+    false_positive_lower: Numbers
+    false_positive_upper: Numbers
+    true_positive_lower: Numbers
+    true_positive_upper: Numbers
     confidence: float
     area: float
 
@@ -67,15 +68,13 @@ class Roc:
         Steps, from (0, 0) to (1, 1): between two thresholds the true rates are not below those of the higher one, nor
         are false alarms above those of the lower one.
         """
-        false = np.minimum(1.0, np.array(self.false_positive_rate) + self.false_positive_margin)
-        true = np.maximum(0.0, np.array(self.true_positive_rate) - self.true_positive_margin)
+        false, true = np.array(self.false_positive_upper), np.array(self.true_positive_lower)
         return _ends(np.append(np.repeat(false, 2)[1:], 1.0)), _ends(np.repeat(true, 2))
 
     @property
     def upper(self) -> tuple[Numbers, Numbers]:
         """The same of the upper edge: he does no better."""
-        false = np.maximum(0.0, np.array(self.false_positive_rate) - self.false_positive_margin)
-        true = np.minimum(1.0, np.array(self.true_positive_rate) + self.true_positive_margin)
+        false, true = np.array(self.false_positive_lower), np.array(self.true_positive_upper)
         return _ends(np.repeat(false, 2)), _ends(np.append(np.repeat(true, 2)[1:], 1.0))
 
 
@@ -89,18 +88,8 @@ class Histograms:
     without: tuple[int, ...]
 
 
-def band_margin(samples: int, alpha: float) -> float:
-    """How far an empirical distribution function is from the true one anywhere, with probability 1 - alpha at least.
-
-    Source: Dvoretzky, Kiefer and Wolfowitz 1956 with Massart's constant (1990, Corollary 1);
-    docs/explanation/audit-figures.md#roc-band.
-    """
-    _validate.count("samples", samples, "scores", minimum=1)
-    return min(1.0, math.sqrt(math.log(2.0 / level(alpha)) / (2.0 * samples)) * (1.0 + 1e-12))
-
-
 def roc(scores: Scores, *, alpha: float) -> Roc:
-    """The ROC of fresh scores; half of alpha goes to each data set's distribution function, two-sided.
+    """The ROC of fresh scores, with a band of the same width everywhere.
 
     Args:
         scores: of runs with the row and without it, at least one each.
@@ -108,16 +97,25 @@ def roc(scores: Scores, *, alpha: float) -> Roc:
 
     Raises:
         InvalidParameter: no scores, or scores that are not numbers.
+
+    Source: Massart 1990; docs/explanation/auditing.md#bands, docs/explanation/audit-figures.md#roc-band.
     """
-    hits, alarms = _sorted(scores.with_row, "with_row"), _sorted(scores.without, "without")
-    thresholds = _thresholds(np.sort(np.concatenate([hits, alarms])))
+    found = roc_band(scores, alpha=alpha, band="dkw")
+    kept = _kept(len(found.thresholds))
+
+    def falling(rates: FloatArray) -> Numbers:
+        """At the thresholds that are kept, from the highest; below all of them every run is an alarm."""
+        return (*_numbers(rates[kept]), 1.0)
+
     return Roc(
-        false_positive_rate=_numbers(_share_above(alarms, thresholds)),
-        true_positive_rate=_numbers(_share_above(hits, thresholds)),
-        false_positive_margin=band_margin(len(alarms), alpha / 2.0),
-        true_positive_margin=band_margin(len(hits), alpha / 2.0),
+        false_positive_rate=falling(found.false_alarms),
+        true_positive_rate=falling(found.right_alarms),
+        false_positive_lower=falling(found.false_lower),
+        false_positive_upper=falling(found.false_upper),
+        true_positive_lower=falling(found.right_lower),
+        true_positive_upper=falling(found.right_upper),
         confidence=1.0 - alpha,
-        area=_area(hits, alarms),
+        area=_area(_sorted(scores.with_row, "with_row"), _sorted(scores.without, "without")),
     )
 
 
@@ -180,20 +178,11 @@ def _sorted(scores: FloatArray, name: str) -> FloatArray:
     return values
 
 
-def _thresholds(pooled: FloatArray) -> FloatArray:
-    """From above every score down to the lowest one: evenly spaced by rank, denser at both ends."""
-    n = len(pooled)
+def _kept(n: int) -> NDArray[np.int64]:
+    """Places of at most some 160 of n rising thresholds, the highest first: evenly, and denser at both ends."""
     steps = np.geomspace(1.0, n, _POINTS // 4)
-    ranks = np.unique(np.concatenate([np.linspace(0, n - 1, _POINTS // 2), steps - 1.0, n - steps]).astype(np.int64))
-    return np.concatenate([[np.inf], np.unique(pooled[ranks])[::-1]])
-
-
-def _share_above(values: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """The share of sorted values at each threshold or above; the first threshold is above all of them."""
-    below = np.searchsorted(values, thresholds, side="left")
-    below[0] = len(values)
-    shares: FloatArray = (len(values) - below) / len(values)
-    return shares
+    places = np.concatenate([np.linspace(0, n - 1, _POINTS // 2), steps - 1.0, n - steps]).round().astype(np.int64)
+    return np.unique(places)[::-1]
 
 
 def _area(hits: FloatArray, alarms: FloatArray) -> float:

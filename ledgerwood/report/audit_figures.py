@@ -142,13 +142,20 @@ def roc_figure(roc: Roc) -> Figure:
         table=Table(
             header=("false alarms", "right alarms", "true false alarms", "true right alarms"),
             rows=tuple(
-                (
-                    f"{false:.4f}",
-                    f"{true:.4f}",
-                    _between(false, roc.false_positive_margin),
-                    _between(true, roc.true_positive_margin),
+                (f"{false:.4f}", f"{true:.4f}", f"{left:.4f} to {right:.4f}", f"{low:.4f} to {high:.4f}")
+                for false, true, left, right, low, high in _some(
+                    list(
+                        zip(
+                            roc.false_positive_rate,
+                            roc.true_positive_rate,
+                            roc.false_positive_lower,
+                            roc.false_positive_upper,
+                            roc.true_positive_lower,
+                            roc.true_positive_upper,
+                            strict=True,
+                        )
+                    )
                 )
-                for false, true in _some(list(zip(roc.false_positive_rate, roc.true_positive_rate, strict=True)))
             ),
             numbers=frozenset({0, 1, 2, 3}),
         ),
@@ -241,10 +248,6 @@ def _some(items: list[T]) -> list[T]:
     if len(items) <= _ROWS:
         return items
     return [items[round(k * (len(items) - 1) / (_ROWS - 1))] for k in range(_ROWS)]
-
-
-def _between(rate: float, margin: float) -> str:
-    return f"{max(0.0, rate - margin):.4f} to {min(1.0, rate + margin):.4f}"
 
 
 def _short(statistic: str) -> str:

@@ -61,6 +61,13 @@ class Browser:
         self._asked = 0
         self._session = None
         self.requests, self.blocked, self.complaints, self._loaded = [], [], [], False
+        try:
+            self._attach()
+        except BaseException:  # nobody else would end it
+            self.__exit__()
+            raise
+
+    def _attach(self):
         pages = self.ask("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in pages if target["type"] == "page")
         self._session = self.ask("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
