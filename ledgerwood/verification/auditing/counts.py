@@ -13,7 +13,7 @@ from ledgerwood.verification.auditing.result import level, small_probability
 
 GUARD = 1e-7
 """Relative. scipy's beta quantiles and tails were measured within 5.1e-9 of 50 digits, the worst at 10^9 runs (docs,
-rounding); up to 10^4 runs within 1e-13."""
+rounding-of-bounds); up to 10^4 runs within 1e-13."""
 _SHARE = 0.05
 """Of alpha: spent on how often the event happens at all, where delta > 0."""
 

@@ -1,6 +1,6 @@
 """Bounds that hold if noise is Gaussian: mu, and what it means at a delta. Never to be called bounds without that word.
 
-docs/explanation/auditing.md#gaussian.
+docs/explanation/auditing.md#gaussian-scores.
 """
 
 import math
@@ -16,7 +16,7 @@ from ledgerwood.verification.auditing.result import level, small_probability
 def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_without: int, *, alpha: float) -> float:
     """Of one threshold that was fixed beforehand: Phi^-1(true positive rate) - Phi^-1(false positive rate), bounded.
 
-    Source: Nasr et al. 2023, section 4; docs/explanation/auditing.md#gaussian.
+    Source: Nasr et al. 2023, section 4; docs/explanation/auditing.md#gaussian-scores.
     """
     alpha = level(alpha)
     hit = binomial_lower(right_alarms, runs_with, alpha / 2.0)
@@ -27,7 +27,7 @@ def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_wi
 def mu_from_means(mean_with: float, runs_with: int, mean_without: float, runs_without: int, *, alpha: float) -> float:
     """Of scores that are N(mu, 1) with the canary and N(0, 1) without, independent: the difference of their means.
 
-    Source: docs/explanation/auditing.md#gaussian.
+    Source: docs/explanation/auditing.md#gaussian-scores.
     """
     alpha = level(alpha)
     _validate.count("runs_with", runs_with, "scores", minimum=1)
