@@ -101,14 +101,14 @@ class OwnFits:
         return model, recording
 
     def evidence(self, rows: AuditRows) -> Evidence:
-        """The two extreme data sets, for the scores of a fit."""
-        everybody = np.ones(len(rows.cells), dtype=np.bool_)
-        tables = [
-            Table.from_data(*rows.data(included), self.schema, loss=self.plan.loss, bins=self.plan.bins)
-            for included in (everybody, ~everybody)
-        ]
+        """The rows with the canaries of either side, and with none, for the scores of a fit."""
+        included = (rows.side == 0, rows.side == 1, rows.side < 0)
+        first, second, none = (
+            Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.bins)
+            for each in included
+        )
         cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.bins)
-        return Evidence(with_all=tables[0], with_none=tables[1], cells=cells)
+        return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
 
     def scores(self, recording: Recording, evidence: Evidence) -> CanaryScores:
         """Of the canaries, by one fit's releases."""

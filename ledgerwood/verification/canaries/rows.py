@@ -24,6 +24,7 @@ class AuditRows:
         background: (n, n_features), in every fit.
         labels: (n,), of the background.
         cells: the canaries.
+        side: (m,), 0 or 1: at which end of the target each canary's label is.
         own, other: (m,), the label of each canary, and of rows that speak against it: one end of the target and the
             other one. Half of the canaries have them exchanged, so that canaries do not move the mean label.
         replaced: whether a canary that is out is replaced by the same row with the other label.
@@ -32,6 +33,7 @@ class AuditRows:
     background: Array
     labels: Array
     cells: CanaryCells
+    side: NDArray[np.int64]
     own: Array
     other: Array
     replaced: bool
@@ -139,5 +141,11 @@ def audit_rows(X: Any, y: Any, cells: CanaryCells, *, replaced: bool) -> AuditRo
     # Of no order that a learner could find in the cells, and the same in every audit.
     side = np.random.default_rng(0).permutation(len(cells)) % 2
     return AuditRows(
-        background=background, labels=labels, cells=cells, own=ends[side], other=ends[1 - side], replaced=replaced
+        background=background,
+        labels=labels,
+        cells=cells,
+        side=side,
+        own=ends[side],
+        other=ends[1 - side],
+        replaced=replaced,
     )

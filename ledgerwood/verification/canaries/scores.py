@@ -47,15 +47,17 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """The rows with every canary and with none, and where the canaries are.
+    """The rows with the canaries and without, and where the canaries are.
 
     Args:
-        with_all: the background and all canaries.
+        with_side: the background and the canaries of one side, for each of the two sides.
+        side: (m,), 0 or 1: which label each canary has. Those of one leaf may have either.
         with_none: the background, and what stands in for the canaries where rows are replaced.
         cells: of the canaries, (n_features, m).
     """
 
-    with_all: Table
+    with_side: tuple[Table, Table]
+    side: NDArray[np.int64]
     with_none: Table
     cells: NDArray[Any]
 
@@ -201,18 +203,15 @@ def _linear(found: list[tuple[_Sums, float]], m: int) -> Floats:
         found: sums, and the probability with which a canary took part in them.
         m: canaries.
     """
-    along, columns, values, start = np.zeros(m), [], [], 0
+    along, design, rows = np.zeros(m), [], np.arange(m)
     for sums, rate in found:
-        change = rate * sums.change
-        along += np.sum(sums.residual * change / sums.variance, axis=1)
-        columns.append(start + sums.leaf)
-        values.append(np.sqrt(np.sum(change**2 / sums.variance, axis=1)))
-        start += int(sums.leaf.max()) + 1
-    if not found:
+        scaled = rate * sums.change / np.sqrt(sums.variance)
+        along += np.sum(sums.residual * scaled / np.sqrt(sums.variance), axis=1)
+        design.extend(sparse.csr_array((column, (rows, sums.leaf))) for column in scaled.T)
+    if not design:
         return along
-    rows = np.tile(np.arange(m), len(found))
-    design = sparse.csr_array((np.concatenate(values), (rows, np.concatenate(columns))), shape=(m, start))
-    gram = (design @ design.T).toarray()
+    whole = sparse.hstack(design, format="csr")
+    gram = (whole @ whole.T).toarray()
     # A coin has mean 1/2 and variance 1/4.
     right = along - 0.5 * gram.sum(axis=1)
     return np.asarray(np.linalg.solve(gram + 4.0 * np.eye(m), right))
@@ -228,22 +227,24 @@ def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
         return None
     scale, variance, law = noise
     with_none = query.grid.to_real(evidence.with_none.reader(query)(_EVERYBODY))
-    change = query.grid.to_real(evidence.with_all.reader(query)(_EVERYBODY)) - with_none
+    changes = np.array([query.grid.to_real(t.reader(query)(_EVERYBODY)) for t in evidence.with_side]) - with_none
     residual = released.value - with_none
     if m == 1:
         # All entries are one canary's.
+        change = changes[evidence.side[0]]
         flat = np.broadcast_to(scale, change.shape).reshape(1, -1)
         spread = np.broadcast_to(variance, change.shape).reshape(-1)
-        own = _Sums(
+        whole = _Sums(
             leaf=np.zeros(1, dtype=np.int64), change=change.reshape(1, -1), residual=residual.reshape(1, -1),
             variance=spread, gaussian=law != "laplace",
         )  # fmt: skip
-        return _Ratio(ratio=_ratio(own, flat, law), alone=True, sums=own)
+        return _Ratio(ratio=_ratio(whole, flat, law), alone=True, sums=whole)
     assert structure is not None  # looked at above
     leaf = structure.route(evidence.cells).astype(np.int64)
-    held = np.bincount(leaf, minlength=structure.n_leaves)
+    held, side = np.bincount(leaf, minlength=structure.n_leaves), evidence.side
+    own = np.array([np.bincount(leaf[side == each], minlength=structure.n_leaves) for each in (0, 1)])
     sums = _Sums(
-        leaf=leaf, change=change[leaf] / held[leaf, np.newaxis], residual=residual[leaf], variance=variance,
+        leaf=leaf, change=changes[side, leaf] / own[side, leaf, np.newaxis], residual=residual[leaf], variance=variance,
         gaussian=law != "laplace",
     )  # fmt: skip
     return _Ratio(ratio=_ratio(sums, scale, law), alone=bool((held[leaf] == 1).all()), sums=sums)
@@ -299,11 +300,12 @@ def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
         else _places(query.tests, released.value)
     )  # fmt: skip
     logs = []
-    for table in (evidence.with_all, evidence.with_none):
+    for table in (*evidence.with_side, evidence.with_none):
         utilities = np.asarray(table.evidence(query)(_EVERYBODY)).reshape(nodes, -1)[node] * step
         logs.append(_log_law(released.mechanism, utilities)[np.arange(len(node)), chosen[node]])
+    with_canary = np.where(evidence.side == 0, logs[0], logs[1])
     # A choice made by the rows of several canaries tells nothing of one of them; it shares no leaf of sums.
-    return _Ratio(ratio=np.where(alone, logs[0] - logs[1], 0.0), alone=True)
+    return _Ratio(ratio=np.where(alone, with_canary - logs[2], 0.0), alone=True)
 
 
 def _places(tests: SplitTests, taken: SplitTests) -> NDArray[np.int64]:
