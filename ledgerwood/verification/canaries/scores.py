@@ -203,14 +203,15 @@ def _linear(found: list[tuple[_Sums, float]], m: int) -> Floats:
         found: sums, and the probability with which a canary took part in them.
         m: canaries.
     """
-    along, design, rows = np.zeros(m), [], np.arange(m)
+    along, rows = np.zeros(m), np.arange(m)
+    design: list[sparse.csr_array[Any, Any]] = []
     for sums, rate in found:
         scaled = rate * sums.change / np.sqrt(sums.variance)
         along += np.sum(sums.residual * scaled / np.sqrt(sums.variance), axis=1)
         design.extend(sparse.csr_array((column, (rows, sums.leaf))) for column in scaled.T)
     if not design:
         return along
-    whole = sparse.hstack(design, format="csr")
+    whole = sparse.csr_array(sparse.hstack(design))
     gram = (whole @ whole.T).toarray()
     # A coin has mean 1/2 and variance 1/4.
     right = along - 0.5 * gram.sum(axis=1)
