@@ -29,7 +29,7 @@ def test_every_page_is_covered_here():
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
-        "test-your-mechanism",
+        "test-your-mechanism", "audit-a-mechanism", "audit-a-model",
     }  # fmt: skip
 
 
@@ -54,6 +54,19 @@ def test_choose_a_trainer(tmp_path, monkeypatch):
     assert (names["pure"].privacy_.delta, names["published"].plan_.trees) == (0.0, 50)
     assert 1.5 < names["bought"] < 5.0
     assert names["model"].score(names["X"], np.where(names["label"] > 0.5, "yes", "no")) > 0.8
+
+
+def test_audit_a_mechanism(tmp_path, monkeypatch):
+    result = run("audit-a-mechanism", tmp_path, monkeypatch)["result"]
+    assert result.rejected
+    assert 1.9 < result.epsilon_lower <= 2.0
+
+
+def test_audit_a_model(tmp_path, monkeypatch):
+    audit = run("audit-a-model", tmp_path, monkeypatch)["audit"]
+    # Of secure noise: the unconditional bound is expected at 1.5, and the Gaussian one at 3.5 with a deviation of .3.
+    assert not audit.rejected
+    assert 2.0 < audit.epsilon_lower < 5.0
 
 
 def test_attack_a_model(tmp_path, monkeypatch, capsys):
