@@ -89,7 +89,7 @@ def randomised_labels(with_row: int, without: int, runs: int, *, delta: float, a
     # 1 - rest = (e^epsilon + delta / (2 least)) / (1 + e^epsilon), solved for e^epsilon.
     if least == 0.0:
         return 0.0
-    numerator = (1.0 - rest - delta / (2.0 * least)) * (1.0 - GUARD)
+    numerator = binomial_lower(with_row, inside, alpha * (1.0 - _SHARE)) - delta / (2.0 * least)
     return max(0.0, math.log(numerator / rest)) if numerator > 0.0 else 0.0
 
 
@@ -111,7 +111,8 @@ def hockey_stick(correct: int, runs: int, *, epsilon: float, alpha: float) -> fl
     alpha, epsilon = level(alpha), _validate.non_negative("epsilon", epsilon, "nats")
     accuracy = binomial_lower(correct, runs, alpha)
     # accuracy - (1 - accuracy) e^epsilon, without a difference of two large numbers
-    return max(0.0, accuracy - (1.0 - accuracy) * math.exp(epsilon) * (1.0 + 1e-15))
+    # (beyond 700 nats 0 follows anyway: accuracy was lowered by 1e-7)
+    return max(0.0, accuracy - (1.0 - accuracy) * math.exp(min(epsilon, 700.0)) * (1.0 + 1e-15))
 
 
 def check_labelled(with_row: int, without: int, runs: int) -> None:

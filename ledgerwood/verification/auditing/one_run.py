@@ -25,6 +25,8 @@ _HALVINGS = 60
 _LARGEST = 700.0
 _FEWEST = 4
 """Guesses of each kind in the smallest pair of a grid: fewer cannot refuse anything at a usual level."""
+_TIES = 20_305
+"""Seed of the order of canaries with equal scores."""
 
 Pair = tuple[int, int]
 """How many canaries are guessed to be included, and how many to be left out."""
@@ -107,8 +109,12 @@ def guess_grid(canaries: int) -> tuple[Pair, ...]:
 
 
 def right_guesses(scores: FloatArray, included: NDArray[np.bool_], pair: Pair) -> int:
-    """Of the pair's guesses by the scores, how many are right. Ties go by position, which no coin knows."""
-    order = np.argsort(scores, kind="stable")
+    """Of the pair's guesses by the scores, how many are right. Ties go by a shuffle that is always the same.
+
+    Not by position: scores that come sorted by their coins would tell the coins.
+    """
+    places = np.random.default_rng(_TIES).permutation(len(scores))
+    order = places[np.argsort(scores[places], kind="stable")]
     least, most = order[: pair[1]], order[len(order) - pair[0] :]
     return int(np.count_nonzero(included[most])) + int(np.count_nonzero(~included[least]))
 

@@ -56,6 +56,10 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
         raise InvalidParameter("the claimed trade-off curve must lie in [0, 1 - type I error] (unit: probability)")
     if bool(np.any(np.diff(least) < -1e-9)):
         raise InvalidParameter("the claimed trade-off curve must not rise with the type I error (unit: probability)")
+    gaps = np.diff(rates)
+    slopes, noise = np.diff(least) / gaps, 2e-9 / gaps
+    if bool(np.any(np.diff(slopes) < -(noise[:-1] + noise[1:]))):
+        raise InvalidParameter("the claimed trade-off curve must be convex (unit: probability)")
     return _refuted(correct, guesses, canaries, _Below(rates, least), alpha)
 
 

@@ -100,13 +100,13 @@ def samples_for(
 
 
 def least_samples(*, delta: float, alpha: float, statistic: Counted = "randomised_labels") -> int:
-    """Runs of both labels together below which no outcome at all gives a bound above 0."""
+    """Runs, half of each label, below which even an event that always tells the label gives no bound above 0."""
     delta, alpha, statistic = small_probability("delta", delta), level(alpha), _known(statistic)
     return _least("epsilon", 0.0, lambda n: _at_counts(n, 1.0, 0.0, delta, alpha, statistic, 0.0), 2, _MOST, "runs")
 
 
 def require_samples(runs: int, *, delta: float, alpha: float, statistic: Counted = "randomised_labels") -> None:
-    """Refuse numbers of runs that cannot give any bound.
+    """Refuse numbers of runs of which no bound is to be expected, whatever the mechanism.
 
     Raises:
         InvalidParameter: with the number that is needed.

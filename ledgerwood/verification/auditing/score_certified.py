@@ -169,7 +169,9 @@ def _order(k1: int, n1: int, k2: int, n2: int, delta: float, drop: float) -> flo
         return 0.0
     low, high = 0.0, 1.0
     while high < _LARGEST and above(high):
-        low, high = high, 2.0 * high
+        low, high = high, min(2.0 * high, _LARGEST)
+    if high == _LARGEST and above(high):
+        return high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if above(middle) else (low, middle)

@@ -100,7 +100,7 @@ def _falls(with_row: int, without: int, runs: int, delta: float) -> bool:
 def _log_wealth(with_row: int, without: int, runs: int, epsilons: FloatArray, delta: float) -> FloatArray:
     """log of the mixture at each epsilon, shape (k,), rounded down."""
     outside, half = runs - with_row - without, delta / 2.0
-    losing = np.exp(epsilons)[:, None] + half
+    losing = np.exp(np.minimum(epsilons, 700.0))[:, None] + half  # beyond it nothing is won, in doubles
     stakes = _STAKES[None, :]
     won = with_row * np.log1p(stakes * ((1.0 - half) / losing))
     lost = special.xlog1py(without, -stakes)

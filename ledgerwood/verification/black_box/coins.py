@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from ledgerwood.verification.auditing.counts import binomial_lower, hockey_stick
+from ledgerwood.verification.auditing.counts import binomial_lower, binomial_upper, hockey_stick
 
 _SHARE = 0.05
 """Of alpha: spent on how often the event happens at all, where a delta is in play."""
@@ -45,14 +45,18 @@ class Counts:
         total = self.inside + self.other
         if total == 0:
             return 0.0
-        share = binomial_lower(self.inside, total, alpha * (1.0 - _SHARE) if delta > 0.0 else alpha)
-        odds = share
+        share, rest = self._shares(alpha * (1.0 - _SHARE) if delta > 0.0 else alpha)
         if delta > 0.0:
             least = binomial_lower(total, self.runs, alpha * _SHARE)
-            odds = share - self.coin * delta / least if least > 0.0 else 0.0
-        if odds <= 0.0:
+            share = share - self.coin * delta / least if least > 0.0 else 0.0
+        if share <= 0.0:
             return 0.0
-        return max(0.0, math.log(odds / (1.0 - share) / self._least_odds)) * (1.0 - 1e-12)
+        return max(0.0, math.log(share / rest / self._least_odds)) * (1.0 - 1e-12)
+
+    def _shares(self, alpha: float) -> tuple[float, float]:
+        """One bound on the share of labels, from below, and what is left of it, from above: both keep their digits."""
+        total = self.inside + self.other
+        return binomial_lower(self.inside, total, alpha), binomial_upper(self.other, total, alpha)
 
     def delta_from_labels(self, *, epsilon: float, alpha: float) -> float:
         """A lower bound on delta at `epsilon` from the same share: what `epsilon_from_labels` refuses.
@@ -62,10 +66,10 @@ class Counts:
         total = self.inside + self.other
         if total == 0:
             return 0.0
-        share = binomial_lower(self.inside, total, alpha * (1.0 - _SHARE))
+        share, rest = self._shares(alpha * (1.0 - _SHARE))
         least = binomial_lower(total, self.runs, alpha * _SHARE)
         odds = self._least_odds * math.exp(epsilon)
-        return max(0.0, least / self.coin * (share - (1.0 - share) * odds)) * (1.0 - 1e-12)
+        return max(0.0, least / self.coin * (share - rest * odds)) * (1.0 - 1e-12)
 
     def delta_from_guesses(self, *, epsilon: float, alpha: float) -> float:
         """A lower bound on delta at `epsilon` where the coin is 1 / (1 + e^epsilon): `auditing.hockey_stick`."""

@@ -21,6 +21,8 @@ _VALUES = 8_000_000
 _EXACT = 2**53
 _HEAD, _VARIED = 1000, 50
 """Outputs that are compared with those of the first call, and how many of them must differ from the most frequent."""
+_FOREIGN, _COMPARED = 1e-14, 64
+"""Probability of refusing, by one column of one call, a sampler that is right; and how many columns are compared."""
 
 
 @final
@@ -38,8 +40,8 @@ class Draws:
     that is a hash of it.
 
     Raises:
-        AuditFailed: the sampler raised (its error is the cause), did not return n outputs of one shape, or returned the
-            same outputs twice.
+        AuditFailed: the sampler raised (its error is the cause), did not return n outputs of one shape and kind,
+            returned the same outputs twice, or outputs of another law than before.
     """
 
     sampler: Sampler
@@ -49,7 +51,9 @@ class Draws:
     drawn: int = 0
     _shape: tuple[int, ...] | None = field(default=None)
     _heads: dict[int, FloatArray] = field(default_factory=dict)
+    _spread: dict[int, FloatArray] = field(default_factory=dict)
     _wide: bool | None = field(default=None)
+    _kind: str | None = field(default=None)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,7 +62,8 @@ class Draws:
 
     def use(self, pair: tuple[Any, Any]) -> None:
         """Go on with another pair, whose outputs may have another shape."""
-        self.pair, self._shape, self._wide, self._heads = pair, None, None, {}
+        self.pair, self._shape, self._wide, self._kind = pair, None, None, None
+        self._heads, self._spread = {}, {}
 
     def once(self, side: int, n: int) -> FloatArray:
         """Outputs of n runs on one data set, shape (n, k), in one call."""
@@ -79,12 +84,30 @@ class Draws:
                 f"outputs have shape {array.shape[1:]} on {name}, and had {self._shape} before: every run must return "
                 "an output of one shape (pad it with a value that means nothing)"
             )
-        values = self._numbers(array.reshape(n, math.prod(array.shape[1:])), name)
+        self._require_kind(array, name)
+        values = self._numbers(array.reshape(n, math.prod(array.shape[1:])))
         if self.non_finite == "refuse" and not np.isfinite(values).all():
             bad = int((~np.isfinite(values).all(axis=1)).sum())
             raise AuditFailed(f"{bad} of {n} outputs on {name} are NaN or infinite, and non_finite='refuse'")
         self._require_fresh(side, values[:_HEAD], name)
+        self._require_one_law(side, values[:: math.ceil(n / (2 * _HEAD)), :_COMPARED], name)
         return values
+
+    def _require_kind(self, array: NDArray[Any], name: str) -> None:
+        """What one run is encoded as must not depend on the other runs of its call: numpy makes texts of numbers."""
+        if self._wide is None:
+            # Settled by the first outputs: a column more or less in the middle would be another encoding.
+            self._wide = array.dtype.kind in "iu" and bool(np.any(np.abs(array.astype(np.float64)) > _EXACT))
+        kind = {"c": "complex numbers", "U": "texts", "S": "texts"}.get(array.dtype.kind, "numbers")
+        if self._wide and array.dtype.kind in "iu":
+            kind = "integers beyond 2^53"
+        if self._kind is None:
+            self._kind = kind
+        elif kind != self._kind:
+            raise AuditFailed(
+                f"outputs are {kind} (dtype {array.dtype}) on {name}, and were {self._kind} before: every run must "
+                "return an output of one kind, whatever other runs return"
+            )
 
     def _require_fresh(self, side: int, head: FloatArray, name: str) -> None:
         """A sampler with a seed of its own repeats itself: an event that is learned on its own test says nothing."""
@@ -93,14 +116,33 @@ class Draws:
             self._heads[side] = head.copy()
             return
         size = min(len(before), len(head))
-        if not np.array_equal(before[:size], head[:size], equal_nan=True):
+        same = (before[:size] == head[:size]) | (np.isnan(before[:size]) & np.isnan(head[:size]))
+        for column in np.flatnonzero(same.all(axis=0)):
+            _, times = np.unique(row_bits(head[:size, [column]]), return_counts=True)
+            if size - times.max() >= _VARIED:
+                raise AuditFailed(
+                    f"two calls of the sampler on {name} returned the same {size} outputs: runs are not independent. "
+                    "Draw from the generator that is handed over, not from a seed"
+                )
+
+    def _require_one_law(self, side: int, some: FloatArray, name: str) -> None:
+        """A sampler that keeps a state, or draws noise once a call, has no independent outputs.
+
+        The outputs are taken at equal steps: some samplers return them sorted, which is no matter to a test that
+        counts.
+        """
+        before = self._spread.get(side)
+        if before is None:
+            self._spread[side] = some.copy()
             return
-        _, times = np.unique(row_bits(head[:size]), return_counts=True)
-        if size - times.max() >= _VARIED:
-            raise AuditFailed(
-                f"two calls of the sampler on {name} returned the same {size} outputs: runs are not independent. Draw "
-                "from the generator that is handed over, not from a seed"
-            )
+        # Each sample is that far from its law with probability _FOREIGN / 2 at most (Massart 1990).
+        most = math.sqrt(math.log(4.0 / _FOREIGN) / 2.0) * (len(before) ** -0.5 + len(some) ** -0.5)
+        for old, new in zip(before.T, some.T, strict=True):
+            if _gap(old, new) > most:
+                raise AuditFailed(
+                    f"two calls of the sampler on {name} returned outputs of different laws: its runs are not "
+                    "independent. Noise must be fresh in each of the n runs, and no state be kept between calls"
+                )
 
     def several(self, side: int, n: int) -> Iterator[FloatArray]:
         """Outputs of n runs in as many calls as memory asks for."""
@@ -132,7 +174,7 @@ class Draws:
             raise AuditFailed(f"outputs on {name} of dtype {array.dtype}: numbers, booleans and texts can be audited")
         return array
 
-    def _numbers(self, array: NDArray[Any], name: str) -> FloatArray:
+    def _numbers(self, array: NDArray[Any]) -> FloatArray:
         match array.dtype.kind:
             case "c":
                 return np.concatenate([array.real, array.imag], axis=1).astype(np.float64)
@@ -140,13 +182,15 @@ class Draws:
                 texts, places = np.unique(array, return_inverse=True)
                 codes = np.array([float(crc32(str(text).encode())) for text in texts])
                 return np.asarray(codes[places.reshape(array.shape)])
-            case "i" | "u" if self._is_wide(array):
+            case "i" | "u" if self._wide:
                 halves = [(array >> 32).astype(np.float64), (array & 0xFFFFFFFF).astype(np.float64)]
                 return np.concatenate(halves, axis=1)
         return array.astype(np.float64)
 
-    def _is_wide(self, array: NDArray[Any]) -> bool:
-        # Settled by the first outputs: a column more or less in the middle would be another encoding.
-        if self._wide is None:
-            self._wide = bool(np.any(np.abs(array.astype(np.float64)) > _EXACT))
-        return self._wide
+
+def _gap(first: FloatArray, second: FloatArray) -> float:
+    """The largest distance of two samples' distribution functions; NaN counts as the largest value."""
+    one, two = np.sort(first), np.sort(second)
+    both = np.concatenate([one, two])
+    steps = [np.searchsorted(part, both, side="right") / part.size for part in (one, two)]
+    return float(np.abs(steps[0] - steps[1]).max())

@@ -38,7 +38,8 @@ class Audit:
         claimed_epsilon: the epsilon that the claim promises at `delta`; inf where it promises none.
         needed: the least n with which any outputs could have refuted this claim at `delta`, as a budget; None where it
             promises nothing there.
-        scores: of the outputs of the test, higher ones speaking for `direction`; None where batches were not kept.
+        scores: of the outputs of the test, higher ones speaking for `direction`; None where the test stopped early:
+            bands around their ROC do not allow for that.
         pair: the two data sets.
         numeric: what was looked at: values, or bits too.
     """

@@ -73,7 +73,7 @@ class Terms:
         claimed = self.curve.epsilon(delta)
         epsilons: list[float] = []
         if isinstance(claim, Budget):
-            if delta != claim.delta:
+            if delta != claim.delta and claim.epsilon <= _LARGEST:
                 epsilons = [claim.epsilon]
         else:
             scale = claimed if math.isfinite(claimed) else 1.0

@@ -31,14 +31,15 @@ class Finding:
         words: by what comparison.
         bounds: the headline first.
         side: of the headline's event.
-        scores: of the headline's event.
+        scores: of the headline's event; None where the test stopped before its end, since what is drawn of them later
+            (bands of a ROC) takes their number for fixed.
     """
 
     rejected: bool
     words: str
     bounds: tuple[LowerBound, ...]
     side: Side
-    scores: Scores
+    scores: Scores | None
 
 
 @final
@@ -145,7 +146,11 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
     head, part = (plan.bound, parts[-1]) if bounds[0] is plain else (plan.main, parts[0])
     speaks, other = part if head.candidate.side == "first" else part[::-1]
     return Finding(
-        rejected=rejected, words=words, bounds=tuple(bounds), side=head.candidate.side, scores=Scores(speaks, other)
+        rejected=rejected,
+        words=words,
+        bounds=tuple(bounds),
+        side=head.candidate.side,
+        scores=Scores(speaks, other) if runs >= asked.runs else None,
     )
 
 

@@ -192,3 +192,7 @@ def test_more_evidence_never_lowers_a_bound(counts, alpha, delta):
 def test_counts_that_cannot_be_are_refused(call):
     with pytest.raises(InvalidParameter, match="unit: "):
         call()
+
+
+def test_epsilons_beyond_all_doubles_show_nothing():
+    assert hockey_stick(10, 10, epsilon=1000.0, alpha=0.05) == 0.0

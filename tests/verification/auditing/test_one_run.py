@@ -185,3 +185,9 @@ def test_infinite_scores_are_scores():
 def test_what_is_no_row_of_canaries_is_refused(scores, included, grid, said):
     with pytest.raises(InvalidParameter, match=said):
         one_run_scores(scores, included, delta=0.0, alpha=0.05, grid=grid)
+
+
+def test_canaries_that_come_sorted_by_their_coins_tell_nothing_by_their_place():
+    """Equal scores: by position, all of 200 guesses would be right in one of these orders, and wrong in the other."""
+    for included in (np.arange(200) < 100, np.arange(200) >= 100):
+        assert one_run_scores(np.zeros(200), included, delta=0.0, alpha=0.05).value == 0.0

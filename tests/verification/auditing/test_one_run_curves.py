@@ -113,3 +113,9 @@ def test_more_right_guesses_refuse_more():
 def test_what_is_no_curve_is_refused(curve):
     with pytest.raises(InvalidParameter, match="trade-off"):
         one_run_curve(9, 10, 20, trade_off=curve, alpha=0.05)
+
+
+def test_a_curve_that_is_not_convex_is_refused():
+    """Errors are averaged over canaries, for which Jensen's inequality needs a convex curve."""
+    with pytest.raises(InvalidParameter, match="convex"):
+        one_run_curve(60, 100, 100, trade_off=lambda a: np.where(a < 0.5, 0.9, 0.2) * (1.0 - a), alpha=0.05)

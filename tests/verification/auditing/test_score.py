@@ -142,3 +142,20 @@ def test_certified_at_the_corners():
     found = score_certified(5, 5, 0, 5, delta=0.0, alpha=0.05)
     p2 = np.linspace(0.0, math.exp(-found), 1000)
     assert ((math.exp(found) * p2) ** 5 * (1 - p2) ** 5).max() <= 0.05
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.5 - 1e-9])
+def test_a_level_of_one_half_leaves_a_bound(alpha):
+    """The likelihood ratio then need not fall at all, so that the order of outcomes has no end of its own."""
+    n, p = 6, 0.6
+    for delta in (0.0, 0.05):
+        refused = [
+            (k1, k2)
+            for k1 in range(n + 1)
+            for k2 in range(n + 1)
+            if score_certified(k1, n, k2, n, delta=delta, alpha=alpha) > 0.0
+        ]
+        q = p - delta
+        error = sum(float(stats.binom.pmf(k1, n, p) * stats.binom.pmf(k2, n, q)) for k1, k2 in refused)
+        assert refused
+        assert error <= alpha

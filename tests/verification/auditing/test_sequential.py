@@ -212,3 +212,7 @@ def test_mu_moves_with_the_means_only_by_their_difference():
     assert 0.9 < anytime_mu(1.0, 10**6, 0.0, 10**6, alpha=0.05) < 1.0
     with pytest.raises(InvalidParameter, match="mean_with"):
         anytime_mu(math.nan, 10, 0.0, 10, alpha=0.05)
+
+
+def test_epsilons_beyond_all_doubles_show_nothing():
+    assert log_e_value(10, 0, 10, epsilon=1000.0, delta=0.0) <= 0.0

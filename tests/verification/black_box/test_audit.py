@@ -127,9 +127,11 @@ def test_a_breach_is_found_early_and_a_right_mechanism_is_heard_to_the_end():
     found = run(laplace(0.4), stop="rejected")
     assert found.rejected
     assert found.bounds[0].samples < 2000
+    assert found.scores is None  # bands of a ROC need a number of scores that is fixed
     right = run(laplace(1.0), stop="rejected")
     assert not right.rejected
     assert right.bounds[0].samples == 40_000
+    assert right.scores is not None
     event = run(normal(SIGMA / 3), GaussianEvent(noise_multiplier=SIGMA, adjacency=A), stop="rejected")
     assert event.rejected
     assert event.assumption == "the claim's family"

@@ -146,3 +146,43 @@ def test_outputs_of_every_shape(shape):
     )
     assert not found.rejected
     assert found.epsilon_lower > 1.0
+
+
+def test_a_sampler_with_a_seed_whose_outputs_are_laid_out_by_column():
+    with pytest.raises(AuditFailed, match="not independent"):
+        run(lambda dataset, n, rng: dataset + np.random.default_rng(7).laplace(size=(2, n)).T)
+
+
+@pytest.mark.parametrize("own", [0.0, 1.0])
+def test_noise_that_is_drawn_once_a_call_is_refused(own):
+    """With `own` = 0 all outputs of a call are one number, and differ between calls."""
+    with pytest.raises(AuditFailed, match="different laws"):
+        run(lambda dataset, n, rng: dataset + own * rng.laplace(size=n) + 5.0 * rng.laplace(), n=5000)
+
+
+def test_a_sampler_that_returns_its_outputs_sorted_is_heard():
+    assert not run(lambda dataset, n, rng: np.sort(dataset + rng.laplace(size=n)), n=5000).rejected
+
+
+def test_outputs_whose_kind_depends_on_other_runs_are_refused():
+    """One text among n numbers turns all of them into texts: a call with it has another encoding than one without."""
+
+    def halting(dataset, n, rng):
+        outputs = rng.laplace(size=n).tolist()
+        return ["halt", *outputs[1:]] if rng.random() < 0.5 else outputs
+
+    with pytest.raises(AuditFailed, match="of one kind"):
+        run(halting)
+    wide = 2**60
+
+    def integers(dataset, n, rng):
+        found = rng.integers(0, wide, n)
+        return found if dataset == 0.0 else found.astype(float)
+
+    with pytest.raises(AuditFailed, match="were integers beyond"):
+        run(integers)
+
+
+def test_a_claim_too_large_to_be_refuted_is_not():
+    claim = Budget(epsilon=800.0, delta=0.0, adjacency=A)
+    assert not run(laplace, claim=claim, delta=1e-5).rejected

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -15,6 +15,7 @@ def tally(inside, other, runs, coin, outside=0):
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.sampled_from([0.0, 1e-5, 0.01]))
+@example(9, 0, 0.0)
 def test_a_fair_coin_gives_the_bound_of_randomised_labels(inside, other, delta):
     runs = 2000
     if inside + other == 0:
@@ -22,8 +23,8 @@ def test_a_fair_coin_gives_the_bound_of_randomised_labels(inside, other, delta):
         return
     expected = randomised_labels(inside, other, runs, delta=delta, alpha=0.05)
     assert tally(inside, other, runs, 0.5).epsilon_from_labels(delta=delta, alpha=0.05) == pytest.approx(
-        expected, rel=1e-7, abs=1e-7
-    )
+        expected, rel=1e-7, abs=2e-7
+    )  # each is rounded down by 1e-7 at most in either of its logarithms
 
 
 @given(st.integers(1, 400), st.integers(0, 400), st.floats(0.1, 0.9), st.floats(0.0, 3.0))
