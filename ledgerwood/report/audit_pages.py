@@ -85,10 +85,10 @@ def model_page(report: ModelReport) -> Page:
     else:
         verdict = "Nothing was found against the price"
         sentence = (
-            f"That is no proof. Of exactly this price, {audit.canaries:,} canaries are expected to show epsilon "
-            f"{least(audit.power)}. " + _needed(audit.needed)
+            f"That is no proof. Of exactly this price, {audit.canaries * audit.trainings:,} canaries are expected to "
+            f"show epsilon {least(audit.power)}. " + _needed(audit.needed)
         )
-    shares = "Canaries shared leaves, so that they are no independent runs: only guesses say anything. "
+    shares = "Canaries may have shared leaves, and are then no independent runs: only guesses say anything."
     return Page(
         kind="Audit of a training",
         title=audit.system,

@@ -54,7 +54,8 @@ def run_model_audit(
         rng=np.random.default_rng(seed),
     )
     curves = curves_of(
-        found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores
+        found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores,
+        independent=not found.shared,
     )  # fmt: skip
     return ModelReport(claim=claim_words(found.claim), seed=seed, audit=found, curves=curves)
 

@@ -127,7 +127,7 @@ def test_a_record_has_the_figures_numbers_and_no_data():
 
 def test_a_training_says_what_could_be_shown():
     page = model_page(model())
-    assert "600 canaries are expected to show epsilon 0.75" in page.sentence
+    assert "1,200 canaries are expected to show epsilon 0.75" in page.sentence  # 600, twice
     assert "4,321 canaries would bring it near the price" in page.sentence
     assert dict(page.facts)["canaries"] == "600, 2 times"
     assert "No number of canaries" in model_page(model(needed=None)).sentence
@@ -143,6 +143,17 @@ def test_shared_leaves_and_structures_are_named():
     )
     for check, words in checks:
         assert words in render(model_page(model(structure_check=check)))
+
+
+def test_a_band_is_drawn_of_independent_scores_only():
+    assert model().curves.roc is not None
+    curves = curves_of(BUDGET, epsilon=0.5, delta=1e-5, alpha=0.05, scores=SCORES, independent=False)
+    assert curves.roc is None
+    assert curves.histograms is not None
+    text = render(model_page(replace(model(shared=True), curves=curves)))
+    assert "Not shown, ROC: Scores of canaries that may share leaves are not independent" in text
+    assert "simultaneous band" not in text
+    assert "between these lies" not in text
 
 
 def test_a_training_without_a_claim_draws_none():

@@ -56,7 +56,8 @@ class ModelAudit:
         trainings: fits.
         view: what was scored: released values, or predictions.
         structure: "fixed" where the audit put one tree in the place of each random one.
-        shared: whether canaries shared leaves; then they are no independent runs, and only guesses say anything.
+        shared: whether canaries shared leaves, or may have: of predictions it is known only in the audit's own trees.
+            Then they are no independent runs, and only guesses say anything.
         scored, releases: how many of the last fit's releases took part in the scores.
         mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
         price_mu: of the Gaussian mechanism with this price; 0 for a pure price.
