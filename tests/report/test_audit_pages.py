@@ -10,6 +10,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.report.audit_inputs import claim_words
 from ledgerwood.report.audit_pages import mechanism_page, model_page
+from ledgerwood.report.auditing import verdict
 from ledgerwood.report.audits import MechanismReport, ModelReport, curves_of
 from ledgerwood.report.html import embedded, render
 from ledgerwood.verification.auditing import LowerBound, Scores
@@ -76,7 +77,10 @@ def test_a_bound_above_the_promise_is_never_silent(assumption):
     assert f"above what is promised ({words})" in page.sentence
     page = model_page(model(bounds=(bound(1.25, assumption), bound(0.2)), epsilon_lower=1.25))
     assert f"above what is promised ({words})" in page.sentence
-    assert (page.tone, page.verdict) == ("good", "Nothing was found against the price")
+    assert (page.tone, page.verdict) == ("open", "Not refuted, yet a bound is above the price")
+    assert verdict("price", (bound(1.25, assumption),), 1.0, rejected=False).startswith("not refuted, yet a bound")
+    assert verdict("price", (bound(1.25, assumption),), 1.0, rejected=True) == "the price is refuted"
+    assert verdict("price", (bound(1.0, assumption),), 1.0, rejected=False) == "nothing found against the price"
 
 
 def test_lower_bounds_are_rounded_down_and_prices_up():

@@ -89,6 +89,21 @@ def test_a_quarter_of_the_noise_is_refuted_by_the_models_own_curve(monkeypatch: 
     assert "refuted" in str(audit)
 
 
+def test_hardly_any_noise_and_no_delta_end_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = EllipticalGaussianMechanism.randomise
+
+    def silent(self: EllipticalGaussianMechanism, *rest: Any) -> Any:
+        return original(EllipticalGaussianMechanism(stddevs=tuple(s / 1e4 for s in self.stddevs)), *rest)
+
+    monkeypatch.setattr(EllipticalGaussianMechanism, "randomise", silent)
+    audit = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1)
+    assert audit.rejected
+    assert 1e6 < audit.epsilon_lower < np.inf
+    pure = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1, delta=0.0)
+    assert (pure.price, pure.rejected, pure.epsilon_lower) == (np.inf, False, np.inf)
+    assert pure.bounds[1].value < np.inf
+
+
 def test_the_trainers_own_trees_leave_only_guesses() -> None:
     audit = audit_model(forest(n_trees=20), ROWS, LABELS, canaries=64, structure="own", rng=2)
     assert (audit.structure, audit.shared) == ("own", True)
