@@ -101,7 +101,9 @@ def read(seen: Seen, terms: Terms, generator: np.random.Generator) -> Reading:
         )  # fmt: skip
         pairs.insert(0, (bound, _expected_means(terms)))
     bounds, expected = zip(*pairs, strict=True)
-    return Reading(bounds=bounds, expected=expected, rejected=_refuted(found, everyone, terms), needed=_needed(bounds[0], terms))
+    return Reading(
+        bounds=bounds, expected=expected, rejected=_refuted(found, everyone, terms), needed=_needed(bounds[0], terms)
+    )
 
 
 def _words(found: Guesses) -> str:

@@ -41,7 +41,7 @@ class ModelAudit:
         assumption: what the headline rests on.
         statistic: the headline's test.
         rejected: whether the price is refuted, at `alpha` in all: by guesses without any assumption, or by the curve
-            that the model itself claims. False is no proof: few canaries cannot refute a large price, whatever they show.
+            that the model itself claims. False is no proof: few canaries cannot refute a large price at all.
         alpha: probability that the headline is above the truth; each of `bounds` has it on its own.
         delta: at which epsilon is bounded.
         bounds: side by side, each with what it rests on.
