@@ -21,20 +21,19 @@ _NO_ROWS = "This audit looks at a {}, not at rows: it knows no individual budget
 def mechanism_page(report: MechanismReport) -> Page:
     """The page of an audited mechanism."""
     audit = report.audit
-    delta = plain(audit.delta)
+    delta, beyond = plain(audit.delta), _beyond(audit.bounds, audit.claimed_epsilon, rejected=audit.rejected)
     if audit.rejected:
         verdict = "The claim is refuted"
         sentence = (
             f"A mechanism that keeps this claim would look like this with probability {plain(audit.alpha)} at most."
         )
     else:
-        verdict = "Nothing was found against the claim"
+        verdict = "Not refuted, yet a bound is above the claim" if beyond else "Nothing was found against the claim"
         sentence = "That is no proof of privacy: an audit sees what its events show in as many draws as it made."
-    beyond = _beyond(audit.bounds, audit.claimed_epsilon, rejected=audit.rejected)
     return Page(
         kind="Audit of a mechanism",
         title=report.name,
-        tone="bad" if audit.rejected else "good",
+        tone="bad" if audit.rejected else "open" if beyond else "good",
         verdict=verdict,
         sentence=f"{sentence} Tested: {audit.test}.{beyond}",
         facts=(
@@ -76,25 +75,25 @@ def mechanism_page(report: MechanismReport) -> Page:
 def model_page(report: ModelReport) -> Page:
     """The page of an audited trainer."""
     audit = report.audit
-    delta = plain(audit.delta)
+    delta, beyond = plain(audit.delta), _beyond(audit.bounds, audit.price, rejected=audit.rejected)
     if audit.rejected:
         verdict = "The price is refuted"
         sentence = (
             f"A training that keeps its price would look like this with probability {plain(audit.alpha)} at most."
         )
     else:
-        verdict = "Nothing was found against the price"
+        verdict = "Not refuted, yet a bound is above the price" if beyond else "Nothing was found against the price"
         sentence = (
-            f"That is no proof. Of exactly this price, {audit.canaries:,} canaries are expected to show epsilon "
-            f"{least(audit.power)}. " + _needed(audit.needed)
+            f"That is no proof. Of exactly this price, {audit.canaries * audit.trainings:,} canaries are expected to "
+            f"show epsilon {least(audit.power)}. " + _needed(audit.needed)
         )
-    shares = "Canaries shared leaves, so that they are no independent runs: only guesses say anything. "
+    shares = "Canaries may have shared leaves, and are then no independent runs: only guesses say anything."
     return Page(
         kind="Audit of a training",
         title=audit.system,
-        tone="bad" if audit.rejected else "good",
+        tone="bad" if audit.rejected else "open" if beyond else "good",
         verdict=verdict,
-        sentence=sentence + _beyond(audit.bounds, audit.price, rejected=audit.rejected),
+        sentence=sentence + beyond,
         facts=(
             (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
             (f"price at delta {delta}", _claimed(audit.price)),

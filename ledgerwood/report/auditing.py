@@ -64,7 +64,7 @@ def show_mechanism(report: MechanismReport, *, html: Path | None, as_json: bool)
     found = report.audit
     facts: dict[str, Fact] = {
         "mechanism": report.name,
-        "verdict": "the claim is refuted" if found.rejected else "nothing found against the claim",
+        "verdict": verdict("claim", found.bounds, found.claimed_epsilon, rejected=found.rejected),
         "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
         "claimed epsilon": found.claimed_epsilon,
         "delta": found.delta,
@@ -76,6 +76,15 @@ def show_mechanism(report: MechanismReport, *, html: Path | None, as_json: bool)
         "seconds": found.seconds,
     }
     show_audit("audit of a mechanism", facts, found.bounds, mechanism_page(report), html=html, as_json=as_json)
+
+
+def verdict(words: str, bounds: Sequence[LowerBound], promised: float, *, rejected: bool) -> str:
+    """What an audit says of a claim or a price: refuted by its one test, or not, and whether a bound is above it."""
+    if rejected:
+        return f"the {words} is refuted"
+    if any(bound.value > promised for bound in bounds):
+        return f"not refuted, yet a bound is above the {words}: audit again, with more samples and a smaller alpha"
+    return f"nothing found against the {words}"
 
 
 def show_ledger_audit(found: LedgerAudit, *, html: Path | None, as_json: bool) -> None:

@@ -47,7 +47,9 @@ class Curves:
         }
 
 
-def curves_of(claim: Claim | None, *, epsilon: float, delta: float, alpha: float, scores: Scores | None) -> Curves:
+def curves_of(
+    claim: Claim | None, *, epsilon: float, delta: float, alpha: float, scores: Scores | None, independent: bool = True
+) -> Curves:
     """The numbers of all figures.
 
     Args:
@@ -55,6 +57,7 @@ def curves_of(claim: Claim | None, *, epsilon: float, delta: float, alpha: float
         epsilon, delta: the bound that was found.
         alpha: error of the band.
         scores: what the outputs were ordered by, where an audit has that.
+        independent: whether they are of independent runs; a ROC's band holds for no others.
     """
     absent: list[tuple[str, str]] = []
     claimed: curves.TradeOff | None = None
@@ -70,7 +73,11 @@ def curves_of(claim: Claim | None, *, epsilon: float, delta: float, alpha: float
         absent.append(("scores", "This audit counted one event, or kept no outputs: there are no scores to order by."))
     else:
         try:
-            roc, histograms = curves.roc(scores, alpha=alpha), curves.histograms(scores)
+            histograms = curves.histograms(scores)
+            if independent:
+                roc = curves.roc(scores, alpha=alpha)
+            else:
+                absent.append(("ROC", "Scores of canaries that may share leaves are not independent: no band holds."))
         except InvalidParameter as refusal:
             absent.append(("scores", str(refusal)))
     bound = curves.bound_trade_off(epsilon, delta) if epsilon > 0.0 else None

@@ -57,9 +57,9 @@ def sentence(found: Finding) -> str:
 
 def summary(by_name: Mapping[str, Finding]) -> str:
     """All specimens in one table, with the outputs that the best test would take."""
-    confidence = 1.0 - next(iter(by_name.values())).alpha
+    confidence = 100.0 * (1.0 - next(iter(by_name.values())).alpha)
     words = (
-        f"`ledgerwood errata` runs them. *Measured* is a lower bound of confidence {confidence:.0%}, without further "
+        f"`ledgerwood errata` runs them. *Measured* is a lower bound of confidence {confidence:.6g}%, without further "
         "assumptions; *needed* is about how many outputs the best test takes if its event is known, 95 times in 100. "
         "An auditor that learns the event takes more."
     )

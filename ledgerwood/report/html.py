@@ -17,7 +17,7 @@ from ledgerwood.report.elements import Child, Element, document, element
 from ledgerwood.report.printing import finite
 from ledgerwood.report.svg import Role, swatch
 
-Tone = Literal["good", "bad"]
+Tone = Literal["good", "open", "bad"]
 _LONG = 48
 """Characters of a fact that gets a line of its own."""
 

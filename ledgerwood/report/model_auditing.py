@@ -7,7 +7,7 @@ import numpy as np
 from ledgerwood.curator.schema import Schema
 from ledgerwood.report.audit_inputs import claim_words
 from ledgerwood.report.audit_pages import model_page
-from ledgerwood.report.auditing import chosen_seed, rests, show_audit
+from ledgerwood.report.auditing import chosen_seed, rests, show_audit, verdict
 from ledgerwood.report.audits import ModelReport, curves_of
 from ledgerwood.report.models import Settings
 from ledgerwood.report.options import Structure, View
@@ -54,7 +54,8 @@ def run_model_audit(
         rng=np.random.default_rng(seed),
     )
     curves = curves_of(
-        found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores
+        found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores,
+        independent=not found.shared,
     )  # fmt: skip
     return ModelReport(claim=claim_words(found.claim), seed=seed, audit=found, curves=curves)
 
@@ -64,7 +65,7 @@ def show_model(report: ModelReport, *, html: Path | None, as_json: bool) -> None
     found = report.audit
     facts: dict[str, Fact] = {
         "estimator": found.system,
-        "verdict": "the price is refuted" if found.rejected else "nothing found against the price",
+        "verdict": verdict("price", found.bounds, found.price, rejected=found.rejected),
         "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
         "price": found.price,
         "delta": found.delta,

@@ -10,6 +10,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.report.audit_inputs import claim_words
 from ledgerwood.report.audit_pages import mechanism_page, model_page
+from ledgerwood.report.auditing import verdict
 from ledgerwood.report.audits import MechanismReport, ModelReport, curves_of
 from ledgerwood.report.html import embedded, render
 from ledgerwood.verification.auditing import LowerBound, Scores
@@ -76,7 +77,10 @@ def test_a_bound_above_the_promise_is_never_silent(assumption):
     assert f"above what is promised ({words})" in page.sentence
     page = model_page(model(bounds=(bound(1.25, assumption), bound(0.2)), epsilon_lower=1.25))
     assert f"above what is promised ({words})" in page.sentence
-    assert (page.tone, page.verdict) == ("good", "Nothing was found against the price")
+    assert (page.tone, page.verdict) == ("open", "Not refuted, yet a bound is above the price")
+    assert verdict("price", (bound(1.25, assumption),), 1.0, rejected=False).startswith("not refuted, yet a bound")
+    assert verdict("price", (bound(1.25, assumption),), 1.0, rejected=True) == "the price is refuted"
+    assert verdict("price", (bound(1.0, assumption),), 1.0, rejected=False) == "nothing found against the price"
 
 
 def test_lower_bounds_are_rounded_down_and_prices_up():
@@ -127,7 +131,7 @@ def test_a_record_has_the_figures_numbers_and_no_data():
 
 def test_a_training_says_what_could_be_shown():
     page = model_page(model())
-    assert "600 canaries are expected to show epsilon 0.75" in page.sentence
+    assert "1,200 canaries are expected to show epsilon 0.75" in page.sentence  # 600, twice
     assert "4,321 canaries would bring it near the price" in page.sentence
     assert dict(page.facts)["canaries"] == "600, 2 times"
     assert "No number of canaries" in model_page(model(needed=None)).sentence
@@ -143,6 +147,17 @@ def test_shared_leaves_and_structures_are_named():
     )
     for check, words in checks:
         assert words in render(model_page(model(structure_check=check)))
+
+
+def test_a_band_is_drawn_of_independent_scores_only():
+    assert model().curves.roc is not None
+    curves = curves_of(BUDGET, epsilon=0.5, delta=1e-5, alpha=0.05, scores=SCORES, independent=False)
+    assert curves.roc is None
+    assert curves.histograms is not None
+    text = render(model_page(replace(model(shared=True), curves=curves)))
+    assert "Not shown, ROC: Scores of canaries that may share leaves are not independent" in text
+    assert "simultaneous band" not in text
+    assert "between these lies" not in text
 
 
 def test_a_training_without_a_claim_draws_none():

@@ -12,6 +12,9 @@ from ledgerwood.accounting import gdp
 from ledgerwood.verification.auditing.counts import binomial_lower
 from ledgerwood.verification.auditing.result import level, small_probability
 
+_LARGEST_MU = 1e6
+"""Of which epsilon is stated: 5e11 nats are a lower bound for all that is above."""
+
 
 def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_without: int, *, alpha: float) -> float:
     """Of one threshold that was fixed beforehand: Phi^-1(true positive rate) - Phi^-1(false positive rate), bounded.
@@ -37,6 +40,8 @@ def mu_from_means(mean_with: float, runs_with: int, mean_without: float, runs_wi
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Epsilon at `delta` of a Gaussian mechanism with this mu; 0 where mu is."""
+    """Epsilon at `delta` of a Gaussian mechanism with this mu, nats, rounded down; 0 where mu is, inf at delta 0."""
     small_probability("delta", delta)
-    return gdp.epsilon(mu, delta) * (1.0 - 1e-9) if mu > 0.0 else 0.0
+    if mu <= 0.0:
+        return 0.0
+    return gdp.epsilon(min(mu, _LARGEST_MU), delta) * (1.0 - 1e-9) if delta > 0.0 else math.inf

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event, GaussianEvent
 from ledgerwood.curator import Schema
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.trainers.bounds import require_name
 from ledgerwood.trainers.estimator import AbstractTreeEstimator
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
@@ -72,7 +72,8 @@ def audit_model(
         trainings: fits, each with coins and noise of its own. A canary is in one of them, so that all together are as
             private for it as one is, and the canaries of all count as those of one run.
         delta: at which epsilon is bounded; None for the estimator's own.
-        claim: what is audited; None for the price of the estimator's plan.
+        claim: what is audited; None for the price of the estimator's plan. By its adjacency canaries are in or
+            out, or (replace-one) in or exchanged for another row; a function has the plan's, or add-remove.
         fill: known rows that speak against it in each canary's cell; None for what serves best.
         guesses: how many canaries to guess to be in and out, of all trainings; None for what the claim alone makes
             best. Fixed before the fits, either way.
@@ -82,6 +83,7 @@ def audit_model(
     Raises:
         InvalidParameter: no fit or predict; more canaries than cells, or too few for any bound; an estimator whose
             releases cannot be seen, or that buys its schema, or ignores its seed where that is looked at.
+        AdjacencyMismatch: a zero-out claim of an estimator that is not this library's.
         SchemaError: X and y do not fit the schema.
         LedgerCorrupted: a fitted model without a ledger, or with another model's.
     """
@@ -96,7 +98,7 @@ def audit_model(
     require_learner(estimator)
     view = _require_view(estimator, view)
     guesses = None if guesses is None else _require_guesses(guesses, total)
-    fits, rows = _prepared(estimator, X, y, canaries, structure, schema)
+    fits, rows = _prepared(estimator, X, y, canaries, structure, schema, claim)
     rows = with_fill(rows, *_fills(fits, rows, view, fill))
     claim, delta = _claimed(fits, claim, delta)
     sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
@@ -154,20 +156,33 @@ def _require_enough(total: int, alpha: float) -> None:
 
 
 def _prepared(
-    estimator: Any, X: Any, y: Any, canaries: int, structure: Structure, schema: Schema | None
-) -> tuple[OwnFits | None, AuditRows]:
+    estimator: Any, X: Any, y: Any, canaries: int, structure: Structure, schema: Schema | None,
+    claim: Claim | None,
+) -> tuple[OwnFits | None, AuditRows]:  # fmt: skip
     if isinstance(estimator, AbstractTreeEstimator):
         if schema is not None:
             raise InvalidParameter(f"schema=...: {type(estimator).__name__} has a schema of its own")
         unfixed = OwnFits.of(estimator, _columns(X, y, estimator))
         cells = canary_cells(unfixed.schema, canaries, bins=unfixed.plan.bins)
         fits = dataclasses.replace(unfixed, structure=cells.structure) if structure == "fixed" else unfixed
-        return fits, audit_rows(X, y, cells, replaced=fits.event.adjacency is Adjacency.REPLACE_ONE)
+        return fits, audit_rows(X, y, cells, replaced=_adjacency(claim, fits.event) is Adjacency.REPLACE_ONE)
     if schema is None:
         schema = seen_schema(X, y, classify=classifies(estimator))
     background, _ = background_rows(X, y, schema)
     cells = canary_cells(schema.resolved(background.shape[1]), canaries, bins=_BINS)
-    return None, audit_rows(X, y, cells, replaced=False)
+    adjacency = _adjacency(claim, None)
+    if adjacency is Adjacency.ZERO_OUT:
+        raise AdjacencyMismatch(
+            f"claim={claim!r} is of zero-out neighbours, and what {type(estimator).__name__} takes for a null row is "
+            "not known: state the claim under add-remove or replace-one"
+        )
+    return None, audit_rows(X, y, cells, replaced=adjacency is Adjacency.REPLACE_ONE)
+
+
+def _adjacency(claim: Claim | None, planned: Event | None) -> Adjacency:
+    """Of the claim, since only its own neighbours refute it; of the plan where it says none."""
+    stated = claim if isinstance(claim, Event | Budget) else planned
+    return Adjacency.ADD_REMOVE if stated is None else stated.adjacency
 
 
 def _columns(X: Any, y: Any, estimator: AbstractTreeEstimator) -> int:

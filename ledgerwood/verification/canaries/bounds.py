@@ -1,5 +1,6 @@
 """Bounds from the scores of canaries: what each rests on is part of it. docs/explanation/canaries.md#canary-bounds."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import final
@@ -13,6 +14,9 @@ from ledgerwood.verification.auditing.result import LowerBound, level
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+_FAR = 200.0
+"""Statistics above it have a simpler bound: the series of the noncentral t law does not converge far out."""
+_SQUARED = 1e100
 
 
 @final
@@ -69,6 +73,10 @@ def mu_from_scores(with_canary: Floats, without: Floats, *, alpha: float) -> flo
     if min(first, second) < 2:
         return 0.0
     freedom = first + second - 2
+    # A statistic has no unit; squares of scores that are free of noise may have no float64.
+    largest = float(max(np.abs(with_canary).max(), np.abs(without).max()))
+    if largest > _SQUARED:
+        with_canary, without = with_canary / largest, without / largest
     squares = float(np.sum((with_canary - with_canary.mean()) ** 2) + np.sum((without - without.mean()) ** 2))
     spread = math.sqrt(squares / freedom)
     unit = math.sqrt(1.0 / first + 1.0 / second)
@@ -78,9 +86,18 @@ def mu_from_scores(with_canary: Floats, without: Floats, *, alpha: float) -> flo
     statistic = difference / (spread * unit)
     if float(stats.t.sf(statistic, freedom)) >= alpha:
         return 0.0
-    # P(T >= statistic) rises with the noncentrality; at the statistic itself it is about a half.
-    found = float(optimize.brentq(lambda shift: float(stats.nct.sf(statistic, freedom, shift)) - alpha, 0.0, statistic))
+    # Half of alpha each: statistic * root(V / f) - shift is N(0, 1), V chi-squared.
+    spared = math.sqrt(float(stats.chi2.ppf(0.5 * alpha, freedom)) / freedom)
+    found = max(0.0, statistic * spared - float(stats.norm.isf(0.5 * alpha)))
+    if statistic <= _FAR:
+        # P(T >= statistic) rises with the noncentrality: alpha at most there, and about a half at the statistic itself.
+        excess = functools.partial(_tail, statistic, freedom, alpha)
+        found = float(optimize.brentq(excess, found, statistic)) if excess(found) < 0.0 else found
     return max(0.0, found * unit * (1.0 - 1e-9))
+
+
+def _tail(statistic: float, freedom: int, alpha: float, shift: float) -> float:
+    return float(stats.nct.sf(statistic, freedom, shift)) - alpha
 
 
 def gaussian_bound(with_canary: Floats, without: Floats, *, delta: float, alpha: float) -> LowerBound:

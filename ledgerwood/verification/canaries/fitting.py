@@ -116,14 +116,34 @@ class OwnFits:
 
 
 def fresh_copy(estimator: Any, generator: np.random.Generator) -> Any:
-    """An unfitted copy. Where it has a whole number as its seed it gets another one: a seed used twice is one noise."""
+    """An unfitted copy, with other seeds and generators in the place of its own: a seed used twice is one noise.
+
+    Those of a scikit-learn estimator that are called random_state, and its parts' too; what is kept elsewhere is copied
+    as it stands.
+    """
     if not isinstance(estimator, BaseEstimator):
         return copy.deepcopy(estimator)
     model = clone(estimator)
-    seed = model.get_params(deep=False).get("random_state")
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
-        model.set_params(random_state=int(generator.integers(2**31)))
-    return model
+    own = model.get_params(deep=True)
+    fresh = {
+        name: _reseeded(own[name], generator) for name in sorted(own) if name.rpartition("__")[2] == "random_state"
+    }
+    return model.set_params(**fresh)
+
+
+def _reseeded(state: object, generator: np.random.Generator) -> object:
+    """Another seed or generator of the same kind; what is neither stays."""
+    seed = int(generator.integers(2**31))
+    match state:
+        case bool():
+            return state
+        case int() | np.integer():
+            return seed
+        case np.random.RandomState():
+            return np.random.RandomState(seed)
+        case np.random.Generator():
+            return np.random.default_rng(seed)
+    return state
 
 
 def require_own_ledger(model: AbstractTreeEstimator, event: Event) -> None:
@@ -170,8 +190,10 @@ def agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[n
     probability = getattr(model, "predict_proba", None)
     if classes_told and callable(probability):
         classes = np.asarray(model.classes_).tolist()
-        places = np.array([classes.index(label) for label in labels.tolist()])
-        found = np.asarray(probability(rows))[np.arange(len(rows)), places]
+        # A class that no row of this fit had is given to nobody.
+        known = np.array([label in classes for label in labels.tolist()])
+        places = np.array([classes.index(label) if label in classes else 0 for label in labels.tolist()])
+        found = np.where(known, np.asarray(probability(rows))[np.arange(len(rows)), places], 0.0)
     elif classes_told:
         found = (np.asarray(model.predict(rows)) == labels).astype(np.float64)
     else:

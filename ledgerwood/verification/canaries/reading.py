@@ -88,6 +88,10 @@ def read(seen: Seen, terms: Terms, generator: np.random.Generator) -> Reading:
     found = guess(
         seen.values, seen.coins, included=terms.included, left_out=terms.left_out, generator=generator
     )  # fmt: skip
+    half = terms.canaries // 2
+    everyone = guess(
+        seen.values, seen.coins, included=terms.canaries - half, left_out=half, generator=generator
+    )  # fmt: skip
     pairs = [(_unconditional(found, terms), _expected_guesses(terms))]
     if seen.gaussian:
         pairs.append((_guessed_mu(found, terms), _expected_guessed_mu(terms)))
@@ -97,7 +101,9 @@ def read(seen: Seen, terms: Terms, generator: np.random.Generator) -> Reading:
         )  # fmt: skip
         pairs.insert(0, (bound, _expected_means(terms)))
     bounds, expected = zip(*pairs, strict=True)
-    return Reading(bounds=bounds, expected=expected, rejected=_refuted(found, terms), needed=_needed(bounds[0], terms))
+    return Reading(
+        bounds=bounds, expected=expected, rejected=_refuted(found, everyone, terms), needed=_needed(bounds[0], terms)
+    )
 
 
 def _words(found: Guesses) -> str:
@@ -120,15 +126,20 @@ def _guessed_mu(found: Guesses, terms: Terms) -> LowerBound:
     )  # fmt: skip
 
 
-def _refuted(found: Guesses, terms: Terms) -> bool:
-    """At half of alpha each: more right guesses than the price allows, or than the claim's own curve does."""
+def _refuted(found: Guesses, everyone: Guesses, terms: Terms) -> bool:
+    """At a third of alpha each: more right guesses than the price allows, or than the claim's own curve does; or that
+    of all canaries at once. The planned guesses are the surest ones: so few that all of them may be right by the claim.
+    """
     if terms.claim is None or not math.isfinite(terms.price):
         return False
-    each = 0.5 * terms.alpha
+    each = terms.alpha / 3.0
     if one_run_p_value(found.correct, found.made, found.canaries, epsilon=terms.price, delta=terms.delta) < each:
         return True
     curve = theory.trade_off(terms.claim, terms.delta)
-    return one_run_curve(found.correct, found.made, found.canaries, trade_off=curve.errors, alpha=each)
+    return any(
+        one_run_curve(guessed.correct, guessed.made, guessed.canaries, trade_off=curve.errors, alpha=each)
+        for guessed in (found, everyone)
+    )
 
 
 def _expected_guesses(terms: Terms) -> float:

@@ -41,7 +41,7 @@ class ModelAudit:
         assumption: what the headline rests on.
         statistic: the headline's test.
         rejected: whether the price is refuted, at `alpha` in all: by guesses without any assumption, or by the curve
-            that the model itself claims.
+            that the model itself claims. False is no proof: few canaries cannot refute a large price at all.
         alpha: probability that the headline is above the truth; each of `bounds` has it on its own.
         delta: at which epsilon is bounded.
         bounds: side by side, each with what it rests on.
@@ -56,7 +56,8 @@ class ModelAudit:
         trainings: fits.
         view: what was scored: released values, or predictions.
         structure: "fixed" where the audit put one tree in the place of each random one.
-        shared: whether canaries shared leaves; then they are no independent runs, and only guesses say anything.
+        shared: whether canaries shared leaves, or may have: of predictions it is known only in the audit's own trees.
+            Then they are no independent runs, and only guesses say anything.
         scored, releases: how many of the last fit's releases took part in the scores.
         mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
         price_mu: of the Gaussian mechanism with this price; 0 for a pure price.

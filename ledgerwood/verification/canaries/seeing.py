@@ -79,7 +79,10 @@ def seen_predictions(
 ) -> Seen:
     """Fit, and score what is predicted at the canaries: how far it agrees with their label.
 
-    For an estimator that is not ours, less what a model says there that no canary took part in: it saw no coin.
+    For an estimator that is not ours, less what models say there that no canary took part in: they saw no coin.
+
+    Raises:
+        InvalidParameter: several trainings of an estimator whose noise may be the same in all of them.
     """
     m = len(rows.cells)
     coins = generator.random((trainings, m)) < 0.5
@@ -87,16 +90,48 @@ def seen_predictions(
     places = rows.cells.rows.astype(rows.background.dtype)
     without = np.zeros(m)
     if fits is None:
-        model = fresh_copy(estimator, generator)
-        model.fit(rows.background, rows.labels)
-        without = agreement(model, places, rows.own)
+        without = _known_without(estimator, rows, places, trainings, generator)
     for training, included in enumerate(coins):
         data = rows.data(included)
         if fits is None:
-            model = fresh_copy(estimator, generator)
-            model.fit(*data)
+            model = _fitted(estimator, *data, generator)
         else:
             model, recording = fits.fitted(*data, generator)
             fixed = fits.structure is not None and recording.trees > 0
         values[training] = agreement(model, places, rows.own) - without
-    return Seen(coins=coins.reshape(-1), values=values.reshape(-1), fixed=fixed)
+    # Only in the audit's own trees is it known that no two canaries meet.
+    return Seen(coins=coins.reshape(-1), values=values.reshape(-1), alone=fixed, fixed=fixed)
+
+
+def _known_without(
+    estimator: Any, rows: AuditRows, places: NDArray[Any], trainings: int, generator: np.random.Generator
+) -> Floats:
+    """What fits without any canary say at the canaries, (m,); 0 where two of them say the same.
+
+    Then noise may be the same in every fit, and the difference of two fits would be free of it: no model is that
+    private. docs/explanation/canaries.md#repeated-noise.
+    """
+    first, second = (
+        agreement(_fitted(estimator, rows.background, rows.labels, generator), places, rows.own) for _ in range(2)
+    )
+    if not np.array_equal(first, second):
+        return 0.5 * (first + second)
+    if trainings > 1:
+        raise InvalidParameter(
+            f"{type(estimator).__name__} ignores its seed, or adds no noise: two fits on the same rows predict the "
+            f"same at all {len(places)} canaries. {trainings} trainings with one noise are less private than each: "
+            "set trainings=1, or give every copy fresh noise (a parameter random_state is exchanged for each)"
+        )
+    return np.zeros(len(places))
+
+
+def _fitted(estimator: Any, X: NDArray[Any], y: NDArray[Any], generator: np.random.Generator) -> Any:
+    model = fresh_copy(estimator, generator)
+    model.fit(X, _plain_labels(y))
+    return model
+
+
+def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Classes as an array of their own type, which learners of other libraries expect; mixed ones stay objects."""
+    kinds = {type(label) for label in labels.tolist()}
+    return np.array(labels.tolist()) if len(kinds) == 1 else labels

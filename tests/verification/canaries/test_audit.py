@@ -4,11 +4,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ledgerwood import Adjacency, Budget, Categorical, Numeric, Schema
-from ledgerwood.errors import InvalidParameter, LedgerCorrupted, SchemaError
+from ledgerwood.accounting.events import LaplaceEvent
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, LedgerCorrupted, SchemaError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
 from ledgerwood.trainers import (
     DPBoostRegressor,
@@ -84,6 +87,21 @@ def test_a_quarter_of_the_noise_is_refuted_by_the_models_own_curve(monkeypatch: 
     assert audit.rejected
     assert audit.epsilon_lower > audit.price
     assert "refuted" in str(audit)
+
+
+def test_hardly_any_noise_and_no_delta_end_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = EllipticalGaussianMechanism.randomise
+
+    def silent(self: EllipticalGaussianMechanism, *rest: Any) -> Any:
+        return original(EllipticalGaussianMechanism(stddevs=tuple(s / 1e4 for s in self.stddevs)), *rest)
+
+    monkeypatch.setattr(EllipticalGaussianMechanism, "randomise", silent)
+    audit = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1)
+    assert audit.rejected
+    assert 1e6 < audit.epsilon_lower < np.inf
+    pure = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1, delta=0.0)
+    assert (pure.price, pure.rejected, pure.epsilon_lower) == (np.inf, False, np.inf)
+    assert pure.bounds[1].value < np.inf
 
 
 def test_the_trainers_own_trees_leave_only_guesses() -> None:
@@ -195,6 +213,116 @@ def test_a_learner_may_be_any_object() -> None:
     audit = audit_model(Mean(), ROWS, LABELS, canaries=50, rng=7)
     assert audit.epsilon_lower < 2.0
     assert audit.system == "Mean"
+
+
+class Sums(RegressorMixin, BaseEstimator):
+    """A Laplace sum of labels in each of 64 cells: epsilon 1 for a row that comes or goes, labels within [-1, 1]."""
+
+    def __init__(self, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "Sums":
+        source = self.random_state
+        if not isinstance(source, np.random.Generator | np.random.RandomState):
+            source = np.random.default_rng(source)
+        sums = np.bincount(self.cells(X), np.clip(y, -1.0, 1.0), minlength=64)
+        self.sums_ = sums + source.laplace(scale=1.0, size=64)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.sums_[self.cells(X)]
+
+    @staticmethod
+    def cells(X: Any) -> Any:
+        return np.clip((np.asarray(X)[:, 0] * 64.0).astype(int), 0, 63)
+
+
+class HiddenSums:
+    """The same, with a generator that nobody knows of: every copy goes on from one state."""
+
+    def __init__(self) -> None:
+        self.generator = np.random.default_rng(5)
+
+    def fit(self, X: Any, y: Any) -> None:
+        self.model = Sums(self.generator).fit(X, y)
+
+    def predict(self, X: Any) -> Any:
+        return self.model.predict(X)
+
+
+ONE = Schema(features=(Numeric("x", 0.0, 1.0),), target=LABEL)
+ORIGIN = {"X": np.array([[0.5]]), "y": np.array([0.0])}
+PURE = LaplaceEvent(noise_multiplier=1.0, adjacency=Adjacency.ADD_REMOVE)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Sums(7),
+        Sums(np.random.RandomState(7)),
+        Sums(np.random.default_rng(7)),
+        TransformedTargetRegressor(Sums(np.random.default_rng(7)), check_inverse=False),
+    ],
+    ids=["seed", "state", "generator", "part"],
+)
+def test_a_seeded_learner_that_keeps_its_claim_is_not_accused(learner: Any) -> None:
+    """One noise in all fits would show all 640 coins: epsilon 2 and more. Fresh noise is above 1 once in 20 at most."""
+    audit = audit_model(learner, **ORIGIN, canaries=32, trainings=20, schema=ONE, claim=PURE, rng=1)
+    assert not audit.rejected
+    assert audit.epsilon_lower < 1.0
+    assert len(np.unique(audit.scores.with_row)) == len(audit.scores.with_row)
+
+
+def test_noise_that_every_copy_repeats_is_not_taken_away() -> None:
+    """Right guesses of 32 coins by scores without any noise would be an epsilon of 1.5."""
+    audit = audit_model(HiddenSums(), **ORIGIN, canaries=32, schema=ONE, claim=PURE, rng=1)
+    assert not audit.rejected
+    assert audit.epsilon_lower < 1.0
+    with pytest.raises(InvalidParameter, match="HiddenSums ignores its seed, or adds no noise: .* at all 32 canaries"):
+        audit_model(HiddenSums(), **ORIGIN, canaries=32, trainings=2, schema=ONE, claim=PURE, rng=1)
+
+
+def test_trainings_of_one_random_state_do_not_share_noise() -> None:
+    audit = audit_model(
+        forest(random_state=np.random.RandomState(3), n_trees=1), ROWS, LABELS, canaries=8, trainings=2, rng=2
+    )
+    scores = np.concatenate((audit.scores.with_row, audit.scores.without))
+    assert len(np.unique(scores.round(9))) == 16
+
+
+class Rows:
+    """Predicts how many rows there were, and a little noise: public under replace-one."""
+
+    def fit(self, X: Any, y: Any) -> None:
+        self.shown = len(X) - 50.0 + np.random.default_rng().normal(scale=1e-9)
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.shown)
+
+
+def test_neighbours_are_those_of_the_claim() -> None:
+    """The number of rows is no breach of a replace-one claim; of an add-remove claim it is one."""
+    named: dict[str, Any] = {**ORIGIN, "canaries": 1, "trainings": 60, "schema": ONE, "rng": 3}
+    claims = {each: Budget(epsilon=1.0, delta=1e-5, adjacency=each) for each in Adjacency}
+    assert audit_model(Rows(), claim=claims[Adjacency.ADD_REMOVE], **named).rejected
+    assert not audit_model(Rows(), claim=claims[Adjacency.REPLACE_ONE], **named).rejected
+    with pytest.raises(AdjacencyMismatch, match="what Rows takes for a null row is not known"):
+        audit_model(Rows(), claim=claims[Adjacency.ZERO_OUT], **named)
+
+
+def test_classes_may_be_numbers_and_one_may_be_missing() -> None:
+    learner, rows = DecisionTreeClassifier(random_state=0), np.array([[0.5], [0.2]])
+    assert audit_model(learner, rows, np.array([0, 1]), canaries=32, rng=1).epsilon_lower > 1.0
+    schema = Schema(features=(Numeric("x", 0.0, 1.0),), target=Categorical("y", (0, 1, 2)))
+    missing = audit_model(learner, rows[:1], np.array([0]), canaries=8, fill=0, schema=schema, alpha=0.3, rng=1)
+    assert np.all(missing.scores.without <= missing.scores.with_row.max())
+
+
+def test_of_other_learners_nobody_knows_who_shares_a_leaf() -> None:
+    assert audit_model(Sums(1), **ORIGIN, canaries=32, schema=ONE, rng=1).shared
+    named: dict[str, Any] = {"canaries": 16, "view": "predictions", "rng": 5}
+    assert audit_model(forest(n_trees=1), ROWS, LABELS, structure="own", **named).shared
+    assert not audit_model(forest(n_trees=1), ROWS, LABELS, **named).shared
 
 
 def test_frames_are_read_by_name() -> None:

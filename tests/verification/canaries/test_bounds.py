@@ -22,6 +22,39 @@ def test_mu_is_above_the_truth_no_more_often_than_alpha(mu: float, spread: float
         assert above / 3000 >= 0.05 - 3.5 * 0.004
 
 
+@pytest.mark.parametrize(("mu", "size"), [(150.0, 10), (30.0, 200)])
+def test_mu_of_hardly_any_noise_is_above_the_truth_no_more_often_than_alpha(mu: float, size: int) -> None:
+    """The simpler bound of large statistics: 2000 audits, 3.5 standard errors of sqrt(.05 * .95 / 2000) = .0049."""
+    rng = np.random.default_rng(20_270)
+    bounds = [
+        mu_from_scores(mu + rng.standard_normal(size), rng.standard_normal(size), alpha=0.05) for _ in range(2000)
+    ]
+    assert np.mean(np.array(bounds) > mu) <= 0.05 + 3.5 * 0.0049
+    assert min(bounds) > 0.3 * mu
+
+
+@pytest.mark.parametrize("size", [2, 5, 1000, 10_000])
+@pytest.mark.parametrize("mu", [1e2, 1e4, 1e6, 1e9, 1e13, 1e300])
+def test_a_model_without_noise_has_a_bound_and_no_error(mu: float, size: int) -> None:
+    rng = np.random.default_rng(20_271)
+    found = mu_from_scores(mu + rng.standard_normal(size), rng.standard_normal(size), alpha=0.05)
+    assert not math.isnan(found)
+    assert found > (0.3 * mu if size > 2 else 0.0)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-6])
+def test_the_bound_is_what_the_noncentral_law_refuses(alpha: float) -> None:
+    """By the law's own integral, over the spread."""
+    rng = np.random.default_rng(20_272)
+    first, second = 1.5 + rng.standard_normal(30), rng.standard_normal(20)
+    found = mu_from_scores(first, second, alpha=alpha)
+    statistic = float(stats.ttest_ind(first, second).statistic)
+    shift = found / math.sqrt(1 / 30 + 1 / 20)
+    share = np.linspace(5e-6, 1.0 - 5e-6, 100_000)
+    refused = stats.norm.sf(statistic * np.sqrt(stats.chi2.ppf(share, 48) / 48) - shift).mean()
+    assert refused == pytest.approx(alpha, rel=2e-3) or (found == 0.0 and refused > alpha)
+
+
 def test_noise_that_is_half_of_what_is_claimed_shows_in_mu() -> None:
     """True mu 1.85, standard error sqrt((4 + 1.7) / 2000) = .053."""
     rng = np.random.default_rng(20_265)
