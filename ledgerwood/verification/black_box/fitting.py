@@ -38,11 +38,17 @@ class Features:
     scales: FloatArray
     marks: tuple[Atoms, ...]
 
+    def number(self, column: FloatArray, j: int) -> FloatArray:
+        """Column j as a number, shape (n,)."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            scaled = np.clip((column - self.centres[j]) / self.scales[j], -4.0, 4.0)
+        finite = np.isfinite(column)
+        return np.asarray(scaled if finite.all() else np.where(finite, scaled, 0.0))
+
     def __call__(self, values: FloatArray) -> FloatArray:
         """Shape (n, features); the first one is constant."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            numbers = np.clip((values - self.centres) / self.scales, -4.0, 4.0)
-        parts = [np.ones((values.shape[0], 1)), np.where(np.isfinite(values), numbers, 0.0)]
+        numbers = [self.number(column, j) for j, column in enumerate(values.T)]
+        parts = [np.ones((values.shape[0], 1)), np.stack(numbers, axis=1)]
         for j, mark in enumerate(self.marks):
             codes = mark.codes(values[:, j])
             flags = [codes == code for code in range(mark.codes_in_all) if code != mark.number]
@@ -73,8 +79,16 @@ class Linear(Score):
     weights: FloatArray
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        with _one_thread():
-            return np.asarray(self.features(values) @ self.weights)
+        # Column by column: the matrix of all features would be several times as large as the outputs.
+        total = np.full(values.shape[0], self.weights[0])
+        at = 1 + values.shape[1]
+        for j, mark in enumerate(self.features.marks):
+            column, width = values[:, j], mark.codes_in_all - 1
+            total += self.weights[1 + j] * self.features.number(column, j)
+            if mark.number or not np.isfinite(column).all():
+                total += np.insert(self.weights[at : at + width], mark.number, 0.0)[mark.codes(column)]
+            at += width
+        return total
 
 
 @final
@@ -98,6 +112,8 @@ def of_regression(first: FloatArray, second: FloatArray) -> list[Candidate]:
     both = np.concatenate([first[:rows], second[:rows]])
     encode = features(both)
     x, y = encode(both), np.repeat([1.0, 0.0], rows)
+    seen = x.any(axis=0)
+    x = x[:, seen]
     weights = np.zeros(x.shape[1])
     ridge = _RIDGE * np.eye(x.shape[1])
     with _one_thread():
@@ -109,10 +125,12 @@ def of_regression(first: FloatArray, second: FloatArray) -> list[Candidate]:
             weights = weights - step
             if np.abs(step).max() < _SMALL:
                 break
+    fitted = np.zeros(seen.size)
+    fitted[seen] = weights
     words = "a linear function of the output"
     return [
-        Candidate(score=Linear(encode, weights), side="first", words=words),
-        Candidate(score=Linear(encode, -weights), side="second", words=words),
+        Candidate(score=Linear(encode, fitted), side="first", words=words),
+        Candidate(score=Linear(encode, -fitted), side="second", words=words),
     ]
 
 
