@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.verification.black_box.counting import IntArray, believed, counts, log_ratios
+from ledgerwood.verification.black_box.counting import IntArray, believed, counts, log_ratios, tail_ratios
 from ledgerwood.verification.black_box.encoding import Atoms, Bins, atoms, bins, keys, lowest_bits, row_bits
 from ledgerwood.verification.black_box.result import SIDES, Side
 
 _GROUPS = 64
 _GROUP = 300
-_CELLS = 60
+_CELLS = 120
 
 
 class Score(abc.ABC):
@@ -94,10 +94,13 @@ class Keyed(Score):
         places = np.minimum(np.searchsorted(self.known, found), self.known.size - 1)
         hit = self.known[places] == found
         cells = np.where(hit, self.starts[places], self.starts[-1])
-        for group, cut in enumerate(self.cuts):
-            if cut is not None:
-                rows = np.flatnonzero(hit & (places == group))
-                cells[rows] += cut.cells(values[rows, self.columns[group]])
+        cut_at = [group for group, cut in enumerate(self.cuts) if cut is not None]
+        if cut_at:
+            order, ends = _by_group(np.where(hit, places, self.known.size), self.known.size + 1)
+            for group in cut_at:
+                rows, cut = order[ends[group] : ends[group + 1]], self.cuts[group]
+                if cut is not None:
+                    cells[rows] += cut.cells(values[rows, self.columns[group]])
         return np.asarray(cells)
 
 
@@ -131,6 +134,12 @@ class Repeats(Score):
         found = row_bits(values)
         places = np.minimum(np.searchsorted(self.known, found), self.known.size - 1)
         return np.asarray(np.where(self.known[places] == found, self.table[places], 0.0))
+
+
+def _by_group(places: IntArray, number: int) -> tuple[IntArray, IntArray]:
+    """Rows by group, shape (n,), and where each group begins and the last one ends, shape (number + 1,)."""
+    small = places.astype(np.uint16) if number < 2**16 else places  # numpy sorts short integers by radix
+    return np.argsort(small, kind="stable"), np.concatenate([[0], np.cumsum(counts(places, number))])
 
 
 def _bit_cells(column: FloatArray) -> IntArray:
@@ -208,10 +217,21 @@ def of_patterns(first: FloatArray, second: FloatArray) -> list[Candidate]:
     tables = [counts(empty.cells(part), empty.table.size) for part in (first, second)]
     up, down = believed(tables[0], tables[1], (first.shape[0], second.shape[0]))
     up[-1] = down[-1] = -1.0
-    words = "a pattern of values that recur" + (", and an interval of a number" if any(cuts) else "")
+    pattern = "a pattern of values that recur"
+    by_words = {pattern + (", and an interval of a number" if any(cuts) else ""): (up, down)}
+    if any(cuts):
+        cumulated = tuple(np.copy(table) for table in (up, down))
+        runs = (first.shape[0], second.shape[0])
+        for start, cut in zip(starts, cuts, strict=False):
+            if cut is not None:
+                cells = slice(start, start + cut.edges.size + 1)
+                for table, sides in zip(cumulated, (tables, tables[::-1]), strict=True):
+                    table[cells] = tail_ratios(sides[0][cells], sides[1][cells], runs)
+        by_words[pattern + ", and a number above or below a threshold"] = (cumulated[0], cumulated[1])
     return [
         Candidate(score=Keyed(marks, known, starts, columns, tuple(cuts), table), side=side, words=words)
-        for table, side in zip((up, down), SIDES, strict=True)
+        for words, both_sides in by_words.items()
+        for table, side in zip(both_sides, SIDES, strict=True)
     ]
 
 
