@@ -16,8 +16,8 @@ _SINGLE = 4
 """So many columns have scores of their own."""
 _WIDE = 64
 """Boosted trees see so many columns at most."""
-_FINALISTS, _HOPE = 4, 0.3
-"""Candidates that are looked at again on more outputs, and how lucky they may have been until then."""
+_FINALISTS, _LAST, _GROWTH, _HOPE = 4, 2, 4, 0.3
+"""Candidates that are looked at again on more outputs, how many more, and how lucky they may have been until then."""
 
 
 def candidates(first: FloatArray, second: FloatArray, *, numeric: Numeric, learners: Learners) -> list[Candidate]:
@@ -85,27 +85,33 @@ def choose(
 ) -> tuple[Choice, Choice | None]:
     """The event for the bound on epsilon and the one for a point of the claim's curve, on n fresh outputs a side.
 
-    All candidates are ranked on the first `rank` of them; the best few see the others too.
+    All candidates are ranked on the first `rank` of them; the best four see four times as many, the best two all.
     """
-    start = [draws.once(side, min(rank, n)) for side in (0, 1)]
-    seen = [tails(candidate, candidate.score(start[0]), candidate.score(start[1])) for candidate in found]
-    bound, point = _both(seen, question, LUCK if n <= rank else _HOPE)
-    if n > rank:
-        finalists = [choice.candidate for choice in bound] + [choice.candidate for choice in point]
-        finalists = list(dict.fromkeys(finalists))
-        every = [[[c.score(start[side])] for side in (0, 1)] for c in finalists]
+    left, seen = found, 0
+    parts: list[tuple[list[FloatArray], list[FloatArray]]] = [([], []) for _ in left]
+    for size, most in _rounds(rank, n):
         for side in (0, 1):
-            for values in draws.several(side, n - rank):
-                for candidate, parts in zip(finalists, every, strict=True):
-                    parts[side].append(candidate.score(values))
-        seen = [
-            tails(candidate, np.concatenate(parts[0]), np.concatenate(parts[1]))
-            for candidate, parts in zip(finalists, every, strict=True)
+            for values in draws.several(side, size - seen):
+                for candidate, part in zip(left, parts, strict=True):
+                    part[side].append(candidate.score(values))
+        seen = size
+        ranked = [
+            tails(candidate, np.concatenate(part[0]), np.concatenate(part[1]))
+            for candidate, part in zip(left, parts, strict=True)
         ]
-        bound, point = _both(seen, question, LUCK)
+        bound, point = _both(ranked, question, LUCK if size == n else _HOPE, most)
+        finalists = dict.fromkeys(choice.candidate for choice in (*bound, *point))
+        places = [place for place, candidate in enumerate(left) if candidate in finalists]
+        left, parts = [left[place] for place in places], [parts[place] for place in places]
     return bound[0], point[0] if point else None
 
 
-def _both(seen: list[Tails], question: Question, luck: float) -> tuple[list[Choice], list[Choice]]:
+def _rounds(rank: int, n: int) -> list[tuple[int, int]]:
+    """(outputs seen by then, candidates left after that): all, then four of each kind, then two."""
+    rounds = [(rank, _FINALISTS), (_GROWTH * rank, _LAST)]
+    return [(size, most) for size, most in rounds if size < n] + [(n, 1)]
+
+
+def _both(seen: list[Tails], question: Question, luck: float, most: int) -> tuple[list[Choice], list[Choice]]:
     points = [choice for tail in seen if (choice := best_point(tail, question)) is not None]
-    return top([best_bound(tail, question, luck) for tail in seen], _FINALISTS), top(points, _FINALISTS)
+    return top([best_bound(tail, question, luck) for tail in seen], most), top(points, most)
