@@ -41,3 +41,8 @@ def tail_ratios(with_row: IntArray, without: IntArray, runs: tuple[int, int]) ->
         best = np.maximum.accumulate(tails[::-1])[::-1] - _TIE * np.arange(tails.size)
         found.append(best[::step])
     return max(found, key=lambda ratios: float(ratios.max()))
+
+
+def smoothed(cells: IntArray) -> IntArray:
+    """Sums over each cell and its four nearest neighbours, the ends repeated, shape (k,)."""
+    return np.convolve(np.pad(cells, 2, mode="edge"), np.ones(5, np.int64), mode="valid")

@@ -1,18 +1,24 @@
 """From learning draws to the candidates worth choosing among."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed
-from ledgerwood.verification.black_box import fitting, scores
+from ledgerwood.verification.black_box import bits, fitting, scores
 from ledgerwood.verification.black_box.choosing import LUCK, Choice, Question, Tails, best_bound, best_point, tails, top
+from ledgerwood.verification.black_box.counting import IntArray
 from ledgerwood.verification.black_box.draws import Draws
-from ledgerwood.verification.black_box.encoding import atoms, bins, keys, row_bits
+from ledgerwood.verification.black_box.encoding import Atoms, atoms, keys, row_bits
+from ledgerwood.verification.black_box.encoding import bins as bins_of
 from ledgerwood.verification.black_box.fitting import Learners
 from ledgerwood.verification.black_box.result import Numeric
-from ledgerwood.verification.black_box.scores import Candidate
+from ledgerwood.verification.black_box.scores import Candidate, Derived
 
-_SINGLE = 4
+_SINGLE, _HEAD = 4, 1000
 """So many columns have scores of their own."""
 _WIDE = 64
 """Boosted trees see so many columns at most."""
@@ -34,19 +40,25 @@ def candidates(first: FloatArray, second: FloatArray, *, numeric: Numeric, learn
             "learn, and no bound above 0 can follow"
         )
     columns = _telling(first, second)
-    found = scores.of_numbers(first, second, columns) + scores.of_patterns(first, second)
+    marks = tuple(atoms(column) for column in both.T)
+    codes = [mark.codes(column) for mark, column in zip(marks, both.T, strict=True)]
+    found = scores.of_numbers(first, second, columns) + scores.of_patterns(first, second, marks, codes)
     if both.shape[1] > 1:
-        found += scores.of_columns(first, second) + fitting.of_regression(first, second)
-        if learners == "all" and _has_numbers(both):
+        found += scores.of_columns(first, second) + fitting.of_regression(first, second, marks)
+        if learners == "all" and _has_numbers(marks, codes):
             picked = np.array(sorted(_telling(first, second, _WIDE)))
             found += fitting.of_boosting(first, second, picked)
     if numeric == "bitwise":
-        found += scores.of_bits(first, second)
+        found += bits.of_bits(first, second)
     return found
 
 
 def alike(first: FloatArray, second: FloatArray, *, numeric: Numeric) -> bool:
     """Whether all outputs of both data sets are the same."""
+    if any(
+        ((part[:_HEAD] != first[0]) & ~(np.isnan(part[:_HEAD]) & np.isnan(first[0]))).any() for part in (first, second)
+    ):
+        return False
     both = np.concatenate([first, second])
     if numeric == "bitwise":
         return bool(np.unique(row_bits(both)).size == 1)
@@ -64,20 +76,18 @@ def _telling(first: FloatArray, second: FloatArray, most: int = _SINGLE) -> tupl
         return tuple(range(first.shape[1]))
     gaps = []
     for j in range(first.shape[1]):
-        cut = bins(np.concatenate([first[:, j], second[:, j]]), most=16)
+        cut = bins_of(np.concatenate([first[:, j], second[:, j]]), most=16)
         a = np.bincount(cut.cells(first[:, j]), minlength=cut.number)
         b = np.bincount(cut.cells(second[:, j]), minlength=cut.number)
         gaps.append(float((np.abs(a - b) / np.sqrt(a + b + 1.0)).max()))
     return tuple(int(j) for j in np.argsort(gaps)[::-1][:most])
 
 
-def _has_numbers(both: FloatArray) -> bool:
+def _has_numbers(marks: tuple[Atoms, ...], codes: list[IntArray]) -> bool:
     """Whether outputs are more than a few patterns of values that recur."""
-    marks = [atoms(column) for column in both.T]
-    codes = [mark.codes(column) for mark, column in zip(marks, both.T, strict=True)]
     if any(np.mean(code == mark.number) > 1e-3 for mark, code in zip(marks, codes, strict=True)):
         return True
-    return bool(np.unique(keys(codes)).size > 0.02 * both.shape[0])
+    return bool(np.unique(keys(codes)).size > 0.02 * codes[0].size)
 
 
 def choose(
@@ -92,8 +102,8 @@ def choose(
     for size, most in _rounds(rank, n):
         for side in (0, 1):
             for values in draws.several(side, size - seen):
-                for candidate, part in zip(left, parts, strict=True):
-                    part[side].append(candidate.score(values))
+                for scored, part in zip(_scored(left, values), parts, strict=True):
+                    part[side].append(scored)
         seen = size
         ranked = [
             tails(candidate, np.concatenate(part[0]), np.concatenate(part[1]))
@@ -104,6 +114,20 @@ def choose(
         places = [place for place, candidate in enumerate(left) if candidate in finalists]
         left, parts = [left[place] for place in places], [parts[place] for place in places]
     return bound[0], point[0] if point else None
+
+
+def _scored(left: list[Candidate], values: FloatArray) -> Iterator[FloatArray]:
+    """Scores of each candidate, shape (n,) each; a first step that several take is taken once."""
+    known: dict[int, NDArray[Any]] = {}
+    for candidate in left:
+        score = candidate.score
+        if isinstance(score, Derived):
+            step = score.first_step
+            if id(step) not in known:
+                known[id(step)] = step(values)
+            yield score.finish(known[id(step)])
+        else:
+            yield score(values)
 
 
 def _rounds(rank: int, n: int) -> list[tuple[int, int]]:
