@@ -147,7 +147,7 @@ def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64
     rows = min(_ROWS, first.shape[0], second.shape[0])
     both = np.clip(np.concatenate([first[:rows, columns], second[:rows, columns]]), -_HUGE, _HUGE)
     model = HistGradientBoostingClassifier(
-        max_iter=40, learning_rate=0.15, max_leaf_nodes=15, min_samples_leaf=30, early_stopping=False, random_state=0
+        max_iter=24, learning_rate=0.25, max_leaf_nodes=15, min_samples_leaf=30, early_stopping=False, random_state=0
     )
     with _one_thread():
         model.fit(both, np.repeat([1, 0], rows))
