@@ -18,7 +18,7 @@ from ledgerwood.verification.black_box.terms import Stop, Terms, needed
 from ledgerwood.verification.black_box.testing import agenda, concluded
 
 _LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
-_LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 600_000
+_LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 3_000_000
 _EARLY = 10
 """Where a test may stop early, a tenth as many outputs are learned from."""
 

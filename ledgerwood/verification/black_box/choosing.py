@@ -114,13 +114,17 @@ def best_bound(tail: Tails, question: Question, luck: float = LUCK) -> Choice:
     # What the test would say at the counts to be expected, had the learning draws been lucky.
     low = special.betaincinv(np.maximum(tail.for_it, 0.5), tail.runs[0] - tail.for_it + 1.0, luck)
     high = special.betaincinv(tail.against + 1.0, np.maximum(tail.runs[1] - tail.against, 0.5), 1.0 - luck)
-    inside, other = 0.5 * question.runs * low, 0.5 * question.runs * high
+    # The coin at which the log ratio of two counts varies least: an event that is rare without the row needs more runs
+    # there.
+    coins = np.full(low.shape, 0.5) if question.fair else np.clip(1.0 / (1.0 + np.sqrt(low / high)), 1 / 16, 15 / 16)
+    inside, other = question.runs * coins * low, question.runs * (1.0 - coins) * high
     share = special.betaincinv(inside, other + 1.0, question.alpha)
     odds, delta = share, question.delta
     if delta > 0.0:
-        odds = share - delta / (low + high)
+        odds = share - coins * delta / (coins * low + (1.0 - coins) * high)
     with np.errstate(divide="ignore", invalid="ignore"):
-        bound = np.where((odds > 0.0) & (tail.for_it > 0), np.log(odds / (1.0 - share)), -np.inf)
+        found = np.log(odds / (1.0 - share)) + np.log((1.0 - coins) / coins)
+        bound = np.where((odds > 0.0) & (tail.for_it > 0), found, -np.inf)
     best = int(np.argmax(bound))
     p, q = (tail.for_it[best] + 0.5) / (tail.runs[0] + 1.0), (tail.against[best] + 0.5) / (tail.runs[1] + 1.0)
     coin = 0.5 if question.fair else _coin(p, q, question)
@@ -198,5 +202,8 @@ def _less_noise(point: Point, deltas: FloatArray) -> FloatArray:
 
 
 def top(choices: Sequence[Choice], most: int) -> list[Choice]:
-    """The best few, by merit."""
-    return sorted(choices, key=lambda choice: -choice.merit)[:most]
+    """The best few, by merit; of several that promise the same to the last digit, which are one event, the first."""
+    found: dict[tuple[float, str], Choice] = {}
+    for choice in sorted(choices, key=lambda choice: -choice.merit):
+        found.setdefault((choice.merit, choice.candidate.side), choice)
+    return list(found.values())[:most]

@@ -8,6 +8,7 @@ from ledgerwood.accounting.events.base import FloatArray
 IntArray = NDArray[np.int64]
 CAUTION = 1.0
 """Standard deviations by which a cell's log ratio is lowered before cells are sorted by it: rare cells come late."""
+_TIE = 1e-6
 
 
 def log_ratios(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> FloatArray:
@@ -26,3 +27,22 @@ def believed(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> tu
 def counts(cells: IntArray, number: int) -> IntArray:
     """How often each of `number` cells occurs, shape (number,)."""
     return np.bincount(cells, minlength=number).astype(np.int64)
+
+
+def tail_ratios(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> FloatArray:
+    """For cells in order: the believed log ratio of the best tail that a cell is in, shape (k,).
+
+    Tails begin at one end, whichever promises more, so the numbers fall from that end to the other. Among equal ones
+    cells farther out come a little higher: a threshold can still cut a tail that was too rare to be learned.
+    """
+    found: list[FloatArray] = []
+    for step in (1, -1):
+        tails, _ = believed(np.cumsum(with_row[::step]), np.cumsum(without[::step]), runs)
+        best = np.maximum.accumulate(tails[::-1])[::-1] - _TIE * np.arange(tails.size)
+        found.append(best[::step])
+    return max(found, key=lambda ratios: float(ratios.max()))
+
+
+def smoothed(cells: IntArray) -> IntArray:
+    """Sums over each cell and its four nearest neighbours, the ends repeated, shape (k,)."""
+    return np.convolve(np.pad(cells, 2, mode="edge"), np.ones(5, np.int64), mode="valid")

@@ -16,8 +16,8 @@ from ledgerwood.verification.black_box.encoding import row_bits
 Sampler = Callable[[Any, int, np.random.Generator], Any]
 """(data set, n, generator) -> outputs of n independent runs, an array of shape (n, ...)."""
 NonFinite = Literal["outcome", "refuse"]
-_VALUES = 8_000_000
-"""Numbers that are asked for in one call, about: 64 MB."""
+_VALUES = 2_000_000
+"""Numbers that are asked for in one call, about: 16 MB, of which caches hold more than of larger blocks."""
 _EXACT = 2**53
 _HEAD, _VARIED = 1000, 50
 """Outputs that are compared with those of the first call, and how many of them must differ from the most frequent."""
@@ -85,7 +85,8 @@ class Draws:
                 "an output of one shape (pad it with a value that means nothing)"
             )
         self._require_kind(array, name)
-        values = self._numbers(array.reshape(n, math.prod(array.shape[1:])))
+        # Scores read column by column.
+        values = np.asfortranarray(self._numbers(array.reshape(n, math.prod(array.shape[1:]))))
         if self.non_finite == "refuse" and not np.isfinite(values).all():
             bad = int((~np.isfinite(values).all(axis=1)).sum())
             raise AuditFailed(f"{bad} of {n} outputs on {name} are NaN or infinite, and non_finite='refuse'")

@@ -43,7 +43,9 @@ class Bins:
 
     def cells(self, column: FloatArray) -> IntArray:
         """The cell of each value, shape (n,)."""
-        found = np.searchsorted(self.edges, column, side="right").astype(np.int64)
+        found = np.searchsorted(self.edges, column, side="right").astype(np.int64, copy=False)
+        if np.isfinite(column).all():
+            return found
         first = self.edges.size + 1
         found[np.isnan(column)] = first
         found[column == np.inf] = first + 1
@@ -58,9 +60,9 @@ def bins(column: FloatArray, most: int = 1000) -> Bins:
     finite = np.sort(column[np.isfinite(column)])
     if finite.size == 0:
         return Bins(finite)
-    distinct = np.unique(finite)
-    if distinct.size <= min(_FEW, most):
-        return Bins(distinct[1:])
+    new = np.flatnonzero(np.diff(finite)) + 1
+    if new.size < min(_FEW, most):
+        return Bins(finite[new])
     wanted = _QUANTILES[(_QUANTILES * finite.size >= 8) & ((1.0 - _QUANTILES) * finite.size >= 8)]
     if wanted.size > most:
         wanted = np.linspace(0.0, 1.0, most + 2)[1:-1]
@@ -95,7 +97,9 @@ class Atoms:
         if size:
             places = np.minimum(np.searchsorted(self.values, column), size - 1)
             hit = self.values[places] == column
-            found[hit] = places[hit]
+            found = np.where(hit, places, size)
+        if np.isfinite(column).all():
+            return found
         found[np.isnan(column)] = size + 1
         found[column == np.inf] = size + 2
         found[column == -np.inf] = size + 3
@@ -121,7 +125,7 @@ def keys(codes: list[IntArray]) -> NDArray[np.uint64]:
     """One number for each row of codes, shape (n,): equal rows have equal numbers, others as good as never."""
     mixed = np.zeros(codes[0].shape, np.uint64)
     for column in codes:
-        mixed = _scrambled(mixed + column.astype(np.uint64))
+        mixed = _scrambled(mixed + column.view(np.uint64))
     return mixed
 
 
@@ -151,4 +155,4 @@ def lowest_bits(column: FloatArray) -> tuple[IntArray, IntArray]:
 
 def row_bits(values: FloatArray) -> NDArray[np.uint64]:
     """One number for the bits of each row, shape (n,)."""
-    return keys([column.view(np.int64) for column in np.ascontiguousarray(values.T)])
+    return keys([np.ascontiguousarray(column).view(np.int64) for column in values.T])

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.verification.black_box.encoding import Atoms, atoms
-from ledgerwood.verification.black_box.scores import Candidate, Score
+from ledgerwood.verification.black_box.encoding import Atoms
+from ledgerwood.verification.black_box.scores import Candidate, Score, both_ways
 
 Learners = Literal["all", "light"]
 _STEPS, _SMALL = 12, 1e-3
 _RIDGE = 1.0
 _ATOMS = 8
-_LINEAR_ROWS, _ROWS = 30_000, 50_000
+_LINEAR_ROWS, _ROWS = 30_000, 30_000
 _HUGE = 1e300
 
 
@@ -38,11 +38,17 @@ class Features:
     scales: FloatArray
     marks: tuple[Atoms, ...]
 
+    def number(self, column: FloatArray, j: int) -> FloatArray:
+        """Column j as a number, shape (n,)."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            scaled = np.clip((column - self.centres[j]) / self.scales[j], -4.0, 4.0)
+        finite = np.isfinite(column)
+        return np.asarray(scaled if finite.all() else np.where(finite, scaled, 0.0))
+
     def __call__(self, values: FloatArray) -> FloatArray:
         """Shape (n, features); the first one is constant."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            numbers = np.clip((values - self.centres) / self.scales, -4.0, 4.0)
-        parts = [np.ones((values.shape[0], 1)), np.where(np.isfinite(values), numbers, 0.0)]
+        numbers = [self.number(column, j) for j, column in enumerate(values.T)]
+        parts = [np.ones((values.shape[0], 1)), np.stack(numbers, axis=1)]
         for j, mark in enumerate(self.marks):
             codes = mark.codes(values[:, j])
             flags = [codes == code for code in range(mark.codes_in_all) if code != mark.number]
@@ -50,16 +56,16 @@ class Features:
         return np.concatenate(parts, axis=1)
 
 
-def features(both: FloatArray) -> Features:
+def features(both: FloatArray, known: tuple[Atoms, ...]) -> Features:
     """Scaled by medians and quartiles of these rows."""
     centres, scales, marks = [], [], []
-    for column in both.T:
+    for column, atoms in zip(both.T, known, strict=True):
         finite = column[np.isfinite(column)]
         low, middle, high = np.quantile(finite, [0.25, 0.5, 0.75]) if finite.size else (0.0, 0.0, 0.0)
         spread = float(high - low) or (float(finite.std()) if finite.size else 0.0)
         centres.append(float(middle))
         scales.append(spread if 0.0 < spread < np.inf else 1.0)
-        kept = atoms(column).values
+        kept = atoms.values
         marks.append(Atoms(kept if 2 < kept.size <= _ATOMS else kept[:0]))
     return Features(np.array(centres), np.array(scales), tuple(marks))
 
@@ -73,31 +79,40 @@ class Linear(Score):
     weights: FloatArray
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        with _one_thread():
-            return np.asarray(self.features(values) @ self.weights)
+        # Column by column: the matrix of all features would be several times as large as the outputs.
+        total = np.full(values.shape[0], self.weights[0])
+        at = 1 + values.shape[1]
+        for j, mark in enumerate(self.features.marks):
+            column, width = values[:, j], mark.codes_in_all - 1
+            total += self.weights[1 + j] * self.features.number(column, j)
+            if mark.number or not np.isfinite(column).all():
+                total += np.insert(self.weights[at : at + width], mark.number, 0.0)[mark.codes(column)]
+            at += width
+        return total
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosted(Score):
-    """The log odds of boosted trees, with a sign."""
+    """The log odds of boosted trees."""
 
     model: Any
     columns: NDArray[np.int64]
-    sign: float
 
     def __call__(self, values: FloatArray) -> FloatArray:
         numbers = np.clip(values[:, self.columns], -_HUGE, _HUGE)
         with _one_thread():
-            return np.asarray(self.sign * self.model.decision_function(numbers))
+            return np.asarray(self.model.decision_function(numbers))
 
 
-def of_regression(first: FloatArray, second: FloatArray) -> list[Candidate]:
+def of_regression(first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...]) -> list[Candidate]:
     """A logistic regression by Newton's steps with a small ridge."""
     rows = min(_LINEAR_ROWS, first.shape[0], second.shape[0])
     both = np.concatenate([first[:rows], second[:rows]])
-    encode = features(both)
+    encode = features(both, marks)
     x, y = encode(both), np.repeat([1.0, 0.0], rows)
+    seen = x.any(axis=0)
+    x = x[:, seen]
     weights = np.zeros(x.shape[1])
     ridge = _RIDGE * np.eye(x.shape[1])
     with _one_thread():
@@ -109,15 +124,14 @@ def of_regression(first: FloatArray, second: FloatArray) -> list[Candidate]:
             weights = weights - step
             if np.abs(step).max() < _SMALL:
                 break
+    fitted = np.zeros(seen.size)
+    fitted[seen] = weights
     words = "a linear function of the output"
-    return [
-        Candidate(score=Linear(encode, weights), side="first", words=words),
-        Candidate(score=Linear(encode, -weights), side="second", words=words),
-    ]
+    return both_ways(Linear(encode, fitted), words)
 
 
 def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64]) -> list[Candidate]:
-    """Boosted trees over these columns, on at most 50 000 rows a side.
+    """Boosted trees over these columns, on at most 30 000 rows a side.
 
     Raises:
         ImportError: the extra `trainers` is missing.
@@ -133,12 +147,9 @@ def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64
     rows = min(_ROWS, first.shape[0], second.shape[0])
     both = np.clip(np.concatenate([first[:rows, columns], second[:rows, columns]]), -_HUGE, _HUGE)
     model = HistGradientBoostingClassifier(
-        max_iter=40, learning_rate=0.15, max_leaf_nodes=15, min_samples_leaf=30, early_stopping=False, random_state=0
+        max_iter=24, learning_rate=0.25, max_leaf_nodes=15, min_samples_leaf=30, early_stopping=False, random_state=0
     )
     with _one_thread():
         model.fit(both, np.repeat([1, 0], rows))
     words = "boosted trees over the output"
-    return [
-        Candidate(score=Boosted(model, columns, 1.0), side="first", words=words),
-        Candidate(score=Boosted(model, columns, -1.0), side="second", words=words),
-    ]
+    return both_ways(Boosted(model, columns), words)

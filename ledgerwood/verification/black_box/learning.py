@@ -1,23 +1,29 @@
 """From learning draws to the candidates worth choosing among."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed
-from ledgerwood.verification.black_box import fitting, scores
+from ledgerwood.verification.black_box import bits, fitting, scores
 from ledgerwood.verification.black_box.choosing import LUCK, Choice, Question, Tails, best_bound, best_point, tails, top
+from ledgerwood.verification.black_box.counting import IntArray
 from ledgerwood.verification.black_box.draws import Draws
-from ledgerwood.verification.black_box.encoding import atoms, bins, keys, row_bits
+from ledgerwood.verification.black_box.encoding import Atoms, atoms, keys, row_bits
+from ledgerwood.verification.black_box.encoding import bins as bins_of
 from ledgerwood.verification.black_box.fitting import Learners
 from ledgerwood.verification.black_box.result import Numeric
-from ledgerwood.verification.black_box.scores import Candidate
+from ledgerwood.verification.black_box.scores import Candidate, Derived
 
-_SINGLE = 4
+_SINGLE, _HEAD = 4, 1000
 """So many columns have scores of their own."""
 _WIDE = 64
 """Boosted trees see so many columns at most."""
-_FINALISTS, _HOPE = 4, 0.3
-"""Candidates that are looked at again on more outputs, and how lucky they may have been until then."""
+_FINALISTS, _LAST, _GROWTH, _HOPE = 4, 2, 4, 0.3
+"""Candidates that are looked at again on more outputs, how many more, and how lucky they may have been until then."""
 
 
 def candidates(first: FloatArray, second: FloatArray, *, numeric: Numeric, learners: Learners) -> list[Candidate]:
@@ -34,19 +40,25 @@ def candidates(first: FloatArray, second: FloatArray, *, numeric: Numeric, learn
             "learn, and no bound above 0 can follow"
         )
     columns = _telling(first, second)
-    found = scores.of_numbers(first, second, columns) + scores.of_patterns(first, second)
+    marks = tuple(atoms(column) for column in both.T)
+    codes = [mark.codes(column) for mark, column in zip(marks, both.T, strict=True)]
+    found = scores.of_numbers(first, second, columns) + scores.of_patterns(first, second, marks, codes)
     if both.shape[1] > 1:
-        found += scores.of_columns(first, second) + fitting.of_regression(first, second)
-        if learners == "all" and _has_numbers(both):
+        found += scores.of_columns(first, second) + fitting.of_regression(first, second, marks)
+        if learners == "all" and _has_numbers(marks, codes):
             picked = np.array(sorted(_telling(first, second, _WIDE)))
             found += fitting.of_boosting(first, second, picked)
     if numeric == "bitwise":
-        found += scores.of_bits(first, second)
+        found += bits.of_bits(first, second)
     return found
 
 
 def alike(first: FloatArray, second: FloatArray, *, numeric: Numeric) -> bool:
     """Whether all outputs of both data sets are the same."""
+    if any(
+        ((part[:_HEAD] != first[0]) & ~(np.isnan(part[:_HEAD]) & np.isnan(first[0]))).any() for part in (first, second)
+    ):
+        return False
     both = np.concatenate([first, second])
     if numeric == "bitwise":
         return bool(np.unique(row_bits(both)).size == 1)
@@ -64,20 +76,18 @@ def _telling(first: FloatArray, second: FloatArray, most: int = _SINGLE) -> tupl
         return tuple(range(first.shape[1]))
     gaps = []
     for j in range(first.shape[1]):
-        cut = bins(np.concatenate([first[:, j], second[:, j]]), most=16)
+        cut = bins_of(np.concatenate([first[:, j], second[:, j]]), most=16)
         a = np.bincount(cut.cells(first[:, j]), minlength=cut.number)
         b = np.bincount(cut.cells(second[:, j]), minlength=cut.number)
         gaps.append(float((np.abs(a - b) / np.sqrt(a + b + 1.0)).max()))
     return tuple(int(j) for j in np.argsort(gaps)[::-1][:most])
 
 
-def _has_numbers(both: FloatArray) -> bool:
+def _has_numbers(marks: tuple[Atoms, ...], codes: list[IntArray]) -> bool:
     """Whether outputs are more than a few patterns of values that recur."""
-    marks = [atoms(column) for column in both.T]
-    codes = [mark.codes(column) for mark, column in zip(marks, both.T, strict=True)]
     if any(np.mean(code == mark.number) > 1e-3 for mark, code in zip(marks, codes, strict=True)):
         return True
-    return bool(np.unique(keys(codes)).size > 0.02 * both.shape[0])
+    return bool(np.unique(keys(codes)).size > 0.02 * codes[0].size)
 
 
 def choose(
@@ -85,27 +95,47 @@ def choose(
 ) -> tuple[Choice, Choice | None]:
     """The event for the bound on epsilon and the one for a point of the claim's curve, on n fresh outputs a side.
 
-    All candidates are ranked on the first `rank` of them; the best few see the others too.
+    All candidates are ranked on the first `rank` of them; the best four see four times as many, the best two all.
     """
-    start = [draws.once(side, min(rank, n)) for side in (0, 1)]
-    seen = [tails(candidate, candidate.score(start[0]), candidate.score(start[1])) for candidate in found]
-    bound, point = _both(seen, question, LUCK if n <= rank else _HOPE)
-    if n > rank:
-        finalists = [choice.candidate for choice in bound] + [choice.candidate for choice in point]
-        finalists = list(dict.fromkeys(finalists))
-        every = [[[c.score(start[side])] for side in (0, 1)] for c in finalists]
+    left, seen = found, 0
+    parts: list[tuple[list[FloatArray], list[FloatArray]]] = [([], []) for _ in left]
+    for size, most in _rounds(rank, n):
         for side in (0, 1):
-            for values in draws.several(side, n - rank):
-                for candidate, parts in zip(finalists, every, strict=True):
-                    parts[side].append(candidate.score(values))
-        seen = [
-            tails(candidate, np.concatenate(parts[0]), np.concatenate(parts[1]))
-            for candidate, parts in zip(finalists, every, strict=True)
+            for values in draws.several(side, size - seen):
+                for scored, part in zip(_scored(left, values), parts, strict=True):
+                    part[side].append(scored)
+        seen = size
+        ranked = [
+            tails(candidate, np.concatenate(part[0]), np.concatenate(part[1]))
+            for candidate, part in zip(left, parts, strict=True)
         ]
-        bound, point = _both(seen, question, LUCK)
+        bound, point = _both(ranked, question, LUCK if size == n else _HOPE, most)
+        finalists = dict.fromkeys(choice.candidate for choice in (*bound, *point))
+        places = [place for place, candidate in enumerate(left) if candidate in finalists]
+        left, parts = [left[place] for place in places], [parts[place] for place in places]
     return bound[0], point[0] if point else None
 
 
-def _both(seen: list[Tails], question: Question, luck: float) -> tuple[list[Choice], list[Choice]]:
+def _scored(left: list[Candidate], values: FloatArray) -> Iterator[FloatArray]:
+    """Scores of each candidate, shape (n,) each; a first step that several take is taken once."""
+    known: dict[int, NDArray[Any]] = {}
+    for candidate in left:
+        score = candidate.score
+        if isinstance(score, Derived):
+            step = score.first_step
+            if id(step) not in known:
+                known[id(step)] = step(values)
+            yield score.finish(known[id(step)])
+        else:
+            yield score(values)
+
+
+def _rounds(rank: int, n: int) -> list[tuple[int, int]]:
+    """(outputs seen by then, candidates left after that): all, then four of each kind, then two."""
+    rounds = [(rank, _FINALISTS), (_GROWTH * rank, _LAST)]
+    return [(size, most) for size, most in rounds if size < n] + [(n, 1)]
+
+
+def _both(seen: list[Tails], question: Question, luck: float, most: int) -> tuple[list[Choice], list[Choice]]:
     points = [choice for tail in seen if (choice := best_point(tail, question)) is not None]
-    return top([best_bound(tail, question, luck) for tail in seen], _FINALISTS), top(points, _FINALISTS)
+    return top([best_bound(tail, question, luck) for tail in seen], most), top(points, most)
