@@ -108,10 +108,11 @@ def check_noise(
     grid = _own_grid(mechanism) if grid is None else grid
     start = time.perf_counter()
     rows = -(-draws // grid.columns)
-    statistic = np.resize(_VALUES, (rows, grid.columns))
-    noisy = mechanism.randomise(statistic, grid, SecureRandom() if source is None else source)
+    source = SecureRandom() if source is None else source
     record = NoiseRecord(np.random.default_rng(seed))
-    record.sum(mechanism, statistic, noisy, grid)
+    for part in (rows - rows // 2, rows // 2):  # two releases: a sampler with a seed of its own repeats itself
+        statistic = np.resize(_VALUES, (part, grid.columns))
+        record.sum(mechanism, statistic, mechanism.randomise(statistic, grid, source), grid)
     return _checked(record, repr(mechanism), alpha, start)
 
 
