@@ -143,10 +143,12 @@ def check_fit_noise(
     with recorded(record):
         for _ in range(fits):
             fit()
+    if not record.draws:
+        raise InvalidParameter(f"fits={fits} drew no noise and made no choice whose law is known here (unit: numbers)")
     if record.draws < _LEAST_DRAWS:
         raise InvalidParameter(
             f"fits={fits} drew {record.draws} numbers of noise and choices, and the tests need {_LEAST_DRAWS}: about "
-            f"{-(-_LEAST_DRAWS * fits // max(record.draws, 1))} fits (unit: fits)"
+            f"{-(-_LEAST_DRAWS * fits // record.draws)} fits (unit: fits)"
         )
     return _checked(record, of, alpha, start)
 

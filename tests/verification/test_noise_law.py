@@ -322,6 +322,8 @@ def test_what_cannot_be_checked_is_refused():
         check_noise(EllipticalGaussianMechanism(stddevs=(1.0, 2.0)), grid=WHOLE)
     with pytest.raises(InvalidParameter, match="alpha=0.7"):
         check_noise(GaussianMechanism(stddev=1.0), alpha=0.7)
+    with pytest.raises(InvalidParameter, match="drew no noise and made no choice"):
+        check_fit_noise(lambda: None)
     with pytest.raises(InvalidParameter, match="fits=1 drew 3 numbers of noise and choices.*about 17 fits"):
         check_fit_noise(lambda: GaussianMechanism(stddev=1.0).randomise(np.zeros((3, 1), int), WHOLE, TestRandom(1)))
 
