@@ -141,7 +141,7 @@ def test_wrong_usage_is_code_2(file, options, words):
     [
         ("raising", ("--epsilon", 1), "the data base is gone"),
         ("constant", ("--epsilon", 1), "were the same"),
-        ("ragged", ("--epsilon", 1), "."),
+        ("ragged", ("--epsilon", 1), "one shape"),
         ("missing", ("--epsilon", 1), "has no 'missing'"),
         ("half", ("--epsilon", -1), "epsilon=-1.0 must be > 0"),
         ("half", ("--epsilon", 1, "--alpha", 0.9), "alpha=0.9 must be in (0, 0.5]"),

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ledgerwood.verification._generators import Seeded, generator_of
+
 if TYPE_CHECKING:
     from ledgerwood.verification.auditing.claims import Claim
     from ledgerwood.verification.black_box import Audit
@@ -22,7 +24,7 @@ def assert_dp(
     numeric: Literal["ideal", "bitwise"] = "ideal",
     delta: float | None = None,
     learners: Literal["all", "light"] = "all",
-    rng: np.random.Generator | None = None,
+    rng: Seeded = None,
 ) -> "Audit":
     """`audit`, as a test asks it: the claim must not be refuted.
 
@@ -39,7 +41,7 @@ def assert_dp(
         numeric: "bitwise" looks at the bits of floats, too.
         delta: at which epsilon is bounded; None: the claim's own.
         learners: "light" needs no scikit-learn.
-        rng: handed to the sampler, and tosses the coins; `default_rng(0)` if not given, so that a test that passed
+        rng: handed to the sampler, and tosses the coins, or its seed; seed 0 if not given, so that a test that passed
             passes again (unless the sampler has randomness of its own).
 
     Raises:
@@ -51,7 +53,7 @@ def assert_dp(
 
     found = audit(
         sampler, pair, claim=claim, n=n, alpha=alpha, numeric=numeric, delta=delta, pairs=pairs, learners=learners,
-        rng=np.random.default_rng(0) if rng is None else rng,
+        rng=generator_of(rng, unsaid=0),
     )  # fmt: skip
     if found.rejected:
         raise AssertionError(

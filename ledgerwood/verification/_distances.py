@@ -171,7 +171,7 @@ def shift_gap(first: NDArray[np.int64], second: NDArray[np.int64], *, grid: Grid
         return ALIKE
     if isinstance(shifts, BallShifts):
         square: Fraction | None = sum(squares, Fraction(0)) / Fraction(shifts.radius) ** 2
-        wide = sum((_root(sum((d * d for d in row), Fraction(0))) for row in rows), Fraction(0))
+        wide = sum((root_below(sum((d * d for d in row), Fraction(0))) for row in rows), Fraction(0))
         factor: Fraction | None = wide / Fraction(shifts.l1_radius or shifts.radius)
     else:
         sums = [sum((abs(row[i]) for row in rows), Fraction(0)) for i in range(columns)]
@@ -179,7 +179,7 @@ def shift_gap(first: NDArray[np.int64], second: NDArray[np.int64], *, grid: Grid
         square = _growth(squares, shifts.l2_boxes, 2)
     if square is None or factor is None:
         return Gap(distance=distance, ratio=math.inf, refuted=True, moved=True)
-    ratio = max(factor, _root(square))
+    ratio = max(factor, root_below(square))
     return Gap(distance=distance, ratio=float(ratio), refuted=factor > 1 or square > 1, moved=True)
 
 
@@ -213,6 +213,6 @@ def _growth(columns: list[Fraction], boxes: tuple[tuple[float, ...], ...], power
     return found
 
 
-def _root(square: Fraction) -> Fraction:
-    """The root to 2**-80 or better, not above it."""
+def root_below(square: Fraction) -> Fraction:
+    """The root to 2**-80 or better, not above it: a breach is a breach for certain."""
     return Fraction(math.isqrt(math.floor(square * 2**160)), 2**80)

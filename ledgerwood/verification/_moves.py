@@ -41,6 +41,7 @@ from ledgerwood.mechanisms import (
     SkellamMechanism,
     UtilityRange,
 )
+from ledgerwood.verification._distances import root_below
 
 Integers = NDArray[np.int64]
 Columns = tuple[Fraction, ...]
@@ -172,31 +173,26 @@ def _paid(rows: list[Columns], mechanism: object, event: Event) -> tuple[Fractio
     columns = len(rows[0])
     match mechanism, event:
         case GaussianMechanism(stddev=stddev), GaussianEvent(noise_multiplier=multiplier):
-            norm = _root(sum((_scaled(row, (stddev,) * columns, 2) for row in rows), Fraction(0)))
+            norm = root_below(sum((_scaled(row, (stddev,) * columns, 2) for row in rows), Fraction(0)))
             return norm * Fraction(multiplier), norm
         case EllipticalGaussianMechanism(stddevs=stddevs), GaussianEvent(noise_multiplier=multiplier):
-            norm = _root(sum((_scaled(row, stddevs, 2) for row in rows), Fraction(0)))
+            norm = root_below(sum((_scaled(row, stddevs, 2) for row in rows), Fraction(0)))
             return norm * Fraction(multiplier), norm
         case EllipticalGaussianMechanism(stddevs=stddevs), EllipticalGaussianEvent():
             square = sum((_scaled(row, stddevs, 2) for row in rows), Fraction(0))
             # The event's own deviations: where they are not the mechanism's, noise was priced that is not added.
             most = _scaled(tuple(map(Fraction, event.sensitivities)), event.stddevs, 2)
-            return _root(square / most), _root(square)
+            return root_below(square / most), root_below(square)
         case LaplaceMechanism(scales=scales), LaplaceEvent(noise_multiplier=multiplier):
             return sum((_scaled(row, scales, 1) for row in rows), Fraction(0)) * Fraction(multiplier), Fraction(0)
         case SkellamMechanism(variance=variance), SkellamVectorEvent() if variance == event.variance:
-            norm = _root(sum((_scaled(row, (1.0,) * columns, 2) for row in rows), Fraction(0)))
+            norm = root_below(sum((_scaled(row, (1.0,) * columns, 2) for row in rows), Fraction(0)))
             return norm / Fraction(event.l2_sensitivity), Fraction(0)
     raise ReplayFailed(f"{mechanism!r}, paid by {event!r}, is noise that a replay does not know")
 
 
 def _scaled(row: Columns, scales: Sequence[float], power: int) -> Fraction:
     return sum(((abs(d) / Fraction(s)) ** power for d, s in zip(row, scales, strict=True)), Fraction(0))
-
-
-def _root(square: Fraction) -> Fraction:
-    """The root to 2**-80 or better, not above it: a fault is a fault for certain."""
-    return Fraction(math.isqrt(math.floor(square * 2**160)), 2**80)
 
 
 @final

@@ -35,6 +35,7 @@ from ledgerwood.verification._choice_laws import choice_uniform
 from ledgerwood.verification._noise_tails import tails_of
 
 Family = Literal["Gaussian", "Laplace", "choices"]
+Pairing = Literal["neighbours", "columns", "releases"]
 Scale = tuple[float, float, float]
 """An estimate and its confidence interval."""
 Additive = (
@@ -66,15 +67,17 @@ class NoiseRecord:
 
     Args:
         coins: of the randomised tails.
+        unpaired: by the number of columns, scores of a release that waits for another one.
     """
 
     coins: np.random.Generator
     tails: dict[Family, list[FloatArray]] = field(default_factory=dict)
     signs: dict[Family, list[FloatArray]] = field(default_factory=dict)
-    pairs: list[FloatArray] = field(default_factory=list)
+    pairs: dict[Pairing, list[FloatArray]] = field(default_factory=dict)
     untested: Counter[str] = field(default_factory=Counter)
     draws: int = 0
     depth: int = 0
+    unpaired: dict[int, FloatArray] = field(default_factory=dict)
 
     def sum(self, mechanism: Any, statistic: NDArray[np.int64], noisy: object, grid: Grid) -> None:
         """Of one release.
@@ -92,10 +95,21 @@ class NoiseRecord:
         coins = np.where(self.coins.random(steps.shape) < 0.5, -1.0, 1.0)
         signs = np.where(steps == 0, coins, np.sign(steps))
         self._keep(family, tails.ravel(), signs.ravel())
-        # Neighbouring rows of a column: noise that was drawn once for all of them is the same there.
-        scores = _scores(tails, signs)
-        even = scores[: len(scores) - len(scores) % 2].reshape(-1, 2, grid.columns)
-        self.pairs.append(np.moveaxis(even, 1, 2).reshape(-1, 2))
+        self._pair(_scores(tails, signs))
+
+    def _pair(self, scores: FloatArray) -> None:
+        """Numbers that would be the same if noise were drawn once for all rows, all columns, or all releases."""
+        rows, columns = scores.shape
+        even = scores[: rows - rows % 2].reshape(-1, 2, columns)
+        self.pairs.setdefault("neighbours", []).append(np.moveaxis(even, 1, 2).reshape(-1, 2))
+        if columns > 1:
+            self.pairs.setdefault("columns", []).append(scores[:, : columns - columns % 2].reshape(-1, 2))
+        before = self.unpaired.pop(columns, None)
+        if before is None:
+            self.unpaired[columns] = scores
+            return
+        both = min(len(before), rows)
+        self.pairs.setdefault("releases", []).append(np.stack((before[:both].ravel(), scores[:both].ravel()), axis=1))
 
     def choice(self, mechanism: Any, given: Any, grid: Grid, counts: Any, chosen: Any) -> None:
         """Of one choice."""
@@ -119,8 +133,7 @@ def noise_tests(record: NoiseRecord, alpha: float) -> tuple[tuple[tuple[str, flo
             continue
         tests, scale = _sum_tests(family, tails, np.concatenate(record.signs[family]), alpha)
         found += [(f"{family}: {name}", p) for name, p in tests]
-    if record.pairs:
-        found.append(("neighbours", _neighbours(np.concatenate(record.pairs))))
+    found += [(name, _independence(np.concatenate(parts))) for name, parts in record.pairs.items()]
     return tuple(found), scale if len(record.tails) == 1 else None
 
 
@@ -132,7 +145,7 @@ def _scores(tails: FloatArray, signs: FloatArray) -> FloatArray:
 def _sum_tests(
     family: Family, tails: FloatArray, signs: FloatArray, alpha: float
 ) -> tuple[list[tuple[str, float]], Scale]:
-    """p-values of scale, location, shape and how many lie far out; the scale and its interval."""
+    """p-values of scale, location, shape, how many lie far out, and how far; the scale and its interval."""
     n, scores = len(tails), _scores(tails, signs)
     law: Any
     if family == "Gaussian":
@@ -144,6 +157,7 @@ def _sum_tests(
         ("location", float(2.0 * stats.norm.sf(abs(scores.sum()) / math.sqrt(n)))),
         ("shape", _uniformity(special.ndtr(scores))),
         ("far", _two_sided(stats.binom(n, _FAR), int(np.count_nonzero(tails <= _FAR)), discrete=1)),
+        ("farthest", _two_sided(stats.beta(1, n), float(tails.min()))),
     ]
     low, high = (total / float(law.isf(alpha / 2.0))) ** power, (total / float(law.ppf(alpha / 2.0))) ** power
     return tests, ((total / n) ** power, low, high)
@@ -164,7 +178,7 @@ def _two_sided(law: Any, value: float, *, discrete: int = 0) -> float:
     return min(1.0, 2.0 * min(float(law.cdf(value)), float(law.sf(value - discrete))))
 
 
-def _neighbours(pairs: FloatArray) -> float:
+def _independence(pairs: FloatArray) -> float:
     """Sums and differences of two independent normal scores are independent, and alike: an F test."""
     if not len(pairs):
         return 1.0

@@ -19,6 +19,8 @@ _SHARES = (0.5, 0.25, 0.125, 2.0**-5, 2.0**-8, 2.0**-12)
 _ENUMERATED = 0.6
 """Of the evaluations, at most: extreme pairs; the rest is for the ascent."""
 _STARTS = 3
+_SIZES = 40
+"""Numbers of rows that are gone through one by one."""
 _GIVEN = 100
 """Of the rows that are given, so many are looked at: a query is evaluated thousands of times."""
 
@@ -223,7 +225,7 @@ class Search:
     def _pairs(self, given: Rows | None) -> Iterator[Pair]:
         """Extreme pairs: each base with each row first, base by base in turns."""
         extremes = [row for _, row in self.domain.extremes(self.rows)]
-        turns = [self._of_base(base, extremes) for base in self._bases(given)]
+        turns = [*(self._of_base(base, extremes) for base in self._bases(given)), self._sizes()]
         # So that no base waits for all rows of another: some pairs of each, again and again.
         while turns:
             for turn in list(turns):
@@ -231,6 +233,14 @@ class Search:
                 if not some:
                     turns.remove(turn)
                 yield from some
+
+    def _sizes(self) -> Iterator[Pair]:
+        """One row more and one more: a number of rows from which on something else is done."""
+        if self._replacing:
+            return
+        high = self.domain.extremes("valid")[1][1]
+        for n in range(_SIZES):
+            yield Pair(shared=(high,) * n, new=high, at=n)
 
     def _of_base(self, base: Rows, extremes: list[Row]) -> Iterator[Pair]:
         if len(base) > 1 and not self._ordered:

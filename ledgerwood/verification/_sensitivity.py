@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification._distances import Norm, Shifts
 from ledgerwood.verification._domains import Data, RowKind, domain
+from ledgerwood.verification._generators import Seeded, generator_of
 from ledgerwood.verification._neighbour_rows import Neighbour
 from ledgerwood.verification._pair_search import Found, PlainGauge, Search
 
@@ -83,7 +84,7 @@ def check_sensitivity(
     bins: int = 256,
     evaluations: int = 2_000,
     tolerance: float = 1e-9,
-    rng: np.random.Generator | None = None,
+    rng: Seeded = None,
 ) -> SensitivityReport:
     """Search for neighbouring data sets on which a query moves by more than its stated sensitivity.
 
@@ -108,7 +109,7 @@ def check_sensitivity(
         bins: of a table of this library.
         evaluations: at most so many values of the query.
         tolerance: of a claim on a plain function, relative: less than that is rounding.
-        rng: for the rows that are drawn; `default_rng(0)` if not given.
+        rng: for the rows that are drawn, or its seed; seed 0 if not given.
 
     Raises:
         InvalidParameter: no claim, a query that is random, or that raises on all data; bad arguments.
@@ -119,12 +120,13 @@ def check_sensitivity(
         raise _validate.fail("rows", rows, "'any' or 'valid'", "rows")
     if norm not in {"l1", "l2", "linf", "range"}:
         raise _validate.fail("norm", norm, "'l1', 'l2', 'linf' or 'range'", "statistic")
+    require_adjacency(adjacency)
     evaluations = _validate.count("evaluations", evaluations, "evaluations", minimum=4)
     tolerance = _validate.non_negative("tolerance", tolerance, "ratio")
     if rows == "valid" and data is None and schema is None and bounds is None:
         raise InvalidParameter("valid rows need data, a schema or bounds, which say what is valid (unit: rows)")
     if callable(query):
-        if not isinstance(claimed, int | float):
+        if not isinstance(claimed, int | float | np.number):
             raise _validate.fail("claimed", claimed, "a number >= 0, of a function", "statistic")
         stated = _validate.non_negative("claimed", claimed, "statistic")
         gauge: Any = PlainGauge(query=query, claimed=stated, norm=norm, tolerance=tolerance)
@@ -138,7 +140,7 @@ def check_sensitivity(
         shown = gauge.shifts
     search = Search(
         gauge=gauge, domain=domain(data, schema, bounds, columns), adjacency=adjacency, rows=rows, ordered=ordered,
-        evaluations=evaluations, generator=np.random.default_rng(0) if rng is None else rng,
+        evaluations=evaluations, generator=generator_of(rng, unsaid=0),
     )  # fmt: skip
     found = search.run(None if data is None else search.domain.rows(data))
     return _report(found, search, shown, norm if isinstance(shown, float) else "shifts", adjacency)
@@ -159,7 +161,7 @@ def assert_sensitivity(
     bins: int = 256,
     evaluations: int = 2_000,
     tolerance: float = 1e-9,
-    rng: np.random.Generator | None = None,
+    rng: Seeded = None,
 ) -> SensitivityReport:
     """`check_sensitivity`, as a test asks it: the claim must not be refuted.
 

@@ -108,10 +108,11 @@ def check_noise(
     grid = _own_grid(mechanism) if grid is None else grid
     start = time.perf_counter()
     rows = -(-draws // grid.columns)
-    statistic = np.resize(_VALUES, (rows, grid.columns))
-    noisy = mechanism.randomise(statistic, grid, SecureRandom() if source is None else source)
+    source = SecureRandom() if source is None else source
     record = NoiseRecord(np.random.default_rng(seed))
-    record.sum(mechanism, statistic, noisy, grid)
+    for part in (rows - rows // 2, rows // 2):  # two releases: a sampler with a seed of its own repeats itself
+        statistic = np.resize(_VALUES, (part, grid.columns))
+        record.sum(mechanism, statistic, mechanism.randomise(statistic, grid, source), grid)
     return _checked(record, repr(mechanism), alpha, start)
 
 
@@ -142,10 +143,12 @@ def check_fit_noise(
     with recorded(record):
         for _ in range(fits):
             fit()
+    if not record.draws:
+        raise InvalidParameter(f"fits={fits} drew no noise and made no choice whose law is known here (unit: numbers)")
     if record.draws < _LEAST_DRAWS:
         raise InvalidParameter(
             f"fits={fits} drew {record.draws} numbers of noise and choices, and the tests need {_LEAST_DRAWS}: about "
-            f"{-(-_LEAST_DRAWS * fits // max(record.draws, 1))} fits (unit: fits)"
+            f"{-(-_LEAST_DRAWS * fits // record.draws)} fits (unit: fits)"
         )
     return _checked(record, of, alpha, start)
 

@@ -112,6 +112,36 @@ def test_other_faults_are_named(fault, monkeypatch):
     assert test in low, found
 
 
+QUIET = {
+    "once for both columns": (lambda noise: np.repeat(noise[:, :1], 2, axis=1), "columns"),
+    "cut off far out": (lambda noise: np.clip(noise, -3_400_000, 3_400_000), "Gaussian: farthest"),
+}
+
+
+@pytest.mark.parametrize("fault", QUIET)
+def test_faults_that_leave_scale_and_shape_alone_are_named(fault, monkeypatch):
+    """Cut off at 3.4e6 / 2**20 = 3.24 deviations: no number of 20,000 beyond has probability (1 - .0012)**20000."""
+    change, test = QUIET[fault]
+    alone = EllipticalGaussianMechanism.randomise
+    monkeypatch.setattr(
+        EllipticalGaussianMechanism, "randomise", lambda self, sums, *rest: sums + change(alone(self, 0 * sums, *rest))
+    )
+    found = check_noise(
+        EllipticalGaussianMechanism(stddevs=(1.0, 64.0)), draws=20_000, grid=Grid(exponents=(-20, -14)),
+        source=TestRandom(5),
+    )  # fmt: skip
+    assert [name for name, p in found.p_values if p < found.alpha / len(found.p_values)] == [test]
+
+
+def test_a_sampler_with_a_seed_of_its_own_is_found(monkeypatch):
+    alone = LaplaceMechanism.randomise
+    monkeypatch.setattr(
+        LaplaceMechanism, "randomise", lambda self, sums, grid, source: alone(self, sums, grid, TestRandom(3))
+    )
+    found = check_noise(LaplaceMechanism(scales=(1.0,)), draws=1001)
+    assert [name for name, p in found.p_values if p < found.alpha / len(found.p_values)] == ["releases"]
+
+
 def test_noise_that_depends_on_the_value_is_found(monkeypatch):
     alone = GaussianMechanism.randomise
 
@@ -266,7 +296,8 @@ def test_what_fits_draw_has_its_law(name):
     assert not found.rejected, found
     kinds = {test.partition(":")[0] for test, _ in found.p_values}
     assert (
-        kinds - {"neighbours"} == {"sums": {"Gaussian"}, "both": {"Laplace", "choices"}, "choices": {"choices"}}[name]
+        kinds - {"neighbours", "columns", "releases"}
+        == {"sums": {"Gaussian"}, "both": {"Laplace", "choices"}, "choices": {"choices"}}[name]
     )
     assert found.untested == ()
 
@@ -291,6 +322,8 @@ def test_what_cannot_be_checked_is_refused():
         check_noise(EllipticalGaussianMechanism(stddevs=(1.0, 2.0)), grid=WHOLE)
     with pytest.raises(InvalidParameter, match="alpha=0.7"):
         check_noise(GaussianMechanism(stddev=1.0), alpha=0.7)
+    with pytest.raises(InvalidParameter, match="drew no noise and made no choice"):
+        check_fit_noise(lambda: None)
     with pytest.raises(InvalidParameter, match="fits=1 drew 3 numbers of noise and choices.*about 17 fits"):
         check_fit_noise(lambda: GaussianMechanism(stddev=1.0).randomise(np.zeros((3, 1), int), WHOLE, TestRandom(1)))
 

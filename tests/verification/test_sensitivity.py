@@ -294,3 +294,29 @@ def test_what_is_no_function_and_no_query_is_refused():
         check_sensitivity("sum", claimed=1.0)
     with pytest.raises(InvalidParameter, match="str is no function, and no query"):
         check_sensitivity("sum", schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"adjacency": "add-remove"}, "adjacency='add-remove' must be an Adjacency"),
+        ({"rng": -1}, "rng=-1 must be a numpy Generator, or a whole number >= 0"),
+        ({"claimed": "1"}, "claimed='1' must be a number >= 0"),
+    ],
+)
+def test_arguments_of_other_kinds_are_refused_by_name(named, message):
+    with pytest.raises(InvalidParameter, match=message):
+        check_sensitivity(**{"query": len, "claimed": 1.0, **named})
+
+
+@pytest.mark.parametrize("least", [2, 10, 15, 30])
+def test_a_least_number_of_rows_is_found(least):
+    found = check_sensitivity(
+        lambda x: np.clip(np.nan_to_num(x), 0.0, 1.0).sum() if len(x) >= least else 0.0, claimed=1.0
+    )
+    assert found.refuted
+    assert found.ratio >= least  # all rows at 1 appear at once
+
+
+def test_a_claim_may_be_any_number():
+    assert check_sensitivity(len, claimed=np.int64(1), rng=3).ratio == 1.0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.verification._generators import Seeded, generator_of
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.black_box.draws import Draws, NonFinite, Sampler
 from ledgerwood.verification.black_box.fitting import Learners
@@ -34,7 +35,7 @@ def audit(
     delta: float | None = None,
     pairs: Iterable[tuple[Any, Any]] | None = None,
     stop: Stop = "never",
-    rng: np.random.Generator | None = None,
+    rng: Seeded = None,
     non_finite: NonFinite = "outcome",
     learners: Learners = "all",
 ) -> Audit:
@@ -54,7 +55,7 @@ def audit(
             row changes by 1 at most.
         stop: "rejected" tests growing batches by a bound that is valid at every stopping time, and stops as soon as the
             claim is refuted, after 2n outputs at the latest; to learn, a tenth of n a side is drawn, twice.
-        rng: handed to the sampler, and tosses the coins; None: fresh entropy of the operating system.
+        rng: handed to the sampler, and tosses the coins, or its seed; None: fresh entropy of the operating system.
         non_finite: whether NaN and infinities are outcomes like others, or refused.
         learners: "light" leaves out the boosted trees, which need the extra `trainers`.
 
@@ -73,7 +74,7 @@ def audit(
     if pair is not None and pairs is not None:
         raise InvalidParameter("pair and pairs were both given: say which pair, or which to search (unit: pairs)")
     asked = terms.question()
-    generator = np.random.default_rng() if rng is None else rng
+    generator = generator_of(rng)
     draws = Draws(sampler, ((), ()) if pair is None else two(pair), generator, non_finite)
     if pair is None:
         best_pair(draws, pairs, asked, n=n, numeric=numeric, learners=learners)

@@ -18,6 +18,7 @@ from ledgerwood.curator import Schema
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.trainers.bounds import require_name
 from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.verification._generators import Seeded, generator_of
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import Scores, level, small_probability
 from ledgerwood.verification.canaries import theory
@@ -46,7 +47,7 @@ def audit_model(
     *,
     canaries: int = 1000,
     alpha: float = 0.05,
-    rng: np.random.Generator | int | None = None,
+    rng: Seeded = None,
     view: View | None = None,
     structure: Structure = "fixed",
     trainings: int = 1,
@@ -89,7 +90,7 @@ def audit_model(
     """
     begun = time.perf_counter()
     alpha = level(alpha)
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     trainings = _validate.count("trainings", trainings, "fits")
     canaries = _validate.count("canaries", canaries, "canaries in each training")
     total = canaries * trainings

@@ -168,8 +168,10 @@ def require_learner(estimator: object) -> None:
     """Refuse what cannot be fitted, or cannot predict.
 
     Raises:
-        InvalidParameter: it has no such method.
+        InvalidParameter: it has no such method, or is a class.
     """
+    if isinstance(estimator, type):
+        raise InvalidParameter(f"{estimator.__name__} is a class: an audit fits copies of an object (unit: estimator)")
     for name in ("fit", "predict"):
         if not callable(getattr(estimator, name, None)):
             raise InvalidParameter(f"{type(estimator).__name__} has no {name} method: an audit needs fit and predict")
@@ -186,6 +188,22 @@ def agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[n
     Raises:
         InvalidParameter: predictions of another shape, or that are no finite numbers.
     """
+    try:
+        found = _agreement(model, rows, labels)
+    except (TypeError, ValueError, IndexError) as error:
+        raise InvalidParameter(
+            f"predictions of {type(model).__name__} cannot be read: {error}; one finite number a canary is needed, "
+            f"{len(rows)} in all (unit: predictions)"
+        ) from error
+    if found.shape != (len(rows),) or not np.isfinite(found).all():
+        raise InvalidParameter(
+            f"predictions of {type(model).__name__} have shape {found.shape} or are not finite; one finite number a "
+            f"canary is needed, {len(rows)} in all (unit: predictions)"
+        )
+    return np.asarray(found, dtype=np.float64)
+
+
+def _agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     classes_told = classifies(model)
     probability = getattr(model, "predict_proba", None)
     if classes_told and callable(probability):
@@ -193,14 +211,8 @@ def agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[n
         # A class that no row of this fit had is given to nobody.
         known = np.array([label in classes for label in labels.tolist()])
         places = np.array([classes.index(label) if label in classes else 0 for label in labels.tolist()])
-        found = np.where(known, np.asarray(probability(rows))[np.arange(len(rows)), places], 0.0)
-    elif classes_told:
-        found = (np.asarray(model.predict(rows)) == labels).astype(np.float64)
-    else:
-        found = -np.abs(np.asarray(model.predict(rows), dtype=np.float64) - labels.astype(np.float64))
-    if found.shape != (len(rows),) or not np.isfinite(found).all():
-        raise InvalidParameter(
-            f"predictions of {type(model).__name__} have shape {found.shape} or are not finite; one finite number a "
-            f"canary is needed, {len(rows)} in all (unit: predictions)"
-        )
-    return np.asarray(found, dtype=np.float64)
+        return np.asarray(np.where(known, np.asarray(probability(rows))[np.arange(len(rows)), places], 0.0))
+    if classes_told:
+        return np.asarray(np.asarray(model.predict(rows)) == labels, dtype=np.float64)
+    predicted: NDArray[Any] = np.asarray(model.predict(rows), dtype=np.float64)
+    return np.asarray(-np.abs(predicted - labels.astype(np.float64)))

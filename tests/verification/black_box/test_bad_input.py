@@ -87,6 +87,9 @@ def test_values_outside_their_bounds():
         {"numeric": "bits"},
         {"stop": "now"},
         {"delta": 1.0},
+        {"rng": -1},
+        {"rng": "seed"},
+        {"rng": True},
     ):
         with pytest.raises(InvalidParameter):
             run(laplace, **named)
@@ -97,6 +100,25 @@ def test_a_claim_that_is_no_profile():
         run(laplace, claim=lambda epsilon: min(1.0, 0.1 * epsilon))
     with pytest.raises(InvalidParameter, match="claim"):
         run(laplace, claim="one")
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [lambda epsilon: math.nan, lambda epsilon: 2.0, lambda epsilon: -0.1, lambda epsilon: 1 / 0, lambda epsilon: "x",
+     lambda epsilon: 0.3 if epsilon < 2.0 else 0.0, None],
+)  # fmt: skip
+def test_claims_that_are_no_probabilities_or_not_convex(claim):
+    with pytest.raises(InvalidParameter, match="claim"):
+        run(laplace, claim=claim)
+
+
+def test_a_seed_is_a_generator():
+    assert run(laplace, rng=5).bounds[0].value == run(laplace, rng=np.random.default_rng(5)).bounds[0].value
+
+
+def test_what_is_missing_on_one_side_only_is_told():
+    found = run(lambda dataset, n, rng: np.where(rng.random(n) < 0.5 * dataset, math.nan, 0.0), n=2000, alpha=1e-3)
+    assert found.rejected
 
 
 def test_pairs():

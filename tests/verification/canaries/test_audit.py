@@ -372,6 +372,7 @@ def test_a_model_with_another_ledger_or_none_is_refused(monkeypatch: pytest.Monk
         ({"canaries": 0}, "canaries=0 must be a whole number >= 1"),
         ({"alpha": 0.7}, "alpha=0.7 must be"),
         ({"trainings": 0}, "trainings=0 must be"),
+        ({"rng": "seed"}, "rng='seed' must be a numpy Generator, or a whole number >= 0"),
         ({"view": "weights"}, "view='weights' must be"),
         ({"structure": "odd"}, "structure='odd' must be"),
         ({"guesses": (60, 60)}, r"guesses=\(60, 60\) must be 1 to 64 together"),
@@ -388,6 +389,8 @@ def test_bad_parameters_are_refused(named: dict[str, Any], message: str) -> None
 def test_bad_estimators_and_rows_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="object has no fit method"):
         audit_model(object(), ROWS, LABELS)
+    with pytest.raises(InvalidParameter, match="SGBDTRegressor is a class"):
+        audit_model(SGBDTRegressor, ROWS, LABELS)
     with pytest.raises(InvalidParameter, match="view='releases': Ridge keeps no ledger"):
         audit_model(Ridge(), ROWS, LABELS, canaries=10, view="releases")
     with pytest.raises(InvalidParameter, match="schema=None: canaries are put into the cells of a declared schema"):
@@ -417,6 +420,50 @@ def test_predictions_that_are_no_numbers_are_refused() -> None:
 
     with pytest.raises(InvalidParameter, match="are not finite; one finite number a canary is needed, 10"):
         audit_model(Broken(), ROWS, LABELS, canaries=10)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        ([[1.0], [1.0, 2.0]], "of Told cannot be read: .* one finite number a canary is needed, 10"),
+        (["no"] * 10, "of Told cannot be read: .* one finite number a canary is needed, 10"),
+        ([0.0] * 9, "of Told cannot be read: .* one finite number a canary is needed, 10"),
+        ([np.inf] * 10, "are not finite"),
+        ([[0.0]] * 10, r"have shape \(10, 10\)"),
+    ],
+)
+def test_predictions_of_other_kinds_and_shapes_are_refused(predictions: Any, message: str) -> None:
+    class Told:
+        def fit(self, X: Any, y: Any) -> None:
+            pass
+
+        def predict(self, X: Any) -> Any:
+            return predictions
+
+    with pytest.raises(InvalidParameter, match=message):
+        audit_model(Told(), ROWS, LABELS, canaries=10)
+
+
+def test_constant_predictions_tell_nothing() -> None:
+    class Constant:
+        def fit(self, X: Any, y: Any) -> None:
+            pass
+
+        def predict(self, X: Any) -> np.ndarray:
+            return np.zeros(len(X))
+
+    found = audit_model(Constant(), ROWS, LABELS, canaries=10, rng=1)
+    assert found.epsilon_lower < 1.0  # 10 ties in random order: 9 right guesses of 10 have probability .011
+    assert not found.rejected
+
+
+def test_an_estimator_that_raises_is_heard() -> None:
+    class Failing(Ridge):
+        def fit(self, X: Any, y: Any) -> Any:
+            raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        audit_model(Failing(), ROWS, LABELS, canaries=10)
 
 
 def test_the_result_is_frozen() -> None:
