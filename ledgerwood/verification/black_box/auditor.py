@@ -19,7 +19,7 @@ from ledgerwood.verification.black_box.terms import Stop, Terms, needed
 from ledgerwood.verification.black_box.testing import agenda, concluded
 
 _LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
-_LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 3_000_000
+_LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 200_000_000
 _EARLY = 10
 """Where a test may stop early, a tenth as many outputs are learned from."""
 
@@ -87,7 +87,7 @@ def audit(
     found = candidates(fit[0], fit[1], numeric=numeric, learners=learners)
     # An event is the better chosen the more outputs it is chosen on; those of one or two numbers cost next to nothing.
     bound, point = choose(
-        draws, found, asked, n=max(learn, min(3 * learn, _CHEAP // wide)), rank=max(_RANK // wide, _LEAST_RANK)
+        draws, found, asked, n=max(learn, min(3 * learn, _CHEAP // wide**2)), rank=max(_RANK // wide, _LEAST_RANK)
     )
     finding = concluded(draws, terms, asked, agenda(terms, asked, bound, point))
     head, seconds = finding.bounds[0], time.perf_counter() - began
