@@ -115,9 +115,6 @@ def sgbdt(console: Console, *, quick: bool) -> dict[str, Any]:
     schema = binary(10, LABEL)
     seeds = SEEDS[:3] if quick else SEEDS
     found: dict[str, Any] = {}
-    table = Table(title=f"S-GBDT, epsilon 4 at delta 1e-5, one training, 1000 canaries, {len(seeds)} seeds")
-    for column in ("trees", "statistic", "assumes", "mean bound", "sd", "expected", "at least"):
-        table.add_column(column)
     for structure in ("fixed", "own"):
         begun = time.perf_counter()
         audits = []
@@ -136,23 +133,31 @@ def sgbdt(console: Console, *, quick: bool) -> dict[str, Any]:
                 "above_price": int((values[:, place] > audits[0].price).sum()),
             }  # fmt: skip
             found[structure]["bounds"].append(own)
-            target = {"means over their spread": TARGET, "guesses of one run": UNCONDITIONAL}.get(bound.statistic)
-            shown = "" if target is None or structure == "own" else f"{target}"
+    return found
+
+
+def print_sgbdt(found: dict[str, Any], console: Console) -> None:
+    """The bounds of one training, beside what is asked."""
+    seeds = found["fixed"]["seeds"]
+    table = Table(title=f"S-GBDT, epsilon 4 at delta 1e-5, one training, 1000 canaries, {seeds} seeds")
+    for column in ("trees", "statistic", "assumes", "mean bound", "sd", "expected", "at least", "above the price"):
+        table.add_column(column)
+    targets = {"means over their spread": TARGET, "guesses of one run": UNCONDITIONAL}
+    for structure, own in found.items():
+        for bound in own["bounds"]:
+            target = None if structure == "own" else targets.get(bound["statistic"])
+            # What theory expects is of canaries that are alone.
+            expected = "" if own["shared"] else f"{bound['expected']:.2f}"
             table.add_row(
-                structure, bound.statistic, bound.assumption, f"{own['mean']:.2f}", f"{own['sd']:.2f}",
-                # What theory expects is of canaries that are alone.
-                "" if audits[0].shared else f"{own['expected']:.2f}", shown,
+                structure, bound["statistic"], bound["assumption"], f"{bound['mean']:.2f}", f"{bound['sd']:.2f}",
+                expected, "" if target is None else str(target), f"{bound['above_price']} of {seeds}",
             )  # fmt: skip
     console.print(table)
-    return found
 
 
 def every_system(console: Console, *, quick: bool) -> dict[str, Any]:
     """How often a bound is above the price."""
     runs = QUICK_RUNS if quick else RUNS
-    table = Table(title=f"{runs} audits of each system at alpha {STRICT:g}")
-    for column in ("system", "price", "canaries", "bounds above the price", "prices refuted", "s an audit"):
-        table.add_column(column)
     found: dict[str, Any] = {}
     for number, (name, case) in enumerate(systems().items()):
         begun = time.perf_counter()
@@ -166,22 +171,26 @@ def every_system(console: Console, *, quick: bool) -> dict[str, Any]:
             "canaries": audits[0].canaries * audits[0].trainings, "rejected": sum(audit.rejected for audit in audits),
             "seconds": (time.perf_counter() - begun) / runs,
         }  # fmt: skip
-        own = found[name]
-        table.add_row(
-            name, f"{own['price']:.2f}", str(own["canaries"]), f"{above} of {runs}", str(own["rejected"]),
-            f"{own['seconds']:.2f}",
-        )  # fmt: skip
-    whole = sum(own["above"] for own in found.values())
-    console.print(table)
-    console.print(f"{whole} of {runs * len(found)} bounds above their price; at most {ALLOWED} of 500 may be")
     return found
 
 
-def more_canaries(console: Console, *, quick: bool) -> dict[str, Any]:
-    """What a longer audit of each system shows."""
-    table = Table(title="One longer audit of each system at alpha .05")
-    for column in ("system", "price", "canaries", "headline", "assumes", "without assumptions", "needed"):
+def print_systems(found: dict[str, Any], console: Console) -> None:
+    """How many bounds were above the price."""
+    table = Table(title=f"audits of each system at alpha {STRICT:g}")
+    for column in ("system", "price", "canaries", "bounds above the price", "prices refuted", "s an audit"):
         table.add_column(column)
+    for name, own in found.items():
+        table.add_row(
+            name, f"{own['price']:.2f}", str(own["canaries"]), f"{own['above']} of {own['runs']}",
+            str(own["rejected"]), f"{own['seconds']:.2f}",
+        )  # fmt: skip
+    above, runs = (sum(own[key] for own in found.values()) for key in ("above", "runs"))
+    console.print(table)
+    console.print(f"{above} of {runs} bounds above their price; at most {ALLOWED} of 500 may be")
+
+
+def more_canaries(_: Console, *, quick: bool) -> dict[str, Any]:
+    """What a longer audit of each system shows."""
     found: dict[str, Any] = {}
     for number, (name, case) in enumerate(systems().items()):
         trainings = {"DPBoost": 100, "DP-XGBoost": 600}.get(name, 16) // (5 if quick else 1)
@@ -192,13 +201,29 @@ def more_canaries(console: Console, *, quick: bool) -> dict[str, Any]:
             "headline": audit.epsilon_lower, "assumption": audit.assumption, "unconditional": unconditional,
             "needed": audit.needed, "shared": audit.shared, "seconds": audit.seconds,
         }  # fmt: skip
-        own = found[name]
+    return found
+
+
+def print_power(found: dict[str, Any], console: Console) -> None:
+    """What a longer audit shows."""
+    table = Table(title="One longer audit of each system at alpha .05")
+    for column in ("system", "price", "canaries", "headline", "assumes", "without assumptions", "needed"):
+        table.add_column(column)
+    for name, own in found.items():
         table.add_row(
-            name, f"{own['price']:.2f}", str(own["canaries"]), f"{own['headline']:.2f}", audit.assumption,
-            f"{unconditional:.2f}", str(audit.needed),
+            name, f"{own['price']:.2f}", str(own["canaries"]), f"{own['headline']:.2f}", own["assumption"],
+            f"{own['unconditional']:.2f}", "" if own["needed"] is None else str(own["needed"]),
         )  # fmt: skip
     console.print(table)
-    return found
+
+
+SHOWN = {"sgbdt": print_sgbdt, "systems": print_systems, "power": print_power}
+
+
+def show(found: dict[str, Any], console: Console) -> None:
+    """The tables of the parts that were measured."""
+    for part, measured in found.items():
+        SHOWN[part](measured, console)
 
 
 def main() -> None:
@@ -211,7 +236,9 @@ def main() -> None:
     console = Console()
     parts = {"sgbdt": sgbdt, "systems": every_system, "power": more_canaries}
     for name in asked.only:
-        keep(asked.save, {name: parts[name](console, quick=asked.quick)})
+        found = {name: parts[name](console, quick=asked.quick)}
+        show(found, console)
+        keep(asked.save, found)
 
 
 if __name__ == "__main__":

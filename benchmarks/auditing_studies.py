@@ -16,7 +16,7 @@ ALPHA, CI_ALPHA = 0.05, 1e-3
 DEFAULT = 100_000
 SIZES = (100_000, 1_000_000)
 BOUND_SEEDS, CATCH_SEEDS, NULL_SEEDS, POWER_SEEDS, STOP_SEEDS = 5, 5, 200, 100, 5
-NULL_RUNS = 10_000
+NULL_RUNS = 2_000
 """Outputs a side: so few that thousands of audits take minutes."""
 MOST_OF_200 = {ALPHA: 19, CI_ALPHA: 2}
 """Accusations of a right mechanism in 200 seeds that chance explains."""
