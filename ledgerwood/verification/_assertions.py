@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from ledgerwood.verification._generators import Seeded, generator_of
+from ledgerwood.verification._sensitivity import shown
 
 if TYPE_CHECKING:
     from ledgerwood.verification.auditing.claims import Claim
@@ -60,12 +59,6 @@ def assert_dp(
             f"the claim {claim!r} is refuted at alpha {alpha:g}: {found.test}\n"
             f"{found.bounds[0]}\n"
             f"event: {found.event}, likelier on the {found.direction} of the data sets\n"
-            f"{_shown(found.pair[0])} and\n{_shown(found.pair[1])}"
+            f"{shown(found.pair[0])} and\n{shown(found.pair[1])}"
         )
     return found
-
-
-def _shown(value: object) -> str:
-    with np.printoptions(threshold=20, edgeitems=3, linewidth=1_000):
-        text = repr(value)
-    return text if len(text) <= 400 else f"{text[:397]}..."

@@ -62,8 +62,8 @@ class SensitivityReport:
         claim = f"sensitivity {self.claimed!r} ({self.norm}, {self.adjacency.value}) {verdict}"
         lines = [f"{claim}: {self.ratio:.9g} times it, by {self.change}; {self.evaluations} evaluations"]
         if self.refuted:
-            lines.append(f"values {_shown(self.values[0])} and {_shown(self.values[1])}")
-            lines.append(f"of the data {_shown(self.data)} and {_shown(self.neighbour.data)}")
+            lines.append(f"values {shown(self.values[0])} and {shown(self.values[1])}")
+            lines.append(f"of the data {shown(self.data)} and {shown(self.neighbour.data)}")
         if self.refusals:
             lines.append(f"{self.refusals} evaluations raised an error and show nothing; the first: {self.refusal}")
         return "\n".join(lines)
@@ -193,7 +193,8 @@ def _report(
     )  # fmt: skip
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value in at most 400 characters, long arrays by their ends."""
     with np.printoptions(threshold=20, edgeitems=3, linewidth=1_000):
         text = repr(value)
     return text if len(text) <= 400 else f"{text[:397]}..."
