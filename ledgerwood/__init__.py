@@ -54,6 +54,7 @@ from ledgerwood.accounting import split as split
 from ledgerwood.accounting import tree_gaussian as tree_gaussian
 from ledgerwood.errors import BudgetExceeded as BudgetExceeded
 from ledgerwood.errors import PrivacyError as PrivacyError
+from ledgerwood.errors import PrivacyWarning as PrivacyWarning
 
 if TYPE_CHECKING:
     from ledgerwood import datasets as datasets
@@ -105,6 +106,7 @@ __all__ = [
     "Price",
     "PrivacyError",
     "PrivacyUnit",
+    "PrivacyWarning",
     "ProfileEvent",
     "PureEvent",
     "RandomizedResponseEvent",

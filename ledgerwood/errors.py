@@ -1,9 +1,13 @@
-"""The library's exceptions: one tree, rooted at `PrivacyError`.
+"""The library's exceptions, one tree rooted at `PrivacyError`, and its one kind of warning.
 
 Each message names the value, the bound that it breaks and the unit, and says what would be accepted.
 """
 
 from collections.abc import Mapping
+
+
+class PrivacyWarning(UserWarning):
+    """A habit that is allowed but weakens, or hides, what a stated epsilon means; the message says the way out."""
 
 
 class PrivacyError(Exception):
