@@ -246,7 +246,11 @@ class PrivateSearch(AbstractTreeEstimator):
         estimator: object = self.estimator
         if not isinstance(estimator, AbstractTreeEstimator) or isinstance(estimator, PrivateSearch):
             raise InvalidParameter(f"estimator={estimator!r} must be a tree estimator of this package")
-        if isinstance(self.candidates, Mapping) or not len(self.candidates):
+        if (
+            isinstance(self.candidates, Mapping | str)
+            or not len(self.candidates)
+            or not all(isinstance(candidate, Mapping) for candidate in self.candidates)
+        ):
             raise InvalidParameter("candidates must be a sequence of mappings, one a candidate, at least one")
         for candidate in self.candidates:
             if taken := sorted(_OF_THE_SEARCH & set(candidate)):
