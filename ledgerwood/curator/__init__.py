@@ -19,6 +19,11 @@ try:
     from ledgerwood.curator.estimates import mean_of_sum_and_count as mean_of_sum_and_count
     from ledgerwood.curator.estimates import quantiles_of_histogram as quantiles_of_histogram
     from ledgerwood.curator.feature_quantiles import FeatureQuantiles as FeatureQuantiles
+    from ledgerwood.curator.folds import Folds as Folds
+    from ledgerwood.curator.folds import HeldOut as HeldOut
+    from ledgerwood.curator.folds import Judgement as Judgement
+    from ledgerwood.curator.folds import fold_count as fold_count
+    from ledgerwood.curator.folds import fold_sums as fold_sums
     from ledgerwood.curator.gains import SplitGains as SplitGains
     from ledgerwood.curator.gains import gain_range as gain_range
     from ledgerwood.curator.gini import GiniSplits as GiniSplits
@@ -44,6 +49,10 @@ try:
     from ledgerwood.curator.release import real as real
     from ledgerwood.curator.rounds import Groups as Groups
     from ledgerwood.curator.rounds import Round as Round
+    from ledgerwood.curator.scaling import indicator_schema as indicator_schema
+    from ledgerwood.curator.scaling import indicator_values as indicator_values
+    from ledgerwood.curator.scaling import scaled_schema as scaled_schema
+    from ledgerwood.curator.scaling import scaled_values as scaled_values
     from ledgerwood.curator.schema import MAX_CATEGORIES as MAX_CATEGORIES
     from ledgerwood.curator.schema import Categorical as Categorical
     from ledgerwood.curator.schema import Category as Category
@@ -79,4 +88,4 @@ try:
 except ModuleNotFoundError as _missing:  # the base install: each name says which extra it needs
     __getattr__ = _extras.absent(__name__, _missing)
 
-__all__ = [*_extras.own_names(vars())]
+__all__ = _extras.own_names(vars())  # noqa: PLE0605

@@ -10,4 +10,4 @@ try:
 except ModuleNotFoundError as _missing:  # the base install: each name says which extra it needs
     __getattr__ = _extras.absent(__name__, _missing)
 
-__all__ = [*_extras.own_names(vars())]
+__all__ = _extras.own_names(vars())  # noqa: PLE0605
