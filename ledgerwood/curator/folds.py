@@ -9,9 +9,10 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from ledgerwood import _validate
-from ledgerwood.curator.encoding import column_count, encode_classes, encode_numeric_target
+from ledgerwood.curator.encoding import encode_classes, encode_numeric_target
 from ledgerwood.curator.queries import LeafMoments
 from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
 from ledgerwood.curator.table import Table
@@ -35,17 +36,16 @@ class Folds:
         source: of the coins.
 
     Raises:
-        SchemaError: no rows, or X and y of different lengths.
+        SchemaError: X and y of different lengths.
     """
 
     __slots__ = ("_X", "_places", "_y", "folds")
 
     def __init__(self, X: Any, y: Any, *, folds: int, source: RandomSource) -> None:
         self.folds = fold_count(folds)
-        column_count(X)
-        n_rows = X.shape[0] if isinstance(getattr(X, "shape", None), tuple) else len(X)
-        if y is None or len(y) != n_rows:
-            labels = "None" if y is None else len(y)
+        n_rows = _num_samples(X)
+        if y is None or _num_samples(y) != n_rows:
+            labels = "None" if y is None else _num_samples(y)
             raise SchemaError(
                 f"Found input variables with inconsistent numbers of samples: X {n_rows}, y {labels} (unit: rows)"
             )
@@ -56,7 +56,7 @@ class Folds:
         """The rows of all other folds, (X, y), and whether there is none: then one row stands for its types only."""
         rows = np.flatnonzero(self._places != fold)
         nobody = not len(rows)
-        return *self._taken(rows if len(rows) else np.zeros(1, dtype=np.int64)), nobody
+        return *self._taken(rows if len(rows) else np.arange(min(1, len(self._places)))), nobody
 
     def judged(
         self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
@@ -122,8 +122,8 @@ def fold_count(folds: object) -> int:
         raise _validate.fail(
             "cv",
             folds,
-            f"a whole number in [2, {MOST_FOLDS}]: rows are put into folds by secret coins, and a splitter that goes by "
-            "position or by label would move other rows when one is removed",
+            f"a whole number in [2, {MOST_FOLDS}]: rows are put into folds by secret coins, and a splitter that goes "
+            "by position or by label would move other rows when one is removed",
             "folds",
         )
     return int(folds)

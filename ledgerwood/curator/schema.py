@@ -180,10 +180,10 @@ class Schema:
         """This schema with its features spelled out for `n_features` columns."""
         if self.every is None:
             return self
+        count = _validate.count("n_features", n_features, "columns")
         # A uniform schema knows columns by position: the names x0, x1, ... are its own.
-        return Schema.uniform(
-            self.every.low, self.every.high, n_features=n_features, target=self.target, weight_bound=self.weight_bound
-        )
+        features = tuple(Numeric(f"x{i}", self.every.low, self.every.high, self.every.missing) for i in range(count))
+        return Schema(features=features, target=self.target, weight_bound=self.weight_bound)
 
     @property
     def columns(self) -> tuple[Feature, ...]:

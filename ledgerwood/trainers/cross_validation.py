@@ -41,8 +41,8 @@ from ledgerwood.trainers.estimator import (
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.validation_plan import (
     OF_THE_WHOLE,
-    Scoring,
     ScoreRelease,
+    Scoring,
     ValidationPlan,
     declared_schema,
     require_trainer,
@@ -57,8 +57,8 @@ _JUDGEMENTS: dict[Scoring, Judgement] = {
 }
 FOLDS = "each row's fold is a secret coin of its own, independent of all other rows, and is not shown to anybody"
 OWNER_SCORES = (
-    "held-out scores are not part of this guarantee: they are exact, for the owner of the rows only, and so is whatever "
-    "is chosen by them"
+    "held-out scores are not part of this guarantee: they are exact, for the owner of the rows only, and so is "
+    "whatever is chosen by them"
 )
 
 

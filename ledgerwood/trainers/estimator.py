@@ -48,8 +48,8 @@ BOUGHT = (
 )
 OWN_WEIGHTS = "each row's weight is its own: it was neither normalised nor balanced by a look at other rows"
 NOT_FITTED = (
-    "X and y were not transformed by anything that was fitted on rows (a scaler, encoder, imputer, selection of columns "
-    "or transformation of labels): what such a step learned of the rows is not covered"
+    "X and y were not transformed by anything that was fitted on rows (a scaler, encoder, imputer, selection of "
+    "columns or transformation of labels): what such a step learned of the rows is not covered"
 )
 ASSUMPTIONS = (
     ROW_IS_UNIT,
@@ -387,8 +387,8 @@ def require_held(grant: Grant, event: Event) -> None:
     for part, count in wanted.items():
         if left.get(part, 0) < count:
             raise DrawRefused(
-                f"grant {grant.index} ({grant.purpose!r}) has {left.get(part, 0)} of the {count} draws of {part!r} that "
-                "the plan needs: grant the plan of this very estimator, estimator.make_plan(schema).event"
+                f"grant {grant.index} ({grant.purpose!r}) has {left.get(part, 0)} of the {count} draws of {part!r} "
+                "that the plan needs: grant the plan of this very estimator, estimator.make_plan(schema).event"
             )
 
 

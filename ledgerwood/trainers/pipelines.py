@@ -28,6 +28,8 @@ _ROW_BY_ROW = (
     FeatureHasher,
 )
 """What is known to transform each row by itself, by parameters and the number of columns alone."""
+_OF_COLUMNS = ("n_features_in_", "feature_names_in_")
+"""What every fit notes of the columns; the rows have no part in it."""
 _TRIED_ROWS = 7
 _WAY_OUT = "use SchemaScaler, SchemaOneHotEncoder or a FunctionTransformer of single rows instead"
 Findings = Iterator[tuple[str, str]]
@@ -74,11 +76,12 @@ def _last(path: str, step: Any, example: Any) -> Findings:
         yield from _last(_under(path, key), member, example)
     elif type(step) is TransformedTargetRegressor:
         if step.transformer is not None:
-            yield from _before(_under(path, "transformer"), step.transformer, None)
+            transformer = _attributes(step).get("transformer_", step.transformer)
+            yield from _before(_under(path, "transformer"), transformer, None)
         elif step.func is not None and not isinstance(step.func, np.ufunc):
             reason = f"func={step.func!r} is no function of single labels that is known; declare the range instead"
             yield _under(path, "func"), reason
-        yield from _last(_under(path, "regressor"), step.regressor, example)
+        yield from _last(_under(path, "regressor"), _attributes(step).get("regressor_", step.regressor), example)
     elif step is None or isinstance(step, str):
         yield name, f"{step!r} is the last step, where a trainer should be"
     else:
@@ -96,12 +99,14 @@ def _before(path: str, step: Any, example: Any) -> Findings:
         for key, member in step.transformer_list:
             yield from _before(_under(path, key), member, example)
     elif type(step) is ColumnTransformer:
-        for key, member, columns in step.transformers:
+        fitted = {key: member for key, member, _ in _attributes(step).get("transformers_", ())}
+        for key, given, columns in step.transformers:
+            member = fitted.get(key, given)
             if callable(columns) and type(columns) is not make_column_selector:
                 yield _under(path, key), f"its columns are chosen by {columns!r}, which may look at the rows"
             # What a part of the columns looks like is not known here: only arrays of numbers are tried.
             yield from _before(_under(path, key), member, None)
-        yield from _before(_under(path, "remainder"), step.remainder, None)
+        yield from _before(_under(path, "remainder"), fitted.get("remainder", step.remainder), None)
     elif type(step) is FunctionTransformer:
         if (reason := _tried(step, example)) is not None:
             yield path, reason
@@ -117,12 +122,17 @@ def _reason(step: Any) -> str:
     kind = type(step)
     if isinstance(step, type):
         return f"{step.__name__} is a class and no step; {_WAY_OUT}"
-    learned = sorted(name for name in _attributes(step) if name.endswith("_") and not name.startswith("_"))
+    learned = sorted(
+        name
+        for name in _attributes(step)
+        if name.endswith("_") and not name.startswith("_") and name not in _OF_COLUMNS
+    )
     if learned:
         return f"{kind.__name__} was fitted on rows: {', '.join(learned)}; {_WAY_OUT}"
     if kind.__module__.partition(".")[0] == "sklearn":
         return f"{kind.__name__} would be fitted on rows; {_WAY_OUT}"
-    return f"{kind.__module__}.{kind.__qualname__} is not known to work row by row, so that it is not vouched for; {_WAY_OUT}"
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return f"{name} is not known to work row by row, so that it is not vouched for; {_WAY_OUT}"
 
 
 def _attributes(step: Any) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def _draws(event: Event) -> Counter[Event]:
 
 
 def _pays(granted: Event, plan: Event) -> bool:
-    """Whether a grant is of this plan, or holds it beside others, or is of a search that may have run it (`trainers.tuning`)."""
+    """Whether a grant is of this plan, holds it beside others, or is of a search that may have run it."""
     if not isinstance(granted, RepeatedSelection | PoissonSelection):
         return granted == plan or _draws(plan) <= _draws(granted)
     try:

@@ -5,10 +5,12 @@ to protect. docs/how-to/pipelines.md.
 """
 
 import abc
+import dataclasses
 from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 
@@ -21,7 +23,7 @@ from ledgerwood.curator import (
     scaled_schema,
     scaled_values,
 )
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import InvalidParameter, SchemaError, SchemaTypeError
 
 
 class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # type: ignore[misc]
@@ -45,6 +47,7 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
             SchemaError: not two-dimensional, or not the schema's columns.
         """
         schema = self._declared()
+        _require_dense(X)
         n_features = column_count(X)
         validate_data(self, X, skip_check_array=True)
         self.schema_out_ = self._of_schema(self._named(schema, n_features))
@@ -53,6 +56,7 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
     def transform(self, X: Any) -> NDArray[Any]:
         """The rows by the schema, each by itself; shape (n_rows, number of features of `schema_out_`)."""
         self._declared()
+        _require_dense(X)
         column_count(X)
         if "n_features_in_" in vars(self):
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -94,8 +98,10 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
         resolved = schema.resolved(n_features)
         if found is None:
             return resolved
-        features = tuple(type(schema.every)(str(name), schema.every.low, schema.every.high) for name in found)
-        return Schema(features=features, target=schema.target, weight_bound=schema.weight_bound)
+        features = tuple(
+            dataclasses.replace(feature, name=str(name)) for feature, name in zip(resolved.features, found, strict=True)
+        )
+        return dataclasses.replace(resolved, features=features)
 
     def _declared(self) -> Schema:
         schema: object = self.schema
@@ -113,6 +119,14 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
         tags.requires_fit = False
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _require_dense(X: Any) -> None:
+    """Refuse, by its type alone, what holds no columns of real numbers and categories."""
+    if issparse(X):
+        raise SchemaTypeError("Sparse data was passed, but dense data is required: use X.toarray()")
+    if isinstance(X, np.ndarray) and X.dtype.kind == "c":
+        raise SchemaError("Complex data not supported: X must be real")
 
 
 @final

@@ -106,7 +106,10 @@ class ValidationPlan:
 
     @property
     def event(self) -> Event:
-        """All fits on folds and all scores, composed: one grant. docs/explanation/cross-validation.md#cv-composition."""
+        """All fits on folds and all scores, composed: one grant.
+
+        docs/explanation/cross-validation.md#cv-composition.
+        """
         parts: list[Event] = [Repeated(fit, count=self.folds) for fit in self.fits]
         if (score := self.score_event) is not None:
             parts.append(Repeated(score, count=len(self.fits)))
@@ -176,8 +179,8 @@ def require_trainer(estimator: object) -> None:
     """
     if not isinstance(estimator, AbstractTreeEstimator):
         raise InvalidParameter(
-            f"estimator={estimator!r} must be a trainer of this library, not {type(estimator).__name__}: of a pipeline, "
-            "apply the steps before the trainer to X first (they must not be fitted on rows; see check_pipeline)"
+            f"estimator={estimator!r} must be a trainer of this library, not {type(estimator).__name__}: of a "
+            "pipeline, apply the steps before the trainer to X first (they must not be fitted on rows; see check_pipeline)"
         )
 
 
