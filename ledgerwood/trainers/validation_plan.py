@@ -180,7 +180,8 @@ def require_trainer(estimator: object) -> None:
     if not isinstance(estimator, AbstractTreeEstimator):
         raise InvalidParameter(
             f"estimator={estimator!r} must be a trainer of this library, not {type(estimator).__name__}: of a "
-            "pipeline, apply the steps before the trainer to X first (they must not be fitted on rows; see check_pipeline)"
+            "pipeline, apply the steps before the trainer to X first (they must not be fitted on rows: see "
+            "check_pipeline)"
         )
 
 

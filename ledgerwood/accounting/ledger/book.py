@@ -376,6 +376,6 @@ def _no_copy(what: str) -> LedgerError:
     return LedgerError(
         f"{what} cannot be copied or pickled, or one budget would be spent twice. To keep the entries: "
         "ledger.record(). To fit in parallel (n_jobs > 1): ledgerwood.trainers.private_cross_validate and "
-        "private_grid_search, whose threads share one ledger; or a ledger in a database, which every process opens for itself by "
-        "Ledger.open('sqlite:///...', dataset=...)"
+        "private_grid_search, whose threads share one ledger; or a ledger in a database, which every process opens "
+        "for itself by Ledger.open('sqlite:///...', dataset=...)"
     )
