@@ -132,7 +132,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             X: array-like or data frame, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
             ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only. A
-                grant that holds the plan, perhaps with those of other fits, is drawn from as it stands.
+                grant that holds the plan beside those of other fits is drawn from as it stands: for validations, whose
+                models are not kept. A model that is saved is loaded only with a grant of its plan alone.
             sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
                 and each a matter of its own row: weights that are normalised or balanced over the rows tell of others.
                 A row of half that bound counts as half a row. None: every row weighs 1.

@@ -1,7 +1,6 @@
 """What a fitted model says of its own privacy."""
 
 import math
-from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, final
 
@@ -69,11 +68,8 @@ class PrivacyStatement:
         grants = [entry for entry in ledger.entries if isinstance(entry, GrantEntry) and _pays(entry.event, event)]
         if not grants:
             raise LedgerCorrupted("the ledger holds no grant of the model's plan")
-        # The fit's own grant is the last of its kind: the record ends with the fit. One that holds other fits as well
-        # costs more than this one.
-        paid = grants[-1].event
-        cost = paid if isinstance(paid, RepeatedSelection | PoissonSelection) else event
-        if self.epsilon < price(cost).quote(self.delta).epsilon:
+        # The fit's own grant is the last of its kind: the record ends with the fit.
+        if self.epsilon < price(grants[-1].event).quote(self.delta).epsilon:
             raise LedgerCorrupted(f"the statement (epsilon {self.epsilon!r} nats) is not what its grant costs")
         own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant == grants[-1].index]
         kinds = {entry.randomness for entry in own}
@@ -103,17 +99,10 @@ class PrivacyStatement:
         )
 
 
-def _draws(event: Event) -> Counter[Event]:
-    draws: Counter[Event] = Counter()
-    for part, count in event.draws():
-        draws[part] += count
-    return draws
-
-
 def _pays(granted: Event, plan: Event) -> bool:
-    """Whether a grant is of this plan, holds it beside others, or is of a search that may have run it."""
+    """Whether a grant is of this plan, or of a search that may have run it (`trainers.tuning`)."""
     if not isinstance(granted, RepeatedSelection | PoissonSelection):
-        return granted == plan or _draws(plan) <= _draws(granted)
+        return granted == plan
     try:
         require_within([plan], granted)
     except PrivacyError:
