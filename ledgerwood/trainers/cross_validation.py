@@ -320,7 +320,7 @@ class _Run:
         target = schema.target
         assert target is not None  # `declared_schema` refuses it
         scoring = scoring_of(scoring, schema)
-        n_features = column_count(X)
+        n_features = column_count(X) if schema.every is not None else len(schema.features)
         plan = ValidationPlan.of(
             estimator,
             n_features=n_features,
