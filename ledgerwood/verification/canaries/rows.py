@@ -111,8 +111,8 @@ def seen_schema(X: Any, y: Any, *, classify: bool) -> Schema:
             rows = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidParameter(
-                "X is an array with columns that are no numbers: give it as a data frame, whose columns have types, or "
-                "give audit_model a schema= for the canaries' cells"
+                "X is an array with columns that are no numbers: give audit_model a schema= for the canaries' cells, "
+                "or X as a data frame, whose columns have types"
             ) from error
         if rows.ndim != 2 or not len(rows):
             raise SchemaError(

@@ -144,5 +144,5 @@ def test_a_column_of_another_type_is_named(column):
 
 
 def test_an_array_of_texts_says_that_a_frame_would_do():
-    with pytest.raises(InvalidParameter, match="give it as a data frame"):
+    with pytest.raises(InvalidParameter, match="or X as a data frame"):
         audit_model(DecisionTreeClassifier(), np.array([["a"], ["b"]]), ["x", "y"], canaries=20)
