@@ -81,7 +81,7 @@ def agenda(terms: Terms, asked: Question, chosen: Chosen) -> Agenda:
     if not point.point.family or asked.delta == 0.0 or not isinstance(terms.claim, Event):
         outright = math.isfinite(asked.claimed) and bound.power >= point.power
         return Agenda(main=bound if outright else point, bound=bound, family_first=None)
-    reason = family.misfit(terms.claim, chosen.attacks, point.point)
+    reason = family.misfit(terms.claim, chosen.attacks, point.point, -point.merit)
     if reason is not None:
         return Agenda(main=point, bound=bound, family_first=None, notes=(_NO_MEMBER.format(reason),))
     # Inside the family epsilon is stated, unless the outputs say more without it: bits that leak, for instance.
@@ -170,7 +170,7 @@ def _conditional(
 ) -> LowerBound:
     """Epsilon inside the claim's family, from a lower bound on delta at the point of the main event."""
     assert main.point is not None
-    member = family.member(claim, main.point, least) if least > 0.0 else None
+    member = family.member(claim, main.point, least, -main.merit) if least > 0.0 else None
     return LowerBound(
         value=0.0 if member is None else price(member).epsilon_interval(asked.delta)[0],
         delta=asked.delta,
