@@ -148,9 +148,7 @@ def plain_gap(first: Value, second: Value, *, claimed: float, norm: Norm, rows: 
             return Gap(distance=distance, ratio=math.inf, refuted=True, moved=True) if moved else ALIKE
         return Gap(distance=distance, ratio=math.inf, refuted=False, moved=False, rounding=True)
     refuted = distance > claimed + forgiven
-    return Gap(
-        distance=distance, ratio=distance / claimed, refuted=refuted, moved=moved, rounding=over and not refuted
-    )
+    return Gap(distance=distance, ratio=distance / claimed, refuted=refuted, moved=moved, rounding=over and not refuted)
 
 
 def _norm(differences: NDArray[np.float64], norm: Norm) -> float:

@@ -59,9 +59,10 @@ def _in(
         values = [_value(query, data, converted) for data in (first, second)]
     except Exception:  # noqa: BLE001 - a query may take no such numbers, and raise anything
         return None
-    if values[0] is None or values[1] is None or values[0][0] != values[1][0]:
+    known = [value for value in values if value is not None]
+    if len(known) < 2 or known[0][0] != known[1][0]:
         return None
-    (_, one, precision), (_, other, _) = values
+    (_, one, precision), (_, other, _) = known
     changes = [b - a for a, b in zip(one, other, strict=True)]
     if not changes:
         return None

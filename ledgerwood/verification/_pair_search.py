@@ -176,17 +176,24 @@ class Search:
         for one in breaches:
             first, second, _ = one.pair.tables()
             exact = None
-            if math.isfinite(one.gap.distance) and one.pair.order is None:
+            if math.isfinite(one.gap.distance):
                 exact = self.gauge.exactly(
                     self.domain.data(first), self.domain.data(second), max(len(first), len(second))
                 )
-            breach = one.gap.refuted if exact is None else exact.breach
+            if exact is None:
+                breach = one.gap.refuted
+            elif one.pair.order is not None:  # the same data set
+                breach = one.gap.refuted and exact.distance > 0.0
+            else:
+                breach = exact.breach
             if breach:
-                return replace(one, verdict="refuted", why="" if exact is None else f"in {exact.arithmetic} too")
+                return replace(
+                    one, verdict="refuted", why="" if exact is None else f"{exact.arithmetic} show the breach too"
+                )
             if rounded is None:
-                why = "the query takes no other arithmetic than its floats"
+                why = "whether it is rounding alone is open: the query takes neither fractions nor longer floats"
                 if exact is not None:
-                    why = f"in {exact.arithmetic} the values are {exact.distance!r} apart"
+                    why = f"in {exact.arithmetic} the values are {exact.distance!r} apart, which the claim allows"
                 rounded = replace(one, verdict="refuted up to rounding", why=why)
         return rounded or found[0]
 

@@ -227,6 +227,6 @@ def _report(
 
 def shown(value: object) -> str:
     """A value in at most 400 characters, long arrays by their ends."""
-    with np.printoptions(threshold=20, edgeitems=3, linewidth=1_000):
+    with np.printoptions(threshold=20, edgeitems=3, linewidth=1_000, precision=17):
         text = repr(value)
     return text if len(text) <= 400 else f"{text[:397]}..."

@@ -7,7 +7,8 @@ never on other runs of its call: otherwise the runs were not independent any mor
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -179,7 +180,7 @@ def _sorts(cells: Sequence[Any]) -> dict[_Sort, IntArray]:
     return {sort: np.array(places, np.int64) for sort, places in sorted(found.items())}
 
 
-def _sort(kind: type) -> _Sort:  # noqa: PLR0911 - one line for each sort
+def _sort(kind: type) -> _Sort:
     if issubclass(kind, Enum) and not issubclass(kind, int | float):
         return "text"
     if issubclass(kind, int | float | complex | np.number | np.bool_ | Decimal | Fraction):
@@ -196,7 +197,7 @@ def _sort(kind: type) -> _Sort:  # noqa: PLR0911 - one line for each sort
         return "text"
     if issubclass(kind, Mapping):
         return "mapping"
-    if issubclass(kind, Set):
+    if issubclass(kind, AbstractSet):
         return "set"
     if dataclasses.is_dataclass(kind):
         return "record"
@@ -273,8 +274,8 @@ def _of_sequences(cells: list[Any], rows: IntArray | None, name: str, depth: int
     yield Leaf(name, "length", rows, lengths)
     longest = int(lengths.max(initial=0))
     if longest == int(lengths.min(initial=0)):
-        for place, column in enumerate(zip(*cells, strict=True)):
-            yield from _taken_apart(list(column), rows, f"{name}[{place}]", depth + 1)
+        for place, across in enumerate(zip(*cells, strict=True)):
+            yield from _taken_apart(list(across), rows, f"{name}[{place}]", depth + 1)
         return
     for place in range(longest):
         having = np.flatnonzero(lengths > place)

@@ -72,7 +72,7 @@ def best_pair(
             columns = varying(*fit, bits=numeric == "bitwise")
             merit = -math.inf
             if columns.size:
-                merit = _merit(draws, draws.keep(columns, fit), asked, numeric=numeric, learners=learners)
+                merit = _merit(draws, draws.keep(columns.tolist(), fit), asked, numeric=numeric, learners=learners)
             ranked.append((merit, index))
         if not ranked:
             raise AuditFailed(f"none of {number} pairs can be audited: the sampler raised on both data sets of each")
@@ -107,9 +107,7 @@ def two(pair: Any) -> Pair:
     return first, second
 
 
-def _merit(
-    draws: Draws, fit: list[FloatArray], asked: Question, *, numeric: Numeric, learners: Learners
-) -> float:
+def _merit(draws: Draws, fit: list[FloatArray], asked: Question, *, numeric: Numeric, learners: Learners) -> float:
     n = fit[0].shape[0]
     found = candidates(fit[0], fit[1], names=draws.encoding.names, numeric=numeric, learners=learners)
     chosen = choose(draws, found, asked, n=n, rank=n)

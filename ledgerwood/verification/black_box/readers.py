@@ -188,7 +188,9 @@ class Texts(Reader):
                 "categories) as a tuple, one part each"
             )
         if self.longest > len(self.numbers):
-            found.append(f"{{}}: only the first {len(self.numbers)} of up to {self.longest} numbers in a text were read")
+            found.append(
+                f"{{}}: only the first {len(self.numbers)} of up to {self.longest} numbers in a text were read"
+            )
         return tuple(found)
 
     def columns(self, cells: Cells, wanted: Sequence[int]) -> list[FloatArray]:
@@ -224,9 +226,9 @@ def texts_of(cells: Sequence[Sequence[str]]) -> Texts:
     together = [text for part in cells for text in part]
     found = [texts.numbers(text) for text in together]
     longest = max(map(len, found), default=0)
-    readers = []
-    for place in range(min(longest, _MOST_NUMBERS)):
-        readers.append(numbers_of([[row[place] for row in found if len(row) > place]]))
+    readers = [
+        numbers_of([[row[place] for row in found if len(row) > place]]) for place in range(min(longest, _MOST_NUMBERS))
+    ]
     times = Counter(texts.form(text) for text in together)
     once = sum(count == 1 for count in times.values())
     many = len(together) >= 100 and once > _SINGLE * len(together)
@@ -262,10 +264,11 @@ class Bytes(Reader):
     @property
     def notes(self) -> tuple[str, ...]:
         """See there."""
-        found = (
+        words = (
             "{}: bytes were looked at one by one, and as floats; what is compressed, encrypted or pickled is not taken "
-            "apart. Return what is in it",
+            "apart. Return what is in it"
         )
+        found: tuple[str, ...] = (words,)
         if self.longest > self.size:
             found += (f"{{}}: only the first {self.size} of up to {self.longest} bytes were looked at",)
         return found

@@ -117,7 +117,8 @@ class Encoding:
 def _plain_shape(outputs: Any) -> tuple[int, ...] | None:
     """Of one output, where all outputs are an array of real numbers."""
     if type(outputs) is np.ndarray and outputs.dtype.kind in "biuf":
-        return outputs.shape[1:]
+        shape: tuple[int, ...] = outputs.shape[1:]
+        return shape
     return None
 
 
@@ -133,7 +134,7 @@ def learned(samples: Sequence[tuple[Any, int]]) -> Encoding:
     shapes = {_plain_shape(outputs) for outputs, _ in samples}
     shape = next(iter(shapes))
     if len(shapes) == 1 and shape is not None:
-        wide = any(isinstance(reader := numbers_of([outputs]), Numbers) and reader.limbs for outputs, _ in samples)
+        wide = any(numbers_of([outputs]).limbs for outputs, _ in samples)
         if not wide:
             return _of_plain(shape)
     found: dict[Key, list[Leaf]] = {}
@@ -142,11 +143,14 @@ def learned(samples: Sequence[tuple[Any, int]]) -> Encoding:
             found.setdefault(leaf.key, []).append(leaf)
     total = sum(runs for _, runs in samples)
     present = Counter({key: sum(len(leaf.cells) for leaf in parts) for key, parts in found.items()})
-    readers, columns, notes, unread = {}, [], [], False
+    readers: dict[Key, Reader] = {}
+    columns: list[Column] = []
+    notes: list[str] = []
+    unread = False
     for key, times in present.most_common():
         reader = _reader(key, found[key])
         if len(columns) + len(reader.words) >= _MOST:
-            notes.append(f"only {len(readers)} of {len(found)} parts of the outputs were looked at, from {key[0]} on not")
+            notes.append(f"of {len(found)} parts of the outputs {len(readers)} were looked at, from {key[0]} on none")
             break
         name, kind = key
         readers[key] = reader
@@ -155,9 +159,7 @@ def learned(samples: Sequence[tuple[Any, int]]) -> Encoding:
             columns.append(Column(key, _PRESENT, f"whether {name} is {_article(kind)}"))
         notes += [words.replace("{}", name) for words in reader.notes]
         unread |= any("forms of their own" in words for words in reader.notes)
-    return Encoding(
-        readers=readers, columns=tuple(columns), plain=None, kept=None, notes=tuple(notes), unread=unread
-    )
+    return Encoding(readers=readers, columns=tuple(columns), plain=None, kept=None, notes=tuple(notes), unread=unread)
 
 
 def _article(kind: str) -> str:

@@ -152,7 +152,9 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
                 # The level stays: were the family right, this would be the error of the conditional bound itself.
                 notes.append(_NO_MEMBER.format(f"{words.split(',')[0]}, and a thousandth of the noise has less"))
             else:
-                bounds.insert(0 if plan.family_first else 1, _conditional(terms, terms.claim, asked, plan.main, least, runs))
+                bounds.insert(
+                    0 if plan.family_first else 1, _conditional(terms, terms.claim, asked, plan.main, least, runs)
+                )
     head, part = (plan.bound, parts[-1]) if bounds[0] is plain else (plan.main, parts[0])
     speaks, other = part if head.candidate.side == "first" else part[::-1]
     return Finding(
@@ -165,9 +167,7 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
     )
 
 
-def _conditional(
-    terms: Terms, claim: Event, asked: Question, main: Choice, least: float, runs: int
-) -> LowerBound:
+def _conditional(terms: Terms, claim: Event, asked: Question, main: Choice, least: float, runs: int) -> LowerBound:
     """Epsilon inside the claim's family, from a lower bound on delta at the point of the main event."""
     assert main.point is not None
     member = family.member(claim, main.point, least, -main.merit) if least > 0.0 else None
