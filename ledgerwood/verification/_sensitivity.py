@@ -197,8 +197,8 @@ def assert_sensitivity(
     __tracebackhide__ = True
     report = check_sensitivity(
         query, claimed=claimed, norm=norm, adjacency=adjacency, data=data, schema=schema, bounds=bounds,
-        columns=columns, rows=rows, ordered=ordered, bins=bins, evaluations=evaluations, seconds=seconds, tolerance=tolerance,
-        rng=rng,
+        columns=columns, rows=rows, ordered=ordered, bins=bins, evaluations=evaluations, seconds=seconds,
+        tolerance=tolerance, rng=rng,
     )  # fmt: skip
     if report.refuted:
         raise AssertionError(str(report))
@@ -218,8 +218,8 @@ def _report(
     first, second, origin = found.pair.tables()
     neighbour = Neighbour(data=search.domain.data(second), rows=len(first), origin=origin)
     return SensitivityReport(
-        ratio=found.gap.ratio, verdict=found.verdict, why=found.why, claimed=claimed, distance=found.gap.distance, norm=norm,
-        adjacency=adjacency, data=search.domain.data(first), neighbour=neighbour,
+        ratio=found.gap.ratio, verdict=found.verdict, why=found.why, claimed=claimed, distance=found.gap.distance,
+        norm=norm, adjacency=adjacency, data=search.domain.data(first), neighbour=neighbour,
         values=(search.output(first), search.output(second)), change=found.pair.words(), evaluations=search.evaluated,
         refusals=search.refusals, refusal=search.refusal, left_out=tuple(search.left_out),
     )  # fmt: skip

@@ -342,3 +342,29 @@ def test_one_record_at_a_time_and_nothing_stays_wrapped():
     with pytest.raises(ZeroDivisionError):
         check_fit_noise(lambda: 1 / 0)
     assert (GaussianMechanism.randomise, ExponentialMechanism.select) == before
+
+
+@pytest.mark.parametrize("fault", ["tiled", "opposite", "third", "reversed blocks"])
+def test_noise_that_repeats_itself_at_any_distance_within_a_call_is_found(fault, monkeypatch):
+    """Scale, shape, neighbours, columns and releases are all as they should be."""
+    mechanism = GaussianMechanism(stddev=4.0)
+    right = GaussianMechanism.randomise
+
+    def randomise(self, statistic, grid, source):
+        noise = right(self, statistic, grid, source) - statistic
+        flat = noise.ravel()
+        half, third = len(flat) // 2, len(flat) // 3
+        if fault == "tiled":
+            flat[half : 2 * half] = flat[:half]
+        elif fault == "opposite":
+            flat[half : 2 * half] = -flat[:half]
+        elif fault == "third":
+            flat[third : 2 * third] = flat[:third]
+        else:
+            flat[7 : 7 + half] = flat[:half].copy()
+        return statistic + flat.reshape(statistic.shape)
+
+    monkeypatch.setattr(GaussianMechanism, "randomise", randomise)
+    found = check_noise(mechanism, draws=4_001, alpha=1e-6)
+    assert found.refused
+    assert dict(found.p_values)["repeats"] < 1e-20

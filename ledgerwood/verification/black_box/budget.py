@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import final
 
 from ledgerwood import _validate
-from ledgerwood.errors import AuditFailed
+from ledgerwood.errors import AuditFailed, InvalidParameter
 from ledgerwood.verification.black_box.draws import Draws
 from ledgerwood.verification.black_box.terms import Stop, least_outputs
 
@@ -19,8 +19,8 @@ _EARLY = 10
 """Where a test may stop early, a tenth as many outputs are learned from."""
 _TEST, _CHOOSE = 0.5, 0.3
 """Of a limited number of outputs: for the test, and for choosing its event. The rest is for learning."""
-_SEARCH = 0.3
-"""Of a limited number of outputs: for the search of a pair."""
+_SEARCH, _FIRST, _LEAST_SEARCH = 0.3, 2000, 25
+"""Of a limited number of outputs: for the search of a pair; and outputs of its first round, at most and at least."""
 _PROBE, _TRIAL = 10, 0.02
 """Outputs of the first trial, and how much of the time trials may take before the last one."""
 _USED = 0.8
@@ -36,12 +36,14 @@ class Sizes:
         n: of the test.
         learn: of learning, at most.
         most: of all parts together, on both data sets; None without a limit.
+        search: of the search of a pair, on both data sets; None without a limit.
         notes: what was left out, in words.
     """
 
     n: int
     learn: int
     most: int | None
+    search: int | None
     notes: tuple[str, ...]
 
     @property
@@ -63,18 +65,33 @@ class Sizes:
         """Of these, what all candidates see."""
         return max(_RANK // columns, _LEAST_RANK)
 
-    def search(self, pairs: int, first: int) -> int:
-        """Of the first call for each of several pairs."""
-        if self.most is None:
+    def search_first(self, pairs: int) -> int:
+        """Of the first round of the search for each of several pairs; each later round has half the pairs, twice that.
+
+        Raises:
+            InvalidParameter: fewer than can be learned from.
+        """
+        first = min(_FIRST, self.n)
+        if self.search is None:
             return first
-        rounds = max(math.ceil(math.log2(max(pairs, 1))), 1)
-        return max(min(first, int(_SEARCH * self.most / (4 * pairs * rounds))), 50)
+        left, scale, outputs = pairs, 1, 0
+        while True:
+            outputs += 4 * left * scale  # to learn and to choose, on both data sets
+            left, scale = (left + 1) // 2, 2 * scale
+            if left == 1:
+                break
+        if self.search < _LEAST_SEARCH * outputs:
+            raise InvalidParameter(
+                f"max_draws or seconds leave {self.search} outputs for the search among {pairs} pairs, and at least "
+                f"{_LEAST_SEARCH * outputs} are needed: give fewer pairs, or one pair=, or raise the limit (unit: outputs)"
+            )
+        return min(first, self.search // outputs)
 
 
 def unlimited(n: int, stop: Stop) -> Sizes:
     """As many as n asks for."""
     learn = n if stop == "never" else max(n // _EARLY, min(n, 2000))
-    return Sizes(n=n, learn=learn, most=None, notes=())
+    return Sizes(n=n, learn=learn, most=None, search=None, notes=())
 
 
 def sizes(
@@ -123,7 +140,7 @@ def sizes(
         )
     if learn < full.learn:
         notes.append(f"its event was learned on {learn:,} outputs a side instead of up to {full.learn:,}")
-    return Sizes(n=tested, learn=learn, most=left, notes=tuple(notes))
+    return Sizes(n=tested, learn=learn, most=left, search=most - left if searching else None, notes=tuple(notes))
 
 
 def _timed(draws: Draws, seconds: float, n: int) -> tuple[int, float]:

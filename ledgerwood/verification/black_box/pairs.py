@@ -18,7 +18,6 @@ from ledgerwood.verification.black_box.reading import varying
 from ledgerwood.verification.black_box.result import Numeric
 
 _LENGTHS = (1, 5, 10)
-_FIRST = 2000
 Pair = tuple[Any, Any]
 
 
@@ -61,7 +60,7 @@ def best_pair(
     if not left:
         raise InvalidParameter("pairs=() must be at least one pair of data sets (unit: pairs)")
     n = sizes.n
-    size, number = sizes.search(len(left), min(_FIRST, n)), len(left)
+    size, number = sizes.search_first(len(left)), len(left)
     while True:
         ranked: list[tuple[float, int]] = []
         for index, pair in enumerate(left):
