@@ -83,7 +83,8 @@ class Sizes:
         if self.search < _LEAST_SEARCH * outputs:
             raise InvalidParameter(
                 f"max_draws or seconds leave {self.search} outputs for the search among {pairs} pairs, and at least "
-                f"{_LEAST_SEARCH * outputs} are needed: give fewer pairs, or one pair=, or raise the limit (unit: outputs)"
+                f"{_LEAST_SEARCH * outputs} are needed: give fewer pairs, or one pair=, or raise the limit "
+                "(unit: outputs)"
             )
         return min(first, self.search // outputs)
 

@@ -1,11 +1,11 @@
-"""Outputs of every kind are read column by column: what is broken inside them is caught, what is right is not accused."""
+"""Outputs of every kind are read column by column: what is broken in them is caught, what is right is not accused."""
 
 import base64
-import collections
 import dataclasses
 import math
 import struct
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,11 @@ from ledgerwood.verification import audit
 from ledgerwood.verification.black_box.reading import learned
 
 ONE = Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE)
-Named = collections.namedtuple("Named", "word value")
+
+
+class Named(NamedTuple):
+    word: str
+    value: float
 
 
 @dataclasses.dataclass
