@@ -3,8 +3,8 @@
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-_FEW, _ALL = 4, 17
-"""Significant digits: of most numbers, and of all that float64 holds."""
+_FEW, _SOME, _ALL = 4, 6, 17
+"""Significant digits: of what was found, of what is allowed, and all that float64 holds."""
 
 
 def rounded_down(value: float, digits: int = _FEW) -> str:
@@ -18,10 +18,10 @@ def rounded_up(value: float, digits: int = _FEW) -> str:
 
 
 def beside(found: float, allowed: float) -> tuple[str, str]:
-    """Both as texts, four digits each, or as many as show that what was found is above what is allowed, if it is."""
+    """Both as texts, four digits and six, or as many as show that what was found is above what is allowed, if it is."""
     digits = _FEW
     while True:
-        down, up = rounded_down(found, digits), rounded_up(allowed, digits)
+        down, up = rounded_down(found, digits), rounded_up(allowed, max(digits, _SOME))
         if digits == _ALL or found <= allowed or float(down) > float(up):
             return down, up
         digits += 1

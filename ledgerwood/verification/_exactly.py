@@ -13,7 +13,7 @@ from ledgerwood.verification._distances import Norm, collect, root_below
 from ledgerwood.verification._domains import Data
 
 _AGREE = 1e-3
-"""Of what is claimed: by which the two arithmetics may differ and still be of one function."""
+"""Of what is claimed: by which the two kinds of numbers may differ and still be of one function."""
 Converted = Callable[[NDArray[Any]], NDArray[Any] | None]
 
 
@@ -39,7 +39,7 @@ def exactly(
     """The distance of a query's two values in exact fractions, or else in numpy's longest floats.
 
     None where the query takes neither of them, where its values are rounded to float64 after all (by a constant of its
-    own, or by a cast), or where the two arithmetics disagree: then it is not one function of what the rows hold.
+    own, or by a cast), or where the two disagree: then it is not one function of what the rows hold.
     """
     found = [
         _in(query, first, second, converted, words, claimed=claimed, norm=norm, rows=rows)
