@@ -74,7 +74,7 @@ def feature_columns(X: Any, schema: Schema) -> list[NDArray[Any]]:
     Raises:
         SchemaError: other columns than the schema's.
     """
-    return _columns(X, schema)[0]
+    return table_columns(X, schema)
 
 
 def encode_columns(X: Any, schema: Schema) -> tuple[NDArray[Any], ...]:
