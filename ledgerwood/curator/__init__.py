@@ -4,6 +4,8 @@ from ledgerwood import _extras
 
 try:
     from ledgerwood.curator.candidate_bins import CandidateBins as CandidateBins
+    from ledgerwood.curator.checking import ColumnReport as ColumnReport
+    from ledgerwood.curator.checking import SchemaReport as SchemaReport
     from ledgerwood.curator.class_counts import ClassCounts as ClassCounts
     from ledgerwood.curator.class_counts import LeafClassCounts as LeafClassCounts
     from ledgerwood.curator.columns import ColumnTable as ColumnTable
@@ -44,6 +46,8 @@ try:
     from ledgerwood.curator.queries import LeafRatios as LeafRatios
     from ledgerwood.curator.queries import PredictionFit as PredictionFit
     from ledgerwood.curator.queries import Query as Query
+    from ledgerwood.curator.reading import headings as headings
+    from ledgerwood.curator.reading import schema_for as schema_for
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
     from ledgerwood.curator.release import real as real
@@ -78,6 +82,7 @@ try:
     from ledgerwood.curator.streams import keep_vault as keep_vault
     from ledgerwood.curator.streams import kept_vault as kept_vault
     from ledgerwood.curator.table import Table as Table
+    from ledgerwood.curator.tracebacks import keeps_no_rows as keeps_no_rows
     from ledgerwood.curator.typed_columns import TypedColumn as TypedColumn
     from ledgerwood.curator.typed_columns import TypedColumns as TypedColumns
     from ledgerwood.curator.undeclared import UndeclaredTable as UndeclaredTable

@@ -4,11 +4,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, Any, final
 
 from ledgerwood import _validate
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter, SchemaError
+
+if TYPE_CHECKING:
+    from ledgerwood.curator.checking import SchemaReport
 
 MAX_CATEGORIES = 60_000
 MAX_CATEGORY = 2**53
@@ -24,8 +27,8 @@ class Numeric:
 
     Args:
         name: the column's name.
-        low, high: public bounds, low < high. Feature values outside are clamped; labels outside are refused.
-        missing: whether the value may be missing (NaN or null). Without the declaration a missing value is refused.
+        low, high: public bounds, low < high. Values outside are clamped to them, labels too.
+        missing: whether the value may be missing (NaN or null). Without the declaration a row without it contributes 0.
     """
 
     name: str
@@ -57,8 +60,8 @@ class Categorical:
     Args:
         name: the column's name.
         categories: distinct strings, booleans, or numbers of size below 2**53. A feature value outside the list counts
-            as "other"; a label outside is refused. No string ends in NUL: numpy's strings lose it.
-        missing: whether the value may be missing (NaN or null).
+            as "other"; a row with a label outside contributes 0. No string ends in NUL: numpy's strings lose it.
+        missing: whether the value may be missing (NaN or null), as in `Numeric`.
     """
 
     name: str
@@ -205,6 +208,26 @@ class Schema:
     def cells(self, bins: int) -> tuple[FeatureCells, ...]:
         """The cells of each feature, with `bins` even steps for the numeric ones."""
         return tuple(feature.cells(bins) for feature in self.features)
+
+    def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SchemaReport":
+        """Compare rows with this schema, in detail. For the owner of the data: **the report is not private**.
+
+        `fit` says nothing of the rows: it clamps, counts as "other" or leaves out, without a word. This call says what
+        will happen to them. Look at it before a fit, and show it to nobody who may not see the rows. A schema that is
+        mended until the report is empty has read them: take the new bounds from a public source, not from the report.
+
+        Args:
+            X: as for `fit`: array-like, data frame or list of rows, shape (n_rows, n_features).
+            y: array-like (n_rows,), where the schema declares a target.
+            sample_weight: array-like (n_rows,), where it declares a weight_bound.
+
+        Returns:
+            A `SchemaReport`: columns with values outside, unseen categories, missing and wrong types; `ok`,
+            `raise_for_problems()`.
+        """
+        from ledgerwood.curator.checking import check_rows
+
+        return check_rows(self, X, y, sample_weight)
 
     def to_json(self) -> str:
         """The schema as JSON text."""

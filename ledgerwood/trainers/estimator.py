@@ -27,6 +27,9 @@ from ledgerwood.curator import (
     UndeclaredTable,
     column_count,
     encode_features,
+    headings,
+    keeps_no_rows,
+    schema_for,
 )
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
@@ -53,7 +56,7 @@ NOT_FITTED = (
 )
 ASSUMPTIONS = (
     ROW_IS_UNIT,
-    "the check of X and y before the fit, with its error messages, is seen by the owner of the data only",
+    "the number, names and types of the columns are public, and so is whether X, y and weights have as many rows",
     "running time is not observed",
     NOT_FITTED,
 )
@@ -113,6 +116,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     def _check_target(self, schema: Schema) -> None:
         """Refuse a schema whose target this estimator cannot learn."""
 
+    def __init_subclass__(cls) -> None:
+        for name in {"fit", "partial_fit"} & vars(cls).keys():
+            setattr(cls, name, keeps_no_rows(vars(cls)[name]))
+        super().__init_subclass__()
+
     @property
     def budget(self) -> Budget:
         """The budget that the parameters state."""
@@ -125,8 +133,13 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             ) from error
         return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
 
+    @keeps_no_rows
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
-        """Check the rows, pay for the plan, train.
+        """Pay for the plan, train.
+
+        Nothing is refused, warned of or shown because of a value, or of the number of rows: values outside the schema
+        are clamped, and rows that cannot be read contribute 0. Whether the rows fit the schema is what
+        `schema.check(X, y)` tells their owner.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
@@ -139,8 +152,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 A row of half that bound counts as half a row. None: every row weighs 1.
 
         Raises:
-            SchemaError: data, weights and schema do not fit, or no schema was given for columns without a type or for
-                rows with weights. Nothing was spent.
+            SchemaError: columns, types or shapes that are not the schema's, or no schema was given for columns without
+                a type or for rows with weights. Nothing was spent.
             InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
@@ -152,9 +165,9 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
                 "the largest weight of the rows is not public"
             )
-        n_features = column_count(X)
+        n_features = column_count(X, declared)
         # Takes the number and the names of the columns only; the values are the curator's.
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, headings(X, declared), skip_check_array=True)
         rows: Table | UndeclaredTable
         if declared is None:
             columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
@@ -194,8 +207,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Under a schema that is bought, a missing value is a value of its own.
-        tags.input_tags.allow_nan = self.schema is None
+        # A missing value is a value of its own, or its row contributes 0; none is refused.
+        tags.input_tags.allow_nan = True
         return tags
 
     def _random_source(self, call: int = 0) -> RandomSource:
@@ -215,10 +228,15 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Raw scores of rows given for prediction, float64 (n_rows,)."""
+        cells = self._cells(X)  # which checks that there is a model
+        return self.ensemble_.scores(cells)
+
+    def _cells(self, X: Any) -> NDArray[np.uint8 | np.uint16]:
+        """The cells of rows given for prediction, (n_features, n_rows); no value is refused, as in `fit`."""
         check_is_fitted(self, "ensemble_")
-        column_count(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self.ensemble_.scores(encode_features(X, self.schema_, bins=self.plan_.bins))
+        schema = schema_for(X, self.schema_, self.n_features_in_)
+        validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
+        return encode_features(X, schema, bins=self.plan_.bins)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
