@@ -335,9 +335,9 @@ def test_a_sampler_that_returns_something_else_is_refused(result, monkeypatch):
         check_noise(GaussianMechanism(stddev=1.0), draws=60)
 
 
-def test_one_record_at_a_time_and_nothing_stays_wrapped():
+def test_a_record_inside_of_a_record_is_refused_and_nothing_is_ever_wrapped():
     before = GaussianMechanism.randomise, ExponentialMechanism.select
-    with pytest.raises(ReplayFailed, match="another record of noise"):
+    with pytest.raises(ReplayFailed, match="a record of noise cannot be opened inside of it"):
         check_fit_noise(lambda: check_fit_noise(lambda: None))
     with pytest.raises(ZeroDivisionError):
         check_fit_noise(lambda: 1 / 0)
