@@ -54,9 +54,9 @@ def seed_caution(random_state: object) -> str:
     """Says that the noise can be drawn again."""
     shown = repr(random_state) if isinstance(random_state, Integral) else f"a {type(random_state).__name__}"
     return (
-        f"random_state={shown}: all noise is drawn from this seed, and whoever knows or guesses it can take the noise off "
-        "again. privacy_.epsilon is inf, and the ledger marks the draws 'test'. For a model that leaves your hands, fit "
-        "with random_state=None"
+        f"random_state={shown}: all noise is drawn from this seed, and whoever knows or guesses it can take the noise "
+        "off again. privacy_.epsilon is inf, and the ledger marks the draws 'test'. Fit what leaves your hands with "
+        "random_state=None"
     )
 
 
@@ -71,7 +71,8 @@ def delta_caution(delta: float, expected_rows: float | None = None) -> str | Non
     advice = LARGEST_DELTA / 100 if expected_rows is None else min(LARGEST_DELTA, 1.0 / expected_rows) / 100
     return (
         f"delta={delta!r} (unit: probability) is above {limit}: a mechanism that publishes each row with probability "
-        f"delta keeps to this guarantee, whatever its epsilon. Set delta far below 1 / (number of rows), {advice:.0e} say"
+        "delta keeps to this guarantee, whatever its epsilon. Set delta far below 1 / (number of rows), "
+        f"{advice:.0e} say"
     )
 
 
@@ -100,8 +101,8 @@ def leaf_caution(
         known, more = f" (with expected_rows={expected_rows!r} signal to noise is at most {ratio:.2g})", "Take"
     return (
         f"epsilon={epsilon!r} at delta={delta!r} leaves nothing but noise: by this plan the noise of a leaf is larger "
-        f"than all that its rows can add up to, all trees together, {fewer}{known}. {more} a larger epsilon, more rows, "
-        "fewer levels (max_depth) or fewer trees"
+        f"than all that its rows can add up to, all trees together, {fewer}{known}. {more} a larger epsilon, more "
+        "rows, fewer levels (max_depth) or fewer trees"
     )
 
 
@@ -161,7 +162,7 @@ def _own_ledger_caution(columns: frozenset[str]) -> str:
     names = sorted(columns)
     shown = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return (
-        f"this process has fitted columns {shown} before, and this fit opens a ledger of its own: where the rows are the "
-        "same, or some of them, the fits' epsilons add up, and no ledger has the total. Open one ledgerwood.Ledger for "
-        "these rows and pass it to every fit: fit(X, y, ledger=ledger)"
+        f"this process has fitted columns {shown} before, and this fit opens a ledger of its own: where the rows are "
+        "the same, or some of them, the fits' epsilons add up, and no ledger has the total. Open one ledgerwood.Ledger "
+        "for these rows and pass it to every fit: fit(X, y, ledger=ledger)"
     )
