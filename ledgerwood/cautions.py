@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from numbers import Integral
 
 from ledgerwood.errors import PrivacyWarning
-from ledgerwood.recording.points import current
+from ledgerwood.recording.points import is_recorded
 
 LARGEST_DELTA = 1e-3
 UNKNOWN_ROWS = 10_000
@@ -29,7 +29,7 @@ _FITS: Counter[frozenset[str]] = Counter()
 
 def emit(messages: Iterable[str | None]) -> None:
     """Warn of each, at the user's own line; in a recording of a verification's, whose fits nobody releases, of none."""
-    if current() is not None:
+    if is_recorded():
         return
     for message in messages:
         if message is not None:
@@ -100,7 +100,7 @@ def leaf_caution(
     else:
         known, more = f" (with expected_rows={expected_rows!r} signal to noise is at most {ratio:.2g})", "Take"
     return (
-        f"epsilon={epsilon!r} at delta={delta!r} leaves nothing but noise: by this plan the noise of a leaf is larger "
+        f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of a leaf is larger "
         f"than all that its rows can add up to, all trees together, {fewer}{known}. {more} a larger epsilon, more "
         "rows, fewer levels (max_depth) or fewer trees"
     )
@@ -143,7 +143,7 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
     Yields:
         What to warn of, where it opens its own and this process has fitted the same columns before; else None.
     """
-    if current() is not None:
+    if is_recorded():
         yield None
         return
     columns = frozenset(features)

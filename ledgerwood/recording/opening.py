@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ledgerwood.errors import ReplayFailed
-from ledgerwood.recording.points import Hook, Point, Recording, current, joined
+from ledgerwood.recording.context import Hook, Point, Recording, current, joined
+
+__all__ = ["Hook", "Point", "recording", "unreleased"]
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def recording(name: str, hooks: Mapping[Point, Hook]) -> Iterator[None]:
         with joined(opened):
             yield
     finally:
-        opened.is_open = False
+        opened.close()
 
 
 @contextmanager

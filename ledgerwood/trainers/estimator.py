@@ -146,6 +146,10 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 rows with weights. Nothing was spent.
             InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
+
+        Warns:
+            PrivacyWarning: of a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
+                docs/how-to/privacy-warnings.md.
         """
         budget = self.budget
         require_ledger(ledger)

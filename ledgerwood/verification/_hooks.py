@@ -32,7 +32,7 @@ from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.selections import ColumnKeys, ColumnMode
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import Grid, RandomSource
-from ledgerwood.recording.points import Hook, Point
+from ledgerwood.recording.opening import Hook, Point
 from ledgerwood.verification._comparison import difference
 from ledgerwood.verification._moves import Handed, choice_move, quantiles_move, sum_move
 from ledgerwood.verification._session import Handled, Session, Step

@@ -30,8 +30,7 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     SkellamMechanism,
 )
-from ledgerwood.recording.opening import recording
-from ledgerwood.recording.points import Hook, Point
+from ledgerwood.recording.opening import Hook, Point, recording
 from ledgerwood.verification._choice_laws import choice_uniform
 from ledgerwood.verification._noise_tails import tails_of
 
