@@ -44,8 +44,6 @@ SURELY = {"gaussian": 5.5, "laplace": 17.0}
 """Noise scales above which noise alone is with probability 2e-8."""
 STANDS_OUT = {"gaussian": 5.0, "laplace": 8.0}
 """Stddevs of its sum that a run of bins of noise alone stays below, with probability .995 and more."""
-NOTHING = 2.0 ** (1 - 20)
-"""Width of the one bin around 0."""
 TARGET_SHARE = 0.25
 KEYED = ("text", "codes")
 LEAST_NOISE = 0.02
@@ -194,9 +192,9 @@ class SchemaPurchase:
     def estimated(self, aggregator: Aggregator) -> tuple[Schema, tuple[str, ...]]:
         """The schema, and of each column whose estimate is of no use its name and what came out.
 
-        A range is of no use where its numbers of rows do not stand out from their noise, or where it is the one bin
-        around 0; categories are where there is none, and classes where there is one at most. Released values alone say
-        so: docs/explanation/cautions.md#useless-estimates.
+        A range is of no use where its numbers of rows do not stand out from their noise, or those beside the one bin
+        around 0 do not; categories are where there is none, and classes where there is one at most. Released values
+        alone say so: docs/explanation/cautions.md#useless-estimates.
         """
         useless: list[str] = []
         features = tuple(
@@ -251,12 +249,20 @@ class SchemaPurchase:
         full = SURELY[self.noise] * self._scale(number)
         counts = real(release)[:, 0]
         low, high = likely_range(counts, edges, per_bin=PER_BIN * self._stddev(number), full=full)
-        first, last = edges.index(low), edges.index(high)
-        least = STANDS_OUT[self.noise] * self._stddev(number) * math.sqrt(last - first)
-        if high - low <= NOTHING or counts[first:last].sum() < least:
-            why = "the one bin around 0" if high - low <= NOTHING else "no more than noise"
+        why = self._why_useless(number, counts, edges.index(low), edges.index(high))
+        if why is not None:
             useless.append(f"{self._all[number].name!r} (its range [{low:.3g}, {high:.3g}] is {why})")
         return low, high
+
+    def _why_useless(self, number: int, counts: NDArray[np.float64], first: int, last: int) -> str | None:
+        """What is wrong with a range of bins from `first` up to `last`, by the released counts; None for nothing."""
+        noise = STANDS_OUT[self.noise] * self._stddev(number)
+        total, bins, zero = float(counts[first:last].sum()), last - first, len(counts) // 2
+        if total < noise * math.sqrt(bins):
+            return "no more than noise"
+        if first <= zero < last and total - counts[zero] <= noise * math.sqrt(bins - 1):
+            return "0, and noise beside it"
+        return None
 
     def _stddev(self, number: int) -> float:
         return self._scale(number) * (1.0 if self.noise == "gaussian" else math.sqrt(2.0))
