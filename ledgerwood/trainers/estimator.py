@@ -195,7 +195,13 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return self
 
     def _pay(
-        self, plan: Plan, described: Schema | TypedColumns, source: RandomSource, ledger: Ledger | None, *, purpose: str
+        self,
+        plan: Plan,
+        described: Schema | TypedColumns,
+        source: RandomSource,
+        ledger: Ledger | Grant | None,
+        *,
+        purpose: str,
     ) -> tuple[Ledger, Grant]:
         """Warn of what may mislead, as far as it is public, and pay for the plan; errors as in `grant_plan`.
 
