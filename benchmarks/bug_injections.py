@@ -31,6 +31,7 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     TestRandom,
 )
+from ledgerwood.recording.points import with_body
 from ledgerwood.trainers import dpxgboost, estimator, federated, sgbdt
 
 SUMS = (GaussianMechanism, EllipticalGaussianMechanism, LaplaceMechanism)
@@ -93,7 +94,7 @@ def patched(*changes: tuple[Any, str, Callable[[Any], Any]]) -> Iterator[None]:
         for owner, name, change in changes:
             old = vars(owner)[name]
             stack.callback(setattr, owner, name, old)
-            setattr(owner, name, change(old))
+            setattr(owner, name, with_body(old, change))
         yield
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
+from ledgerwood.cautions import delta_caution, emit
 from ledgerwood.cli_audit import audit_app
 from ledgerwood.cli_schema import schema_app
 from ledgerwood.report.options import (
@@ -84,6 +85,7 @@ def sigma(
     from ledgerwood.accounting import calibrate, price
 
     budget = Budget(epsilon=epsilon, delta=delta, adjacency=adjacency)
+    emit([delta_caution(delta)])
 
     def plan(multiplier: float) -> Event:
         return _steps(noise, multiplier, sampling_rate, steps, adjacency)
@@ -135,6 +137,7 @@ def price(
     priced = price_event(_steps(noise, noise_multiplier, sampling_rate, steps, adjacency), method=method)
     if delta is not None:
         epsilon = priced.epsilon(delta)
+        emit([delta_caution(delta)])
     elif epsilon is not None:
         delta = priced.delta(epsilon)
     facts: dict[str, Fact] = {

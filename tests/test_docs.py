@@ -1,6 +1,7 @@
 """The how-to pages: their Python runs as it stands, page by page."""
 
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ def test_every_page_is_covered_here():
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
-        "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate",
+        "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
     }  # fmt: skip
 
 
@@ -41,6 +42,18 @@ def test_noise_for_a_target(tmp_path, monkeypatch):
     assert lw.price(lw.Repeated(step, count=names["steps"])).epsilon(1e-5) <= 1.0
     assert lw.price(lw.Repeated(step, count=names["steps"] + 1)).epsilon(1e-5) > 1.0
     assert 0.01 < names["rate"] < 0.011  # a multiplier of 4 is a little more than a rate of 0.01 needs
+
+
+def test_privacy_warnings(tmp_path, monkeypatch):
+    with warnings.catch_warnings():
+        names = run("privacy-warnings", tmp_path, monkeypatch)
+    assert 0.9 < names["ledger"].spent().epsilon <= 2.0
+    assert names["refused"].startswith("random_state=7: ")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        exec(blocks("privacy-warnings")[2], names)
+        names["SGBDTRegressor"](schema=names["schema"], random_state=7, n_trees=1).fit(names["X"], names["y"])
+    assert heard == []
 
 
 def test_choose_a_schema(tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.mechanisms import RandomSource, selection_of
+from ledgerwood.recording.points import Recorded, passes_with_owner
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class Aggregator(Protocol):
 
 
 @final
-class Curator:
+class Curator(Recorded):
     """Holds a table and a grant, and is an `Aggregator` over them.
 
     Args:
@@ -65,6 +66,7 @@ class Curator:
     __slots__ = ("_gate", "_grant", "_source", "_table")
 
     def __init__(self, table: Rows, grant: Purse, source: RandomSource, *, gate: Gate | None = None) -> None:
+        super().__init__()
         self._gate = gate
         self._table = table
         self._grant = grant
@@ -75,6 +77,7 @@ class Curator:
         """The public description of the rows."""
         return self._table.schema
 
+    @passes_with_owner("open")
     def open(self, event: Event, *, purpose: str) -> "CuratorRound | FilteredRounds":
         """Draw one planned event, or all parts of one composition, then sample the rows once, at the event's rate.
 
@@ -98,6 +101,7 @@ class Curator:
         sampled = self._table.sample(rate, self._source)
         return CuratorRound(self._table, sampled, held, receipt, self._source, self._gate)
 
+    @passes_with_owner("open_groups")
     def open_groups(self, event: Parallel, *, purpose: str) -> CuratorGroups:
         """Draw one planned event of groups, then assign each row to a group, or to none: freshly, secretly, exactly.
 
@@ -115,6 +119,7 @@ class Curator:
         assignment = self._table.assign(ends, self._source)
         return CuratorGroups(self._table, assignment, held, receipt, self._source, self._gate)
 
+    @passes_with_owner("search")
     def select(
         self,
         event: RepeatedSelection | PoissonSelection,

@@ -19,6 +19,7 @@ from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.curator.table import RowBudgets, Table
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, Grid, Mechanism, RandomSource
+from ledgerwood.recording.points import Recorded, passes_with_owner
 
 S = TypeVar("S")
 M = TypeVar("M")
@@ -26,7 +27,7 @@ R = TypeVar("R")
 
 
 @final
-class FilteredRounds:
+class FilteredRounds(Recorded):
     """A `Round` in which every release is a round of its own: a fresh sample, and each row charged before it is read.
 
     A row whose next cost does not fit what it has left contributes 0 to that release, and is not charged; every other
@@ -57,6 +58,7 @@ class FilteredRounds:
         *,
         gate: Gate | None = None,
     ) -> None:
+        super().__init__()
         self._table = table
         self._event = event
         self._receipt = receipt
@@ -73,6 +75,7 @@ class FilteredRounds:
     ) -> None:
         self._gate.close()
 
+    @passes_with_owner("release")
     def release(
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
     ) -> Release[NDArray[np.int64]]:
@@ -101,6 +104,7 @@ class FilteredRounds:
             noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
 
+    @passes_with_owner("select")
     def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
         """Refused: a selection has no cost of a row's own.
 

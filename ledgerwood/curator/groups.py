@@ -20,6 +20,7 @@ from ledgerwood.curator.gate import Gate
 from ledgerwood.curator.rounds import CuratorRound, Rows
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import RandomSource
+from ledgerwood.recording.points import Recorded, passes_with_owner
 
 _WORDS = 1 << 64
 
@@ -46,7 +47,7 @@ def group_ends(event: Parallel) -> tuple[int, ...]:
 
 
 @final
-class CuratorGroups:
+class CuratorGroups(Recorded):
     """The `Groups` of the in-process curator. Made by `Curator.open_groups`.
 
     Rounds may be asked for and used in any order, interleaved, and by several threads. A round that is closed stays
@@ -72,6 +73,7 @@ class CuratorGroups:
         source: RandomSource,
         gate: Gate | None,
     ) -> None:
+        super().__init__()
         self._table = table
         self._assignment = assignment
         self._held = held
@@ -93,6 +95,7 @@ class CuratorGroups:
         for opened in self._rounds.values():  # waits for a release that another thread is in
             opened.__exit__(kind, error, trace)
 
+    @passes_with_owner("group")
     def round(self, group: int) -> CuratorRound:
         """The round over the rows of a group, which holds what is left of the group's event: always the same one.
 

@@ -15,6 +15,7 @@ from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.ledger.entries import Randomness
 from ledgerwood.curator.gate import Gate
 from ledgerwood.errors import AdjacencyMismatch, DrawRefused, UnsupportedEvent
+from ledgerwood.recording.points import passes
 
 
 class Purse(Protocol):
@@ -44,6 +45,7 @@ class RunPurse:
         self._receipt = receipt
         self.gate = Gate()
 
+    @passes("draw")
     def draw(self, event: Event, *, purpose: str, randomness: Randomness = "secure") -> Receipt:
         """Take one planned event out; the receipt is the selection's.
 

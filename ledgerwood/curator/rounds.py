@@ -18,6 +18,7 @@ from ledgerwood.curator.schema import Schema
 from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
+from ledgerwood.recording.points import Recorded, passes, passes_with_owner
 
 S = TypeVar("S")
 M = TypeVar("M")
@@ -101,7 +102,7 @@ def held_by(event: Event) -> Counter[Event]:
 
 
 @final
-class CuratorRound:
+class CuratorRound(Recorded):
     """A `Round` of the in-process curator. Made by `Curator.open` and `CuratorGroups.round`."""
 
     __slots__ = ("_gate", "_held", "_receipt", "_sampled", "_source", "_table")
@@ -115,6 +116,7 @@ class CuratorRound:
         source: RandomSource,
         gate: Gate | None,
     ) -> None:
+        super().__init__()
         self._table = table
         self._sampled = sampled
         self._held = held
@@ -130,6 +132,7 @@ class CuratorRound:
     ) -> None:
         self._gate.close()
 
+    @passes_with_owner("release")
     def release(
         self, query: Query[S], mechanism: Mechanism[S, NDArray[np.int64]], *, purpose: str
     ) -> Release[NDArray[np.int64]]:
@@ -157,6 +160,7 @@ class CuratorRound:
             noisy = mechanism.randomise(read(self._sampled), query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
 
+    @passes_with_owner("select")
     def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
         """Let the mechanism choose by the round's rows; the event is found, held and taken out as in `release`.
 
@@ -168,7 +172,7 @@ class CuratorRound:
         with self._gate.lock:
             self._gate.require(purpose)
             self._take(event, purpose)
-            value = query.select(mechanism, read(self._sampled), self._source)
+            value = _chosen(query, mechanism, read(self._sampled), self._source)
         return Selected(value=value, receipt=self._receipt, randomness=self._source.kind)
 
     def _take(self, event: Event, purpose: str) -> None:
@@ -185,3 +189,9 @@ class CuratorRound:
     @property
     def _adjacency(self) -> Adjacency:
         return self._receipt.adjacency
+
+
+@passes("evidence")
+def _chosen(query: SelectionQuery[M, R], mechanism: M, evidence: Any, source: RandomSource) -> R:
+    """What a selection's mechanism chooses by the evidence of the rows."""
+    return query.select(mechanism, evidence, source)

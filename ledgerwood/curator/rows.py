@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.errors import LedgerError
 from ledgerwood.mechanisms import RandomSource
+from ledgerwood.recording.points import passes
 
 
 class AbstractRows(abc.ABC):
@@ -21,12 +22,14 @@ class AbstractRows(abc.ABC):
     def n_rows(self) -> int:
         """The number of rows, for the curator alone."""
 
+    @passes("sample")
     def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
         """One Poisson sample of the rows; empty, for all of them, at rate 1."""
         if sampling_rate == 1.0:
             return np.empty(0, dtype=np.bool_)
         return source.bernoulli(sampling_rate, self.n_rows)
 
+    @passes("assign")
     def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
         """A group for each row, or none, as `RandomSource.categories` draws them."""
         return source.categories(ends, self.n_rows)

@@ -26,6 +26,7 @@ from ledgerwood.curator.table import Table
 from ledgerwood.curator.vault import RowVault
 from ledgerwood.errors import DrawRefused, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import Mechanism, RandomSource
+from ledgerwood.recording.points import Recorded, passes_with_owner
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -86,7 +87,7 @@ class StreamRows:
 
 
 @final
-class StreamCurator:
+class StreamCurator(Recorded):
     """An `Aggregator` over the rows of one call. The first call pays by a grant; later ones show what it drew.
 
     Args:
@@ -98,6 +99,7 @@ class StreamCurator:
     __slots__ = ("_payment", "_rows", "_source")
 
     def __init__(self, rows: StreamRows, payment: Grant | Receipt, source: RandomSource) -> None:
+        super().__init__()
         self._rows, self._payment, self._source = rows, payment, source
 
     @property
@@ -116,6 +118,7 @@ class StreamCurator:
             raise DrawRefused("the stream's filtered event was not drawn yet")
         return self._payment
 
+    @passes_with_owner("open")
     def open(self, event: Event, *, purpose: str) -> "StreamRounds | CuratorRound | FilteredRounds":
         """The stream's rounds over this call's rows, each with what its unit has left; or another event of the grant.
 

@@ -18,6 +18,7 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms.deviates import standard_laplace
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.rounding import geometric_noise
+from ledgerwood.recording.points import passes
 
 
 def log_edges(low: float, high: float, smallest: float) -> tuple[float, ...]:
@@ -76,6 +77,7 @@ class PrivateBoundsMechanism:
         one = DiscreteLaplaceEvent(scale=self.scale, sensitivity=1, adjacency=adjacency)
         return Repeated(one, count=2) if adjacency is Adjacency.REPLACE_ONE else one
 
+    @passes("choice")
     def select(
         self, values: NDArray[np.float64], edges: tuple[float, ...], source: RandomSource
     ) -> tuple[float, float]:

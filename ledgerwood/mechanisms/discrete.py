@@ -28,6 +28,7 @@ from ledgerwood.mechanisms.inversion import Inversion
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.rounding import geometric_noise
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts
+from ledgerwood.recording.points import passes
 
 LARGEST_GAUSSIAN_SCALE = 1e5
 LARGEST_LAPLACE_SCALE = 2.0**55
@@ -71,6 +72,7 @@ class DiscreteLaplaceMechanism:
         """Refuse a grid whose steps are not 1; errors as in `randomise`."""
         _require_whole(grid)
 
+    @passes("noise")
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k), whole numbers, plus noise, modulo 2**64.
 
@@ -124,6 +126,7 @@ class DiscreteGaussianMechanism:
         """Refuse a grid whose steps are not 1; errors as in `randomise`."""
         _require_whole(grid)
 
+    @passes("noise")
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k), whole numbers, plus noise, modulo 2**64.
 
@@ -172,6 +175,7 @@ class SkellamMechanism:
         """Refuse a grid whose steps are not 1; errors as in `randomise`."""
         _require_whole(grid)
 
+    @passes("noise")
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k), whole numbers, plus noise, modulo 2**64.
 

@@ -18,6 +18,7 @@ from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.rounding import add_noise, require_fit
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
+from ledgerwood.recording.points import passes
 
 
 @final
@@ -46,6 +47,7 @@ class GaussianMechanism:
         """Refuse a grid on which `randomise` cannot add this noise; errors as there."""
         require_fit((self.stddev,) * grid.columns, grid)
 
+    @passes("noise")
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k) plus an exact rounding of N(0, stddev**2) to `grid`, modulo 2**64.
 
@@ -90,6 +92,7 @@ class EllipticalGaussianMechanism:
         """Refuse a grid on which `randomise` cannot add this noise; errors as there."""
         require_fit(self.stddevs, grid)
 
+    @passes("noise")
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k) plus an exact rounding of N(0, stddevs_i**2) to column i's grid, modulo 2**64.
 

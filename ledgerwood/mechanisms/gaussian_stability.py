@@ -19,6 +19,7 @@ from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.sensitivity import BoxShifts
 from ledgerwood.mechanisms.stability import present_keys
+from ledgerwood.recording.points import passes
 
 _ROWS = Grid(exponents=(0,))
 _LEAST_DELTA = 1e-300  # an ApproximateEvent has a delta above 0
@@ -71,6 +72,7 @@ class GaussianStabilityMechanism:
         gaussian: GaussianEvent = self._noise.event(BoxShifts.of_counts(adjacency), adjacency)
         return Composed((gaussian, ApproximateEvent(epsilon=_NO_LOSS, delta=shown, adjacency=adjacency)))
 
+    @passes("choice")
     def select(self, counts: Mapping[str, int], source: RandomSource) -> dict[str, int]:
         """The keys that show and their noisy counts, in the order of the keys.
 

@@ -25,6 +25,7 @@ from ledgerwood.mechanisms.selection import (
     require_one_column,
     require_vector,
 )
+from ledgerwood.recording.points import passes
 
 Integers = NDArray[np.int64]
 
@@ -134,6 +135,7 @@ class GridlessMechanism:
         """BoundedRangeEvent of rate * range; the range is a supremum over points (and categories), not over cells."""
         return ExponentialMechanism(rate=self.rate).event(sensitivity, adjacency)
 
+    @passes("choice")
     def select(
         self, features: Sequence[NumericCandidates | CategoricalCandidates], grid: Grid, source: RandomSource
     ) -> Candidate:

@@ -23,6 +23,7 @@ from ledgerwood.mechanisms.grid_quantiles import MOST_THRESHOLDS, RisingThreshol
 from ledgerwood.mechanisms.gridless import GridlessMechanism
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.selection import MOST_POINTS, UtilityRange, require_vector
+from ledgerwood.recording.points import passes
 
 _BITS = 20
 _UNIT = 1 << _BITS
@@ -75,6 +76,7 @@ class JointQuantilesMechanism:
         widest = 2.0 if adjacency is Adjacency.REPLACE_ONE else 2.0 * (1 - least)
         return GridlessMechanism(rate=self.rate).event(UtilityRange(range=float(widest)), adjacency)
 
+    @passes("choice")
     def select(self, positions: NDArray[np.int64], points: int, source: RandomSource) -> tuple[int, ...]:
         """The chosen thresholds' places, rising (two may be equal), each in 0 .. points - 1.
 
@@ -101,6 +103,7 @@ class JointQuantilesMechanism:
             chosen.extend(ends[cell] + place for place in _multiset(widths[cell], times, source))
         return tuple(sorted(chosen))
 
+    @passes("choice")
     def select_from_counts(self, counts: NDArray[np.int64], source: RandomSource) -> tuple[int, ...]:
         """The same law from the rows between the thresholds: at a cost per threshold, whatever the number of rows.
 

@@ -20,6 +20,7 @@ from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.rounding import add_noise, require_fit
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
+from ledgerwood.recording.points import passes
 
 
 @final
@@ -82,6 +83,7 @@ class LaplaceMechanism:
         """Refuse a grid on which `randomise` cannot add this noise; errors as there."""
         require_fit(self.scales, grid)
 
+    @passes("noise")
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> NDArray[np.int64]:
         """statistic int64 (..., k) plus an exact rounding of Laplace(scales_i) to column i's grid, modulo 2**64.
 

@@ -17,6 +17,7 @@ from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.gridless import GridlessMechanism, NumericCandidates
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.selection import UtilityRange, require_vector
+from ledgerwood.recording.points import passes
 
 _BITS = 20
 _UNIT = 1 << _BITS
@@ -58,6 +59,7 @@ class QuantileMechanism:
         widest = 2.0 if adjacency is Adjacency.REPLACE_ONE else 2.0 * max(share, 1 - share)
         return GridlessMechanism(rate=self.rate).event(UtilityRange(range=widest), adjacency)
 
+    @passes("choice")
     def select(self, positions: NDArray[np.int64], points: int, source: RandomSource) -> int:
         """The chosen threshold's place in 0 .. points - 1; without rows it is uniform.
 

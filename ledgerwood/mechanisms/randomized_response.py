@@ -15,6 +15,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import RandomizedResponseEvent
 from ledgerwood.mechanisms.deviates import exp_bounds
 from ledgerwood.mechanisms.randomness import RandomSource
+from ledgerwood.recording.points import passes
 
 _WORD = 64
 _CHUNK = 1 << 15
@@ -51,6 +52,7 @@ class RandomizedResponseMechanism:
         """
         return RandomizedResponseEvent(epsilon=self.epsilon, categories=self.categories, adjacency=adjacency)
 
+    @passes("choice")
     def randomise(self, categories: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
         """Answers, int64 in [0, k) of the same shape.
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.errors import PrivacyError
+from ledgerwood.recording.points import passes
 
 _BUFFER_WORDS = 4096
 _CHUNK_WORDS = 1 << 16
@@ -41,8 +42,13 @@ class RandomSource(abc.ABC):
         """What a release that used this source may claim."""
 
     @abc.abstractmethod
-    def _fill(self, n: int) -> NDArray[np.uint64]:
+    def _words(self, n: int) -> NDArray[np.uint64]:
         """The next n words of the stream, in an array of the caller's own."""
+
+    @passes("words")
+    def _fill(self, n: int) -> NDArray[np.uint64]:
+        """The same, seen by a recording; every word of every sampler comes from here."""
+        return self._words(n)
 
     def uint64(self, shape: int | tuple[int, ...]) -> NDArray[np.uint64]:
         """Independent uniform words in [0, 2**64), of the given shape."""
@@ -152,7 +158,7 @@ class SecureRandom(RandomSource):
     def kind(self) -> Literal["secure"]:
         return "secure"
 
-    def _fill(self, n: int) -> NDArray[np.uint64]:
+    def _words(self, n: int) -> NDArray[np.uint64]:
         state = self._state
         if state.owner != (os.getpid(), _generation):
             _rekey(state)
@@ -215,5 +221,5 @@ class TestRandom(RandomSource):
     def kind(self) -> Literal["test"]:
         return "test"
 
-    def _fill(self, n: int) -> NDArray[np.uint64]:
+    def _words(self, n: int) -> NDArray[np.uint64]:
         return self._bits.random_raw(n)

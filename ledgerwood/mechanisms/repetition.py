@@ -17,6 +17,7 @@ from ledgerwood.mechanisms import integer_laws
 from ledgerwood.mechanisms.inversion import Inversion
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.run_counts import RunCounts
+from ledgerwood.recording.points import passes
 
 T = TypeVar("T")
 Run = Callable[[RandomSource], tuple[float, T]]
@@ -69,6 +70,7 @@ class RepeatedSelectionMechanism:
         """What the whole selection costs, where (score, output) of one run costs `one_run`."""
         return RepeatedSelection(one_run, shape=self.shape, stopping_rate=self.stopping_rate)
 
+    @passes("choice")
     def select(self, run: Run[T], source: RandomSource) -> tuple[float, T]:
         """The best run's (score, output); how many runs there were, and the others, are forgotten.
 
@@ -109,6 +111,7 @@ class PoissonSelectionMechanism:
         """What the whole selection costs, where (score, output) of one run costs `one_run`."""
         return PoissonSelection(one_run, mean=self.mean)
 
+    @passes("choice")
     def select(self, run: Run[T], source: RandomSource) -> tuple[float, T] | None:
         """As `RepeatedSelectionMechanism.select`, and None where no run was made; that is part of the release."""
         law = Inversion(functools.partial(integer_laws.poisson, self.mean))

@@ -19,6 +19,7 @@ from ledgerwood.mechanisms.deviates import standard_laplace
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.rounding import unbounded_noise
+from ledgerwood.recording.points import passes
 
 Utilities = NDArray[np.int64]
 
@@ -84,6 +85,7 @@ class ExponentialMechanism:
         """BoundedRangeEvent of rate * range."""
         return BoundedRangeEvent(epsilon=_product_up(self.rate, sensitivity.range), adjacency=adjacency)
 
+    @passes("choice")
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource, *, counts: Utilities | None = None) -> int:
         """As `Selection.select`.
 
@@ -132,6 +134,7 @@ class PermuteAndFlipMechanism:
         """PureEvent of rate * range."""
         return PureEvent(epsilon=_product_up(self.rate, sensitivity.range), adjacency=adjacency)
 
+    @passes("choice")
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
         """As `Selection.select`."""
         _require(utilities, grid)
@@ -171,6 +174,7 @@ class NoisyMaxMechanism:
             epsilon=float_up(Fraction(sensitivity.range) / Fraction(self.scale), "epsilon", "nats"), adjacency=adjacency
         )
 
+    @passes("choice")
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
         """As `Selection.select`; a scale above 2**55 grid steps raises too."""
         _require(utilities, grid)

@@ -19,6 +19,7 @@ from ledgerwood.mechanisms.deviates import standard_laplace
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.rounding import require_fit, unbounded_noise
+from ledgerwood.recording.points import passes
 
 
 @final
@@ -82,6 +83,7 @@ class SparseVectorMechanism:
         one = PureEvent(epsilon=float_up(Fraction(sensitivity.largest) * loss, "epsilon", "nats"), adjacency=adjacency)
         return one if self.answers == 1 else Repeated(one, count=self.answers)
 
+    @passes("choice")
     def start(self, grid: Grid, source: RandomSource) -> "SparseVectorRun":
         """A run; it costs the whole event, to be paid before it starts.
 
@@ -113,6 +115,7 @@ class SparseVectorRun:
         """How many queries may still be found above; 0 when the run is over."""
         return self._left
 
+    @passes("choice")
     def above(self, query: int, threshold: int) -> bool:
         """Whether query + noise >= threshold + its noise.
 

@@ -16,6 +16,7 @@ from ledgerwood.accounting.events import ApproximateEvent
 from ledgerwood.mechanisms.deviates import exp_bounds, standard_laplace
 from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.rounding import geometric_noise
+from ledgerwood.recording.points import passes
 
 LARGEST_SCALE = 1e12
 _LARGEST_LOSS = 690.0  # nats: a delta of 1e-300
@@ -72,6 +73,7 @@ class StabilityHistogramMechanism:
             adjacency=adjacency,
         )
 
+    @passes("choice")
     def select(self, counts: Mapping[str, int], source: RandomSource) -> dict[str, int]:
         """The keys that show and their noisy counts, in the order of the keys.
 

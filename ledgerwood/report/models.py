@@ -11,6 +11,7 @@ from typing import TextIO, final
 from ledgerwood.accounting import Adjacency, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
+from ledgerwood.cautions import emit
 from ledgerwood.curator.schema import Categorical, Schema
 from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
 from ledgerwood.report.options import PresetName, System
@@ -117,6 +118,7 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
     """What a training would do and cost; pure, no data."""
     estimator = settings.estimator(schema, verbose=False)
     plan = estimator.make_plan(schema)
+    emit(estimator.plan_cautions(plan))
     quote = price(plan.event).quote(settings.delta)
     return {
         "estimator": type(estimator).__name__,

@@ -1,13 +1,15 @@
-"""How the commands fail: one line of standard error and exit code 1."""
+"""How the commands fail, and what they warn of: one line of standard error each, and exit code 1 for a failure."""
 
 import functools
-from collections.abc import Callable
-from typing import ParamSpec
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec
 
 import typer
 from rich.console import Console
 
-from ledgerwood.errors import PrivacyError
+from ledgerwood.errors import PrivacyError, PrivacyWarning
 
 P = ParamSpec("P")
 
@@ -18,7 +20,8 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _cautions():
+                command(*args, **kwargs)
         except ModuleNotFoundError as missing:
             extra = "sql" if missing.name in {"sqlalchemy", "psycopg"} else "trainers"
             _fail(f"this command needs {missing.name}: pip install 'ledgerwood[{extra}]'", missing)
@@ -28,6 +31,24 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
             _fail(f"{type(refusal).__name__}: {refusal}", refusal)
 
     return guarded
+
+
+@contextmanager
+def _cautions() -> Iterator[None]:
+    """Print every `PrivacyWarning` as a line of standard error, whatever filters there are; no other warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PrivacyWarning)
+        shown = warnings.showwarning
+        told = Console(stderr=True, soft_wrap=True)
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
+            if issubclass(category, PrivacyWarning):
+                told.print(f"warning: {message}", style="yellow", markup=False, highlight=False)
+            else:
+                shown(message, category, *place, **named)
+
+        warnings.showwarning = show
+        yield
 
 
 def _fail(message: str, cause: Exception) -> None:

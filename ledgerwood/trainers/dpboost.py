@@ -244,6 +244,20 @@ class DPBoostPlan:
         """Refuse noise of the leaves that cannot be drawn; no tree has more than the first of an ensemble."""
         self.leaves(0).require_fit()
 
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees together; docs/explanation/cautions.md#leaf-signal.
+
+        Args:
+            rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
+        """
+        return math.sqrt(
+            math.fsum(
+                count * self.leaves(place).signal(rows * share / 2.0**self.depth) ** 2
+                for size, count in self.ensembles
+                for place, share in enumerate(self.shares(size))
+            )
+        )
+
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
         if self.leaf_release == "ratio":

@@ -252,6 +252,14 @@ class DPXGBoostPlan:
         """See `fitted_without_delta`; `plan.tree_epsilon` over its `tree_epsilon` is what the delta buys."""
         return fitted_without_delta(self, budget)
 
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees together; docs/explanation/cautions.md#leaf-signal.
+
+        Args:
+            rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
+        """
+        return math.sqrt(self.trees) * self.leaves.signal(rows * self.sampling_rate / 2.0**self.depth)
+
     @property
     def trees_at_once(self) -> int:
         """Each tree is paid for."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ledgerwood import _validate
+from ledgerwood import _validate, cautions
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter
@@ -82,6 +82,9 @@ class Plan(Protocol):
     @property
     def purchase(self) -> SchemaPurchase | None:
         """What is bought of the schema first; None where it is declared."""
+
+    def leaf_signal(self, rows: float) -> float:
+        """The most that the signal-to-noise ratio of a leaf may be, all trees together, in a table of so many rows."""
 
 
 class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
@@ -156,6 +159,10 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 a type or for rows with weights. Nothing was spent.
             InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
+
+        Warns:
+            PrivacyWarning: of a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
+                docs/how-to/privacy-warnings.md.
         """
         budget = self.budget
         require_ledger(ledger)
@@ -171,17 +178,19 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         rows: Table | UndeclaredTable
         if declared is None:
             columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
+            described: Schema | TypedColumns = columns
             plan = self.make_plan(columns)
             rows = UndeclaredTable.from_data(X, y, columns)
         else:
-            plan = self.make_plan(declared.resolved(n_features))
+            described = declared.resolved(n_features)
+            plan = self.make_plan(described)
             rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
             rows = rows.emptied() if self._without_rows else rows
         source = self._random_source()
         own = ledger is None
-        ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
+        ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
-            table = _with_schema(rows, plan, grant, source)
+            table, useless = _with_schema(rows, plan, grant, source)
             self._check_target(table.schema)  # one that was bought may have more classes than can be learned
             ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         record = ledger.record()
@@ -195,7 +204,47 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         self._restore()
         self._forget()
         self.ensemble_ = ensemble
+        cautions.emit([cautions.estimate_caution(useless)])
         return self
+
+    def _pay(
+        self,
+        plan: Plan,
+        described: Schema | TypedColumns,
+        source: RandomSource,
+        ledger: Ledger | Grant | None,
+        *,
+        purpose: str,
+    ) -> tuple[Ledger, Grant]:
+        """Warn of what may mislead, as far as it is public, and pay for the plan; errors as in `grant_plan`.
+
+        Args:
+            plan: calibrated.
+            described: the columns.
+            source: of all noise.
+            ledger: that pays; None for one of the fit's own.
+            purpose: for the ledger.
+        """
+        budget = self.budget
+        names = [column.name for column in described.features]
+        with cautions.counted_fit(names, own=ledger is None) as again:
+            seeded = cautions.seed_caution(self.random_state) if source.kind == "test" else None
+            cautions.emit([seeded, again, *self.plan_cautions(plan)])  # before anything is spent
+            return grant_plan(plan, budget, ledger, purpose=purpose)
+
+    def plan_cautions(self, plan: Plan) -> list[str]:
+        """What a fit would warn of by its budget and its plan alone, as texts; pure, no data."""
+        budget, rows = self.budget, self._public_rows()
+        found = (
+            cautions.delta_caution(budget.delta, rows),
+            cautions.leaf_caution(plan.leaf_signal, epsilon=budget.epsilon, delta=budget.delta, expected_rows=rows),
+        )
+        return [text for text in found if text is not None]
+
+    def _public_rows(self) -> int | None:
+        """The public guess of the number of rows, where the estimator takes one and was given one."""
+        rows: int | None = self.get_params(deep=False).get("expected_rows")
+        return rows
 
     def _declared_schema(self) -> Schema | None:
         if self.schema is None:
@@ -329,12 +378,15 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """Set what follows from the schema alone (the classes, say), after a fit or a load."""
 
 
-def _with_schema(rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource) -> Table:
-    """The rows under their schema, which is bought first where it was not declared."""
+def _with_schema(
+    rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource
+) -> tuple[Table, tuple[str, ...]]:
+    """The rows under their schema, which is bought first where it was not declared; and what came out useless."""
     if isinstance(rows, Table):
-        return rows
+        return rows, ()
     assert plan.purchase is not None  # made for these columns
-    return rows.encoded(plan.purchase.buy(Curator(rows, grant, source)), loss=plan.loss, bins=plan.bins)
+    schema, useless = plan.purchase.estimated(Curator(rows, grant, source))
+    return rows.encoded(schema, loss=plan.loss, bins=plan.bins), useless
 
 
 def _plain(value: Any) -> Any:

@@ -216,6 +216,16 @@ class FederatedPlan:
         stddev = self.noise.stddevs[0]
         return stddev / self.curvature_scale if self.update == "newton" and self.loss == "logistic" else stddev
 
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees of a forest together.
+
+        docs/explanation/cautions.md#leaf-signal.
+
+        Args:
+            rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
+        """
+        return math.sqrt(self.trees) * self.clip * rows / 2.0**self.depth / self.noise.stddevs[1]
+
     def candidate_query(
         self, bins: CandidateBins, ensemble: Ensemble, positive: int | None
     ) -> CellHessians | CandidateCounts:

@@ -103,6 +103,18 @@ class LaplaceLeaves:
         stddev = math.sqrt(2.0) * self.mechanism.scales[1]
         return self.damping + learning_rate * math.sqrt(trees) * stddev / score_noise
 
+    def signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of one leaf of one tree; docs/explanation/cautions.md#leaf-signal.
+
+        Args:
+            rows: in the leaf, all with the largest gradient that counts.
+        """
+        signal = self.clip * rows
+        if self.release == "ratio":
+            signal /= rows + self.damping
+            signal = signal if self.leaf_clip is None else min(signal, self.leaf_clip)
+        return signal / (math.sqrt(2.0) * self.mechanism.scales[-1])
+
     def released(
         self, structure: TreeStructure, ensemble: Ensemble, round_: Round, *, purpose: str
     ) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ docs/errata.md says so.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -263,6 +264,17 @@ class PrivaTreePlan:
         """
         if self.buys_levels and not isinstance(mechanism := self.level, Choice):
             mechanism.require_fit(Grid(exponents=(0,)))
+
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf's label; docs/explanation/cautions.md#leaf-signal.
+
+        Permute-and-flip is the largest of the counts with exponential noise of scale 1 / rate: the difference of two
+        has a stddev of sqrt(2) / rate.
+
+        Args:
+            rows: of the table, of one class in each leaf, spread evenly over the leaves.
+        """
+        return rows / 2.0**self.depth * self.labels.rate / math.sqrt(2.0)
 
     def thresholds(self, cells: Sequence[FeatureCells]) -> list[NDArray[np.int64]]:
         """The public candidates of each feature."""

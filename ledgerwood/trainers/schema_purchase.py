@@ -42,6 +42,8 @@ PER_BIN = 1.25
 """Stddevs of the noise that a bin must add to a run of bins."""
 SURELY = {"gaussian": 5.5, "laplace": 17.0}
 """Noise scales above which noise alone is with probability 2e-8."""
+STANDS_OUT = {"gaussian": 5.0, "laplace": 8.0}
+"""Stddevs of its sum that a run of bins of noise alone stays below, with probability .995 and more."""
 TARGET_SHARE = 0.25
 KEYED = ("text", "codes")
 LEAST_NOISE = 0.02
@@ -185,33 +187,50 @@ class SchemaPurchase:
         Args:
             aggregator: over the columns, with a grant that holds `events`.
         """
-        features = tuple(self._feature(aggregator, i, column) for i, column in enumerate(self.columns.features))
-        return Schema(features=features, target=self._target(aggregator))
+        return self.estimated(aggregator)[0]
 
-    def _feature(self, aggregator: Aggregator, number: int, column: TypedColumn) -> Feature:
+    def estimated(self, aggregator: Aggregator) -> tuple[Schema, tuple[str, ...]]:
+        """The schema, and of each column whose estimate is of no use its name and what came out.
+
+        A range is of no use where its numbers of rows do not stand out from their noise, or those beside the one bin
+        around 0 do not; categories are where there is none, and classes where there is one at most. Released values
+        alone say so: docs/explanation/cautions.md#useless-estimates.
+        """
+        useless: list[str] = []
+        features = tuple(
+            self._feature(aggregator, i, column, useless) for i, column in enumerate(self.columns.features)
+        )
+        return Schema(features=features, target=self._target(aggregator, useless)), tuple(useless)
+
+    def _feature(self, aggregator: Aggregator, number: int, column: TypedColumn, useless: list[str]) -> Feature:
         match column.kind:
             case "numeric":
-                low, high = self._bounds(aggregator, number, f"feature {number + 1}")
+                low, high = self._bounds(aggregator, number, f"feature {number + 1}", useless)
                 return Numeric(column.name, low, high, missing=True)
             case "boolean":
                 return Categorical(column.name, (False, True), missing=True)
             case "text" | "codes":
                 found = self._keys(aggregator, number, f"feature {number + 1}")
+                if not found:
+                    useless.append(f"{column.name!r} (no category was found, all rows are '(other)')")
                 ranked = sorted(found, key=lambda item: -item[1])[:MAX_CATEGORIES]
                 kept = {key for key, _ in ranked}
                 categories = tuple(key for key, _ in found if key in kept)
                 return Categorical(column.name, categories or NO_TEXT[:1], missing=True)
 
-    def _target(self, aggregator: Aggregator) -> Feature:
+    def _target(self, aggregator: Aggregator, useless: list[str]) -> Feature:
         number, column = len(self.columns.features), self.columns.target
         match column.kind:
             case "numeric":
-                low, high = self._bounds(aggregator, number, "the target")
+                low, high = self._bounds(aggregator, number, "the target", useless)
                 return Numeric(column.name, low, high)
             case "boolean":
                 return Categorical(column.name, (False, True))
             case "text" | "codes":
                 found = self._keys(aggregator, number, "the target")
+                if len(found) < 2:
+                    which = f"only the class {found[0][0]!r} was" if found else "no class was"
+                    useless.append(f"{column.name!r} ({which} found)")
                 classes = some_classes(found, text=column.kind == "text", most=self.most_classes)
                 if len(found) != len(classes):
                     learned = "two" if len(classes) == 2 else str(len(classes))
@@ -222,13 +241,28 @@ class SchemaPurchase:
                     )
                 return Categorical(column.name, classes)
 
-    def _bounds(self, aggregator: Aggregator, number: int, what: str) -> tuple[float, float]:
+    def _bounds(self, aggregator: Aggregator, number: int, what: str, useless: list[str]) -> tuple[float, float]:
         edges, purpose = bin_edges(self.bins_per_octave(number)), f"schema: bounds of {what}"
         with aggregator.open(self._event(number), purpose=purpose) as round_:
             query = BinCounts(column=number, edges=edges)
             release = round_.release(query, self.bin_mechanism(number), purpose=purpose)
         full = SURELY[self.noise] * self._scale(number)
-        return likely_range(real(release)[:, 0], edges, per_bin=PER_BIN * self._stddev(number), full=full)
+        counts = real(release)[:, 0]
+        low, high = likely_range(counts, edges, per_bin=PER_BIN * self._stddev(number), full=full)
+        why = self._why_useless(number, counts, edges.index(low), edges.index(high))
+        if why is not None:
+            useless.append(f"{self._all[number].name!r} (its range [{low:.3g}, {high:.3g}] is {why})")
+        return low, high
+
+    def _why_useless(self, number: int, counts: NDArray[np.float64], first: int, last: int) -> str | None:
+        """What is wrong with a range of bins from `first` up to `last`, by the released counts; None for nothing."""
+        noise = STANDS_OUT[self.noise] * self._stddev(number)
+        total, bins, zero = float(counts[first:last].sum()), last - first, len(counts) // 2
+        if total < noise * math.sqrt(bins):
+            return "no more than noise"
+        if first <= zero < last and total - counts[zero] <= noise * math.sqrt(bins - 1):
+            return "0, and noise beside it"
+        return None
 
     def _stddev(self, number: int) -> float:
         return self._scale(number) * (1.0 if self.noise == "gaussian" else math.sqrt(2.0))

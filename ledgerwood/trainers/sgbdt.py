@@ -278,6 +278,21 @@ class SGBDTPlan:
             initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
         )
 
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees together; docs/explanation/cautions.md#leaf-signal.
+
+        Args:
+            rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
+        """
+        held = rows * self.sampling_rate / 2.0**self.depth
+        mechanism = self.leaf_mechanism
+        noise = mechanism.stddev if isinstance(mechanism, GaussianMechanism) else mechanism.stddevs[1]
+        signal = self.clip * held
+        if self.leaf_noise == "static":
+            assert self.damping is not None  # checked on construction
+            signal /= held + self.damping
+        return math.sqrt(self.rounds) * signal / noise
+
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from the released sums; shape (n_leaves,)."""
         if self.leaf_noise == "static":

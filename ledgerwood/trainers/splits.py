@@ -10,6 +10,7 @@ import numpy as np
 
 from ledgerwood.ensemble import FeatureCells, TreeStructure
 from ledgerwood.mechanisms import RandomSource
+from ledgerwood.recording.points import passes
 
 Cuts = Sequence[Sequence[int]]
 """Of each feature the t of "cell < t" that may be tested, rising."""
@@ -35,6 +36,7 @@ def combined_features(tree: int, *, n_features: int, per_tree: int | None) -> tu
     return next(itertools.islice(itertools.combinations(range(n_features), per_tree), place, None))
 
 
+@passes("structure")
 def random_tree(
     cells: Sequence[FeatureCells],
     *,

@@ -30,7 +30,6 @@ from ledgerwood.trainers.estimator import (
     ROW_IS_UNIT,
     AbstractTreeEstimator,
     Plan,
-    grant_plan,
     privacy_statement,
     require_ledger,
 )
@@ -146,11 +145,12 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             )
         n_features = column_count(X, schema)
         validate_data(self, headings(X, schema), skip_check_array=True)
-        plan = self.make_stream_plan(schema.resolved(n_features))
+        described = schema.resolved(n_features)
+        plan = self.make_stream_plan(described)
         source = self._random_source()
         rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
         own = ledger is None
-        ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.partial_fit")
+        ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
         curator = StreamCurator(rows, grant, source)
         with progress_bar(type(self).__name__, self.verbose) as progress:
             ensemble = self._train(plan, curator, structure_generator(source), progress)

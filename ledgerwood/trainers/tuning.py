@@ -96,6 +96,10 @@ class SearchPlan:
         """What a run of each candidate draws."""
         return tuple(Composed((plan.event, self.score_event)) for plan in self.plans)
 
+    def leaf_signal(self, rows: float) -> float:
+        """That of the candidate that has most; docs/explanation/cautions.md#leaf-signal."""
+        return max(plan.leaf_signal(rows) for plan in self.plans)
+
     @property
     def loss(self) -> Loss:
         """The candidates' loss."""
@@ -286,6 +290,9 @@ class PrivateSearch(AbstractTreeEstimator):
         progress(1, 1)
         self.best_index_, self.best_score_, ensemble = best or (None, -math.inf, Ensemble(initial_score=0.0))
         return ensemble
+
+    def _public_rows(self) -> int | None:
+        return self.estimator._public_rows()
 
     def _check_target(self, schema: Schema) -> None:
         self._check_candidates()

@@ -1,4 +1,4 @@
-"""Where a replay listens: the methods by which rows become numbers, wrapped for as long as it lasts.
+"""Where a replay listens: the points that calls pass by which rows become numbers.
 
 Nothing of the library knows of it. The curator's own checks run as ever; a mechanism's noise is what is kept back.
 """
@@ -7,7 +7,7 @@ import copy
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from ledgerwood.curator import (
     KeyCounts,
     LeafLabels,
     SplitGains,
-    StreamCurator,
 )
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.groups import CuratorGroups
@@ -32,10 +31,11 @@ from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.selections import ColumnKeys, ColumnMode
 from ledgerwood.errors import ReplayFailed
-from ledgerwood.mechanisms import Grid, RandomSource, SecureRandom, TestRandom
+from ledgerwood.mechanisms import Grid, RandomSource
+from ledgerwood.recording.opening import Hook, Point
 from ledgerwood.verification._comparison import difference
 from ledgerwood.verification._moves import Handed, choice_move, quantiles_move, sum_move
-from ledgerwood.verification._session import Session, Step
+from ledgerwood.verification._session import Handled, Session, Step
 
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -43,57 +43,27 @@ _RANGED = (SplitGains, GridlessGains, GiniSplits, LeafLabels, ColumnMode)
 """Selections by utilities that a row moves apart."""
 _COUNTED = (KeyCounts, ColumnKeys)
 """Selections by numbers of rows, each row in one of them."""
-_CHOOSING: dict[type, str] = {FeatureQuantiles: "select_from_counts"}
-"""The mechanism's method by which a query's choices are made, where it is not `select`."""
 
 
-def hooks(session: Session, stack: ExitStack) -> None:
-    """Wrap them all, until the stack is closed.
-
-    Raises:
-        ReplayFailed: another replay is going on.
-    """
-    if _ACTIVE:
-        raise ReplayFailed("another replay is going on: one at a time")
-    _ACTIVE.append(session)
-    stack.callback(_ACTIVE.clear)
-    for owner, name, hook in (
-        (SecureRandom, "_fill", _fill),
-        (TestRandom, "_fill", _fill),
-        (Ledger, "grant", _grant),
-        (Grant, "draw", _draw),
-        (RunPurse, "draw", _draw),
-        (Curator, "open", _open),
-        (StreamCurator, "open", _open),
-        (Curator, "open_groups", _open_groups),
-        (CuratorGroups, "round", _group),
-        (Curator, "select", _search),
-        (AbstractRows, "sample", _sample),
-        (AbstractRows, "assign", _assign),
-        (CuratorRound, "release", _release),
-        (FilteredRounds, "release", _release),
-        (CuratorRound, "select", _select),
-    ):
-        stack.enter_context(_wrapped(owner, name, functools.partial(hook, session)))
-
-
-_ACTIVE: list[Session] = []
-
-
-@contextmanager
-def _wrapped(owner: type, name: str, hook: Callable[..., Any]) -> Iterator[None]:
-    """Calls of the method go to hook(original, self, ...)."""
-    original = vars(owner)[name]
-
-    @functools.wraps(original)
-    def method(*arguments: Any, **named: Any) -> Any:
-        return hook(original, *arguments, **named)
-
-    setattr(owner, name, method)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+def hooks(session: Session) -> dict[Point, Hook]:
+    """What stands at each point for the session."""
+    standing: dict[Point, Hook] = {
+        "words": _fill,
+        "grant": _grant,
+        "draw": _draw,
+        "open": _open,
+        "open_groups": _open_groups,
+        "group": _group,
+        "search": _search,
+        "sample": _sample,
+        "assign": _assign,
+        "release": _release,
+        "select": _select,
+        "noise": _noise,
+        "evidence": _evidence,
+        "choice": _choice,
+    }
+    return {point: functools.partial(hook, session) for point, hook in standing.items()}
 
 
 @contextmanager
@@ -106,6 +76,41 @@ def _privately(session: Session, step: Step, *, least: int = 0) -> Iterator[None
     finally:
         session.private -= 1
     session.require_words(step, least)
+
+
+@contextmanager
+def _handled(session: Session, point: Handled, handler: Callable[..., Any]) -> Iterator[None]:
+    """What passes the point goes to the handler, until the end of the block."""
+    before = session.handlers.get(point)
+    session.handlers[point] = handler
+    try:
+        yield
+    finally:
+        session.handlers[point] = before
+
+
+def _handle(session: Session, point: Handled, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Only the outermost call of a release goes to its handler: what that one is made of is its own."""
+    handler = session.handlers.get(point)
+    if handler is None:
+        return original(*arguments, **named)
+    session.handlers[point] = None
+    try:
+        return handler(original, *arguments, **named)
+    finally:
+        session.handlers[point] = handler
+
+
+def _noise(session: Session, original: Callable[..., Any], *arguments: Any) -> Any:
+    return _handle(session, "noise", original, *arguments)
+
+
+def _evidence(session: Session, original: Callable[..., Any], *arguments: Any) -> Any:
+    return _handle(session, "evidence", original, *arguments)
+
+
+def _choice(session: Session, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    return _handle(session, "choice", original, *arguments, **named)
 
 
 def _fill(session: Session, original: Callable[..., Words], source: RandomSource, n: int) -> Words:
@@ -278,7 +283,7 @@ def _release(
 
     if isinstance(round_, FilteredRounds):
         session.before_draw()
-    with _wrapped(type(mechanism), "randomise", randomise):
+    with _handled(session, "noise", randomise):
         release = original(round_, query, mechanism, purpose=purpose)
     if len(made) != 1:
         session.fail(ReplayFailed(f"release {purpose!r} is made of {len(made)} draws of noise, not of one"))
@@ -290,7 +295,7 @@ def _select(
 ) -> Any:
     made = []
 
-    def select(whole: Callable[..., Any], _: object, used: Any, evidence: Any, source: RandomSource) -> Any:
+    def select(whole: Callable[..., Any], asked: Any, used: Any, evidence: Any, source: RandomSource) -> Any:
         receipt = round_._receipt
         session.require(receipt.adjacency)
         if not isinstance(query, (*_RANGED, *_COUNTED, FeatureQuantiles)):
@@ -307,7 +312,7 @@ def _select(
         changed = session.releases(round_, event, step)
         handed, outputs = [], deque(step.output or ())
 
-        def choose(choice: Callable[..., Any], chooser: Any, given: Any, *rest: Any) -> Any:
+        def choose(choice: Callable[..., Any], chooser: Any, given: Any, *rest: Any, **named: Any) -> Any:
             session.require_mechanism(step, used, chooser)
             handed.append(Handed(evidence=copy.deepcopy(given), grid=rest[0] if isinstance(rest[0], Grid) else None))
             if session.replaying:
@@ -316,11 +321,11 @@ def _select(
                     session.stop()
                 return outputs.popleft()
             with _privately(session, step):
-                outputs.append(choice(chooser, given, *rest))
+                outputs.append(choice(chooser, given, *rest, **named))
             return outputs[-1]
 
-        with _wrapped(type(mechanism), _CHOOSING.get(type(query), "select"), choose):
-            value = whole(query, used, evidence, source)
+        with _handled(session, "choice", choose):
+            value = whole(asked, used, evidence, source)
         if not session.replaying:
             step.evidence, step.output, step.value = handed, tuple(outputs), value
             return value
@@ -344,7 +349,7 @@ def _select(
             session.violated(f"{step.call}: {leak[0]}", leak[1], leak[2])
         return step.value
 
-    with _wrapped(type(query), "select", select):
+    with _handled(session, "evidence", select):
         selected = original(round_, query, mechanism, purpose=purpose)
     if len(made) != 1:
         session.fail(ReplayFailed(f"selection {purpose!r} was made {len(made)} times, not once"))

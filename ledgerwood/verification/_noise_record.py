@@ -3,10 +3,12 @@
 docs/explanation/noise-law.md#noise-law-tests.
 """
 
+import functools
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
@@ -16,7 +18,6 @@ from scipy import special, stats
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -25,12 +26,11 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     Grid,
     GridlessMechanism,
-    JointQuantilesMechanism,
     LaplaceMechanism,
-    NoisyMaxMechanism,
     PermuteAndFlipMechanism,
     SkellamMechanism,
 )
+from ledgerwood.recording.opening import Hook, Point, recording
 from ledgerwood.verification._choice_laws import choice_uniform
 from ledgerwood.verification._noise_tails import tails_of
 
@@ -59,7 +59,24 @@ _FAR = 2.0**-8
 """The tail whose numbers are counted: 2.9 standard deviations, or 5.5 scales of a Laplace law."""
 _LEAST_REPEATED = 50
 """Numbers of one call in which a repetition is looked for."""
-_OTHERS = ((NoisyMaxMechanism, "select"), (JointQuantilesMechanism, "select_from_counts"))
+_UNMARKED = "words outside of a mechanism"
+
+
+@final
+@dataclass(slots=True)
+class _Frame:
+    """A call that is going on, and whether it drew words by itself."""
+
+    what: str
+    drew: bool = False
+
+
+@final
+class _Frames(threading.local):
+    """The calls that are going on in one thread."""
+
+    def __init__(self) -> None:
+        self.stack: list[_Frame] = []
 
 
 @final
@@ -69,8 +86,10 @@ class NoiseRecord:
 
     Args:
         coins: of the randomised tails.
+        untested: what drew words and has no test here: kinds of choices, or words that no mechanism accounts for.
         unpaired: by the number of columns, scores of a release that waits for another one.
         repeats: of each call with enough numbers, the p-value of the distance at which its noise repeats itself most.
+        frames: the calls that are going on.
     """
 
     coins: np.random.Generator
@@ -79,9 +98,33 @@ class NoiseRecord:
     pairs: dict[Pairing, list[FloatArray]] = field(default_factory=dict)
     untested: Counter[str] = field(default_factory=Counter)
     draws: int = 0
-    depth: int = 0
     unpaired: dict[int, FloatArray] = field(default_factory=dict)
     repeats: list[float] = field(default_factory=list)
+    frames: _Frames = field(default_factory=_Frames)
+
+    @contextmanager
+    def within(self, what: str) -> Iterator[bool]:
+        """A call is going on: "known" for noise and choices whose distribution is tested, else the name of what draws.
+
+        Yields:
+            Whether no known one is around it, so that it is tested itself.
+        """
+        stack = self.frames.stack
+        outermost = all(frame.what != "known" for frame in stack)
+        frame = _Frame(what)
+        stack.append(frame)
+        try:
+            yield outermost
+        finally:
+            stack.pop()
+            if frame.drew and outermost:
+                self.untested[what] += 1
+
+    def drawn(self) -> None:
+        """Words were drawn: by the innermost call, if there is one; outside of all they are public structure."""
+        stack = self.frames.stack
+        if stack and stack[-1].what != "known":
+            stack[-1].drew = True
 
     def sum(self, mechanism: Any, statistic: NDArray[np.int64], noisy: object, grid: Grid) -> None:
         """Of one release.
@@ -222,61 +265,64 @@ def _uniformity(values: FloatArray) -> float:
     return float(stats.kstwo.sf(max(above.max(), below.max()), n))
 
 
-_ACTIVE: list[NoiseRecord] = []
-
-
 @contextmanager
 def recorded(record: NoiseRecord) -> Iterator[None]:
-    """All sums and choices of this library go to the record, until it is closed.
+    """All sums and choices of this thread or task go to the record, until it is closed.
 
     Raises:
-        ReplayFailed: another record is going on.
+        ReplayFailed: another recording is open here.
     """
-    if _ACTIVE:
-        raise ReplayFailed("another record of noise is going on: one at a time")
-    _ACTIVE.append(record)
-    with ExitStack() as stack:
-        stack.callback(_ACTIVE.clear)
-        for kind in ADDITIVE:
-            stack.enter_context(_wrapped(record, kind, "randomise", _sum_hook))
-        for chooser in _CHOOSING:
-            stack.enter_context(_wrapped(record, chooser, "select", _choice_hook))
-        for other, name in _OTHERS:
-            stack.enter_context(_wrapped(record, other, name, _other_hook))
+    standing: dict[Point, Hook] = {
+        "noise": _sum_hook,
+        "choice": _choice_hook,
+        "words": _words_hook,
+        "release": _release_hook,
+        "select": _release_hook,
+        "sample": _coins_hook,
+        "assign": _coins_hook,
+    }
+    with recording("record of noise", {point: functools.partial(hook, record) for point, hook in standing.items()}):
         yield
 
 
-@contextmanager
-def _wrapped(record: NoiseRecord, owner: type, name: str, hook: Callable[..., None]) -> Iterator[None]:
-    """What the method was given and what it returned go to the hook; of nested calls only the outermost ones'."""
-    original = vars(owner)[name]
-
-    def method(*arguments: Any, **named: Any) -> Any:
-        record.depth += 1
-        try:
-            value = original(*arguments, **named)
-        finally:
-            record.depth -= 1
-        if record.depth == 0:
-            hook(record, value, *arguments, **named)
-        return value
-
-    setattr(owner, name, method)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+def _sum_hook(
+    record: NoiseRecord, body: Callable[..., Any], mechanism: Any, statistic: Any, grid: Grid, source: Any
+) -> Any:
+    with record.within("known") as outermost:
+        noisy = body(mechanism, statistic, grid, source)
+    if outermost:
+        record.sum(mechanism, statistic, noisy, grid)
+    return noisy
 
 
-def _sum_hook(record: NoiseRecord, noisy: Any, mechanism: Any, statistic: Any, grid: Grid, _: Any) -> None:
-    record.sum(mechanism, statistic, noisy, grid)
+def _choice_hook(record: NoiseRecord, body: Callable[..., Any], mechanism: Any, *given: Any, **named: Any) -> Any:
+    if not isinstance(mechanism, _CHOOSING):
+        # Made of noise or choices that are known, or not: its own words tell.
+        with record.within(type(mechanism).__name__):
+            return body(mechanism, *given, **named)
+    with record.within("known") as outermost:
+        chosen = body(mechanism, *given, **named)
+    if outermost:
+        record.choice(mechanism, given[0], given[1], named.get("counts"), chosen)
+    return chosen
 
 
-def _choice_hook(
-    record: NoiseRecord, chosen: Any, mechanism: Any, given: Any, grid: Grid, _: Any, *, counts: Any = None
-) -> None:
-    record.choice(mechanism, given, grid, counts, chosen)
+def _release_hook(
+    record: NoiseRecord, body: Callable[..., Any], round_: Any, query: Any, mechanism: Any, *, purpose: str
+) -> Any:
+    before = record.draws, record.untested.total()
+    with record.within(_UNMARKED):
+        released = body(round_, query, mechanism, purpose=purpose)
+    if (record.draws, record.untested.total()) == before:  # whoever checks fails closed
+        record.untested[f"{type(query).__name__} without noise"] += 1
+    return released
 
 
-def _other_hook(record: NoiseRecord, _: Any, mechanism: Any, *__: Any, **___: Any) -> None:
-    record.untested[type(mechanism).__name__] += 1
+def _coins_hook(record: NoiseRecord, body: Callable[..., Any], *arguments: Any) -> Any:
+    with record.within("known"):
+        return body(*arguments)
+
+
+def _words_hook(record: NoiseRecord, body: Callable[..., Any], source: Any, n: int) -> Any:
+    record.drawn()
+    return body(source, n)

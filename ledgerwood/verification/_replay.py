@@ -7,9 +7,9 @@ premise of adaptive composition, call by call. docs/explanation/replay.md#replay
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import TypeVar
 
+from ledgerwood.recording.opening import recording
 from ledgerwood.verification._hooks import hooks
 from ledgerwood.verification._matching import neighbour_of
 from ledgerwood.verification._neighbour_rows import Neighbour
@@ -23,8 +23,11 @@ def replay(
 ) -> Replay:
     """Fit on `data`, then on the neighbour with the outputs frozen, and compare.
 
-    The samples of the two fits are coupled: a row of both is in both or in neither, and in the same group. One fit at a
-    time, in one thread.
+    The samples of the two fits are coupled: a row of both is in both or in neither, and in the same group.
+
+    Other threads and asyncio tasks do not see the replay. Threads that the fit itself starts are seen where they use
+    the fit's curator and rounds, or run in a copy of its context (`contextvars.copy_context().run`), if their calls
+    come in the same order in both fits. docs/explanation/recording.md#recording-context.
 
     Args:
         fit: from the data to what is released of them: a model, or anything that can be compared. Whatever is random
@@ -37,14 +40,13 @@ def replay(
         group: which group the changed row is assigned to, from 0, modulo the number of groups.
 
     Raises:
-        ReplayFailed: a call, query or model that cannot be compared, or data whose rows the fit does not hand over as
-            they are; nothing is shown.
+        ReplayFailed: a call, query or model that cannot be compared, data whose rows the fit does not hand over as
+            they are, or another recording that is open in this thread or task; nothing is shown.
         InvalidParameter: data that are no neighbours under the fit's adjacency, or that differ in several rows.
     """
     neighbour = neighbour if isinstance(neighbour, Neighbour) else neighbour_of(data, neighbour)
     session = Session(neighbour, sampled=sampled, group=group)
-    with ExitStack() as stack:
-        hooks(session, stack)
+    with recording("replay", hooks(session)):
         first = session.run(fit, data)
         session.replaying = True
         second = session.run(fit, neighbour.data)

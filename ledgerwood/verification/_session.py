@@ -1,5 +1,6 @@
 """The record of one fit, and how far a second one follows it; see `ledgerwood.verification._replay`."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from ledgerwood.verification._neighbour_rows import Neighbour
 Kind = Literal[
     "words", "grant", "draw", "open", "open_groups", "group", "sample", "assign", "release", "select", "search"
 ]
+
+Handled = Literal["noise", "evidence", "choice"]
+"""Points inside of a release, which its own handlers listen at."""
 
 _ROUNDING = 2.0**-30
 """Relative: a filter's limit and the prices of rounds are rounded, up, by less."""
@@ -119,6 +123,8 @@ class Session:
         self.replaying = False
         self.private = 0  # depth of calls whose words are samples or noise
         self.drawn = self.again = 0  # words of such a call, and those of them that were drawn before
+        self.handlers: dict[Handled, Callable[..., Any] | None] = {}
+        self._threads: set[int] = set()
         self._words: set[int] = set()
         self._paid: Counter[Event] = Counter()  # drawn, and not opened yet
         self._receipts: dict[tuple[int, str], tuple[object, str]] = {}  # with the grant, so that no other has its id
@@ -265,6 +271,7 @@ class Session:
         """
         if self._stopped:  # a fit that went on all the same
             raise Stop
+        self._threads.add(threading.get_ident())
         if not self.replaying:
             call = Call(number=len(self._steps) + 1, kind=kind, purpose=purpose, fields=fields)
             self._steps.append(Step(call=call))
@@ -275,6 +282,13 @@ class Session:
         step = self._steps[self._place]
         call = step.call
         if (call.kind, call.purpose) != (kind, purpose):
+            if len(self._threads) > 1:
+                self.fail(
+                    ReplayFailed(
+                        f"{call} came as {kind} {purpose!r} in the second fit, and {len(self._threads)} threads fit: "
+                        "their calls have no order to compare; fit in one thread"
+                    )
+                )
             self.violated(str(call), "this call", f"{kind} {purpose!r}")
             self.stop()
         try:

@@ -16,6 +16,7 @@ from scipy import stats
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.recording.opening import unreleased
 from ledgerwood.verification._attack_scores import SCORES, Signals, signals_of
 from ledgerwood.verification.auditing.counts import binomial_lower, binomial_upper
 from ledgerwood.verification.auditing.result import level
@@ -184,7 +185,9 @@ def attack_model(
     trained: list[Signals] = []
     for number, half in enumerate(halves, start=1):
         assert fit is not None  # asked for above
-        trained.append(signals_of(fit(X[half], y[half]), X, y, known, f"shadow model {number}"))
+        with unreleased():
+            shadow = fit(X[half], y[half])
+        trained.append(signals_of(shadow, X, y, known, f"shadow model {number}"))
     shadow = Signals.stacked(trained) if trained else None
     common = time.perf_counter() - start
     readings = []

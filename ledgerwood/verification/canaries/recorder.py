@@ -6,26 +6,20 @@ looked at.
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events import Event
-from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.groups import CuratorGroups
-from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.ensemble import TreeStructure
-from ledgerwood.errors import ReplayFailed
-from ledgerwood.trainers import federated, privatree, sgbdt
+from ledgerwood.recording.opening import recording
 
 _Groups = dict[int, tuple[object, int]]
 """Of each round of a group the round itself, and which group."""
-_DRAWING: tuple[ModuleType, ...] = (sgbdt, federated, privatree)
-"""Trainers that draw public trees, each by the `random_tree` that it imported."""
 
 
 @final
@@ -67,50 +61,26 @@ class Recording:
 
 @contextmanager
 def recorded(structure: TreeStructure | None = None) -> Iterator[Recording]:
-    """Keep what is released, until the end of the block; one fit at a time, in one thread.
+    """Keep what is released in this thread or task, until the end of the block.
 
     Args:
         structure: the tree that stands in for every random one; None leaves the trainer's own.
 
     Raises:
-        ReplayFailed: another fit is being recorded.
+        ReplayFailed: another recording is open here.
     """
-    if _ACTIVE:
-        raise ReplayFailed("another fit is being recorded for an audit: one at a time")
-    recording = Recording()
+    record = Recording()
     groups: _Groups = {}
-    with ExitStack() as stack:
-        _ACTIVE.append(recording)
-        stack.callback(_ACTIVE.clear)
-        for owner, name, hook in (
-            (CuratorRound, "release", functools.partial(_release, recording, groups)),
-            (FilteredRounds, "release", functools.partial(_release, recording, groups)),
-            (CuratorRound, "select", functools.partial(_select, recording, groups)),
-            (CuratorGroups, "round", functools.partial(_group, groups)),
-        ):
-            stack.enter_context(_wrapped(owner, name, hook))
-        for module in _DRAWING:
-            stack.enter_context(_wrapped(module, "random_tree", functools.partial(_tree, recording, structure)))
-        yield recording
-
-
-_ACTIVE: list[Recording] = []
-
-
-@contextmanager
-def _wrapped(owner: type | ModuleType, name: str, hook: Callable[..., Any]) -> Iterator[None]:
-    """Calls go to hook(original, ...)."""
-    original = vars(owner)[name]
-
-    @functools.wraps(original)
-    def called(*arguments: Any, **named: Any) -> Any:
-        return hook(original, *arguments, **named)
-
-    setattr(owner, name, called)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+    with recording(
+        "record of an audited fit",
+        {
+            "release": functools.partial(_release, record, groups),
+            "select": functools.partial(_select, record, groups),
+            "group": functools.partial(_group, groups),
+            "structure": functools.partial(_tree, record, structure),
+        },
+    ):
+        yield record
 
 
 def _release(

@@ -13,6 +13,7 @@ from ledgerwood import _validate
 from ledgerwood.curator import Numeric
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.recording.opening import unreleased
 from ledgerwood.trainers.estimator import AbstractTreeEstimator
 from ledgerwood.verification.canaries.cells import canary_cells, extreme_labels
 from ledgerwood.verification.canaries.result import StructureCheck
@@ -94,7 +95,8 @@ def _forest(
     estimator: AbstractTreeEstimator, rows: NDArray[Any], labels: NDArray[Any], seed: int
 ) -> list[TreeStructure]:
     model = clone(estimator).set_params(random_state=seed)
-    model.fit(rows, labels)
+    with unreleased():
+        model.fit(rows, labels)
     ensemble: Ensemble = model.ensemble_
     return [tree.structure for tree in ensemble.trees]
 

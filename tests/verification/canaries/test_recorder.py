@@ -56,7 +56,11 @@ def test_groups_and_choices_are_told_apart() -> None:
 
 
 def test_one_fit_is_recorded_at_a_time() -> None:
-    with recorded(), pytest.raises(ReplayFailed, match="another fit is being recorded"), recorded():
+    with (
+        recorded(),
+        pytest.raises(ReplayFailed, match="another recording is going on here, a record of an audited fit"),
+        recorded(),
+    ):
         pass
     with recorded() as recording:  # the refused one has not stuck
         assert recording.releases == []

@@ -8,7 +8,6 @@ from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import DPBoostRegressor, FederatedGBDTRegressor, PrivaTreeClassifier, SGBDTRegressor, sgbdt
 from ledgerwood.verification import structure_depends_on_data
-from ledgerwood.verification.canaries import recorder
 
 FEATURES = (Numeric("x", 0.0, 1.0), Categorical("c", ("p", "q", "r")), Numeric("z", -5.0, 5.0, missing=True))
 SCHEMA = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))
@@ -76,7 +75,3 @@ def test_what_cannot_be_compared_is_refused() -> None:
         structure_depends_on_data(SGBDTRegressor(1.0, 1e-6), ROWS, LABELS)
     with pytest.raises(InvalidParameter, match=r"len\(X\)=1 must be at least 2"):
         structure_depends_on_data(SGBDTRegressor(1.0, 1e-6, schema=SCHEMA), ROWS[:1], LABELS[:1])
-
-
-def test_a_check_leaves_no_hook_behind() -> None:
-    assert recorder._ACTIVE == []

@@ -1,0 +1,168 @@
+"""What a person may do by habit that weakens a guarantee, or hides it: one `PrivacyWarning` a fit and reason.
+
+Each text says the way out. None depends on a row but through what was released: parameters, plans, the names of columns
+and a schema that was estimated privately are all that is looked at. docs/how-to/privacy-warnings.md lists them;
+docs/explanation/cautions.md derives the two thresholds.
+"""
+
+import sys
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral
+
+from ledgerwood.errors import PrivacyWarning
+from ledgerwood.recording.points import is_recorded
+
+LARGEST_DELTA = 1e-3
+UNKNOWN_ROWS = 10_000
+"""Where nobody says how many rows there are: leaves that are noise in a table of that many are warned of."""
+_DOUBLINGS = 60
+_PASSED_THROUGH = frozenset({"ledgerwood", "sklearn", "joblib"})
+"""Packages that lie between a user's line and a fit."""
+_LOCK = threading.Lock()
+_FITS: Counter[frozenset[str]] = Counter()
+"""The fits of this process, by the names of their features."""
+
+
+def emit(messages: Iterable[str | None]) -> None:
+    """Warn of each, at the user's own line; in a recording of a verification's, whose fits nobody releases, of none."""
+    if is_recorded():
+        return
+    for message in messages:
+        if message is not None:
+            warnings.warn(message, PrivacyWarning, stacklevel=_users_level())
+
+
+def _users_level() -> int:
+    """The level of the innermost frame of no package between a user and a fit, as seen by `emit`."""
+    frame = sys._getframe(1)
+    level = 1
+    while frame.f_back is not None and _package(frame.f_globals.get("__name__", "")) in _PASSED_THROUGH:
+        frame = frame.f_back
+        level += 1
+    return level
+
+
+def _package(module: object) -> str:
+    return str(module).partition(".")[0]
+
+
+def seed_caution(random_state: object) -> str:
+    """Says that the noise can be drawn again."""
+    shown = repr(random_state) if isinstance(random_state, Integral) else f"a {type(random_state).__name__}"
+    return (
+        f"random_state={shown}: all noise is drawn from this seed, and whoever knows or guesses it can take the noise "
+        "off again. privacy_.epsilon is inf, and the ledger marks the draws 'test'. Fit what leaves your hands with "
+        "random_state=None"
+    )
+
+
+def delta_caution(delta: float, expected_rows: float | None = None) -> str | None:
+    """Says that delta is so large that whole rows may be published within it; None where it is not."""
+    limit = "1e-3" if delta > LARGEST_DELTA else ""
+    if expected_rows is not None and expected_rows * delta > 1.0:
+        rows = f"1 / expected_rows = {1.0 / expected_rows:.3g}"
+        limit = f"{limit} and above {rows}" if limit else rows
+    if not limit:
+        return None
+    advice = LARGEST_DELTA / 100 if expected_rows is None else min(LARGEST_DELTA, 1.0 / expected_rows) / 100
+    return (
+        f"delta={delta!r} (unit: probability) is above {limit}: a mechanism that publishes each row with probability "
+        "delta keeps to this guarantee, whatever its epsilon. Set delta far below 1 / (number of rows), "
+        f"{advice:.0e} say"
+    )
+
+
+def leaf_caution(
+    signal: Callable[[float], float], *, epsilon: float, delta: float, expected_rows: float | None
+) -> str | None:
+    """Says that a plan's leaves are noise, and up to how many rows; None where they are not.
+
+    docs/explanation/cautions.md#leaf-noise.
+
+    Args:
+        signal: a plan's `leaf_signal`, from the number of rows to the most that the signal-to-noise ratio of a leaf may
+            be; it does not fall.
+        epsilon, delta: the budget.
+        expected_rows: a public guess; None for none, which warns of what is noise with 10,000 rows.
+    """
+    rows = UNKNOWN_ROWS if expected_rows is None else expected_rows
+    ratio = signal(rows)
+    if ratio >= 1.0:
+        return None
+    least = _least_rows(signal)
+    fewer = "in a table of any size" if least is None else f"in every table of fewer than about {least:,} rows"
+    if expected_rows is None:
+        known, more = "", "If there are more rows than that, say so by expected_rows; else take"
+    else:
+        known, more = f" (with expected_rows={expected_rows!r} signal to noise is at most {ratio:.2g})", "Take"
+    return (
+        f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of a leaf is larger "
+        f"than all that its rows can add up to, all trees together, {fewer}{known}. {more} a larger epsilon, more "
+        "rows, fewer levels (max_depth) or fewer trees"
+    )
+
+
+def _least_rows(signal: Callable[[float], float]) -> int | None:
+    """The number of rows from which the ratio may be 1, to 2 digits; None where there is none."""
+    high = next((2.0**k for k in range(_DOUBLINGS) if signal(2.0**k) >= 1.0), None)
+    if high is None:
+        return None
+    low = high / 2.0
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if signal(middle) >= 1.0 else (middle, high)
+    return int(float(f"{high:.2g}"))
+
+
+def estimate_caution(useless: Sequence[str]) -> str | None:
+    """Says which columns' private estimates came out useless, by released values alone; None where there is none.
+
+    Args:
+        useless: for each, its name and what came out, as one text.
+    """
+    if not useless:
+        return None
+    return (
+        f"the privately estimated schema is of no use for {'; '.join(useless)}. The model learns little or nothing of "
+        "that; look at schema_. Declare those columns in a Schema, or raise epsilon or schema_share"
+    )
+
+
+@contextmanager
+def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
+    """Count a fit on these columns; inside of a recording, and where the block raises, it does not count.
+
+    Args:
+        features: the names of the columns, in any order; the rows are not looked at.
+        own: whether the fit opens a ledger of its own.
+
+    Yields:
+        What to warn of, where it opens its own and this process has fitted the same columns before; else None.
+    """
+    if is_recorded():
+        yield None
+        return
+    columns = frozenset(features)
+    with _LOCK:
+        again = _FITS[columns] > 0
+        _FITS[columns] += 1
+    try:
+        yield _own_ledger_caution(columns) if again and own else None
+    except BaseException:
+        with _LOCK:
+            _FITS[columns] -= 1
+        raise
+
+
+def _own_ledger_caution(columns: frozenset[str]) -> str:
+    names = sorted(columns)
+    shown = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"this process has fitted columns {shown} before, and this fit opens a ledger of its own: where the rows are "
+        "the same, or some of them, the fits' epsilons add up, and no ledger has the total. Open one ledgerwood.Ledger "
+        "for these rows and pass it to every fit: fit(X, y, ledger=ledger)"
+    )
