@@ -119,7 +119,10 @@ def model_page(report: ModelReport) -> Page:
             ),
             Section(
                 title="How it was done",
-                texts=(*((shares,) if audit.shared else ()), *(f"{note[:1].upper()}{note[1:]}." for note in audit.notes)),
+                texts=(
+                    *((shares,) if audit.shared else ()),
+                    *(f"{note[:1].upper()}{note[1:]}." for note in audit.notes),
+                ),
                 facts=(
                     ("claim", _start(report.claim)),
                     ("test of the headline", audit.statistic),

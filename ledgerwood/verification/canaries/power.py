@@ -4,6 +4,7 @@ import functools
 import math
 
 import numpy as np
+from scipy import stats
 
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.one_run import one_run
@@ -13,6 +14,7 @@ from ledgerwood.verification.canaries import theory
 FAR_BELOW = 0.5
 """A bound below this share of what a perfect attack would be expected to show is far below it."""
 _COINS = tuple(coin / 16.0 for coin in range(1, 16))
+_LUCKY = 1e-6
 _ALARMS = np.concatenate(([0.0], np.geomspace(1e-6, 1.0, 90)))
 
 
@@ -38,8 +40,9 @@ def perfect_bound(claim: Claim, *, runs: int, delta: float, alpha: float) -> flo
 
 
 def largest_bound(*, runs: int, delta: float, alpha: float) -> float:
-    """The bound where every output tells its data set: no test of as many outputs can show more."""
-    return max(_bound(runs * coin, 0.0, runs, coin, delta, alpha) for coin in _COINS)
+    """The bound where every output tells its data set, and the coin is as lucky as once in a million tests."""
+    most = (float(stats.binom.isf(_LUCKY, runs, coin)) for coin in _COINS)
+    return max(_bound(right, 0.0, runs, coin, delta, alpha) for right, coin in zip(most, _COINS, strict=True))
 
 
 def _bound(inside: float, other: float, runs: int, coin: float, delta: float, alpha: float) -> float:

@@ -114,13 +114,11 @@ class ModelAudit:
     def __str__(self) -> str:
         rests = "" if self.assumption == "none" else f", assuming {self.assumption}"
         verdict = "refuted" if self.rejected else "not refuted"
-        return "\n".join(
-            (
-                f"{self.audited}: epsilon >= {self.epsilon_lower:.3g} at delta {self.delta:.3g} (alpha {self.alpha:g}, "
-                f"{self.statistic}{rests}); {self.power_words}; its price is {self.price:.3g}: {verdict}",
-                *(f"  {words}" for words in (*self.weaknesses, *self.notes)),
-            )
+        first = (
+            f"{self.audited}: epsilon >= {self.epsilon_lower:.3g} at delta {self.delta:.3g} (alpha {self.alpha:g}, "
+            f"{self.statistic}{rests}); {self.power_words}; its price is {self.price:.3g}: {verdict}"
         )
+        return "\n".join((first, *(f"  {words}" for words in (*self.weaknesses, *self.notes))))
 
     @property
     def audited(self) -> str:
@@ -148,15 +146,15 @@ class ModelAudit:
             name: getattr(self, name)
             for name in (
                 "epsilon_lower", "assumption", "statistic", "rejected", "alpha", "delta", "price", "needed",
-                "epsilon_detectable", "epsilon_ceiling", "seconds", "canaries", "trainings", "view", "structure", "shared", "scored", "releases", "mu",
-                "price_mu", "system", "attack", "mode",
+                "epsilon_detectable", "epsilon_ceiling", "seconds", "canaries", "trainings", "view", "structure",
+                "shared", "scored", "releases", "mu", "price_mu", "system", "attack", "mode",
             )
         }  # fmt: skip
         record["expected"] = [_plain(each) for each in self.expected]
         record |= {"notes": list(self.notes), "weaknesses": list(self.weaknesses), "changed": dict(self.changed)}
         record["bounds"] = [{name: _plain(value) for name, value in asdict(each).items()} for each in self.bounds]
-        record["claim"] = repr(self.claim) if isinstance(self.claim, Event | Budget | None) else "a function"
-        record["claim"] = None if self.claim is None else record["claim"]
+        stated = isinstance(self.claim, Event | Budget)
+        record["claim"] = repr(self.claim) if stated else None if self.claim is None else "a function"
         record["scores"] = {"with": self.scores.with_row.tolist(), "without": self.scores.without.tolist()}
         record["structure_check"] = None if self.structure_check is None else asdict(self.structure_check)
         return {name: _plain(value) for name, value in record.items()}

@@ -285,8 +285,8 @@ def _separation(first: Floats, second: Floats) -> float:
     both = np.concatenate([first, second])
     middle = float(np.median(both))
     best = 0.0
-    for x, y in ((first, second), (np.abs(first - middle), np.abs(second - middle))):
-        x, y = np.sort(x), np.sort(y)
+    folded = (np.abs(first - middle), np.abs(second - middle))
+    for x, y in ((np.sort(first), np.sort(second)), (np.sort(folded[0]), np.sort(folded[1]))):
         cuts = np.unique(np.concatenate([x, y]))
         for part, other in ((x, y), (y, x)):
             for side in ("left", "right"):

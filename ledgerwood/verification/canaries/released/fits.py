@@ -80,16 +80,16 @@ def _told(parts: Any, estimator: Any) -> Any:
 
 def _fitted(estimator: Any, released: Released, rows: Rows, seeds: NDArray[np.uint64]) -> list[Shown]:
     """One block. Global generators are seeded for each fit: processes would start from one state, and repeat noise."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002 - learners use it
     try:
         return [_fit(estimator, released, rows, words) for words in seeds.tolist()]
     finally:
-        np.random.set_state(numpy_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002 - see above
         random.setstate(python_state)
 
 
 def _fit(estimator: Any, released: Released, rows: Rows, words: list[int]) -> Shown:
-    np.random.seed(words)
+    np.random.seed(words)  # noqa: NPY002 - see above
     random.seed(repr(words))
     model = fresh_copy(estimator, np.random.default_rng(words))
     X, y = rows

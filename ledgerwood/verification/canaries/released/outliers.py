@@ -87,8 +87,7 @@ def _candidates(schema: Schema, *, bounded: bool) -> list[tuple[Any, Any, Any, A
     if len(features) > 1:
         places.append(("features at their upper and lower ends in turn", [(-1.0) ** i for i in range(len(features))]))
     if not bounded:
-        for far in FAR:
-            places.append((f"every feature {far:g} half ranges above its middle", [far] * len(features)))
+        places += [(f"every feature {far:g} half ranges above its middle", [far] * len(features)) for far in FAR]
     found = []
     for label, other, named in _labels(schema, bounded=bounded):
         for words, at in places:
@@ -120,7 +119,7 @@ def _at(feature: Numeric | Categorical, place: float) -> Any:
     return {1.0: feature.high, -1.0: feature.low}.get(place, middle + place * half)
 
 
-def _given(canary: tuple[Any, Any], background: Rows) -> tuple[Any, Any, Any, Any, str]:
+def _given(canary: Any, background: Rows) -> tuple[Any, Any, Any, Any, str]:
     if not isinstance(canary, tuple | list) or len(canary) != 2:
         raise InvalidParameter(f"canary={canary!r} must be a row and its label, (x, y) (unit: row)")
     row, label = list(np.asarray(canary[0], dtype=object).ravel()), canary[1]

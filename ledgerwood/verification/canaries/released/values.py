@@ -127,8 +127,9 @@ def _add(columns: Columns, name: str, value: Any, depth: int) -> bool:
             return all(_add(columns, f"{name}[{key!r}]", part, depth + 1) for key, part in ordered)
         case Sequence():
             return _add_sequence(columns, name, value, depth)
-        case _ if sparse.issparse(value):
-            return _add_array(columns, name, value.toarray().ravel(), depth)
+        case sparse.spmatrix() | sparse.sparray():
+            matrix: Any = value  # every one of scipy's has it, but not the common base of its types
+            return _add_array(columns, name, np.asarray(matrix.toarray()).ravel(), depth)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = dataclasses.fields(value)
             return all(_add(columns, f"{name}.{each.name}", getattr(value, each.name), depth + 1) for each in fields)
@@ -152,7 +153,9 @@ def _add_array(columns: Columns, name: str, values: NDArray[Any], depth: int) ->
     """A flat array."""
     match values.dtype.kind:
         case "V" if values.dtype.names is not None:
-            return all(_add_array(columns, f"{name}.{each}", values[each].ravel(), depth) for each in values.dtype.names)
+            return all(
+                _add_array(columns, f"{name}.{each}", values[each].ravel(), depth) for each in values.dtype.names
+            )
         case "O":
             return _add_sequence(columns, name, values.tolist(), depth + 1)
         case "U" | "S":
