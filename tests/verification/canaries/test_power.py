@@ -45,7 +45,8 @@ def test_the_ceiling_is_the_exact_bound_where_all_outputs_tell() -> None:
         k = float(stats.binom.isf(1e-6, 1000, coin))
         share = 0.05 ** (1.0 / k)
         by_hand.append(math.log(share / (1.0 - share)) - math.log(coin / (1.0 - coin)))
-    assert power.largest_bound(runs=1000, delta=0.0, alpha=0.05) == pytest.approx(max(by_hand), rel=1e-9)
+    found = power.largest_bound(runs=1000, delta=0.0, alpha=0.05)
+    assert max(by_hand) * (1.0 - 1e-6) < found <= max(by_hand)
 
 
 def test_the_power_grows_with_the_audit_and_stays_below_the_claim() -> None:
