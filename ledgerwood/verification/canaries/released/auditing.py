@@ -20,7 +20,8 @@ from ledgerwood.errors import AuditFailed, InvalidParameter
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import LowerBound, Scores
 from ledgerwood.verification.black_box.draws import Draws
-from ledgerwood.verification.black_box.learning import alike, candidates, choose
+from ledgerwood.verification.black_box.learning import candidates, choose
+from ledgerwood.verification.black_box.reading import varying
 from ledgerwood.verification.black_box.terms import Terms
 from ledgerwood.verification.black_box.testing import Finding, agenda, concluded
 from ledgerwood.verification.canaries import power
@@ -124,14 +125,17 @@ def audit_released(
     )  # fmt: skip
     asked = terms.question()
     draws = Draws(_sampler(many, encoder), (pair.first, pair.second), generator, "outcome")
-    first, second = (draws.once(side, learn) for side in (0, 1))
-    if alike(first, second, numeric="ideal"):
+    fitted = draws.first(learn)
+    columns = varying(*fitted, bits=False)
+    if not columns.size:
         finding = None
         notes = (*notes, "what was looked at was the same in every fit: this attack could see nothing")
     else:
-        scored = candidates(first, second, numeric="ideal", learners="all")
-        bound, point = choose(draws, scored, asked, n=chosen, rank=chosen)
-        finding = concluded(draws, terms, asked, agenda(terms, asked, bound, point))
+        first, second = draws.keep(columns.tolist(), fitted)
+        scored = candidates(first, second, names=draws.encoding.names, numeric="ideal", learners="all")
+        picked = choose(draws, scored, asked, n=chosen, rank=chosen)
+        finding = concluded(draws, terms, asked, agenda(terms, asked, picked))
+        notes = (*notes, *finding.notes)
     runs = asked.runs
     detectable = math.nan if claim is None else power.perfect_bound(claim, runs=runs, delta=delta, alpha=alpha)
     return Found(
