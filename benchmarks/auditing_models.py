@@ -243,7 +243,7 @@ def released(console: Console, *, quick: bool) -> dict[str, Any]:
         how: dict[str, Any] = {"claim": claim, "rng": RELEASED_SEED + 1000 * number}
         before = audit_model(make(), rows, labels, canaries=1000, **how)
         after = audit_model(make(), rows, labels, released="attributes", fits=1000 if quick else 4000, **how)
-        runs = 0 if "rows" in name or "thirtieth" in name else 2 if quick else 20
+        runs = 0 if "rows" in name or "thirtieth" in name else 2 if quick else 10
         many = [
             audit_model(
                 make(), rows, labels, released="attributes", fits=1000, alpha=0.05, claim=claim,
