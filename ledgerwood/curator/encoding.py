@@ -61,6 +61,15 @@ def encode_features(X: Any, schema: Schema, *, bins: int) -> Cells:
     return cells
 
 
+def feature_columns(X: Any, schema: Schema) -> list[NDArray[Any]]:
+    """Each feature's values as they stand, (n_rows,), in the schema's order.
+
+    Raises:
+        SchemaError: other columns than the schema's.
+    """
+    return _columns(X, schema)[0]
+
+
 def encode_columns(X: Any, schema: Schema) -> tuple[NDArray[Any], ...]:
     """Each feature's values (n_rows,): of a numeric one float64, clamped, NaN where missing; else uint16 cells.
 

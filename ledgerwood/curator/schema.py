@@ -8,7 +8,7 @@ from typing import final
 
 from ledgerwood import _validate
 from ledgerwood.ensemble import FeatureCells
-from ledgerwood.errors import SchemaError
+from ledgerwood.errors import InvalidParameter, SchemaError
 
 MAX_CATEGORIES = 60_000
 MAX_CATEGORY = 2**53
@@ -42,6 +42,7 @@ class Numeric:
             raise _validate.fail(
                 f"high of {self.name!r}", self.high, f"> low={self.low!r} by a finite width", "the column's unit"
             )
+        _validate.flag(f"missing of {self.name!r}", self.missing)
 
     def cells(self, bins: int) -> FeatureCells:
         """Even steps of [low, high], and one more cell for a missing value."""
@@ -66,7 +67,17 @@ class Categorical:
 
     def __post_init__(self) -> None:
         require_name(self.name)
-        object.__setattr__(self, "categories", tuple(self.categories))
+        given: object = self.categories
+        if isinstance(given, str | bytes):
+            raise InvalidParameter(
+                f"categories={self.categories!r} of {self.name!r} must be a sequence of categories, and one text would "
+                f"be read as its letters: write Categorical({self.name!r}, ({self.categories!r}, ...)) with every "
+                "category that can occur (unit: categories)"
+            )
+        _validate.flag(f"missing of {self.name!r}", self.missing)
+        object.__setattr__(
+            self, "categories", _validate.items(f"categories of {self.name!r}", self.categories, "categories")
+        )
         if not 1 <= len(self.categories) <= MAX_CATEGORIES:
             raise _validate.fail(
                 f"len(categories) of {self.name!r}", len(self.categories), f"in [1, {MAX_CATEGORIES}]", "categories"
@@ -128,7 +139,7 @@ class Schema:
     weight_bound: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "features", _features(self.features))
         if self.weight_bound is not None:
             bound = _validate.real("weight_bound", self.weight_bound, "weight of a row")
             if not LEAST_WEIGHT_BOUND <= bound <= MOST_WEIGHT_BOUND:
@@ -169,10 +180,10 @@ class Schema:
         """This schema with its features spelled out for `n_features` columns."""
         if self.every is None:
             return self
+        count = _validate.count("n_features", n_features, "columns")
         # A uniform schema knows columns by position: the names x0, x1, ... are its own.
-        return Schema.uniform(
-            self.every.low, self.every.high, n_features=n_features, target=self.target, weight_bound=self.weight_bound
-        )
+        features = tuple(Numeric(f"x{i}", self.every.low, self.every.high, self.every.missing) for i in range(count))
+        return Schema(features=features, target=self.target, weight_bound=self.weight_bound)
 
     @property
     def columns(self) -> tuple[Feature, ...]:
@@ -228,6 +239,16 @@ class Schema:
             )
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise SchemaError(f"not a schema: {error!r}") from error
+
+
+def _features(features: object) -> tuple[Feature, ...]:
+    if isinstance(features, Numeric | Categorical):
+        raise SchemaError(f"features={features!r} must be a sequence: write features=({features!r},) for one column")
+    found = _validate.items("features", features, "columns")
+    for feature in found:
+        if not isinstance(feature, Numeric | Categorical):
+            raise SchemaError(f"features holds {feature!r}: each must be a Numeric or a Categorical")
+    return found
 
 
 def require_name(name: object) -> None:

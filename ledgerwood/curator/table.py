@@ -163,6 +163,15 @@ class Table(AbstractRows):
         weights = encode_weights(sample_weight, schema, n_rows=labels)
         return cls(schema=schema.resolved(len(cells)), cells=cells, targets=targets, classes=classes, weights=weights)
 
+    def emptied(self) -> "Table":
+        """A table of the same columns without any row."""
+        return Table(
+            schema=self.schema,
+            cells=self._cells[:, :0],
+            targets=self._scored[None].targets[:0],
+            classes=None if self._classes is None else self._classes[:0],
+        )
+
     @property
     def n_rows(self) -> int:
         """The number of rows, for the curator alone."""
