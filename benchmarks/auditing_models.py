@@ -1,11 +1,13 @@
 """Audits of trained models: lower bounds of the five systems beside their prices, and how often one is above it.
 
-Run: python -m benchmarks.auditing_models [--only sgbdt systems power] [--quick] [--save file]
+Run: python -m benchmarks.auditing_models [--only sgbdt systems power released one] [--quick] [--save file]
 
 `sgbdt` is the figure of one training: epsilon 4 at delta 1e-5, 1000 canaries in disjoint cells of ten binary features,
 public trees fixed to one feature a level at depth 10, and the trainer's own random trees beside; mean over 20 seeds.
 `systems` audits each of the five systems 100 times at alpha 1e-3, and counts bounds above the price; `power` gives each
-of them more canaries once. Seeds fix coins, ties and seeds of the estimators; all are below, chosen beforehand.
+of them more canaries once. `released` audits four learners that other people might write, two of them broken, by their
+predictions and by what their fitted objects show, and counts how often the right ones are accused. `one` audits each
+system's default, and one tree of it. Seeds fix coins, ties and seeds of the estimators; all are below.
 """
 
 import argparse
@@ -19,8 +21,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.auditing_learners import SGD_CLAIM, NoisyGaussianNB, NoisySGD
 from benchmarks.measuring import keep
-from ledgerwood import Categorical, Numeric, Schema
+from ledgerwood import Adjacency, Budget, Categorical, Numeric, Schema, price
 from ledgerwood.trainers import (
     DPBoostRegressor,
     DPXGBoostRegressor,
@@ -30,7 +33,7 @@ from ledgerwood.trainers import (
 )
 from ledgerwood.verification import ModelAudit, audit_model
 
-PARTS = ("sgbdt", "systems", "power")
+PARTS = ("sgbdt", "systems", "power", "released", "one")
 SEEDS = range(9001, 9021)
 RUNS, QUICK_RUNS = 100, 5
 RUN_SEED = 40_000
@@ -217,7 +220,116 @@ def print_power(found: dict[str, Any], console: Console) -> None:
     console.print(table)
 
 
-SHOWN = {"sgbdt": print_sgbdt, "systems": print_systems, "power": print_power}
+RELEASED_SEED = 60_000
+LEARNERS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "GaussianNB, bounds from the rows": (lambda: NoisyGaussianNB(1.0, random_state=0), 1.0),
+    "GaussianNB, bounds declared": (lambda: NoisyGaussianNB(1.0, bounds=(-3.0, 3.0), random_state=0), 1.0),
+    "SGD, a thirtieth of the noise": (lambda: NoisySGD(1 / 30, random_state=0), None),
+    "SGD, all of the noise": (lambda: NoisySGD(random_state=0), None),
+}
+"""Each learner, and its pure claim; None for that of the SGD's noise at delta 1e-5."""
+
+
+def released(console: Console, *, quick: bool) -> dict[str, Any]:
+    """Learners by their predictions and by what they release; the right ones many times at `STRICT`, small."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 4))
+    labels = (rows[:, 0] > 0.0).astype(int)
+    found: dict[str, Any] = {}
+    for number, (name, (make, epsilon)) in enumerate(LEARNERS.items()):
+        delta = 0.0 if epsilon is not None else 1e-5
+        stated = price(SGD_CLAIM).epsilon(delta) if epsilon is None else epsilon
+        claim = Budget(epsilon=stated, delta=delta, adjacency=Adjacency.ADD_REMOVE)
+        how: dict[str, Any] = {"claim": claim, "rng": RELEASED_SEED + 1000 * number}
+        before = audit_model(make(), rows, labels, canaries=1000, **how)
+        after = audit_model(make(), rows, labels, released="attributes", fits=1000 if quick else 4000, **how)
+        runs = 0 if "rows" in name or "thirtieth" in name else 2 if quick else 10
+        many = [
+            audit_model(
+                make(), rows, labels, released="attributes", fits=1000, alpha=0.05, claim=claim,
+                rng=RELEASED_SEED + 1000 * number + 1 + run,
+            )
+            for run in track(range(runs), description=name, console=console, transient=True)
+        ]  # fmt: skip
+        found[name] = {
+            "price": stated, "delta": delta, "predictions": before.epsilon_lower,
+            "predictions_detectable": before.epsilon_detectable, "warned": bool(before.weaknesses),
+            "released": after.epsilon_lower, "detectable": after.epsilon_detectable, "ceiling": after.epsilon_ceiling,
+            "rejected": after.rejected, "seconds": after.seconds, "runs": runs,
+            "accused": sum(audit.rejected for audit in many),
+            "above": sum(audit.epsilon_lower > stated for audit in many),
+        }  # fmt: skip
+    return found
+
+
+def print_released(found: dict[str, Any], console: Console) -> None:
+    """Bounds before and after."""
+    table = Table(title="Learners with fit and predict, alpha .05: by predictions, and by what fitted objects show")
+    for column in ("learner", "claim", "predictions", "released", "detectable", "refuted", "accused of runs", "s"):
+        table.add_column(column)
+    for name, own in found.items():
+        table.add_row(
+            name, f"{own['price']:.2f}", f"{own['predictions']:.2f}", f"{own['released']:.2f}",
+            f"{own['detectable']:.2f}", "yes" if own["rejected"] else "no",
+            f"{own['accused']} of {own['runs']}" if own["runs"] else "", f"{own['seconds']:.0f}",
+        )  # fmt: skip
+    console.print(table)
+
+
+def defaults() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Each system as it comes, at epsilon 4, and how its ensemble is audited."""
+    flat: dict[str, Any] = {"epsilon": 4.0, "schema": binary(6, LABEL)}
+    greedy = {"canaries": 1, "trainings": 24}
+    return {
+        "S-GBDT": (SGBDTRegressor(delta=1e-5, **flat), {"canaries": 64}),
+        "DPBoost": (DPBoostRegressor(**flat), greedy),
+        "DP-XGBoost": (DPXGBoostRegressor(**flat), greedy),
+        "Federated": (FederatedGBDTRegressor(delta=1e-5, **flat), {"canaries": 64}),
+        "PrivaTree": (PrivaTreeClassifier(epsilon=4.0, schema=binary(6, CLASSES)), {"canaries": 1, "trainings": 100}),
+    }
+
+
+def one(_: Console, *, quick: bool) -> dict[str, Any]:
+    """Defaults, and one tree of each."""
+    rng = np.random.default_rng(1)
+    rows, scores = rng.integers(0, 2, (50, 6)), rng.uniform(-1.0, 1.0, 50)
+    found: dict[str, Any] = {}
+    for name, (model, how) in defaults().items():
+        labels = np.where(scores > 0.0, "b", "a") if name == "PrivaTree" else scores
+        seed = RELEASED_SEED + 500
+        full = audit_model(model, rows, labels, rng=seed, **how)
+        fewer: dict[str, Any] = {"trainings": 50} if quick else {}
+        single = audit_model(model, rows, labels, rng=seed, mode="one_mechanism", **fewer)
+        for key, audit in (("model", full), ("one_mechanism", single)):
+            found.setdefault(name, {})[key] = {
+                "price": audit.price, "bound": audit.epsilon_lower, "assumption": audit.assumption,
+                "detectable": audit.epsilon_detectable, "canaries": audit.canaries, "trainings": audit.trainings,
+                "warned": bool(audit.weaknesses), "rejected": audit.rejected, "seconds": audit.seconds,
+            }  # fmt: skip
+    return found
+
+
+def print_one(found: dict[str, Any], console: Console) -> None:
+    """Defaults beside one tree of each."""
+    table = Table(title="Defaults at epsilon 4, alpha .05: the model, and one tree of depth 1 with the whole budget")
+    for column in ("system", "audited", "bound", "detectable", "canaries x trainings", "assumes", "warned", "s"):
+        table.add_column(column)
+    for name, both in found.items():
+        for key, own in both.items():
+            table.add_row(
+                name, key, f"{own['bound']:.2f}", f"{own['detectable']:.2f}", f"{own['canaries']} x {own['trainings']}",
+                own["assumption"], "yes" if own["warned"] else "no", f"{own['seconds']:.0f}",
+            )  # fmt: skip
+    console.print(table)
+
+
+SHOWN = {
+    "sgbdt": print_sgbdt,
+    "systems": print_systems,
+    "power": print_power,
+    "released": print_released,
+    "one": print_one,
+}
 
 
 def show(found: dict[str, Any], console: Console) -> None:
@@ -234,7 +346,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     asked = parser.parse_args()
     console = Console()
-    parts = {"sgbdt": sgbdt, "systems": every_system, "power": more_canaries}
+    parts = {"sgbdt": sgbdt, "systems": every_system, "power": more_canaries, "released": released, "one": one}
     for name in asked.only:
         found = {name: parts[name](console, quick=asked.quick)}
         show(found, console)

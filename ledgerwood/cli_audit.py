@@ -8,6 +8,7 @@ import typer
 from ledgerwood.accounting import Adjacency
 from ledgerwood.report.options import (
     Alpha,
+    Audited,
     Canaries,
     Delta,
     Depth,
@@ -120,8 +121,9 @@ def audit_model(
     schema: SchemaFile,
     epsilon: Epsilon,
     delta: Delta,
-    canaries: Canaries = 1000,
-    trainings: Trainings = 1,
+    canaries: Canaries = None,
+    trainings: Trainings = None,
+    mode: Audited = "model",
     structure: RandomTrees = "fixed",
     view: Seen = None,
     alpha: Alpha = 0.05,
@@ -159,6 +161,7 @@ def audit_model(
         settings,
         canaries=canaries,
         trainings=trainings,
+        mode=mode,
         structure=structure,
         view=view,
         alpha=alpha,

@@ -16,6 +16,11 @@ from ledgerwood.verification.auditing import Assumption, LowerBound
 _OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
 _LONGEST = 600
 """Characters of a claim that are shown."""
+_LOOKED_AT = {
+    "releases": "released values",
+    "predictions": "predictions",
+    "fitted": "what the fitted model shows, by released=",
+}
 _NO_ROWS = "This audit looks at a {}, not at rows: it knows no individual budgets, and shows none."
 
 
@@ -90,22 +95,29 @@ def model_page(report: ModelReport) -> Page:
             f"A training that keeps its price would look like this with probability {plain(audit.alpha)} at most."
         )
     else:
-        verdict = "Not refuted, yet a bound is above the price" if beyond else "Nothing was found against the price"
-        sentence = (
-            f"That is no proof. Of exactly this price, {audit.canaries * audit.trainings:,} canaries are expected to "
-            f"show epsilon {least(audit.power)}. " + _needed(audit.needed)
+        verdict = (
+            "Not refuted, yet a bound is above the price"
+            if beyond
+            else "This audit saw too little to say anything"
+            if audit.weaknesses
+            else "Nothing was found against the price"
+        )
+        weak = "".join(f" {words[:1].upper()}{words[1:]}." for words in audit.weaknesses)
+        sentence = f"That is no proof: {audit.power_words}.{weak} " + (
+            "" if audit.view == "fitted" else _needed(audit.needed)
         )
     shares = "Canaries may have shared leaves, and are then no independent runs: only guesses say anything."
     return Page(
         kind="Audit of a training",
-        title=audit.system,
-        tone="bad" if audit.rejected else "open" if beyond else "good",
+        title=audit.audited,
+        tone="bad" if audit.rejected else "open" if beyond or audit.weaknesses else "good",
         verdict=verdict,
         sentence=sentence + beyond,
         facts=(
             (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
             (f"price at delta {delta}", _claimed(audit.price)),
-            ("could be shown of this price", f"about {least(audit.power)}"),
+            ("a perfect attack would show", f"about {least(audit.epsilon_detectable)}"),
+            ("could be shown at most", least(audit.epsilon_ceiling)),
             ("canaries", f"{audit.canaries:,}" + (f", {audit.trainings:,} times" if audit.trainings > 1 else "")),
         ),
         sections=(
@@ -115,12 +127,16 @@ def model_page(report: ModelReport) -> Page:
             ),
             Section(
                 title="How it was done",
-                texts=(shares,) if audit.shared else (),
+                texts=(
+                    *((shares,) if audit.shared else ()),
+                    *(f"{note[:1].upper()}{note[1:]}." for note in audit.notes),
+                ),
                 facts=(
                     ("claim", _start(report.claim)),
                     ("test of the headline", audit.statistic),
                     ("error of each statement", plain(audit.alpha)),
-                    ("looked at", "released values" if audit.view == "releases" else "predictions"),
+                    ("looked at", _LOOKED_AT[audit.view]),
+                    ("attack", audit.attack or "-"),
                     ("releases that took part", f"{audit.scored:,} of {audit.releases:,}"),
                     ("random trees", "as drawn" if audit.structure == "own" else "fixed by the audit"),
                     ("structure without data", _structure(report)),

@@ -1,16 +1,18 @@
 """`ledgerwood audit model`: the run, and what is printed. It needs the extra `trainers`, as training does."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 
 from ledgerwood.curator.schema import Schema
+from ledgerwood.errors import PrivacyWarning
 from ledgerwood.report.audit_inputs import claim_words
 from ledgerwood.report.audit_pages import model_page
 from ledgerwood.report.auditing import chosen_seed, rests, show_audit, verdict
 from ledgerwood.report.audits import ModelReport, curves_of
 from ledgerwood.report.models import Settings
-from ledgerwood.report.options import Structure, View
+from ledgerwood.report.options import Mode, Structure, View
 from ledgerwood.report.printing import Fact, least
 from ledgerwood.tables import read_csv
 from ledgerwood.verification.canaries import audit_model
@@ -21,8 +23,9 @@ def run_model_audit(
     schema: Schema,
     settings: Settings,
     *,
-    canaries: int,
-    trainings: int,
+    canaries: int | None,
+    trainings: int | None,
+    mode: Mode,
     structure: Structure,
     view: View | None,
     alpha: float,
@@ -32,7 +35,7 @@ def run_model_audit(
 
     Args:
         rows, schema, settings: as for `train`.
-        canaries, trainings, structure, view, alpha: as in `verification.audit_model`.
+        canaries, trainings, mode, structure, view, alpha: as in `verification.audit_model`.
         seed: of the audit's coins; the trainings' noise has none.
 
     Raises:
@@ -42,17 +45,20 @@ def run_model_audit(
     seed = chosen_seed(seed)
     estimator = settings.estimator(schema, verbose=False)
     X, y = read_csv(rows, schema, with_target=True)
-    found = audit_model(
-        estimator,
-        X,
-        y,
-        canaries=canaries,
-        trainings=trainings,
-        structure=structure,
-        view=view,
-        alpha=alpha,
-        rng=np.random.default_rng(seed),
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # what it says is shown with the result
+        found = audit_model(
+            estimator,
+            X,
+            y,
+            canaries=canaries,
+            trainings=trainings,
+            mode=mode,
+            structure=structure,
+            view=view,
+            alpha=alpha,
+            rng=np.random.default_rng(seed),
+        )
     curves = curves_of(
         found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores,
         independent=not found.shared,
@@ -64,16 +70,19 @@ def show_model(report: ModelReport, *, html: Path | None, as_json: bool) -> None
     """Print what an audit of a training found, and write its page."""
     found = report.audit
     facts: dict[str, Fact] = {
-        "estimator": found.system,
+        "estimator": found.audited,
         "verdict": verdict("price", found.bounds, found.price, rejected=found.rejected),
         "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
         "price": found.price,
         "delta": found.delta,
         "alpha": found.alpha,
-        "expected of this price": least(found.power),
+        "a perfect attack would show": least(found.epsilon_detectable),
+        "could be shown at most": least(found.epsilon_ceiling),
         "canaries": found.canaries * found.trainings,
         "canaries for a tighter answer": found.needed,
         "seed": report.seed,
         "seconds": found.seconds,
     }
+    facts |= {f"warning {place}": words for place, words in enumerate(found.weaknesses, 1)}
+    facts |= {f"note {place}": words for place, words in enumerate(found.notes, 1)}
     show_audit("audit of a training", facts, found.bounds, model_page(report), html=html, as_json=as_json)

@@ -15,6 +15,7 @@ PaperName = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree", "
 Numeric = Literal["ideal", "bitwise"]
 Structure = Literal["fixed", "own"]
 View = Literal["releases", "predictions"]
+Mode = Literal["model", "one_mechanism"]
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget delta, a probability in [0, 1).")]
@@ -64,7 +65,10 @@ Html = Annotated[
 Alpha = Annotated[
     float, typer.Option(help="Probability that a bound is above the truth, and that a right claim is refuted.")
 ]
-Canaries = Annotated[int, typer.Option(help="Made-up rows, each in or out by a fair coin.")]
+Canaries = Annotated[
+    int | None,
+    typer.Option(help="Made-up rows of a training, each in or out by a fair coin; 1000, or what suits --mode."),
+]
 Seed = Annotated[
     int | None, typer.Option(min=0, help="Of the audit's own random numbers; drawn, and shown, if not given.")
 ]
@@ -72,7 +76,13 @@ LookAt = Annotated[Numeric, typer.Option(help="Look at values, or at their bits 
 RandomTrees = Annotated[
     Structure, typer.Option("--structure", help="Trees drawn at random: one of the audit's own, or as drawn.")
 ]
-Trainings = Annotated[int, typer.Option(help="Trainings, each with canaries of its own.")]
+Trainings = Annotated[
+    int | None, typer.Option(help="Trainings, each with canaries of its own; 1, or what suits --mode.")
+]
+Audited = Annotated[
+    Mode,
+    typer.Option("--mode", help="Audit the model, or one tree of depth 1 with its whole budget, by the same code."),
+]
 Seen = Annotated[
     View | None, typer.Option("--view", help="Score what was released, or predictions; the first where it can be.")
 ]

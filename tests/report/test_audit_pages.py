@@ -46,7 +46,8 @@ def mechanism(*, bounds=HALF, rejected=False, claim=BUDGET, claimed=1.0, scores=
 def model(**changed):
     audit = ModelAudit(
         epsilon_lower=0.5, assumption="Gaussian noise", statistic="means", rejected=False, alpha=0.05, delta=1e-5,
-        bounds=(bound(0.5, "Gaussian noise"), bound(0.25)), price=1.0, power=0.75, expected=(0.75, 0.3), needed=4321,
+        bounds=(bound(0.5, "Gaussian noise"), bound(0.25)), price=1.0,
+        epsilon_detectable=0.75, epsilon_ceiling=math.inf, expected=(0.75, 0.3), needed=4321,
         scores=SCORES, seconds=1.0, canaries=600, trainings=2, view="releases", structure="fixed", shared=False,
         scored=7, releases=8, mu=0.5, price_mu=0.5, system="SGBDTRegressor",
         claim=lw.GaussianEvent(noise_multiplier=4.0, adjacency=A), structure_check=None,
@@ -131,7 +132,7 @@ def test_a_record_has_the_figures_numbers_and_no_data():
 
 def test_a_training_says_what_could_be_shown():
     page = model_page(model())
-    assert "1,200 canaries are expected to show epsilon 0.75" in page.sentence  # 600, twice
+    assert "a perfect attack on exactly this price is expected to show 0.75" in page.sentence
     assert "4,321 canaries would bring it near the price" in page.sentence
     assert dict(page.facts)["canaries"] == "600, 2 times"
     assert "No number of canaries" in model_page(model(needed=None)).sentence

@@ -3,6 +3,7 @@
 All of it follows from the public schema. docs/explanation/canaries.md#canary-cells.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -58,11 +59,8 @@ def canary_cells(schema: Schema, canaries: int, *, bins: int) -> CanaryCells:
         InvalidParameter: more canaries than cells.
     """
     _validate.count("canaries", canaries, "canaries")
-    start = tuple((0, bins if isinstance(f, Numeric) else len(f.categories)) for f in schema.features)
-    # In plain integers: a schema may have more cells than a float tells apart.
-    room = 1
-    for _, high in start:
-        room *= high
+    start = tuple((0, _steps(feature, bins)) for feature in schema.features)
+    room = cell_count(schema, bins=bins)
     if canaries > room:
         raise _validate.fail("canaries", canaries, f"at most {room}, the cells of this schema", "canaries")
     depth = (canaries - 1).bit_length()
@@ -79,6 +77,15 @@ def canary_cells(schema: Schema, canaries: int, *, bins: int) -> CanaryCells:
             return CanaryCells(structure=structure, rows=rows, schema=schema)
         depth += 1
     raise _validate.fail("canaries", canaries, f"at most what a tree of depth {MAX_DEPTH - 1} tells apart", "canaries")
+
+
+def cell_count(schema: Schema, *, bins: int) -> int:
+    """The number of cells of a resolved schema, as a plain integer: it may be more than a float tells apart."""
+    return math.prod(_steps(feature, bins) for feature in schema.features)
+
+
+def _steps(feature: Numeric | Categorical, bins: int) -> int:
+    return bins if isinstance(feature, Numeric) else len(feature.categories)
 
 
 def _even_tree(schema: Schema, start: _Allowed, depth: int) -> tuple[TreeStructure, list[_Allowed | None]]:

@@ -18,6 +18,7 @@ from ledgerwood.trainers.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.federated_plan import FederatedPlan
 from ledgerwood.trainers.privatree import PrivaTreePlan
 from ledgerwood.trainers.sgbdt import SGBDTPlan
+from ledgerwood.verification.canaries.cells import cell_count
 from ledgerwood.verification.canaries.recorder import Recording, recorded
 from ledgerwood.verification.canaries.rows import AuditRows
 from ledgerwood.verification.canaries.scores import CanaryScores, Evidence, canary_scores
@@ -69,6 +70,21 @@ class OwnFits:
     def labels_only(self) -> bool:
         """Whether a canary shows by the label of its leaf alone."""
         return isinstance(self.plan, PrivaTreePlan) and self.plan.splits == "random"
+
+    @property
+    def public_trees(self) -> bool:
+        """Whether trees are drawn without a look at the rows, so that many canaries may have leaves of their own."""
+        match self.plan:
+            case SGBDTPlan():
+                return True
+            case FederatedPlan():
+                return self.plan.split_method == "totally_random"
+        return self.labels_only
+
+    @property
+    def cells(self) -> int:
+        """How many canaries the schema has cells for."""
+        return cell_count(self.schema, bins=self.plan.bins)
 
     @property
     def share_against(self) -> float:
@@ -144,6 +160,12 @@ def _reseeded(state: object, generator: np.random.Generator) -> object:
         case np.random.Generator():
             return np.random.default_rng(seed)
     return state
+
+
+def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Classes as an array of their own type, which learners of other libraries expect; mixed ones stay objects."""
+    kinds = {type(label) for label in labels.tolist()}
+    return np.array(labels.tolist()) if len(kinds) == 1 else labels
 
 
 def require_own_ledger(model: AbstractTreeEstimator, event: Event) -> None:

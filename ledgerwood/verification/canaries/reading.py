@@ -11,7 +11,7 @@ from ledgerwood.verification.auditing.gaussian import epsilon_of
 from ledgerwood.verification.auditing.one_run import one_run, one_run_p_value
 from ledgerwood.verification.auditing.one_run_curves import one_run_curve, one_run_mu
 from ledgerwood.verification.auditing.result import LowerBound
-from ledgerwood.verification.canaries import theory
+from ledgerwood.verification.canaries import power, theory
 from ledgerwood.verification.canaries.bounds import Guesses, gaussian_bound, guess, looks_gaussian
 from ledgerwood.verification.canaries.seeing import Seen
 
@@ -73,12 +73,14 @@ class Reading:
     Args:
         bounds: at least one.
         expected: of each, under exactly the claim; NaN without one.
+        largest: what the headline cannot exceed; inf where nothing limits it.
         rejected: whether the claim is refuted.
         needed: see `ModelAudit`.
     """
 
     bounds: tuple[LowerBound, ...]
     expected: tuple[float, ...]
+    largest: float
     rejected: bool
     needed: int | None
 
@@ -103,9 +105,13 @@ def read(seen: Seen, terms: Terms, generator: np.random.Generator) -> Reading:
         place = 0 if looks_gaussian(seen.normal[seen.coins], seen.normal[~seen.coins]) else len(pairs)
         pairs.insert(place, (bound, _expected_means(terms)))
     bounds, expected = zip(*pairs, strict=True)
+    largest = math.inf
+    if bounds[0].assumption == "none":
+        largest = power.largest_guessed(found.made, found.canaries, delta=terms.delta, alpha=terms.alpha)
     return Reading(
-        bounds=bounds, expected=expected, rejected=_refuted(found, everyone, terms), needed=_needed(bounds[0], terms)
-    )
+        bounds=bounds, expected=expected, largest=largest, rejected=_refuted(found, everyone, terms),
+        needed=_needed(bounds[0], terms),
+    )  # fmt: skip
 
 
 def _words(found: Guesses) -> str:

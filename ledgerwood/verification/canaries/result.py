@@ -4,11 +4,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Literal, final
 
+from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Event
+from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scores
 
-View = Literal["releases", "predictions"]
+View = Literal["releases", "predictions", "fitted"]
 Structure = Literal["fixed", "own"]
+Mode = Literal["model", "one_mechanism"]
 
 
 @final
@@ -46,24 +49,34 @@ class ModelAudit:
         delta: at which epsilon is bounded.
         bounds: side by side, each with what it rests on.
         price: the epsilon that the model states at `delta`, by its plan; inf where nothing is claimed.
-        power: what the headline's statistic is expected to show of exactly this price with so many canaries.
+        epsilon_detectable: what a perfect attack on a mechanism with exactly this price is expected to show by the
+            headline's statistic, with as many canaries or fits: the power of this audit. NaN where nothing is claimed.
+        epsilon_ceiling: the largest bound that this statistic can show with as many canaries or fits, of any mechanism;
+            inf where nothing limits it (means of Gaussian scores).
         expected: the same of each of `bounds`, in their order.
         needed: canaries with which the headline would be expected within half a nat of the price (within half of it,
             where it is below a nat); None where no number of up to 65536 is, by this statistic.
         scores: of canaries that were in, and out.
         seconds: what it took.
         canaries: in each training.
-        trainings: fits.
-        view: what was scored: released values, or predictions.
+        trainings: fits; with `released=` all of them, those to learn from too.
+        view: what was scored: released values, predictions, or what `released=` reads of the fitted model.
         structure: "fixed" where the audit put one tree in the place of each random one.
         shared: whether canaries shared leaves, or may have: of predictions it is known only in the audit's own trees.
             Then they are no independent runs, and only guesses say anything.
-        scored, releases: how many of the last fit's releases took part in the scores.
+        scored, releases: how many of the last fit's releases took part in the scores; with `released=`, numbers that
+            were looked at.
         mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
         price_mu: of the Gaussian mechanism with this price; 0 for a pure price.
         system: the estimator's name.
-        claim: the event that was priced; None where nothing is claimed.
+        claim: what was audited; None where nothing is claimed.
         structure_check: see there; None where it was not asked for, or where nothing is drawn at random.
+        attack: which rows were in or out, and what was looked at, in words.
+        notes: what this attack could not see, and what was audited in the place of the model.
+        weaknesses: why the bound is no reassurance: it is less than half of what could have been found, or the audit is
+            too small for the claim. Empty where the attack found about what it could. Also a `PrivacyWarning`.
+        mode: "one_mechanism" where one tree of depth 1 was audited in the place of the model.
+        changed: the parameters that were set for it, and their values.
     """
 
     epsilon_lower: float
@@ -74,7 +87,8 @@ class ModelAudit:
     delta: float
     bounds: tuple[LowerBound, ...]
     price: float
-    power: float
+    epsilon_detectable: float
+    epsilon_ceiling: float
     expected: tuple[float, ...]
     needed: int | None
     scores: Scores
@@ -89,30 +103,58 @@ class ModelAudit:
     mu: float | None
     price_mu: float
     system: str
-    claim: Event | None
+    claim: Claim | None
     structure_check: StructureCheck | None
+    attack: str = ""
+    notes: tuple[str, ...] = ()
+    weaknesses: tuple[str, ...] = ()
+    mode: Mode = "model"
+    changed: tuple[tuple[str, object], ...] = ()
 
     def __str__(self) -> str:
         rests = "" if self.assumption == "none" else f", assuming {self.assumption}"
         verdict = "refuted" if self.rejected else "not refuted"
-        return (
-            f"{self.system}: epsilon >= {self.epsilon_lower:.3g} at delta {self.delta:.3g} (alpha {self.alpha:g}, "
-            f"{self.statistic}{rests}); its price is {self.price:.3g}: {verdict}"
+        first = (
+            f"{self.audited}: epsilon >= {self.epsilon_lower:.3g} at delta {self.delta:.3g} (alpha {self.alpha:g}, "
+            f"{self.statistic}{rests}); {self.power_words}; its price is {self.price:.3g}: {verdict}"
         )
+        return "\n".join((first, *(f"  {words}" for words in (*self.weaknesses, *self.notes))))
+
+    @property
+    def audited(self) -> str:
+        """The estimator, and the parameters that were set for an audit of one mechanism."""
+        if self.mode == "model":
+            return self.system
+        changed = ", ".join(f"{name}={value!r}" for name, value in self.changed)
+        return f"one mechanism of {self.system}({changed})"
+
+    @property
+    def power_words(self) -> str:
+        """What could have been found, to stand beside what was."""
+        most = (
+            "nothing limits what could be shown"
+            if math.isinf(self.epsilon_ceiling)
+            else f"at most {self.epsilon_ceiling:.3g} could be shown"
+        )
+        if math.isnan(self.epsilon_detectable):
+            return most
+        return f"a perfect attack on exactly this price is expected to show {self.epsilon_detectable:.3g}, {most}"
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values; what is infinite becomes null, and scores are lists."""
         record: dict[str, object] = {
             name: getattr(self, name)
             for name in (
-                "epsilon_lower", "assumption", "statistic", "rejected", "alpha", "delta", "price", "power", "needed",
-                "seconds", "canaries", "trainings", "view", "structure", "shared", "scored", "releases", "mu",
-                "price_mu", "system",
+                "epsilon_lower", "assumption", "statistic", "rejected", "alpha", "delta", "price", "needed",
+                "epsilon_detectable", "epsilon_ceiling", "seconds", "canaries", "trainings", "view", "structure",
+                "shared", "scored", "releases", "mu", "price_mu", "system", "attack", "mode",
             )
         }  # fmt: skip
-        record["expected"] = list(self.expected)
+        record["expected"] = [_plain(each) for each in self.expected]
+        record |= {"notes": list(self.notes), "weaknesses": list(self.weaknesses), "changed": dict(self.changed)}
         record["bounds"] = [{name: _plain(value) for name, value in asdict(each).items()} for each in self.bounds]
-        record["claim"] = None if self.claim is None else repr(self.claim)
+        stated = isinstance(self.claim, Event | Budget)
+        record["claim"] = repr(self.claim) if stated else None if self.claim is None else "a function"
         record["scores"] = {"with": self.scores.with_row.tolist(), "without": self.scores.without.tolist()}
         record["structure_check"] = None if self.structure_check is None else asdict(self.structure_check)
         return {name: _plain(value) for name, value in record.items()}

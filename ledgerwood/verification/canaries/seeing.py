@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.recording.opening import unreleased
-from ledgerwood.verification.canaries.fitting import OwnFits, agreement, fresh_copy
+from ledgerwood.verification.canaries.fitting import OwnFits, agreement, fresh_copy, plain_labels
 from ledgerwood.verification.canaries.rows import AuditRows
 
 Floats = NDArray[np.float64]
@@ -128,11 +128,5 @@ def _known_without(
 def _fitted(estimator: Any, X: Any, y: NDArray[Any], generator: np.random.Generator) -> Any:
     model = fresh_copy(estimator, generator)
     with unreleased():
-        model.fit(X, _plain_labels(y))
+        model.fit(X, plain_labels(y))
     return model
-
-
-def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    """Classes as an array of their own type, which learners of other libraries expect; mixed ones stay objects."""
-    kinds = {type(label) for label in labels.tolist()}
-    return np.array(labels.tolist()) if len(kinds) == 1 else labels

@@ -52,7 +52,7 @@ def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None
     assert (audit.structure, audit.shared, audit.view) == ("fixed", False, "releases")
     assert audit.scored == audit.releases == 4
     assert len(audit.scores.with_row) + len(audit.scores.without) == audit.canaries == 256
-    assert 2.0 < audit.power < 4.0
+    assert 2.0 < audit.epsilon_detectable < 4.0
     assert audit.needed is not None
     assert audit.needed > 1000
     assert "not refuted" in str(audit)

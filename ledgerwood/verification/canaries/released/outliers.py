@@ -1,0 +1,140 @@
+"""Choose the two data sets of an audit: a small background, and rows that may stand out from it."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.curator import Categorical, Numeric, Schema
+from ledgerwood.errors import InvalidParameter
+
+Array = NDArray[Any]
+Rows = tuple[Array, Array]
+"""X and y of one fit."""
+FAR = (10.0, 1000.0)
+"""Half ranges of a column that an outlier is away from its middle, where no schema bounds it."""
+_CLASSES = 3
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pair:
+    """Two neighbouring data sets.
+
+    Args:
+        first: with the canary.
+        second: without it, or with another row in its place.
+        words: which canary, and what is in its place.
+    """
+
+    first: Rows
+    second: Rows
+    words: str
+
+
+def few_rows(X: Array, y: Array, size: int, *, classify: bool, generator: np.random.Generator) -> Rows:
+    """At most `size` rows of the background, drawn at random; of every class the same number, and two at least."""
+    order = generator.permutation(len(X))
+    if classify:
+        groups = [[row for row in order.tolist() if y[row] == label] for label in dict.fromkeys(y.tolist())]
+        each = max(2, size // len(groups))
+        taken = np.sort(np.array([row for group in groups for row in group[:each]], dtype=np.int64))
+    else:
+        taken = np.sort(order[:size])
+    return X[taken], y[taken]
+
+
+def pairs(
+    background: Rows, schema: Schema, *, bounded: bool, replaced: bool, canary: tuple[Any, Any] | None
+) -> list[Pair]:
+    """Pairs of neighbours worth a look.
+
+    Args:
+        background: X and y.
+        schema: ranges and categories: a declared one, or those of the rows.
+        bounded: whether the schema is declared, so that no row may be beyond it.
+        replaced: whether neighbours have another row in the canary's place, or none.
+        canary: the only one to look at, (row, label); None: the corners of the schema and, where it is not declared,
+            rows far beyond them, each with the labels at both ends.
+
+    Raises:
+        InvalidParameter: a canary of another length than the background's rows.
+    """
+    candidates = _candidates(schema, bounded=bounded) if canary is None else [_given(canary, background)]
+    found = []
+    typical = _joined(background, background[0][0], background[1][0])
+    for row, label, opposite, other, words in candidates:
+        with_it = _joined(background, row, label)
+        if not replaced:
+            found.append(Pair(first=with_it, second=background, words=words))
+            continue
+        found.append(Pair(first=with_it, second=typical, words=f"{words}; for a row of the background"))
+        if opposite is not None:
+            found.append(
+                Pair(first=with_it, second=_joined(background, opposite, other), words=f"{words}; for its opposite")
+            )
+    return found
+
+
+def _candidates(schema: Schema, *, bounded: bool) -> list[tuple[Any, Any, Any, Any, str]]:
+    """(row, label, opposite row, its label, words) of each."""
+    features = schema.features
+    places: list[tuple[str, list[float]]] = [
+        ("every feature at its upper end", [1.0] * len(features)),
+        ("every feature at its lower end", [-1.0] * len(features)),
+    ]
+    if len(features) > 1:
+        places.append(("features at their upper and lower ends in turn", [(-1.0) ** i for i in range(len(features))]))
+    if not bounded:
+        places += [(f"every feature {far:g} half ranges above its middle", [far] * len(features)) for far in FAR]
+    found = []
+    for label, other, named in _labels(schema, bounded=bounded):
+        for words, at in places:
+            row = [_at(feature, place) for feature, place in zip(features, at, strict=True)]
+            opposite = [_at(feature, -place) for feature, place in zip(features, at, strict=True)]
+            found.append((row, label, opposite, other, f"{words}, {named}"))
+    return found
+
+
+def _labels(schema: Schema, *, bounded: bool) -> list[tuple[Any, Any, str]]:
+    target = schema.target
+    if isinstance(target, Categorical):
+        labels = list(target.categories)
+        ends = [labels[-1], labels[0], *labels[1:-1]][:_CLASSES]
+        return [(label, ends[0] if label != ends[0] else ends[1], f"label {label!r}") for label in ends]
+    assert isinstance(target, Numeric)  # a canary's schema has a target
+    found = [(target.high, target.low, "the highest label"), (target.low, target.high, "the lowest label")]
+    if not bounded:
+        middle, half = 0.5 * (target.high + target.low), 0.5 * (target.high - target.low)
+        found.append((middle + FAR[-1] * half, middle - FAR[-1] * half, "a label far beyond all others"))
+    return found
+
+
+def _at(feature: Numeric | Categorical, place: float) -> Any:
+    if isinstance(feature, Categorical):
+        return feature.categories[-1 if place > 0.0 else 0]
+    middle, half = 0.5 * (feature.high + feature.low), 0.5 * (feature.high - feature.low)
+    # The ends themselves, not what rounding makes of them: a value beyond one may be refused.
+    return {1.0: feature.high, -1.0: feature.low}.get(place, middle + place * half)
+
+
+def _given(canary: Any, background: Rows) -> tuple[Any, Any, Any, Any, str]:
+    if not isinstance(canary, tuple | list) or len(canary) != 2:
+        raise InvalidParameter(f"canary={canary!r} must be a row and its label, (x, y) (unit: row)")
+    row, label = list(np.asarray(canary[0], dtype=object).ravel()), canary[1]
+    if len(row) != background[0].shape[1]:
+        raise InvalidParameter(
+            f"canary has {len(row)} values, and X has {background[0].shape[1]} columns (unit: columns)"
+        )
+    return row, label, None, None, "the canary that was given"
+
+
+def _joined(background: Rows, row: Any, label: Any) -> Rows:
+    X, y = background
+    more, its = np.empty((1, X.shape[1]), dtype=object), np.empty(1, dtype=object)
+    more[0, :], its[0] = row, label
+    try:
+        return np.concatenate((X, more.astype(X.dtype))), np.concatenate((y, its.astype(y.dtype)))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"canary does not fit the background's columns: {error} (unit: row)") from error

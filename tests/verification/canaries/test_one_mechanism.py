@@ -1,0 +1,128 @@
+"""One tree of depth 1 with the whole budget, audited in the place of a model whose attack has no power."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ledgerwood import Budget, Categorical, Numeric, PrivacyWarning, Schema
+from ledgerwood.accounting import Adjacency
+from ledgerwood.cli import app
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers import (
+    DPBoostRegressor,
+    DPXGBoostRegressor,
+    FederatedGBDTRegressor,
+    PrivaTreeClassifier,
+    SGBDTRegressor,
+)
+from ledgerwood.verification import audit_model
+from ledgerwood.verification.canaries.reduced import one_mechanism
+
+FEATURES = tuple(Categorical(f"b{i}", (0, 1)) for i in range(4))
+SCHEMA = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))
+CLASSED = Schema(features=FEATURES, target=Categorical("y", ("a", "b")))
+GENERATOR = np.random.default_rng(2)
+ROWS, LABELS = GENERATOR.integers(0, 2, (30, 4)), GENERATOR.uniform(-1.0, 1.0, 30)
+SYSTEMS: dict[str, Any] = {
+    "S-GBDT": SGBDTRegressor(epsilon=4.0, delta=1e-5, schema=SCHEMA),
+    "DPBoost": DPBoostRegressor(epsilon=4.0, schema=SCHEMA),
+    "DPBoost, paper": DPBoostRegressor(epsilon=4.0, schema=SCHEMA, preset="paper"),
+    "DP-XGBoost": DPXGBoostRegressor(epsilon=4.0, schema=SCHEMA),
+    "DP-XGBoost, paper": DPXGBoostRegressor(epsilon=4.0, schema=SCHEMA, preset="paper"),
+    "federated": FederatedGBDTRegressor(epsilon=4.0, delta=1e-5, schema=SCHEMA),
+    "PrivaTree": PrivaTreeClassifier(epsilon=4.0, schema=CLASSED),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_reduced_model_is_one_tree_with_the_whole_budget(name: str) -> None:
+    model = SYSTEMS[name]
+    reduced, changed = one_mechanism(model)
+    plan = reduced.make_plan(reduced.schema)
+    assert reduced.max_depth == 1
+    assert plan.depth == 1
+    assert name == "PrivaTree" or plan.trees == 1
+    assert reduced.epsilon == model.epsilon
+    kept = {key: value for key, value in model.get_params().items() if key not in changed}
+    assert {key: value for key, value in reduced.get_params().items() if key not in changed} == kept
+    assert model.max_depth is None  # what was given stays as it was
+
+
+@pytest.mark.parametrize("name", ["DPBoost", "DP-XGBoost"])
+def test_one_tree_shows_what_an_ensemble_hides(name: str) -> None:
+    """150 trainings show more than 1 of 4; default ensembles, with as many canaries, 0 to .4."""
+    audit = audit_model(SYSTEMS[name], ROWS, LABELS, mode="one_mechanism", trainings=150, rng=3)
+    assert 1.0 < audit.epsilon_lower <= audit.price == pytest.approx(4.0, rel=1e-3)
+    assert not audit.rejected
+    assert (audit.mode, audit.canaries, audit.trainings) == ("one_mechanism", 1, 150)
+    assert dict(audit.changed)["n_trees"] == 1
+    assert "the bound is that of the one tree, not of the model" in audit.notes[0]
+    assert str(audit).startswith(f"one mechanism of {type(SYSTEMS[name]).__name__}(n_trees=1, ")
+    assert json.loads(json.dumps(audit.to_dict(), allow_nan=False))["mode"] == "one_mechanism"
+
+
+def test_a_tree_with_a_tenth_of_its_noise_is_refuted() -> None:
+    """One tree of epsilon 10 under a claim of epsilon 1, as a bug in the noise would state it."""
+    reduced, _ = one_mechanism(DPBoostRegressor(epsilon=10.0, schema=SCHEMA))
+    audit = audit_model(
+        reduced, ROWS, LABELS, canaries=1, trainings=120, rng=4,
+        claim=Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE),
+    )  # fmt: skip
+    assert audit.rejected
+
+
+def test_public_trees_take_as_many_canaries_as_there_are_cells() -> None:
+    audit = audit_model(SYSTEMS["S-GBDT"], ROWS, LABELS, mode="one_mechanism", trainings=4, rng=3)
+    assert (audit.canaries, audit.trainings) == (16, 4)
+
+
+def test_an_ensemble_whose_attack_sees_little_points_to_the_mode() -> None:
+    with pytest.warns(PrivacyWarning, match="mode='one_mechanism'"):
+        audit = audit_model(
+            DPBoostRegressor(epsilon=4.0, schema=SCHEMA, n_trees=4), ROWS, LABELS, canaries=8, trainings=8, rng=3
+        )  # fmt: skip
+    assert audit.weaknesses
+    assert audit.mode == "model"
+
+
+def test_other_learners_and_other_claims_are_refused() -> None:
+    class Other:
+        def fit(self, X: Any, y: Any) -> None: ...
+        def predict(self, X: Any) -> None: ...
+
+    with pytest.raises(InvalidParameter, match="Other is not an estimator of this library"):
+        audit_model(Other(), ROWS, LABELS, mode="one_mechanism")
+    with pytest.raises(InvalidParameter, match="the price of the reduced model is what is audited"):
+        audit_model(
+            SYSTEMS["DPBoost"], ROWS, LABELS, mode="one_mechanism",
+            claim=Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE),
+        )  # fmt: skip
+
+
+def test_the_command_line_shows_mode_power_and_warnings(tmp_path: Any) -> None:
+    (tmp_path / "schema.json").write_text(
+        Schema(features=(Numeric("a", 0, 1), Numeric("b", 0, 1)), target=Numeric("y", -1, 1)).to_json()
+    )
+    lines = ["a,b,y"] + [f"{x},{z},{y}" for x, z, y in np.random.default_rng(0).uniform(0, 1, (12, 3)).tolist()]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    page = tmp_path / "page.html"
+    command = [
+        "audit", "model", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "schema.json"), "--system", "dpboost",
+        "--epsilon", "4", "--delta", "0", "--mode", "one_mechanism", "--trainings", "12", "--seed", "1",
+    ]  # fmt: skip
+    shown = CliRunner().invoke(app, [*command, "--html", str(page)])
+    assert shown.exit_code == 0, shown.output
+    words = " ".join(shown.output.split())
+    for part in (
+        "one mechanism of DPBoostRegressor",
+        "a perfect attack would show",
+        "could be shown at most",
+        "warning 1",
+    ):
+        assert part in words
+    html = page.read_text()
+    assert "This audit saw too little to say anything" in html
+    assert "audited was one tree of depth 1" in html.replace("Audited", "audited")
