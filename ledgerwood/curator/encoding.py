@@ -153,7 +153,7 @@ def encode_classes(y: Any, target: Categorical) -> NDArray[np.int32]:
 
 def class_places(target: Categorical) -> NDArray[np.int32]:
     """The place among the sorted classes of each cell of the target, int32; -1 for the cells that are no class."""
-    classes = sorted_classes(target).tolist()
+    classes = sorted_classes(target, least=1).tolist()
     return np.array([*map(classes.index, target.categories), -1, -1], dtype=np.int32)
 
 
@@ -162,16 +162,20 @@ def signs(places: NDArray[np.int32], positive: int) -> NDArray[np.float64]:
     return np.where(places < 0, np.nan, np.where(places == positive, 1.0, -1.0))
 
 
-def sorted_classes(target: Categorical) -> NDArray[Any]:
+def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
     """The declared classes in sorted order, shape (n_classes,).
 
+    Args:
+        target: of the schema.
+        least: how many classes it needs; 1 where they were estimated, and there is no way back.
+
     Raises:
-        SchemaError: fewer than two classes, or strings among numbers, which have no order.
+        SchemaError: fewer classes than that, or strings among numbers, which have no order.
     """
     if len({isinstance(category, str) for category in target.categories}) > 1:
         raise SchemaError(f"target {target.name!r} declares strings among numbers: {target.categories}")
     classes = np.unique(np.asarray(target.categories))
-    if len(classes) < 2:
+    if len(classes) < least:
         raise SchemaError(
             f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at least 2 are "
             "needed to tell one from another"

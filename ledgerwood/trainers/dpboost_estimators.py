@@ -15,12 +15,12 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import MAX_BINS, named_choices, require_name, require_rows
 from ledgerwood.trainers.dpboost import Assignment, CandidateKind, DPBoostPlan, train
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.laplace_leaves import LeafDamping, LeafRelease
 from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 Preset = Literal["default", "paper", "enhanced", "para", "seq", "np"]
 
@@ -56,13 +56,13 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> DPBoostPlan:
     )
 
 
-def default_plan(loss: Loss, budget: Budget, *, classes: bool) -> DPBoostPlan:
+def default_plan(loss: Loss, budget: Budget, *, classes: bool, forests: int = 1) -> DPBoostPlan:
     """What serves best without tuning (docs/explanation/dpboost.md#dpboost-defaults)."""
     # In the unit of the gradients: of a label in [-1, 1], of a class as -1 or 1, of a class by the logistic loss.
     clip = 0.5 if loss == "logistic" else 1.0 if classes else 0.3
     return dataclasses.replace(
         paper_plan(loss, budget.adjacency),
-        trees=min(max(round(25.0 * math.sqrt(budget.epsilon)), 8), 80),
+        trees=min(max(round(25.0 * math.sqrt(budget.epsilon / forests)), 8), 80),
         trees_per_ensemble=1,
         depth=4,
         bins=32,
@@ -80,13 +80,13 @@ def default_plan(loss: Loss, budget: Budget, *, classes: bool) -> DPBoostPlan:
     )
 
 
-def preset_plan(preset: Preset, loss: Loss, budget: Budget, *, classes: bool) -> DPBoostPlan:
+def preset_plan(preset: Preset, loss: Loss, budget: Budget, *, classes: bool, forests: int = 1) -> DPBoostPlan:
     """A preset's plan, epsilon still to be calibrated: docs/explanation/dpboost.md#dpboost-presets."""
     require_name("preset", preset, get_args(Preset))
     paper = paper_plan(loss, budget.adjacency)
     match preset:
         case "default":
-            return default_plan(loss, budget, classes=classes)
+            return default_plan(loss, budget, classes=classes, forests=forests)
         case "paper":
             return paper
         case "enhanced":
@@ -208,13 +208,16 @@ class AbstractDPBoost(AbstractTreeEstimator):
     def make_plan(self, schema: Schema | TypedColumns) -> DPBoostPlan:
         """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
         require_rows(self.expected_rows)
-        plan = preset_plan(self.preset, self._loss(), self.budget, classes=is_classifier(self))
-        purchase = None
+        forests = declared_forests(schema)
+        plan = preset_plan(self.preset, self._loss(), self.budget, classes=is_classifier(self), forests=forests)
+        if forests > 1:  # each of which starts at 0
+            plan = dataclasses.replace(plan, initial_score="zero")
+        plan = dataclasses.replace(plan, classes=forests, **self._named_choices())
         if isinstance(schema, TypedColumns):
-            share, rows = self.schema_share, self.expected_rows
-            purchase = SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows)
-        weighted = isinstance(schema, Schema) and schema.weight_bound is not None
-        plan = dataclasses.replace(plan, purchase=purchase, weighted=weighted, **self._named_choices())
+            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
+        else:
+            plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
         if plan.depth:
             plan.tests(least_cells(schema, plan.bins))  # refuses trees that cannot be grown, before anything is spent
         return plan.calibrated(self.budget)

@@ -6,19 +6,19 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, Numeric, Schema, TypedColumns
+from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
 from ledgerwood.trainers.dpxgboost import DPXGBoostPlan, MinimumBy, Sketch, train
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.laplace_leaves import LeafDamping, LeafRelease
 from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 Preset = Literal["default", "paper"]
 LARGE_TABLE = 100_000
@@ -67,13 +67,15 @@ def paper_plan(budget: Budget, expected_rows: int | None, numeric_features: int)
     )
 
 
-def default_plan(loss: Loss, budget: Budget, expected_rows: int | None, numeric_features: int) -> DPXGBoostPlan:
+def default_plan(
+    loss: Loss, budget: Budget, expected_rows: int | None, numeric_features: int, *, classes: int = 1
+) -> DPXGBoostPlan:
     """What serves best without tuning (docs/explanation/dpxgboost.md#dpxgboost-defaults); still to be calibrated."""
     logistic = loss == "logistic"
     rounds, initial_share = 20, 0.05
     if expected_rows is not None:
         # What a row can do to a tree and the noise on it are in balance where trees grow like this.
-        rows = budget.epsilon * expected_rows
+        rows = budget.epsilon * expected_rows / classes
         factor, fewest = (0.025, 15) if logistic else (0.1, 6)
         rounds = min(max(round(factor * rows ** (2 / 3)), fewest), 300)
         # The mean label should be known to about a tenth of a half range.
@@ -214,21 +216,20 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
 
     def make_plan(self, schema: Schema | TypedColumns) -> DPXGBoostPlan:
         """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
+        classes = declared_forests(schema)
+        plan = self._preset_plan(sum(each.ordered > 0 for each in least_cells(schema, 2)), classes)
+        if classes > 1:  # whose forests start at 0
+            plan = dataclasses.replace(plan, initial_score="zero")
+        plan = dataclasses.replace(plan, classes=classes, **self._named_choices())
         if isinstance(schema, TypedColumns):
-            numeric = sum(column.kind == "numeric" for column in schema.features)
-            share, rows = self.schema_share, self.expected_rows
-            plan = dataclasses.replace(
-                self._preset_plan(numeric),
-                purchase=SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows),
-            )
+            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         else:
-            plan = self._preset_plan(sum(isinstance(feature, Numeric) for feature in schema.features))
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        plan = dataclasses.replace(plan, **self._named_choices())
         plan.require_room(least_cells(schema, plan.bins))
         return plan.calibrated(self.budget)
 
-    def _preset_plan(self, numeric_features: int) -> DPXGBoostPlan:
+    def _preset_plan(self, numeric_features: int, classes: int) -> DPXGBoostPlan:
         require_rows(self.expected_rows)
         require_name("preset", self.preset, get_args(Preset))
         if self.loss is not None:
@@ -236,7 +237,7 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         match self.preset:
             case "default":
                 loss = self.loss_ if self.loss is None else self.loss
-                return default_plan(loss, self.budget, self.expected_rows, numeric_features)
+                return default_plan(loss, self.budget, self.expected_rows, numeric_features, classes=classes)
             case "paper":
                 return paper_plan(self.budget, self.expected_rows, numeric_features)
 

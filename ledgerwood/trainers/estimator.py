@@ -32,6 +32,7 @@ from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.trainers.forests import one_class
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
@@ -91,6 +92,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     delta: float
     adjacency: Adjacency | AdjacencyName
     schema: Schema | None
+    schema_share: float
+    expected_rows: int | None
     random_state: Any
     verbose: int
     _plan_type: ClassVar[type[Any]]
@@ -169,8 +172,10 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
             table = _with_schema(rows, plan, grant, source)
-            self._check_target(table.schema)  # one that was bought may have more classes than can be learned
-            ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
+            if one_class(table.schema):  # released: there is nothing to tell apart
+                ensemble = Ensemble(initial_score=0.0)
+            else:
+                ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         record = ledger.record()
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
         weighted = () if sample_weight is None else (OWN_WEIGHTS,)
@@ -183,6 +188,16 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         self._forget()
         self.ensemble_ = ensemble
         return self
+
+    def _estimation(self, columns: TypedColumns, *, most_classes: int) -> SchemaPurchase:
+        """How the schema of these columns is estimated, out of the share of the budget that the parameters state."""
+        return SchemaPurchase.planned(
+            columns,
+            self.budget,
+            share=self.schema_share,
+            public_rows=self.expected_rows,
+            most_classes=most_classes,
+        )
 
     def _declared_schema(self) -> Schema | None:
         if self.schema is None:
@@ -215,10 +230,14 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Raw scores of rows given for prediction, float64 (n_rows,)."""
+        return self.ensemble_.scores(self._cells(X))
+
+    def _cells(self, X: Any) -> NDArray[np.uint8 | np.uint16]:
+        """The cells of rows given for prediction, (n_features, n_rows)."""
         check_is_fitted(self, "ensemble_")
         column_count(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.ensemble_.scores(encode_features(X, self.schema_, bins=self.plan_.bins))
+        return encode_features(X, self.schema_, bins=self.plan_.bins)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ from ledgerwood.trainers.candidates import Thresholds
 from ledgerwood.trainers.federated_candidates import as_cuts, first_candidates, hessian_total, refined_thresholds
 from ledgerwood.trainers.federated_plan import NOTHING, ROOT, FederatedPlan
 from ledgerwood.trainers.federated_splits import HistogramTests, best_of, random_tests
+from ledgerwood.trainers.forests import Forests
 from ledgerwood.trainers.initial_scores import first_score
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.recalibration import CALIBRATION_BINS, platt_line, recalibrated, score_edges
@@ -222,8 +223,8 @@ def train(
     aggregator: Aggregator,
     generator: np.random.Generator,
     progress: Progress | None = None,
-) -> tuple[Ensemble, ...]:
-    """Algorithm 1: a forest, or one for each class.
+) -> Ensemble:
+    """Algorithm 1: a forest, or one for each class, one after another.
 
     Args:
         plan: calibrated.
@@ -238,19 +239,20 @@ def train(
             found = round_.select(query, plan.quantile_mechanism, purpose="candidates").value
         for feature, own in zip(plan.numeric_features, found, strict=True):
             thresholds[feature] = np.unique(own)
-    start = first_score(plan.initial, plan.loss, aggregator)
-    forests = []
-    for positive in range(plan.classes):
-        forest = _Forest(plan, aggregator, generator, None if plan.classes == 1 else positive)
-        before = positive * plan.trees
+    forests = Forests.of(plan, aggregator.schema, lambda: first_score(plan.initial, plan.loss, aggregator))
+    before, total = 0, sum(forests.sizes)
+    for place, own in enumerate(forests.plans(plan)):
+        positive, start = forests.positive(place), forests.members[place].initial_score
+        forest = _Forest(own, aggregator, generator, positive)
 
         def done(t: int, before: int = before) -> None:
             if progress is not None:
-                progress(before + t + 1, plan.trees * plan.classes)
+                progress(before + t + 1, total)
 
         ensemble = forest.grow(thresholds, start, done)
-        forests.append(_recalibrated(plan, aggregator, ensemble, None if plan.classes == 1 else positive))
-    return tuple(forests)
+        forests.members[place] = _recalibrated(own, aggregator, ensemble, positive)
+        before += forests.sizes[place]
+    return forests.ensemble
 
 
 def _recalibrated(plan: FederatedPlan, aggregator: Aggregator, ensemble: Ensemble, positive: int | None) -> Ensemble:

@@ -37,6 +37,7 @@ from ledgerwood.trainers.federated_candidates import (
     CandidateRule,
 )
 from ledgerwood.trainers.fitting import enough_epsilon
+from ledgerwood.trainers.forests import require_zero_start
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.leaves import newton_leaves, noise_damping, pooled, score_noise_by_rule
 from ledgerwood.trainers.pair_noise import NoiseKind, PairNoise
@@ -75,7 +76,8 @@ class FederatedPlan:
         depth: levels of splits of each tree, d.
         bins: even steps of a numeric feature's range, whose borders candidates are.
         n_features: m. numeric_features: which of them have thresholds.
-        classes: K for one forest a class, which is told from all others, and all is asked K times; 1 otherwise.
+        classes: K for one forest a class, which is told from all others, and all is asked K times; 1 for one forest,
+            whose trees the classes of an estimated schema share.
         split_method: C1. update: C2.
         candidate_rule: C3. candidates: Q, thresholds a numeric feature.
         refinements: s, rounds of the iterative hessian rule for each feature.
@@ -175,8 +177,7 @@ class FederatedPlan:
             )
         if self.recalibrate and self.loss != "logistic":
             raise InvalidParameter("recalibrate=True fits probabilities: it needs loss='logistic'")
-        if self.classes > 1 and self.initial_score != "zero":
-            raise InvalidParameter("initial_score='moments' is for one forest; of several classes it must be 'zero'")
+        require_zero_start(self.classes, self.initial_score)
         if self.candidate_rule == "quantiles" and (self.candidates > 64 or self.bins > 1024):
             raise InvalidParameter(
                 f"candidates='quantiles' chooses at most 64 of at most 1024 steps; got {self.candidates} of {self.bins}"
@@ -297,6 +298,12 @@ class FederatedPlan:
         )
 
     @property
+    def refinement_counts(self) -> Counter[int]:
+        """How many trees of a forest ask for hessians, by the number of features that they ask them of."""
+        asked = (self.refined_features(tree) for tree in range(self.trees))
+        return Counter(features for features in asked if features)
+
+    @property
     def histogram_levels(self) -> int:
         """Levels of a tree whose histograms are released; one feature's root histogram has those of all levels."""
         return min(self.depth, 1) if self.width == 1 else self.depth
@@ -362,9 +369,8 @@ class FederatedPlan:
         if not self.asks_leaves:
             levels = self.histogram_levels if self.split_method == "histogram" else self.depth
             parts[self.joint_event(self.width)] += forests * levels
-        for features, count in Counter(self.refined_features(tree) for tree in range(self.trees)).items():
-            if features:
-                parts[self.candidate_event(features)] += count * self.classes
+        for features, count in self.refinement_counts.items():
+            parts[self.candidate_event(features)] += count * self.classes
         if self.recalibrate:
             parts[self.score_event] += self.classes
         return parts
@@ -445,6 +451,25 @@ class FederatedPlan:
         return communication_of(self, cells, n_clients=n_clients)
 
     # --------------------------------------------------------------------------------------------- what is made of it
+
+    def of_forest(self, trees: int, forests: int) -> "FederatedPlan":
+        """The plan as one of several forests follows it, which draw no more than this one together.
+
+        Forests that share this plan's trees have fewer refinements each, and none is recalibrated: the events were
+        fixed before the number of classes was known.
+        """
+        if forests == self.classes:
+            return dataclasses.replace(self, classes=1)
+        batch = max(1, round(self.batch * trees / self.trees))
+        own = dataclasses.replace(self, trees=trees, batch=batch, recalibrate=False, initial_score="zero")
+        if self.candidate_rule != "iterative_hessian":
+            return own
+        longest = dataclasses.replace(own, trees=-(-self.trees // forests))
+        for refinements in range(self.refinements // forests, 0, -1):
+            asked = dataclasses.replace(longest, refinements=refinements).refinement_counts
+            if all(count * forests <= self.refinement_counts[features] for features, count in asked.items()):
+                return dataclasses.replace(own, refinements=refinements)
+        return dataclasses.replace(own, candidate_rule="uniform")
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""

@@ -1,6 +1,7 @@
 """PrivaTree as a scikit-learn estimator: parameters, defaults and presets."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal, Self, final, get_args
 
 import numpy as np
@@ -11,20 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns, sorted_classes
-from ledgerwood.ensemble import Ensemble, Tree
+from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.fitting import most_that_fits
+from ledgerwood.trainers.forests import ESTIMATED_CLASSES, MOST_CLASSES, estimates_classes
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.privatree import CandidateRule, ChoiceRule, PrivaTreePlan, SplitRule, class_count, train
 from ledgerwood.trainers.privatree_budget import leaf_epsilon
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 PAPER_BINS = 10
-BOUGHT_CLASSES = 32
-"""Of a schema that is bought, at most."""
 RANDOM_EVIDENCE = 100.0
 """Rows times nats below which splits that are chosen are no better than random ones, which cost nothing."""
 LEAST_EVIDENCE = (400.0, 2_500.0, 10_000.0)
@@ -170,20 +170,20 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         cells = least_cells(schema, 2)
         numeric = sum(each.ordered > 0 for each in cells)
         plan = preset_plan(self.preset, self.budget, features=len(cells), numeric=numeric, rows=self.expected_rows)
-        purchase, classes = None, 2
-        if isinstance(schema, TypedColumns):
-            share, rows = self.schema_share, self.expected_rows
-            purchase = SchemaPurchase.planned(
-                schema, self.budget, share=share, public_rows=rows, most_classes=BOUGHT_CLASSES
-            )
-        else:
+        classes = 2  # which the rule for the labels' share is of, where they are estimated
+        if isinstance(schema, Schema):
             if schema.weight_bound is not None:
                 raise InvalidParameter(
                     f"weight_bound={schema.weight_bound!r}: PrivaTree counts rows, not weights; declare no bound"
                 )
             classes = class_count(schema)
-        plan = dataclasses.replace(plan, purchase=purchase, **self._named_choices(plan, classes))
-        plan.require_levels(least_cells(schema, plan.bins), classes if purchase is None else BOUGHT_CLASSES)
+        plan = dataclasses.replace(plan, **self._named_choices(plan, classes))
+        cells = least_cells(schema, plan.bins)
+        if isinstance(schema, TypedColumns):
+            if estimates_classes(schema):
+                classes = _most_classes(plan, cells)
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=classes))
+        plan.require_levels(cells, classes)
         return plan.calibrated(self.budget)
 
     def _named_choices(self, plan: PrivaTreePlan, classes: int) -> dict[str, Any]:
@@ -222,14 +222,12 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
 
     def _check_target(self, schema: Schema) -> None:
         class_count(schema)
-        self._sorted(schema)
-
-    def _sorted(self, schema: Schema) -> NDArray[Any]:
-        assert isinstance(schema.target, Categorical)
-        return sorted_classes(schema.target)
+        assert isinstance(schema.target, Categorical)  # checked
+        sorted_classes(schema.target)
 
     def _restore(self) -> None:
-        self.classes_ = self._sorted(self.schema_)
+        assert isinstance(self.schema_.target, Categorical)  # checked, or estimated as such
+        self.classes_ = sorted_classes(self.schema_.target, least=1)
 
     def _train(
         self, plan: PrivaTreePlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
@@ -254,10 +252,24 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each feature in what the tests do to the labels, float64 (n_features,); sums to 1 or 0."""
         check_is_fitted(self, "ensemble_")
-        (tree,) = self.ensemble_.trees
         # One tree a class, 1 where it is the label: places of classes are no numbers.
         marks = tuple(
             Tree(structure=tree.structure, values=(tree.values == place).astype(np.float64))
+            for tree in self.ensemble_.trees
             for place in range(len(self.classes_))
         )
         return feature_importances(Ensemble(initial_score=0.0, trees=marks), self.n_features_in_)
+
+
+def _most_classes(plan: PrivaTreePlan, cells: Sequence[FeatureCells]) -> int:
+    """How many classes an estimate may show: as many as the levels have room for, and no fewer than other systems."""
+
+    def has_room(classes: int) -> bool:
+        try:
+            plan.require_levels(cells, classes)
+        except InvalidParameter:
+            return False
+        return True
+
+    # With fewer, the refusal of a tree with no room for them is the caller's.
+    return max(ESTIMATED_CLASSES, most_that_fits(lambda more: has_room(more + 1), MOST_CLASSES) + 1)

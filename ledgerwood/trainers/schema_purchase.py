@@ -33,7 +33,7 @@ from ledgerwood.curator import (
     TypedColumns,
     real,
 )
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import InvalidParameter, PrivacyWarning
 from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism, LaplaceMechanism
 
 OCTAVES = range(-20, 40)
@@ -46,9 +46,9 @@ TARGET_SHARE = 0.25
 KEYED = ("text", "codes")
 LEAST_NOISE = 0.02
 """Rows. Less noise than that is no use."""
-NO_TEXT: tuple[Category, Category] = ("(other)", "(none)")
-NO_CODES: tuple[Category, Category] = (0, 1)
-"""Public placeholders of classes that were not found."""
+NO_TEXT: Category = "(other)"
+NO_CODE: Category = 0
+"""Public placeholders where no category, or no class, was found."""
 
 
 @final
@@ -64,7 +64,7 @@ class SchemaPurchase:
         target_noise_scale: of the target's counts.
         key_delta: what each categorical column may cost of delta; 0 where there is none.
         public_rows: a public guess of the number of rows, which says how fine the bins may be.
-        most_classes: how many classes the system learns, the commonest ones; at least 2.
+        most_classes: how many classes the system can learn, at least 2; of more than that, the commonest ones.
     """
 
     columns: TypedColumns
@@ -200,7 +200,7 @@ class SchemaPurchase:
                 ranked = sorted(found, key=lambda item: -item[1])[:MAX_CATEGORIES]
                 kept = {key for key, _ in ranked}
                 categories = tuple(key for key, _ in found if key in kept)
-                return Categorical(column.name, categories or NO_TEXT[:1], missing=True)
+                return Categorical(column.name, categories or (NO_TEXT,), missing=True)
 
     def _target(self, aggregator: Aggregator) -> Feature:
         number, column = len(self.columns.features), self.columns.target
@@ -213,13 +213,8 @@ class SchemaPurchase:
             case "text" | "codes":
                 found = self._keys(aggregator, number, "the target")
                 classes = some_classes(found, text=column.kind == "text", most=self.most_classes)
-                if len(found) != len(classes):
-                    learned = "two" if len(classes) == 2 else str(len(classes))
-                    warnings.warn(  # of released values
-                        f"{len(found)} classes were bought, and {learned} are learned: rows of any other count for "
-                        "nothing",
-                        stacklevel=2,
-                    )
+                if warning := class_warning(len(found), classes):  # of released values
+                    warnings.warn(warning, PrivacyWarning, stacklevel=2)
                 return Categorical(column.name, classes)
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str) -> tuple[float, float]:
@@ -311,15 +306,42 @@ def likely_range(
 
 
 def some_classes(found: tuple[tuple[Category, int], ...], *, text: bool, most: int) -> tuple[Category, ...]:
-    """The `most` classes that most rows seem to have, of one type, so that they sort; two at least, by placeholders.
+    """The classes that showed, of one type, so that they sort, the commonest first; a placeholder where none did.
 
     Args:
         found: released (class, noisy number of rows).
-        text: whether placeholders for no class at all are strings.
-        most: >= 2.
+        text: whether the placeholder for no class at all is a string.
+        most: how many are kept, the commonest ones.
     """
     ranked = [key for key, _ in sorted(found, key=lambda item: -item[1])]
-    strings = isinstance(ranked[0], str) if ranked else text
-    alike = [key for key in ranked if isinstance(key, str) is strings]
-    padding = [key for key in (NO_TEXT if strings else NO_CODES) if key not in alike]
-    return tuple([*alike, *padding[: max(2 - len(alike), 0)]][:most])
+    if not ranked:
+        return (NO_TEXT if text else NO_CODE,)
+    strings = isinstance(ranked[0], str)
+    return tuple([key for key in ranked if isinstance(key, str) is strings][:most])
+
+
+def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
+    """What to warn of: classes that are left out, or too few to tell apart. From released values alone.
+
+    Args:
+        found: how many classes showed.
+        classes: the ones that are learned, or a placeholder.
+    """
+    declare = "declare the classes in the schema (ledgerwood.Categorical), which costs nothing, or raise epsilon"
+    if not found:
+        return (
+            "no class showed in the privately estimated schema: every row is predicted as the placeholder "
+            f"{classes[0]!r}, and no tree was trained; {declare}"
+        )
+    if len(classes) < found:
+        return (
+            f"{found} classes showed in the privately estimated schema, and {len(classes)} of them are learned, the "
+            "commonest ones of one type (strings or numbers): rows of the others take no part; raise n_trees where "
+            f"there are fewer trees than classes, or {declare}"
+        )
+    if len(classes) == 1:
+        return (
+            f"one class, {classes[0]!r}, showed in the privately estimated schema: every row is predicted as it, and "
+            f"no tree was trained; {declare}"
+        )
+    return None

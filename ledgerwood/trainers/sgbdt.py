@@ -37,6 +37,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
 )
 from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, check_filter, row_limit
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, noise_damping, pooled, score_noise_by_rule
@@ -100,6 +101,8 @@ class SGBDTPlan:
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
             weight. Static leaves need more noise for them.
+        classes: K for one forest a class, which is told from all others: `rounds` and `extra_rounds` are of each; 1 for
+            one forest, whose trees the classes of an estimated schema share.
     """
 
     adjacency: Adjacency
@@ -132,10 +135,13 @@ class SGBDTPlan:
     large_gradients: LargeGradients = "clip"
     purchase: SchemaPurchase | None = None
     weighted: bool = False
+    classes: int = 1
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
         _validate.count("rounds", self.rounds, "trees")
+        _validate.count("classes", self.classes, "forests")
+        require_zero_start(self.classes, self.initial_score)
         if self.features_per_tree is not None:
             _validate.count("features_per_tree", self.features_per_tree, "features")
         _validate.positive("numeric_weight", self.numeric_weight, "weight of a categorical feature")
@@ -176,7 +182,7 @@ class SGBDTPlan:
 
     @property
     def trees(self) -> int:
-        """Number of trees in all; public, and never a matter of how many rows are left."""
+        """Number of trees of a forest; public, and never a matter of how many rows are left."""
         return self.rounds + self.extra_rounds
 
     @property
@@ -199,22 +205,25 @@ class SGBDTPlan:
         width = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
         return GaussianMechanism(stddev=self.noise_multiplier * width)
 
-    def leaf_query(self, structure: TreeStructure, ensemble: Ensemble) -> Query[BoxShifts | BallShifts]:
-        """The statistic of one tree's leaves; its sensitivity is the same for every tree."""
+    def leaf_query(
+        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None = None
+    ) -> Query[BoxShifts | BallShifts]:
+        """The statistic of one tree's leaves; its sensitivity is the same for every tree and every class."""
         if self.leaf_noise == "static":
             assert self.damping is not None  # checked on construction
             return LeafRatios(
                 structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
-                large_gradients=self.large_gradients, weighted=self.weighted,
+                large_gradients=self.large_gradients, weighted=self.weighted, positive=positive,
             )  # fmt: skip
         if self.leaf_statistic == "curvature":
             return LeafCurvatures(
                 structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
-                large_gradients=self.large_gradients,
+                large_gradients=self.large_gradients, positive=positive,
             )  # fmt: skip
         return LeafMoments(
-            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, large_gradients=self.large_gradients
-        )
+            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
+            large_gradients=self.large_gradients, positive=positive,
+        )  # fmt: skip
 
     @property
     def tree_event(self) -> Event:
@@ -228,15 +237,15 @@ class SGBDTPlan:
         """What is drawn for the trees, and for which: a draw a tree or, with a filter, one draw for all."""
         event = self.tree_event
         if self.filter == "none":
-            return ((event, range(t, t + 1)) for t in range(self.rounds))
-        limit = row_limit(self.filter, event, rounds=self.rounds, order=self.filter_order)
-        return iter(((FilteredEvent(event, limit=limit), range(self.trees)),))
+            return ((event, range(t, t + 1)) for t in range(self.rounds * self.classes))
+        limit = row_limit(self.filter, event, rounds=self.rounds * self.classes, order=self.filter_order)
+        return iter(((FilteredEvent(event, limit=limit), range(self.trees * self.classes)),))
 
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
         draw, _ = next(self.draws)
-        trees = Repeated(draw, count=self.rounds) if self.filter == "none" else draw
+        trees = Repeated(draw, count=self.rounds * self.classes) if self.filter == "none" else draw
         bought = () if self.purchase is None else self.purchase.events
         return Composed((*bought, *self.initial.events, trees))
 
@@ -276,6 +285,12 @@ class SGBDTPlan:
             self,
             noise_multiplier=noise_multiplier,
             initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
+        )
+
+    def of_forest(self, trees: int, forests: int) -> "SGBDTPlan":  # see `ForestPlan`
+        """The plan as one of several forests follows it: the same draws, and its own post-processing."""
+        return dataclasses.replace(
+            self, rounds=trees, extra_rounds=0, filter="none", filter_order=None, classes=1, initial_score="zero"
         )
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -338,20 +353,23 @@ def train(
     """
     cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
     if ensemble is None:
-        ensemble = Ensemble(initial_score=first_score(plan.initial, plan.loss, aggregator))
-    before = len(ensemble.trees)
-    mechanism = plan.leaf_mechanism
+        forests = Forests.of(plan, aggregator.schema, lambda: first_score(plan.initial, plan.loss, aggregator))
+    else:
+        forests = Forests(members=[ensemble], sizes=(plan.trees,))
+    before = 0 if ensemble is None else len(ensemble.trees)
+    mechanism, own, schedule = plan.leaf_mechanism, forests.plans(plan), forests.schedule
     for event, trees in plan.draws:
         purpose = f"tree {trees[-1] + 1}" if len(trees) == 1 else f"trees {trees[0] + 1} to {trees[-1] + 1}"
         with aggregator.open(event, purpose=purpose) as round_:
-            for t in trees:
+            for number in trees:
+                forest, t = schedule[number]
                 features = cyclic_features(before + t, n_features=len(cells), per_tree=plan.features_per_tree)
                 structure = random_tree(
                     cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
                 )
-                query = plan.leaf_query(structure, ensemble)
-                release = round_.release(query, mechanism, purpose=f"leaves of tree {t + 1}")
-                ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(real(release))))
+                query = plan.leaf_query(structure, forests.members[forest], forests.positive(forest))
+                release = round_.release(query, mechanism, purpose=f"leaves of tree {number + 1}")
+                forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(real(release))))
                 if progress is not None:
-                    progress(t + 1, plan.trees)
-    return ensemble
+                    progress(number + 1, len(schedule))
+    return forests.ensemble

@@ -13,12 +13,12 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
 from ledgerwood.trainers.estimator import AdjacencyName
+from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.individual_filter import IndividualFilter
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
 from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
 from ledgerwood.trainers.streams import AbstractStreamEstimator
 
@@ -202,14 +202,13 @@ class AbstractSGBDT(AbstractStreamEstimator):
     def make_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
         """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
         plan = self._preset_plan()
+        plan = dataclasses.replace(plan, classes=declared_forests(schema), **self._named_choices(plan))
         if isinstance(schema, TypedColumns):
-            share, rows = self.schema_share, self.expected_rows
-            plan = dataclasses.replace(
-                plan, purchase=SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows)
-            )
+            plan = dataclasses.replace(plan, rounds=trees_in_all(plan.rounds, schema))
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         else:
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(self.budget)
+        return plan.calibrated(self.budget)
 
     def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
         """The same with an individual filter, which pays for any number of rounds; "auto" is the one that fits.

@@ -32,6 +32,7 @@ from ledgerwood.trainers.estimator import (
     privacy_statement,
     require_ledger,
 )
+from ledgerwood.trainers.forests import declared_forests
 from ledgerwood.trainers.progress import Progress, progress_bar
 from ledgerwood.trainers.splits import structure_generator
 
@@ -139,6 +140,10 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             raise SchemaError(
                 f"weight_bound={schema.weight_bound!r}: the rows of a stream have no weights, and each would count for "
                 "less than a row; declare a schema without the bound, or use fit(X, y, sample_weight=...)"
+            )
+        if declared_forests(schema) > 1:
+            raise SchemaError(
+                f"target={schema.target!r}: a stream learns a number or two classes; for several classes use fit(X, y)"
             )
         n_features = column_count(X)
         validate_data(self, X, skip_check_array=True)

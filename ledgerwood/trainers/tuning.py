@@ -30,6 +30,7 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Plan
+from ledgerwood.trainers.forests import declared_forests
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.splits import structure_generator
 
@@ -290,6 +291,11 @@ class PrivateSearch(AbstractTreeEstimator):
     def _check_target(self, schema: Schema) -> None:
         self._check_candidates()
         self.estimator._check_target(schema)
+        if declared_forests(schema) > 1:
+            raise SchemaError(
+                f"target={schema.target!r}: a private search scores predictions of a number or of two classes; fit one "
+                "set of parameters at a time for several classes"
+            )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The best model's predictions; shape (n_rows,)."""
