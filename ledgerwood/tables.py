@@ -68,8 +68,15 @@ def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[
     else:
         features = schema.features
     columns = [_column(path, header, rows, feature) for feature in features]
-    y = np.array(_column(path, header, rows, target)) if with_target and target is not None else None
+    y = None
+    if with_target and target is not None:
+        y = np.array(_column(path, header, rows, target), dtype=_dtype(target))
     return typed_table(columns, features), y
+
+
+def _dtype(column: Feature) -> type[np.float64] | type[object]:
+    """The type of a column's array, by its declaration: of labels numpy would choose one by a look at each."""
+    return np.float64 if isinstance(column, Numeric) else object
 
 
 def typed_table(columns: Sequence[Sequence[Any]], features: Sequence[Feature]) -> NDArray[Any]:

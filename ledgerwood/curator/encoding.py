@@ -153,7 +153,7 @@ def encode_classes(y: Any, target: Categorical) -> NDArray[np.int32]:
 
 def class_places(target: Categorical) -> NDArray[np.int32]:
     """The place among the sorted classes of each cell of the target, int32; -1 for the cells that are no class."""
-    classes = sorted_classes(target, least=1).tolist()
+    classes = sorted_classes(target).tolist()
     return np.array([*map(classes.index, target.categories), -1, -1], dtype=np.int32)
 
 

@@ -26,7 +26,7 @@ from ledgerwood.trainers.bounds import require_bounds
 from ledgerwood.trainers.fitting import fitted, fitted_without_delta
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.greedy_trees import Candidates, GainSplits, require_levels
-from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafDamping, LeafRelease
 from ledgerwood.trainers.leaves import newton_leaves
 from ledgerwood.trainers.progress import Progress
@@ -286,7 +286,7 @@ def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None =
     """
     cells = aggregator.schema.cells(plan.bins)
     candidates = plan.tests(cells) if plan.depth else None
-    forests = Forests.of(plan, aggregator.schema, lambda: first_score(plan.initial, plan.loss, aggregator))
+    forests = Forests.of(plan, aggregator)
     own, schedule, done = forests.plans(plan), forests.schedule, 0
     sizes = chain.from_iterable(repeat(size, count) for size, count in plan.ensembles)
     for number, size in enumerate(sizes):

@@ -26,7 +26,7 @@ from ledgerwood.trainers.candidates import even_thresholds, quantile_thresholds,
 from ledgerwood.trainers.fitting import fitted, fitted_without_delta
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.greedy_trees import GainSplits, require_nodes
-from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.laplace_counts import LaplaceCounts
 from ledgerwood.trainers.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafDamping, LeafRelease
 from ledgerwood.trainers.leaves import newton_leaves, pooled
@@ -376,7 +376,7 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress | None
         progress: called with (trees done, trees in all).
     """
     cells = aggregator.schema.cells(plan.bins)
-    forests = Forests.of(plan, aggregator.schema, lambda: first_score(plan.initial, plan.loss, aggregator))
+    forests = Forests.of(plan, aggregator)
     own, schedule = forests.plans(plan), forests.schedule
     tests: SplitTests | None = None
     if plan.depth and plan.sketched and plan.sketch == "once":

@@ -27,17 +27,17 @@ from ledgerwood.curator import (
     UndeclaredTable,
     column_count,
     encode_features,
+    require_labels,
 )
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
-from ledgerwood.trainers.forests import one_class
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.progress import Progress, progress_bar
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.schema_purchase import SchemaPurchase, with_two_classes
 from ledgerwood.trainers.splits import structure_generator
 
 AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
@@ -155,6 +155,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
                 "the largest weight of the rows is not public"
             )
+        require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
         n_features = column_count(X)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, X, skip_check_array=True)
@@ -171,11 +172,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         own = ledger is None
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
-            table = _with_schema(rows, plan, grant, source)
-            if one_class(table.schema):  # released: there is nothing to tell apart
-                ensemble = Ensemble(initial_score=0.0)
-            else:
-                ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
+            table, schema = _with_schema(rows, plan, grant, source)
+            ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         record = ledger.record()
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
         weighted = () if sample_weight is None else (OWN_WEIGHTS,)
@@ -183,7 +181,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         statement = privacy_statement(plan, budget, source, record, assumptions)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
-        self.schema_ = table.schema if declared is None else declared
+        self.schema_ = schema if declared is None else declared
         self._restore()
         self._forget()
         self.ensemble_ = ensemble
@@ -330,12 +328,16 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         """Set what follows from the schema alone (the classes, say), after a fit or a load."""
 
 
-def _with_schema(rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource) -> Table:
-    """The rows under their schema, which is bought first where it was not declared."""
+def _with_schema(rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource) -> tuple[Table, Schema]:
+    """The rows under their schema, which is estimated first where it was not declared; and the schema.
+
+    Of a single class the rows are kept as of two: the trees are trained as planned, and say nothing.
+    """
     if isinstance(rows, Table):
-        return rows
+        return rows, rows.schema
     assert plan.purchase is not None  # made for these columns
-    return rows.encoded(plan.purchase.buy(Curator(rows, grant, source)), loss=plan.loss, bins=plan.bins)
+    schema = plan.purchase.buy(Curator(rows, grant, source))
+    return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.bins), schema
 
 
 def _plain(value: Any) -> Any:

@@ -298,12 +298,6 @@ class FederatedPlan:
         )
 
     @property
-    def refinement_counts(self) -> Counter[int]:
-        """How many trees of a forest ask for hessians, by the number of features that they ask them of."""
-        asked = (self.refined_features(tree) for tree in range(self.trees))
-        return Counter(features for features in asked if features)
-
-    @property
     def histogram_levels(self) -> int:
         """Levels of a tree whose histograms are released; one feature's root histogram has those of all levels."""
         return min(self.depth, 1) if self.width == 1 else self.depth
@@ -369,8 +363,9 @@ class FederatedPlan:
         if not self.asks_leaves:
             levels = self.histogram_levels if self.split_method == "histogram" else self.depth
             parts[self.joint_event(self.width)] += forests * levels
-        for features, count in self.refinement_counts.items():
-            parts[self.candidate_event(features)] += count * self.classes
+        for features, count in Counter(self.refined_features(tree) for tree in range(self.trees)).items():
+            if features:
+                parts[self.candidate_event(features)] += count * self.classes
         if self.recalibrate:
             parts[self.score_event] += self.classes
         return parts
@@ -453,23 +448,15 @@ class FederatedPlan:
     # --------------------------------------------------------------------------------------------- what is made of it
 
     def of_forest(self, trees: int, forests: int) -> "FederatedPlan":
-        """The plan as one of several forests follows it, which draw no more than this one together.
+        """The plan as one of several forests follows it.
 
-        Forests that share this plan's trees have fewer refinements each, and none is recalibrated: the events were
-        fixed before the number of classes was known.
+        Of forests that share this plan's trees none is recalibrated: the one draw for it was fixed before the number of
+        classes was known.
         """
         if forests == self.classes:
             return dataclasses.replace(self, classes=1)
         batch = max(1, round(self.batch * trees / self.trees))
-        own = dataclasses.replace(self, trees=trees, batch=batch, recalibrate=False, initial_score="zero")
-        if self.candidate_rule != "iterative_hessian":
-            return own
-        longest = dataclasses.replace(own, trees=-(-self.trees // forests))
-        for refinements in range(self.refinements // forests, 0, -1):
-            asked = dataclasses.replace(longest, refinements=refinements).refinement_counts
-            if all(count * forests <= self.refinement_counts[features] for features, count in asked.items()):
-                return dataclasses.replace(own, refinements=refinements)
-        return dataclasses.replace(own, candidate_rule="uniform")
+        return dataclasses.replace(self, trees=trees, batch=batch, recalibrate=False, initial_score="zero")
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""

@@ -5,13 +5,15 @@ others. docs/explanation/several-classes.md.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar, final
 
-from ledgerwood.curator import Categorical, Schema, TypedColumns
+from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns
+from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble, Tree
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers.initial_scores import InitialScore, first_score, leave_first_score
 from ledgerwood.trainers.schema_purchase import KEYED
 
 ESTIMATED_CLASSES = 32
@@ -29,11 +31,6 @@ def declared_forests(schema: Schema | TypedColumns) -> int:
 def forest_count(classes: int) -> int:
     """One forest tells two classes apart; of more, each has its own."""
     return classes if classes > 2 else 1
-
-
-def one_class(schema: Schema) -> bool:
-    """Whether the target has a single class, as an estimate may: there is nothing to tell apart."""
-    return isinstance(schema.target, Categorical) and len(schema.target.categories) == 1
 
 
 def estimates_classes(schema: Schema | TypedColumns) -> bool:
@@ -77,6 +74,14 @@ class ForestPlan(Protocol):
     def trees(self) -> int:
         """Number of trees of each of them."""
 
+    @property
+    def initial(self) -> InitialScore:
+        """The initial score: its queries, noise and events."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss whose gradients are taken."""
+
     def of_forest(self, trees: int, forests: int) -> Self:
         """The plan as one of several forests follows it: draws that this one has, and its own post-processing.
 
@@ -103,17 +108,23 @@ class Forests:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, plan: ForestPlan, schema: Schema, first: Callable[[], float]) -> "Forests":
-        """Empty ones: as many as the schema's target asks for, which share all trees of the plan.
+    def of(cls, plan: ForestPlan, aggregator: Aggregator) -> "Forests":
+        """As many as the schema's target asks for, which share all trees of the plan; the initial score is released.
+
+        Of several forests, which start at 0, its draws are made and left unused: a ledger does not depend on the number
+        of classes that was estimated.
 
         Args:
             plan: of `classes` forests; or of one, whose trees the classes of an estimated schema share.
-            schema: resolved, declared or estimated.
-            first: releases the initial score, of one forest alone: several start at 0.
+            aggregator: holds a grant of the plan's event.
         """
-        forests = declared_forests(schema)
-        start = Ensemble(initial_score=first() if forests == 1 else 0.0)
-        return cls([start] * forests, shares(plan.trees * plan.classes, forests))
+        forests = declared_forests(aggregator.schema)
+        if forests == 1:
+            first = first_score(plan.initial, plan.loss, aggregator)
+        else:
+            first = 0.0
+            leave_first_score(plan.initial, aggregator)
+        return cls([Ensemble(initial_score=first)] * forests, shares(plan.trees * plan.classes, forests))
 
     @property
     def schedule(self) -> list[tuple[int, int]]:

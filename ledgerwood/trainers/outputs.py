@@ -98,6 +98,8 @@ class AbstractClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: ignor
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class; shape (n_rows,)."""
         scores = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, len(scores))
         places = np.argmax(scores, axis=1) if scores.ndim == 2 else scores > 0.0
         return np.asarray(self.classes_[places.astype(np.intp)])
 

@@ -235,8 +235,8 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         return train(plan, aggregator, generator, progress)
 
     def _labels(self, X: Any) -> NDArray[np.intp]:
-        """The place of the predicted class; intp (n_rows,)."""
-        return self._scores(X).astype(np.intp)
+        """The place of the predicted class; intp (n_rows,). An only class is at 0, whatever the tree says."""
+        return np.minimum(self._scores(X).astype(np.intp), len(self.classes_) - 1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each row's leaf; shape (n_rows,)."""
@@ -252,10 +252,10 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each feature in what the tests do to the labels, float64 (n_features,); sums to 1 or 0."""
         check_is_fitted(self, "ensemble_")
+        (tree,) = self.ensemble_.trees
         # One tree a class, 1 where it is the label: places of classes are no numbers.
         marks = tuple(
             Tree(structure=tree.structure, values=(tree.values == place).astype(np.float64))
-            for tree in self.ensemble_.trees
             for place in range(len(self.classes_))
         )
         return feature_importances(Ensemble(initial_score=0.0, trees=marks), self.n_features_in_)

@@ -320,6 +320,17 @@ def some_classes(found: tuple[tuple[Category, int], ...], *, text: bool, most: i
     return tuple([key for key in ranked if isinstance(key, str) is strings][:most])
 
 
+def with_two_classes(schema: Schema) -> Schema:
+    """The schema, with a class beside an only one, so that a plan for two or more can be carried out."""
+    target = schema.target
+    if not isinstance(target, Categorical) or len(target.categories) > 1:
+        return schema
+    (only,) = target.categories
+    pair = (NO_TEXT, "(none)") if isinstance(only, str) else (NO_CODE, 1)
+    other = next(each for each in pair if each != only)
+    return dataclasses.replace(schema, target=Categorical(target.name, (only, other)))
+
+
 def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
     """What to warn of: classes that are left out, or too few to tell apart. From released values alone.
 
@@ -331,7 +342,7 @@ def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
     if not found:
         return (
             "no class showed in the privately estimated schema: every row is predicted as the placeholder "
-            f"{classes[0]!r}, and no tree was trained; {declare}"
+            f"{classes[0]!r}; {declare}"
         )
     if len(classes) < found:
         return (
@@ -341,7 +352,7 @@ def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
         )
     if len(classes) == 1:
         return (
-            f"one class, {classes[0]!r}, showed in the privately estimated schema: every row is predicted as it, and "
-            f"no tree was trained; {declare}"
+            f"one class, {classes[0]!r}, showed in the privately estimated schema: every row is predicted as "
+            f"it; {declare}"
         )
     return None

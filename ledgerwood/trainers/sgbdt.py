@@ -39,7 +39,7 @@ from ledgerwood.mechanisms import (
 from ledgerwood.trainers.bounds import require_bounds
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, check_filter, row_limit
-from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, noise_damping, pooled, score_noise_by_rule
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.schema_purchase import SchemaPurchase, keyed_names
@@ -352,10 +352,7 @@ def train(
         ensemble: what was released before on the same stream, and is added to; None for the initial score.
     """
     cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
-    if ensemble is None:
-        forests = Forests.of(plan, aggregator.schema, lambda: first_score(plan.initial, plan.loss, aggregator))
-    else:
-        forests = Forests(members=[ensemble], sizes=(plan.trees,))
+    forests = Forests.of(plan, aggregator) if ensemble is None else Forests(members=[ensemble], sizes=(plan.trees,))
     before = 0 if ensemble is None else len(ensemble.trees)
     mechanism, own, schedule = plan.leaf_mechanism, forests.plans(plan), forests.schedule
     for event, trees in plan.draws:

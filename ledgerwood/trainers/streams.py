@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.validation import validate_data
 
 from ledgerwood import _validate
@@ -20,6 +21,7 @@ from ledgerwood.curator import (
     forget_vault,
     keep_vault,
     kept_vault,
+    require_labels,
 )
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, SchemaError
@@ -145,6 +147,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             raise SchemaError(
                 f"target={schema.target!r}: a stream learns a number or two classes; for several classes use fit(X, y)"
             )
+        require_labels(y, schema.target, numeric=is_regressor(self))
         n_features = column_count(X)
         validate_data(self, X, skip_check_array=True)
         plan = self.make_stream_plan(schema.resolved(n_features))
@@ -185,6 +188,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
                 f"random_state={self.random_state!r}: the stream began with secure noise, which its ledger states; "
                 "leave random_state=None"
             )
+        require_labels(y, self.schema_.target, numeric=is_regressor(self))
         column_count(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         plan = self.plan_
