@@ -72,6 +72,16 @@ def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise _validate.fail(name, value, f"one of {', '.join(map(repr, allowed))}", "name")
 
 
+def same_names(*names: str) -> dict[str, str]:
+    """Fields of a plan that the estimator's parameter shares its name with."""
+    return {name: name for name in names}
+
+
+def is_word(value: object, word: str) -> bool:
+    """Whether a parameter is this word; what it is compared with may be an array."""
+    return isinstance(value, str) and value == word
+
+
 def require_rows(expected_rows: object) -> None:
     """Refuse a declared number of rows that is none.
 
@@ -80,6 +90,16 @@ def require_rows(expected_rows: object) -> None:
     """
     if expected_rows is not None:
         _validate.real("expected_rows", _validate.count("expected_rows", expected_rows, "rows"), "rows")
+
+
+def require_verbose(verbose: object) -> None:
+    """Refuse a level of detail that is neither a whole number, at least 0, nor True or False.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if not isinstance(verbose, bool | np.bool_):
+        _validate.count("verbose", verbose, "level of detail", minimum=0)
 
 
 def named_choices(choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ledgerwood.curator.queries import MAX_DAMPING, STEP, LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import require_bounds
-from ledgerwood.trainers.fitting import fitted, fitted_without_delta
+from ledgerwood.trainers.fitting import fits_least, fitted, fitted_without_delta
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.greedy_trees import Candidates, GainSplits, require_levels
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
@@ -241,6 +241,10 @@ class DPBoostPlan:
     def least_tree_epsilon(self) -> float:
         """Below it leaves are nothing but noise."""
         return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.depth else 1.0)
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for trees that learn anything."""
+        return fits_least(self.prepared(budget), budget)
 
     def prepared(self, budget: Budget) -> "DPBoostPlan":
         """With the first guess at its share of the budget."""

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import Any, Literal, final, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -12,7 +13,7 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import MAX_BINS, named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import MAX_BINS, is_word, named_choices, require_name, same_names
 from ledgerwood.trainers.dpboost import Assignment, CandidateKind, DPBoostPlan, train
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
@@ -141,6 +142,17 @@ class AbstractDPBoost(AbstractTreeEstimator):
 
     plan_: DPBoostPlan
     _plan_type = DPBoostPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "trees": "n_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "public_rows": "expected_rows",
+        **same_names(
+            "trees_per_ensemble", "assignment", "learning_rate", "clip", "large_gradients", "geometric_clipping",
+            "leaf_release", "leaf_share", "count_share", "leaf_damping", "score_noise", "leaf_clamp", "bins",
+            "candidates", "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -205,9 +217,7 @@ class AbstractDPBoost(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> DPBoostPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
-        require_rows(self.expected_rows)
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> DPBoostPlan:
         forests = declared_forests(schema)
         plan = preset_plan(self.preset, self._loss(), self.budget, classes=is_classifier(self), forests=forests)
         if forests > 1:  # each of which starts at 0
@@ -220,7 +230,7 @@ class AbstractDPBoost(AbstractTreeEstimator):
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
         if plan.depth:
             plan.tests(least_cells(schema, plan.bins))  # refuses trees that cannot be grown, before anything is spent
-        return plan.calibrated(self.budget)
+        return plan
 
     def _loss(self) -> Loss:
         if self.loss is None:
@@ -231,30 +241,8 @@ class AbstractDPBoost(AbstractTreeEstimator):
         return self.loss
 
     def _named_choices(self) -> dict[str, Any]:
-        choices: dict[str, Any] = {
-            "trees": self.n_trees,
-            "trees_per_ensemble": self.trees_per_ensemble,
-            "assignment": self.assignment,
-            "depth": self.max_depth,
-            "learning_rate": self.learning_rate,
-            "damping": self.l2_lambda,
-            "clip": self.clip,
-            "large_gradients": self.large_gradients,
-            "geometric_clipping": self.geometric_clipping,
-            "leaf_release": self.leaf_release,
-            "leaf_share": self.leaf_share,
-            "count_share": self.count_share,
-            "leaf_damping": self.leaf_damping,
-            "score_noise": self.score_noise,
-            "leaf_clamp": self.leaf_clamp,
-            "bins": self.bins,
-            "candidates": self.candidates,
-            "initial_score": self.initial_score,
-            "initial_share": self.initial_share,
-            "public_rows": self.expected_rows,
-        }
-        named = named_choices(choices)
-        if named.get("leaf_clamp") == "off":
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        if is_word(named.get("leaf_clamp"), "off"):
             named["leaf_clamp"] = None
         # What one way of releasing leaves has and the other one has not follows it, unless it is named too.
         if self.leaf_release == "sums":

@@ -23,7 +23,7 @@ from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeSt
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.bounds import require_bounds
 from ledgerwood.trainers.candidates import even_thresholds, quantile_thresholds, tests_at
-from ledgerwood.trainers.fitting import fitted, fitted_without_delta
+from ledgerwood.trainers.fitting import fits_least, fitted, fitted_without_delta
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.greedy_trees import GainSplits, require_nodes
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
@@ -304,6 +304,10 @@ class DPXGBoostPlan:
             max(tests, width),
             f"{tests} candidates over {width} cells: fewer bins, candidates or categories allow more",
         )
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for trees that learn anything."""
+        return fits_least(self.prepared(budget), budget)
 
     def prepared(self, budget: Budget) -> "DPXGBoostPlan":
         """With what is drawn before the trees at its share of the budget."""

@@ -1,7 +1,8 @@
 """DP-XGBoost as scikit-learn estimators: parameters, defaults and presets."""
 
 import dataclasses
-from typing import Any, Literal, final, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import named_choices, require_name, same_names
 from ledgerwood.trainers.dpxgboost import DPXGBoostPlan, MinimumBy, Sketch, train
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
@@ -140,6 +141,18 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
     loss_: Loss
     plan_: DPXGBoostPlan
     _plan_type = DPXGBoostPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "trees": "n_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "public_rows": "expected_rows",
+        **same_names(
+            "loss", "learning_rate", "sampling_rate", "leaf_damping", "score_noise", "pooling", "clip",
+            "large_gradients", "min_child_weight", "min_child_weight_by", "sketch", "bins", "candidates",
+            "sketch_share", "split_share", "leaf_share", "weight_share", "count_share", "once_share", "leaf_release",
+            "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -214,8 +227,7 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> DPXGBoostPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> DPXGBoostPlan:
         classes = declared_forests(schema)
         plan = self._preset_plan(sum(each.ordered > 0 for each in least_cells(schema, 2)), classes)
         if classes > 1:  # whose forests start at 0
@@ -227,10 +239,9 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         else:
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
         plan.require_room(least_cells(schema, plan.bins))
-        return plan.calibrated(self.budget)
+        return plan
 
     def _preset_plan(self, numeric_features: int, classes: int) -> DPXGBoostPlan:
-        require_rows(self.expected_rows)
         require_name("preset", self.preset, get_args(Preset))
         if self.loss is not None:
             require_name("loss", self.loss, get_args(Loss))
@@ -244,36 +255,7 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
     def _named_choices(self) -> dict[str, Any]:
         if self.loss == "logistic" and self.loss_ == "squared":
             raise InvalidParameter("loss='logistic' needs two classes: a regressor's loss is 'squared'")
-        choices: dict[str, Any] = {
-            "loss": self.loss,
-            "trees": self.n_trees,
-            "depth": self.max_depth,
-            "learning_rate": self.learning_rate,
-            "sampling_rate": self.sampling_rate,
-            "damping": self.l2_lambda,
-            "leaf_damping": self.leaf_damping,
-            "score_noise": self.score_noise,
-            "pooling": self.pooling,
-            "clip": self.clip,
-            "large_gradients": self.large_gradients,
-            "min_child_weight": self.min_child_weight,
-            "min_child_weight_by": self.min_child_weight_by,
-            "sketch": self.sketch,
-            "bins": self.bins,
-            "candidates": self.candidates,
-            "sketch_share": self.sketch_share,
-            "split_share": self.split_share,
-            "leaf_share": self.leaf_share,
-            "weight_share": self.weight_share,
-            "count_share": self.count_share,
-            "once_share": self.once_share,
-            "leaf_release": self.leaf_release,
-            "initial_score": self.initial_score,
-            "initial_share": self.initial_share,
-        }
-        named = named_choices(choices)
-        if self.expected_rows is not None:
-            named["public_rows"] = int(self.expected_rows)
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
         if self.leaf_release == "ratio":
             # Without numbers of rows: what would ask for them steps back, unless it was named.
             named = {"leaf_damping": "lambda", "min_child_weight_by": "none", **named}

@@ -1,9 +1,11 @@
 """What every estimator of this package does around its plan: check, grant, curate, state, save."""
 
 import abc
+import contextlib
 import dataclasses
 import json
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -31,13 +33,15 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.trainers.bounds import require_rows, require_verbose
+from ledgerwood.trainers.fitting import fitting_values
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.progress import Progress, progress_bar
-from ledgerwood.trainers.schema_purchase import SchemaPurchase, with_two_classes
+from ledgerwood.trainers.schema_purchase import SchemaPurchase, schema_share, with_two_classes
 from ledgerwood.trainers.splits import structure_generator
 
 AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
@@ -82,6 +86,13 @@ class Plan(Protocol):
         """What is bought of the schema first; None where it is declared."""
 
 
+class CalibratedPlan(Plan, Protocol):
+    """A plan that finds its own noise."""
+
+    def calibrated(self, budget: Budget) -> Self:
+        """This plan with the least noise that fits the budget."""
+
+
 class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     """Fits a plan over a curator and predicts from the released ensemble.
 
@@ -99,14 +110,55 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     _plan_type: ClassVar[type[Any]]
     _without_rows: bool = False
     """Whether a fit leaves all rows out: the training rows of a fold may be none, which must not show."""
+    _plan_names: ClassVar[Mapping[str, str]] = {}
+    """The parameter of each field of the plan that a parameter sets."""
 
-    @abc.abstractmethod
     def make_plan(self, schema: Schema | TypedColumns) -> Plan:
-        """The calibrated plan for a resolved schema, or for columns whose schema is to be bought; pure, no data.
+        """The calibrated plan for a resolved schema, or for columns whose schema is to be estimated; pure, no data.
+
+        The preset's choices, then the parameters that were named.
 
         Raises:
-            InvalidParameter, AdjacencyMismatch, CalibrationFailed: parameters that make no plan within the budget.
+            InvalidParameter, AdjacencyMismatch: parameters that make no plan; the message calls them as the user does.
+            CalibrationFailed: a budget that is too small; the message says what would fit.
         """
+        with self._user_names():
+            self._check_parameters()
+            plan = self._uncalibrated_plan(schema)
+        try:
+            return plan.calibrated(self.budget)
+        except (CalibrationFailed, InvalidParameter) as error:
+            fitting = fitting_values(self, schema, plan)
+            if not fitting:
+                raise
+            raise type(error)(f"{error}; what would fit: {' or '.join(fitting)}") from error
+
+    @abc.abstractmethod
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> "CalibratedPlan":
+        """The plan, whose noise is still to be found for the budget; as `make_plan`."""
+
+    def _check_parameters(self) -> None:
+        """Refuse a parameter of all estimators that is out of its bound, whether or not this fit has a use for it.
+
+        Raises:
+            InvalidParameter: so it is.
+        """
+        self.budget  # noqa: B018  # epsilon, delta, adjacency
+        schema_share(self.schema_share)
+        require_rows(self.expected_rows)
+        self._random_source()
+        require_verbose(self.verbose)
+
+    @contextlib.contextmanager
+    def _user_names(self) -> Iterator[None]:
+        """Let errors call a plan's fields by the names of this estimator's parameters."""
+        try:
+            yield
+        except InvalidParameter as error:
+            name = self._plan_names.get(error.parameter or "")
+            if name is None or name == error.parameter:
+                raise
+            raise error.renamed(name) from error
 
     @abc.abstractmethod
     def _train(self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress) -> Ensemble:
@@ -123,9 +175,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             adjacency = Adjacency(self.adjacency)
         except ValueError as error:
             names = [member.value for member in Adjacency]
-            raise InvalidParameter(
-                f"adjacency={self.adjacency!r} must be an Adjacency or one of {names} (unit: relation)"
-            ) from error
+            raise _validate.fail("adjacency", self.adjacency, f"an Adjacency or one of {names}", "relation") from error
         return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
 
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
@@ -147,7 +197,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
-        budget = self.budget
+        self._check_parameters()
+        budget, source = self.budget, self._random_source()
         require_ledger(ledger)
         declared = self._declared_schema()
         if declared is None and sample_weight is not None:
@@ -201,7 +252,9 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         if self.schema is None:
             return None
         if not isinstance(self.schema, Schema):
-            raise InvalidParameter(f"schema={self.schema!r} must be a ledgerwood.Schema, or None to buy one")
+            raise _validate.fail(
+                "schema", self.schema, "a ledgerwood.Schema, or None for one that is privately estimated", "schema"
+            )
         self._check_target(self.schema)
         return self.schema
 
@@ -222,8 +275,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 pass
             case int() | np.integer():
                 return TestRandom(int(self.random_state) + (call << 64))
-        raise InvalidParameter(
-            f"random_state={self.random_state!r} must be None (secure noise) or a whole number (a test)"
+        raise _validate.fail(
+            "random_state", self.random_state, "None (secure noise) or a whole number (a test)", "seed"
         )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:

@@ -2,8 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, final
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -14,7 +14,7 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.histograms import MAX_SUMS
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells
-from ledgerwood.trainers.bounds import named_choices, require_rows
+from ledgerwood.trainers.bounds import is_word, named_choices, same_names
 from ledgerwood.trainers.communication import bins_of
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.federated import train
@@ -67,6 +67,20 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
 
     plan_: FederatedPlan
     _plan_type = FederatedPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "candidate_rule": "candidates",
+        "candidates": "n_candidates",
+        "trees": "n_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "noise_kind": "noise",
+        "public_rows": "expected_rows",
+        **same_names(
+            "split_method", "update", "refinements", "candidate_share", "features_per_tree", "feature_cycle",
+            "recalibrate", "learning_rate", "bins", "score_noise", "pooling", "clip", "curvature_scale", "count_share",
+            "leaf_clamp", "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -141,9 +155,7 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> FederatedPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
-        require_rows(self.expected_rows)
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> FederatedPlan:
         cells = least_cells(schema, 2)
         _validate.count("n_features", len(cells), "features")
         loss: Loss = "logistic" if is_classifier(self) else "squared"
@@ -156,40 +168,13 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
             plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
             plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         _require_size(plan, least_cells(schema, plan.bins))
-        return plan.calibrated(self.budget)
+        return plan
 
     def _named_choices(self, plan: FederatedPlan, loss: Loss) -> dict[str, Any]:
-        named = named_choices(
-            {
-                "split_method": self.split_method,
-                "update": self.update,
-                "candidate_rule": self.candidates,
-                "candidates": self.n_candidates,
-                "refinements": self.refinements,
-                "candidate_share": self.candidate_share,
-                "features_per_tree": self.features_per_tree,
-                "feature_cycle": self.feature_cycle,
-                "trees": self.n_trees,
-                "recalibrate": self.recalibrate,
-                "depth": self.max_depth,
-                "learning_rate": self.learning_rate,
-                "bins": self.bins,
-                "damping": self.l2_lambda,
-                "score_noise": self.score_noise,
-                "pooling": self.pooling,
-                "clip": self.clip,
-                "curvature_scale": self.curvature_scale,
-                "count_share": self.count_share,
-                "leaf_clamp": self.leaf_clamp,
-                "noise_kind": self.noise,
-                "initial_score": self.initial_score,
-                "initial_share": self.initial_share,
-            }
-        )
-        if named.get("features_per_tree") == "all":
-            named["features_per_tree"] = None
-        if named.get("damping") == "noise":
-            named["damping"] = None
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        for field, word in (("features_per_tree", "all"), ("damping", "noise")):
+            if is_word(named.get(field), word):
+                named[field] = None
         if not isinstance(self.full_cycles, bool | np.bool_):
             raise _validate.fail("full_cycles", self.full_cycles, "True or False", "flag")
         if self.full_cycles and "trees" in named:

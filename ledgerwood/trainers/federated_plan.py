@@ -36,7 +36,7 @@ from ledgerwood.trainers.communication import Communication, communication_of
 from ledgerwood.trainers.federated_candidates import (
     CandidateRule,
 )
-from ledgerwood.trainers.fitting import enough_epsilon
+from ledgerwood.trainers.fitting import NO_GRID, require_gaussian_delta, too_small
 from ledgerwood.trainers.forests import require_zero_start
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.leaves import newton_leaves, noise_damping, pooled, score_noise_by_rule
@@ -383,20 +383,16 @@ class FederatedPlan:
 
         Raises:
             CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
-            InvalidParameter: noise too large for the statistics' grids; the message says what would fit.
+            InvalidParameter: noise too large for the statistics' grids, or delta 0.
         """
+        require_gaussian_delta(budget)
         try:
             return self._calibrated(budget)
         except (InvalidParameter, CalibrationFailed) as error:
-            enough = enough_epsilon(self._fits, budget) if budget.delta > 0.0 else None
-            if enough is None:
-                raise
-            raise type(error)(
-                f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r} is too small for {self.query_counts.total} "
-                f"queries: {error}; what would fit: epsilon={enough!r}"
-            ) from error
+            raise type(error)(too_small(f"{self.query_counts.total} queries", budget, NO_GRID)) from error
 
-    def _fits(self, budget: Budget) -> bool:
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for noise that can be drawn."""
         try:
             self._calibrated(budget)
         except (InvalidParameter, CalibrationFailed):

@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
+from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.pricing import price
-from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 _DOUBLINGS = 60
 _HALVINGS = 6
+_GENEROUS = 1e4
+"""Nats, and times as many nats."""
 
 
 class TreesPlan(Protocol):
@@ -69,6 +72,9 @@ class TreesPlan(Protocol):
         """
 
 
+NO_GRID = "the noise would be too large for the grids that sums are released on"
+"""Why a plan of Gaussian noise does not fit."""
+
 P = TypeVar("P", bound=TreesPlan)
 
 
@@ -76,7 +82,7 @@ def fitted(plan: P, budget: Budget) -> P:
     """The plan with the largest `tree_epsilon` that fits the budget.
 
     Raises:
-        CalibrationFailed: the budget is too small for the plan; the message says what would fit.
+        CalibrationFailed: the budget is too small for the plan.
         AdjacencyMismatch, UnsupportedEvent, InvalidParameter: as `ledgerwood.calibrate` and `split`.
     """
     found: P = _found(plan, budget)
@@ -86,8 +92,9 @@ def fitted(plan: P, budget: Budget) -> P:
 @functools.lru_cache(maxsize=64)  # a search of seconds, and the folds of a validation all ask for the same plan
 def _found(plan: Any, budget: Budget) -> Any:
     start = plan.prepared(budget)
-    if not _fits(start, budget):
-        raise CalibrationFailed(_too_small(plan, budget))
+    if not fits_least(start, budget):
+        what = f"{plan.trees} trees of depth {plan.depth}"
+        raise CalibrationFailed(too_small(what, budget, "their leaves would be nothing but noise"))
     found = _scaled(start, calibrate(lambda epsilon: _scaled(start, epsilon).event, budget))
     _require_first_fit(found)
     found.require_fit()
@@ -117,7 +124,7 @@ def _require_first_fit(plan: TreesPlan) -> None:
     plan.initial.require_fit()
 
 
-def _fits(plan: TreesPlan, budget: Budget) -> bool:
+def fits_least(plan: TreesPlan, budget: Budget) -> bool:
     """Whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
     try:
         _require_first_fit(plan)
@@ -129,23 +136,63 @@ def _fits(plan: TreesPlan, budget: Budget) -> bool:
         return True
 
 
-def _too_small(plan: TreesPlan, budget: Budget) -> str:
-    hints = []
-    enough = enough_epsilon(lambda other: _fits(plan.prepared(other), other), budget)
-    if enough is not None:
-        # What a purchase takes is a share of another budget then.
-        hints.append(f"epsilon={enough!r}" if plan.purchase is None else f"an epsilon of about {enough!r}")
-    start, step = plan.prepared(budget), plan.trees_at_once
-    fewer = step * most_that_fits(
-        lambda n: _fits(dataclasses.replace(start, trees=n * step), budget), -(-plan.trees // step)
-    )
-    if fewer:
-        hints.append(f"n_trees={fewer}")
-    fitting = " or ".join(hints) or "a larger budget"
-    return (
-        f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r} is too small for {plan.trees} trees of depth "
-        f"{plan.depth}: their leaves would be nothing but noise; what would fit: {fitting}"
-    )
+def too_small(plan: str, budget: Budget, why: str) -> str:
+    """The message of a budget that is too small for a plan."""
+    return f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r} is too small for {plan}: {why}"
+
+
+def require_gaussian_delta(budget: Budget) -> None:
+    """Refuse a budget of pure privacy for a plan of Gaussian noise.
+
+    Raises:
+        InvalidParameter: delta is 0.
+    """
+    if budget.delta == 0.0:
+        raise _validate.fail("delta", budget.delta, "> 0: the noise is Gaussian", "probability")
+
+
+class Suggesting(Protocol):
+    """An estimator, whose parameters can be tried out without data."""
+
+    @property
+    def budget(self) -> Budget:
+        """The budget that the parameters state."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters."""
+
+    def _uncalibrated_plan(self, schema: Any) -> Any:
+        """The plan of these parameters."""
+
+
+def fitting_values(estimator: Suggesting, schema: Any, plan: Any) -> list[str]:
+    """What would fit where a budget is too small: "epsilon=...", "n_trees=..."; each tried out, as a plan of its own.
+
+    Args:
+        estimator: with a plan that does not fit its budget.
+        schema: resolved, or columns.
+        plan: that plan.
+    """
+    parameters, budget = estimator.get_params(deep=False), estimator.budget
+
+    def fits(name: str, value: float) -> bool:
+        other = type(estimator)(**{**parameters, name: value})
+        try:
+            return bool(other._uncalibrated_plan(schema).has_room(other.budget))
+        except (InvalidParameter, CalibrationFailed, UnsupportedEvent, AdjacencyMismatch):
+            return False
+
+    found = []
+    # Where not even that is enough the reason is another one, and the error says it.
+    if fits("epsilon", max(_GENEROUS, _GENEROUS * budget.epsilon)):
+        enough = enough_epsilon(lambda other: fits("epsilon", other.epsilon), budget)
+        if enough is not None and fits("epsilon", enough):
+            found.append(f"epsilon={enough!r}")
+    if "n_trees" in parameters:
+        fewer = most_that_fits(lambda n: fits("n_trees", n), parameters["n_trees"] or plan.trees)
+        if fewer:
+            found.append(f"n_trees={fewer}")
+    return found
 
 
 def enough_epsilon(fits: Callable[[Budget], bool], budget: Budget) -> float | None:

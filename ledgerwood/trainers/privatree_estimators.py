@@ -1,8 +1,8 @@
 """PrivaTree as a scikit-learn estimator: parameters, defaults and presets."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, Literal, Self, final, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,14 @@ from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns, sorted_classes
 from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import is_word, named_choices, require_name, same_names
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.fitting import most_that_fits
 from ledgerwood.trainers.forests import ESTIMATED_CLASSES, MOST_CLASSES, estimates_classes
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.privatree import CandidateRule, ChoiceRule, PrivaTreePlan, SplitRule, class_count, train
-from ledgerwood.trainers.privatree_budget import leaf_epsilon
+from ledgerwood.trainers.privatree_budget import label_error_share, leaf_epsilon
 from ledgerwood.trainers.progress import Progress
 
 PAPER_BINS = 10
@@ -112,6 +112,10 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
     plan_: PrivaTreePlan
     classes_: NDArray[Any]
     _plan_type = PrivaTreePlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "depth": "max_depth",
+        **same_names("splits", "choice", "candidates", "bins", "candidate_bins", "leaf_share", "quantile_share"),
+    }
 
     def __init__(
         self,
@@ -164,9 +168,8 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         """As `AbstractTreeEstimator.fit`, without weights."""
         return super().fit(X, y, ledger)
 
-    def make_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
-        require_rows(self.expected_rows)
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
+        label_error_share(self.label_error)
         cells = least_cells(schema, 2)
         numeric = sum(each.ordered > 0 for each in cells)
         plan = preset_plan(self.preset, self.budget, features=len(cells), numeric=numeric, rows=self.expected_rows)
@@ -184,28 +187,20 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
                 classes = _most_classes(plan, cells)
             plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=classes))
         plan.require_levels(cells, classes)
-        return plan.calibrated(self.budget)
+        return plan
 
     def _named_choices(self, plan: PrivaTreePlan, classes: int) -> dict[str, Any]:
-        named = named_choices(
-            {
-                "depth": self.max_depth,
-                "splits": self.splits,
-                "choice": self.choice,
-                "candidates": self.candidates,
-                "bins": self.bins,
-                "candidate_bins": self.candidate_bins,
-                "leaf_share": None if self.leaf_share == "auto" else self.leaf_share,
-                "quantile_share": None if self.quantile_share == "auto" else self.quantile_share,
-            }
-        )
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        for field in ("leaf_share", "quantile_share"):
+            if is_word(named.get(field), "auto"):
+                del named[field]
         # All borders of the grid stay all borders, whatever the grid; but private quantiles are few.
         bins = named.get("bins", plan.bins)
         if named.get("candidates") == "quantiles" or plan.candidate_bins < plan.bins:
             named.setdefault("candidate_bins", min(PAPER_BINS, bins) if isinstance(bins, int) else PAPER_BINS)
         named.setdefault("candidate_bins", bins)
         depth = dataclasses.replace(plan, depth=named.get("depth", plan.depth)).depth  # checked
-        if self.leaf_share == "auto" and depth:
+        if "leaf_share" not in named and depth:
             whole = self.budget
             labels = leaf_epsilon(
                 whole.epsilon,
@@ -216,7 +211,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
                 adjacency=whole.adjacency,
             )
             named["leaf_share"] = labels / whole.epsilon
-        if self.quantile_share == "auto":
+        if "quantile_share" not in named:
             named["quantile_share"] = 1.0 / (1.0 + max(depth, 1))
         return named
 

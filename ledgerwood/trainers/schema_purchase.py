@@ -104,8 +104,7 @@ class SchemaPurchase:
         Raises:
             InvalidParameter: a share outside (0, 1), or categories at delta 0.
         """
-        if not 0.0 < _validate.real("schema_share", share, "share of the budget") < 1.0:
-            raise _validate.fail("schema_share", share, "in (0, 1)", "share of the budget")
+        share = schema_share(share)
         names = keyed_names(columns)
         if budget.delta == 0.0 and names:
             raise InvalidParameter(
@@ -263,6 +262,18 @@ class SchemaPurchase:
             target=TypedColumn(**columns["target"]),
         )
         return cls(**{**record, "columns": typed, "adjacency": Adjacency(record["adjacency"])})
+
+
+def schema_share(value: object) -> float:
+    """A share of the budget for a schema.
+
+    Raises:
+        InvalidParameter: outside (0, 1).
+    """
+    share = _validate.real("schema_share", value, "share of the budget")
+    if not 0.0 < share < 1.0:
+        raise _validate.fail("schema_share", value, "in (0, 1)", "share of the budget")
+    return share
 
 
 def keyed_names(columns: TypedColumns) -> list[str]:

@@ -29,7 +29,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import (
     BallShifts,
     BoxShifts,
@@ -37,6 +37,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
 )
 from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.fitting import NO_GRID, require_gaussian_delta, too_small
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, check_filter, row_limit
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
@@ -254,8 +255,24 @@ class SGBDTPlan:
 
         Raises:
             CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
-            InvalidParameter: noise so large that it cannot be drawn on the statistics' grids.
+            InvalidParameter: noise so large that it cannot be drawn on the statistics' grids, or delta 0.
         """
+        require_gaussian_delta(budget)
+        try:
+            return self._calibrated(budget)
+        except (InvalidParameter, CalibrationFailed) as error:
+            trees = f"{self.trees * self.classes} trees of depth {self.depth}"
+            raise type(error)(too_small(trees, budget, NO_GRID)) from error
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for noise that can be drawn."""
+        try:
+            self._calibrated(budget)
+        except (InvalidParameter, CalibrationFailed):
+            return False
+        return True
+
+    def _calibrated(self, budget: Budget) -> "SGBDTPlan":
         start = self
         if self.initial_score != "moments":  # which keeps its share as the noise is scaled
             initial = self.initial.with_share(self.initial_share, budget)

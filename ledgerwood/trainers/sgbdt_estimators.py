@@ -1,7 +1,8 @@
 """S-GBDT as scikit-learn estimators: parameters, defaults and presets."""
 
 import dataclasses
-from typing import Any, Literal, final, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import is_word, named_choices, require_name, same_names
 from ledgerwood.trainers.estimator import AdjacencyName
 from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.individual_filter import IndividualFilter
@@ -131,6 +132,18 @@ class AbstractSGBDT(AbstractStreamEstimator):
     loss_: Loss
     plan_: SGBDTPlan
     _plan_type = SGBDTPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "rounds": "n_trees",
+        "extra_rounds": "extra_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "public_rows": "expected_rows",
+        **same_names(
+            "learning_rate", "sampling_rate", "score_noise", "damping_rule", "pooling", "clip", "large_gradients",
+            "curvature_scale", "count_share", "leaf_noise", "leaf_statistic", "leaf_clamp", "features_per_tree",
+            "numeric_weight", "bins", "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -199,8 +212,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
         plan = self._preset_plan()
         plan = dataclasses.replace(plan, classes=declared_forests(schema), **self._named_choices(plan))
         if isinstance(schema, TypedColumns):
@@ -208,7 +220,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
             plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         else:
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        return plan.calibrated(self.budget)
+        return plan
 
     def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
         """The same with an individual filter, which pays for any number of rounds; "auto" is the one that fits.
@@ -220,15 +232,15 @@ class AbstractSGBDT(AbstractStreamEstimator):
             raise InvalidParameter(
                 "filter='none': a stream needs an individual filter, which says what each row has left; set 'auto'"
             )
-        plan = self._preset_plan()
-        named = self._named_choices(plan)
-        if self.filter == "auto":
-            named["filter"] = "gdp" if named.get("sampling_rate", plan.sampling_rate) == 1.0 else "renyi"
-        return dataclasses.replace(plan, **named).calibrated(self.budget)
+        with self._user_names():
+            plan = self._preset_plan()
+            named = self._named_choices(plan)
+            if self.filter == "auto":
+                named["filter"] = "gdp" if named.get("sampling_rate", plan.sampling_rate) == 1.0 else "renyi"
+            return dataclasses.replace(plan, **named).calibrated(self.budget)
 
     def _preset_plan(self) -> SGBDTPlan:
         budget = self.budget
-        require_rows(self.expected_rows)
         require_name("preset", self.preset, get_args(Preset))
         match self.preset:
             case "default":
@@ -237,34 +249,10 @@ class AbstractSGBDT(AbstractStreamEstimator):
                 return paper_plan(self.loss_, budget.adjacency)
 
     def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
-        choices: dict[str, Any] = {
-            "rounds": self.n_trees,
-            "extra_rounds": self.extra_trees,
-            "depth": self.max_depth,
-            "learning_rate": self.learning_rate,
-            "sampling_rate": self.sampling_rate,
-            "score_noise": self.score_noise,
-            "damping_rule": self.damping_rule,
-            "pooling": self.pooling,
-            "clip": self.clip,
-            "large_gradients": self.large_gradients,
-            "curvature_scale": self.curvature_scale,
-            "count_share": self.count_share,
-            "leaf_noise": self.leaf_noise,
-            "leaf_statistic": self.leaf_statistic,
-            "leaf_clamp": self.leaf_clamp,
-            "numeric_weight": self.numeric_weight,
-            "bins": self.bins,
-            "initial_score": self.initial_score,
-            "initial_share": self.initial_share,
-        }
-        named = named_choices(choices)
-        if self.expected_rows is not None:
-            named["public_rows"] = int(self.expected_rows)
-        if self.features_per_tree is not None:
-            named["features_per_tree"] = None if self.features_per_tree == "all" else self.features_per_tree
-        if self.l2_lambda is not None:
-            named["damping"] = None if self.l2_lambda == "noise" else self.l2_lambda
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        for field, word in (("features_per_tree", "all"), ("damping", "noise")):
+            if is_word(named.get(field), word):
+                named[field] = None
         if named.get("leaf_noise", plan.leaf_noise) == "static" and self.leaf_statistic is None:
             named["leaf_statistic"] = "moments"
         named["filter"] = self.filter

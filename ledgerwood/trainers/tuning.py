@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood import _validate
 from ledgerwood.accounting import gdp
-from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger
@@ -27,9 +27,11 @@ from ledgerwood.curator import Aggregator, PredictionFit, Schema, TypedColumns, 
 from ledgerwood.curator.purses import require_within
 from ledgerwood.curator.queries import Loss, fit_width
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import InvalidParameter, SchemaError, UnsupportedEvent
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
+from ledgerwood.trainers.bounds import require_verbose
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Plan
+from ledgerwood.trainers.fitting import fitting_values
 from ledgerwood.trainers.forests import declared_forests
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.splits import structure_generator
@@ -101,6 +103,14 @@ class SearchPlan:
     def loss(self) -> Loss:
         """The candidates' loss."""
         return self.plans[0].loss
+
+    def calibrated(self, budget: Budget) -> "SearchPlan":  # its noise was found with its candidates'
+        """Itself."""
+        return self
+
+    def has_room(self, budget: Budget) -> bool:  # a search that does not fit is not made
+        """True."""
+        return True
 
     @property
     def purchase(self) -> None:
@@ -208,7 +218,25 @@ class PrivateSearch(AbstractTreeEstimator):
         return self
 
     def make_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
-        """The calibrated search and its candidates' plans; pure, no data."""
+        """The calibrated search and its candidates' plans; pure, no data. Errors: as for every estimator."""
+        self._check_parameters()
+        try:
+            return self._uncalibrated_plan(schema)
+        except CalibrationFailed as error:
+            fitting = fitting_values(self, schema, None)
+            if not fitting:
+                raise
+            raise CalibrationFailed(
+                f"epsilon={self.epsilon!r} nats at delta={self.delta!r} is too small for the candidates, each of which "
+                f"gets a share of it; what would fit: {' or '.join(fitting)}"
+            ) from error
+
+    def _check_parameters(self) -> None:
+        self.budget  # noqa: B018  # epsilon, delta, adjacency
+        self._random_source()
+        require_verbose(self.verbose)
+
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
         if isinstance(schema, TypedColumns):
             raise SchemaError(
                 "schema=None: a private search needs a declared schema, which all candidates share; declare it, or "
@@ -232,7 +260,7 @@ class PrivateSearch(AbstractTreeEstimator):
             noise_multiplier=noise,
             score_share=share,
             error_width=self.error_width,
-            plans=tuple(model.make_plan(schema) for model in models),
+            plans=tuple(model._uncalibrated_plan(schema).calibrated(model.budget) for model in models),
         )
 
     def _runs(self) -> PoissonSelectionMechanism | RepeatedSelectionMechanism:
