@@ -1,7 +1,8 @@
 """How the commands fail: one line of standard error and exit code 1."""
 
 import functools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import ParamSpec
 
 import typer
@@ -25,9 +26,21 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
         except ImportError as missing:
             _fail(str(missing), missing)
         except (PrivacyError, OSError) as refusal:
-            _fail(f"{type(refusal).__name__}: {refusal}", refusal)
+            _fail(f"{type(refusal).__name__}: {_as_options(str(refusal), kwargs)}", refusal)
 
     return guarded
+
+
+_BY_OPTION = {"count": "steps"}
+"""What the library calls otherwise than the option that sets it."""
+
+
+def _as_options(message: str, options: Mapping[str, object]) -> str:
+    """The message with the names of parameters as options of this command."""
+    for name in sorted({*options, *(own for own, option in _BY_OPTION.items() if option in options)}):
+        option = _BY_OPTION.get(name, name).replace("_", "-")
+        message = re.sub(rf"(?<![\w-]){name}=(?!=)", f"--{option}=", message)
+    return message
 
 
 def _fail(message: str, cause: Exception) -> None:

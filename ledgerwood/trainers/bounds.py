@@ -8,6 +8,7 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.ensemble import MAX_DEPTH
 
+MAX_TREES = 2**40
 MAX_BINS = 60_000
 """Steps of a numeric feature's range, at most: with a cell for missing values they fit 16 bits."""
 
@@ -50,6 +51,16 @@ def require_bounds(plan: BoostedPlan, names: Mapping[str, tuple[object, ...]]) -
     _validate.positive("learning_rate", plan.learning_rate, "factor on a leaf")
     if not 0.0 < _validate.real("initial_share", plan.initial_share, "share of the budget") < 1.0:
         raise _validate.fail("initial_share", plan.initial_share, "in (0, 1)", "share of the budget")
+
+
+def require_trees(name: str, value: object) -> None:
+    """Refuse a number of trees that is none, or beyond 2**40.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if _validate.count(name, value, "trees") > MAX_TREES:
+        raise _validate.fail(name, value, f"at most {MAX_TREES}", "trees")
 
 
 def require_shape(plan: ShapedPlan, names: Mapping[str, tuple[object, ...]]) -> None:

@@ -22,7 +22,7 @@ from ledgerwood.curator import Aggregator, Round
 from ledgerwood.curator.queries import MAX_DAMPING, STEP, LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.bounds import require_bounds, require_trees
 from ledgerwood.trainers.fitting import fits_least, fitted, fitted_without_delta
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.greedy_trees import Candidates, GainSplits, require_levels
@@ -122,7 +122,7 @@ class DPBoostPlan:
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        _validate.count("trees", self.trees, "trees")
+        require_trees("trees", self.trees)
         _validate.count("classes", self.classes, "forests")
         require_zero_start(self.classes, self.initial_score)
         _validate.count("trees_per_ensemble", self.trees_per_ensemble, "trees")

@@ -21,7 +21,7 @@ from ledgerwood.curator import Aggregator, CellCounts, LeafCounts, Round
 from ledgerwood.curator.queries import MAX_DAMPING, LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.bounds import require_bounds, require_trees
 from ledgerwood.trainers.candidates import even_thresholds, quantile_thresholds, tests_at
 from ledgerwood.trainers.fitting import fits_least, fitted, fitted_without_delta
 from ledgerwood.trainers.forests import Forests, require_zero_start
@@ -132,7 +132,7 @@ class DPXGBoostPlan:
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        _validate.count("trees", self.trees, "trees")
+        require_trees("trees", self.trees)
         _validate.count("classes", self.classes, "forests")
         require_zero_start(self.classes, self.initial_score)
         _validate.count("candidates", self.candidates, "thresholds a feature")

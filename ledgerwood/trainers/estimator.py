@@ -36,7 +36,7 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
 from ledgerwood.trainers.bounds import require_rows, require_verbose
-from ledgerwood.trainers.fitting import fitting_values
+from ledgerwood.trainers.fitting import says_parameter, suggestion
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
@@ -122,16 +122,16 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             InvalidParameter, AdjacencyMismatch: parameters that make no plan; the message calls them as the user does.
             CalibrationFailed: a budget that is too small; the message says what would fit.
         """
-        with self._user_names():
-            self._check_parameters()
-            plan = self._uncalibrated_plan(schema)
+        plan = None
         try:
+            with self._user_names():
+                self._check_parameters()
+                plan = self._uncalibrated_plan(schema)
             return plan.calibrated(self.budget)
         except (CalibrationFailed, InvalidParameter) as error:
-            fitting = fitting_values(self, schema, plan)
-            if not fitting:
+            if plan is None and says_parameter(self, error):
                 raise
-            raise type(error)(f"{error}; what would fit: {' or '.join(fitting)}") from error
+            raise suggestion(self, schema, plan, error) from error
 
     @abc.abstractmethod
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> "CalibratedPlan":
@@ -273,10 +273,10 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 return TestRandom(int(self.random_state.randint(2**31)))
             case bool():
                 pass
-            case int() | np.integer():
+            case int() | np.integer() if self.random_state >= 0:
                 return TestRandom(int(self.random_state) + (call << 64))
         raise _validate.fail(
-            "random_state", self.random_state, "None (secure noise) or a whole number (a test)", "seed"
+            "random_state", self.random_state, "None (secure noise) or a whole number >= 0 (a test)", "seed"
         )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:

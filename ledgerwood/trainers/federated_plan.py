@@ -31,7 +31,7 @@ from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, TreeStructure
 from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
-from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.bounds import require_bounds, require_trees
 from ledgerwood.trainers.communication import Communication, communication_of
 from ledgerwood.trainers.federated_candidates import (
     CandidateRule,
@@ -141,7 +141,7 @@ class FederatedPlan:
         object.__setattr__(
             self, "numeric_features", _validate.items("numeric_features", self.numeric_features, "places")
         )
-        _validate.count("trees", self.trees, "trees")
+        require_trees("trees", self.trees)
         _validate.count("n_features", self.n_features, "features")
         _validate.count("classes", self.classes, "forests")
         _validate.count("candidates", self.candidates, "thresholds a feature")
@@ -156,6 +156,7 @@ class FederatedPlan:
         for name in ("count_share", "candidate_share"):
             if not 0.0 < _validate.real(name, getattr(self, name), "share") < 1.0:
                 raise _validate.fail(name, getattr(self, name), "in (0, 1)", "share")
+        _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if self.damping is not None:
             _validate.positive("damping", self.damping, "units of the weight")
         if self.score_noise is not None:
@@ -164,8 +165,10 @@ class FederatedPlan:
             raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
         _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
         if self.trees * self.learning_rate * self.leaf_clamp > MAX_REACH:
-            bound = f"at most {MAX_REACH!r} / (trees * learning_rate)"
-            raise _validate.fail("leaf_clamp", self.leaf_clamp, bound, "units of the score")
+            raise InvalidParameter(
+                f"n_trees={self.trees!r}, learning_rate={self.learning_rate!r} and leaf_clamp={self.leaf_clamp!r} must "
+                f"have a product of at most {MAX_REACH!r} (unit: score)"
+            )
         if self.update == "averaging" and (self.loss != "squared" or self.initial_score != "zero"):
             raise InvalidParameter(
                 "update='averaging' takes means of labels: it needs loss='squared', and no first guess"

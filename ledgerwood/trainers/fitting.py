@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self, TypeVar
@@ -17,8 +18,9 @@ from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 _DOUBLINGS = 60
 _HALVINGS = 6
-_GENEROUS = 1e4
-"""Nats, and times as many nats."""
+_GENEROUS, _LEAST = 1e4, 1e-9
+"""Nats, or times as many; and the nats from which a search for more begins."""
+_ALWAYS = frozenset({"epsilon", "delta", "adjacency", "schema"})
 
 
 class TreesPlan(Protocol):
@@ -165,34 +167,68 @@ class Suggesting(Protocol):
         """The plan of these parameters."""
 
 
-def fitting_values(estimator: Suggesting, schema: Any, plan: Any) -> list[str]:
-    """What would fit where a budget is too small: "epsilon=...", "n_trees=..."; each tried out, as a plan of its own.
+def says_parameter(estimator: Suggesting, error: Exception) -> bool:
+    """Whether an error tells the user all: it names a parameter that he set, or is not of one value at all."""
+    if not isinstance(error, InvalidParameter):
+        return False
+    if error.parameter is None:
+        return True
+    return error.parameter in _named(estimator) or error.parameter in _ALWAYS
+
+
+def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: CalibrationFailed | InvalidParameter) -> Exception:
+    """The error of a plan that does not fit its budget, with what would fit: each value was tried out.
 
     Args:
-        estimator: with a plan that does not fit its budget.
+        estimator: with such a plan.
         schema: resolved, or columns.
-        plan: that plan.
-    """
-    parameters, budget = estimator.get_params(deep=False), estimator.budget
+        plan: that plan; None where not even it could be made.
+        error: why.
 
-    def fits(name: str, value: float) -> bool:
-        other = type(estimator)(**{**parameters, name: value})
+    Returns:
+        An error of the same class: with an epsilon and a number of trees that fit; or with the one parameter without
+        which the plan fits; or the error itself.
+    """
+    budget, named = estimator.budget, _named(estimator)
+
+    def fits(name: str, value: object) -> bool:
+        other = type(estimator)(**{**estimator.get_params(deep=False), name: value})
         try:
             return bool(other._uncalibrated_plan(schema).has_room(other.budget))
         except (InvalidParameter, CalibrationFailed, UnsupportedEvent, AdjacencyMismatch):
             return False
 
+    message = str(error)
+    if not message.startswith("epsilon="):
+        message = too_small("this plan", budget, message)
+    for name, default in _defaults(estimator).items():
+        # The budget itself is not to blame where the plan fits but for one parameter.
+        if name in named and name not in {*_ALWAYS, "n_trees", "preset"} and fits(name, default):
+            return type(error)(f"{name}={_validate.shown(named[name])} does not fit: {message}; set {name}={default!r}")
     found = []
     # Where not even that is enough the reason is another one, and the error says it.
     if fits("epsilon", max(_GENEROUS, _GENEROUS * budget.epsilon)):
-        enough = enough_epsilon(lambda other: fits("epsilon", other.epsilon), budget)
+        start = Budget(epsilon=max(budget.epsilon, _LEAST), delta=budget.delta, adjacency=budget.adjacency)
+        enough = enough_epsilon(lambda other: fits("epsilon", other.epsilon), start)
         if enough is not None and fits("epsilon", enough):
             found.append(f"epsilon={enough!r}")
-    if "n_trees" in parameters:
-        fewer = most_that_fits(lambda n: fits("n_trees", n), parameters["n_trees"] or plan.trees)
+    trees = named.get("n_trees") or getattr(plan, "trees", 0)
+    if "n_trees" in _defaults(estimator):
+        fewer = most_that_fits(lambda n: fits("n_trees", n), trees)
         if fewer:
             found.append(f"n_trees={fewer}")
-    return found
+    return type(error)(f"{message}; what would fit: {' or '.join(found)}") if found else error
+
+
+def _defaults(estimator: Suggesting) -> dict[str, object]:
+    parameters = inspect.signature(type(estimator)).parameters.values()
+    return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+
+
+def _named(estimator: Suggesting) -> dict[str, Any]:
+    """The parameters that are not at their defaults."""
+    defaults = _defaults(estimator)
+    return {name: value for name, value in estimator.get_params(deep=False).items() if value is not defaults.get(name)}
 
 
 def enough_epsilon(fits: Callable[[Budget], bool], budget: Budget) -> float | None:

@@ -39,7 +39,7 @@ def check_filter(
         AdjacencyMismatch: a filter under replace-one.
         InvalidParameter: everything else.
     """
-    if kind not in get_args(IndividualFilter):
+    if not isinstance(kind, str) or kind not in get_args(IndividualFilter):
         raise _validate.fail("filter", kind, f"one of {get_args(IndividualFilter)}", "name")
     if order is not None:
         if kind != "renyi":
@@ -49,7 +49,7 @@ def check_filter(
     if kind == "none":
         if extra_rounds > 0:
             raise InvalidParameter(
-                f"extra_rounds={extra_rounds} need a filter: without one every tree is paid for, so raise rounds (or "
+                f"extra_trees={extra_rounds} need a filter: without one every tree is paid for, so raise n_trees (or "
                 "set filter='gdp' for a full batch, 'renyi' for a sampled one)"
             )
         return

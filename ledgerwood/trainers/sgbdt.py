@@ -36,7 +36,7 @@ from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
     GaussianMechanism,
 )
-from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.bounds import require_bounds, require_trees
 from ledgerwood.trainers.fitting import NO_GRID, require_gaussian_delta, too_small
 from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, check_filter, row_limit
@@ -140,7 +140,7 @@ class SGBDTPlan:
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        _validate.count("rounds", self.rounds, "trees")
+        require_trees("rounds", self.rounds)
         _validate.count("classes", self.classes, "forests")
         require_zero_start(self.classes, self.initial_score)
         if self.features_per_tree is not None:
@@ -149,6 +149,7 @@ class SGBDTPlan:
         _validate.rate("sampling_rate", self.sampling_rate, "probability")
         _validate.positive("noise_multiplier", self.noise_multiplier, "stddev / L2 sensitivity")
         _validate.positive("clip", self.clip, "units of the gradient")
+        _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if not 0.0 < _validate.real("count_share", self.count_share, "share of mu**2") < 1.0:
             raise _validate.fail("count_share", self.count_share, "in (0, 1)", "share of mu**2")
         if self.damping is not None:
@@ -179,6 +180,7 @@ class SGBDTPlan:
                 f"filter='renyi' counts at one order, which holds no delta, and the categories of columns {names} cost "
                 "one: declare a schema, or take another filter"
             )
+        self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))  # checks the clip, and what else it is made of
         self.initial  # noqa: B018  # checks what the initial score needs
 
     @property

@@ -228,14 +228,14 @@ class AbstractSGBDT(AbstractStreamEstimator):
         Raises:
             InvalidParameter: also `filter="none"`.
         """
-        if self.filter == "none":
+        if is_word(self.filter, "none"):
             raise InvalidParameter(
                 "filter='none': a stream needs an individual filter, which says what each row has left; set 'auto'"
             )
         with self._user_names():
             plan = self._preset_plan()
             named = self._named_choices(plan)
-            if self.filter == "auto":
+            if is_word(self.filter, "auto"):
                 named["filter"] = "gdp" if named.get("sampling_rate", plan.sampling_rate) == 1.0 else "renyi"
             return dataclasses.replace(plan, **named).calibrated(self.budget)
 
@@ -256,7 +256,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         if named.get("leaf_noise", plan.leaf_noise) == "static" and self.leaf_statistic is None:
             named["leaf_statistic"] = "moments"
         named["filter"] = self.filter
-        if self.filter == "auto":
+        if is_word(self.filter, "auto"):
             full_batch = named.get("sampling_rate", plan.sampling_rate) == 1.0
             named["filter"] = ("gdp" if full_batch else "renyi") if named.get("extra_rounds", 0) else "none"
         return named

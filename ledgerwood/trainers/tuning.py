@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,9 @@ from ledgerwood.curator.queries import Loss, fit_width
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
-from ledgerwood.trainers.bounds import require_verbose
+from ledgerwood.trainers.bounds import require_name, require_verbose
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Plan
-from ledgerwood.trainers.fitting import fitting_values
+from ledgerwood.trainers.fitting import suggestion, too_small
 from ledgerwood.trainers.forests import declared_forests
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.splits import structure_generator
@@ -162,6 +162,7 @@ class PrivateSearch(AbstractTreeEstimator):
         plan_: the `SearchPlan`. privacy_, ledger_: of the search as a whole.
     """
 
+    _plan_names: ClassVar[Mapping[str, str]] = {"width": "error_width", "mean": "mean_runs"}
     plan_: SearchPlan
     best_index_: int | None
     best_score_: float
@@ -219,22 +220,21 @@ class PrivateSearch(AbstractTreeEstimator):
 
     def make_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
         """The calibrated search and its candidates' plans; pure, no data. Errors: as for every estimator."""
-        self._check_parameters()
-        try:
-            return self._uncalibrated_plan(schema)
-        except CalibrationFailed as error:
-            fitting = fitting_values(self, schema, None)
-            if not fitting:
-                raise
-            raise CalibrationFailed(
-                f"epsilon={self.epsilon!r} nats at delta={self.delta!r} is too small for the candidates, each of which "
-                f"gets a share of it; what would fit: {' or '.join(fitting)}"
-            ) from error
+        with self._user_names():
+            self._check_parameters()
+            try:
+                return self._uncalibrated_plan(schema)
+            except CalibrationFailed as error:
+                why = too_small("the candidates, each of which gets a share of it", self.budget, "see the cause")
+                raise suggestion(self, schema, None, CalibrationFailed(why)) from error
 
     def _check_parameters(self) -> None:
         self.budget  # noqa: B018  # epsilon, delta, adjacency
         self._random_source()
         require_verbose(self.verbose)
+        require_name("law", self.law, ("poisson", "negative_binomial"))
+        _validate.real("shape", self.shape, "eta of the negative binomial law")
+        self._check_candidates()
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
         if isinstance(schema, TypedColumns):
@@ -274,13 +274,16 @@ class PrivateSearch(AbstractTreeEstimator):
     def _check_candidates(self) -> None:
         estimator: object = self.estimator
         if not isinstance(estimator, AbstractTreeEstimator) or isinstance(estimator, PrivateSearch):
-            raise InvalidParameter(f"estimator={estimator!r} must be a tree estimator of this package")
+            raise _validate.fail("estimator", estimator, "a tree estimator of this package", "estimator")
+        candidates: object = self.candidates
         if (
-            isinstance(self.candidates, Mapping | str)
-            or not len(self.candidates)
-            or not all(isinstance(candidate, Mapping) for candidate in self.candidates)
+            not isinstance(candidates, Sequence)
+            or not len(candidates)
+            or not all(isinstance(candidate, Mapping) for candidate in candidates)
         ):
-            raise InvalidParameter("candidates must be a sequence of mappings, one a candidate, at least one")
+            raise _validate.fail(
+                "candidates", candidates, "a sequence of mappings, one a candidate, at least one", "candidates"
+            )
         for candidate in self.candidates:
             if taken := sorted(_OF_THE_SEARCH & set(candidate)):
                 raise InvalidParameter(f"candidate {candidate!r} sets {taken}, which the search sets for all")
