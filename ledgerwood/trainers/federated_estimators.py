@@ -231,7 +231,7 @@ class FederatedGBDTClassifier(AbstractClassifier, AbstractFederatedGBDT):
     others; all is asked K times, and the plan says so.
 
     Attributes:
-        classes_: the declared classes, sorted.
+        classes_: the declared or estimated classes, sorted.
         ensemble_: the released trees; of K > 2 classes all T of the first one's, then those of the second one, ...,
             each forest's first guess in its first tree.
         plan_, privacy_, ledger_, feature_importances_: as in `FederatedGBDTRegressor`.

@@ -147,10 +147,10 @@ def require_gaussian_delta(budget: Budget) -> None:
     """Refuse a budget of pure privacy for a plan of Gaussian noise.
 
     Raises:
-        InvalidParameter: delta is 0.
+        CalibrationFailed: delta is 0.
     """
     if budget.delta == 0.0:
-        raise _validate.fail("delta", budget.delta, "> 0: the noise is Gaussian", "probability")
+        raise CalibrationFailed("delta=0.0 must be > 0: the noise is Gaussian (unit: probability)")
 
 
 class Suggesting(Protocol):

@@ -105,7 +105,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         verbose: 1 shows a progress bar.
 
     Attributes:
-        classes_: the declared classes, sorted.
+        classes_: the declared or estimated classes, sorted.
         plan_, privacy_, ledger_, ensemble_: as in `DPBoostRegressor`; the one tree's values are places of classes.
     """
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import ledgerwood as lw
@@ -38,13 +37,11 @@ LABELS = {
     "polars int": pl.Series([0, 1]),
     "polars float": pl.Series([0.5, None]),
     "polars date": pl.Series(["2020-01-01"]).str.to_date(),
-    "pyarrow string": pa.chunked_array([["no", "yes"]]),
-    "pyarrow int": pa.chunked_array([[0, 1]]),
 }
-NUMBERS = {"int8", "float32", "pandas Int64", "pandas Float64", "polars int", "polars float", "pyarrow int"}
+NUMBERS = {"int8", "float32", "pandas Int64", "pandas Float64", "polars int", "polars float"}
 NUMBERS |= {"bool", "pandas boolean"}
 UNTYPED = {"object", "list", "list of numbers", "tuple", "pandas object"}
-TEXTS = {"str", "pandas string", "polars string", "pyarrow string"}
+TEXTS = {"str", "pandas string", "polars string"}
 FLOATS = {"float32", "pandas Float64", "polars float"}
 NEITHER = {"complex", "datetime", "timedelta", "bytes", "pandas datetime", "pandas complex", "polars date"}
 ACCEPTED = {

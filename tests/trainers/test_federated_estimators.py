@@ -103,7 +103,7 @@ def test_a_model_is_saved_and_read(tmp_path):
         ({"batch": 2.5}, "batch"),
         ({"full_cycles": "yes"}, "full_cycles"),
         ({"feature_cycle": "spiral"}, "feature_cycle"),
-        ({"candidates": "sketch"}, "candidate_rule"),
+        ({"candidates": "sketch"}, "candidates='sketch'"),
         ({"max_depth": 21}, "depth"),
         ({"expected_rows": 0}, "expected_rows"),
     ],

@@ -14,8 +14,8 @@ from ledgerwood.trainers import (
     DPBoostClassifier,
     DPXGBoostClassifier,
     FederatedGBDTClassifier,
-    PrivaTreeClassifier,
     PrivateSearch,
+    PrivaTreeClassifier,
     SGBDTClassifier,
 )
 from ledgerwood.trainers.forests import ESTIMATED_CLASSES, shares, stacked, unstacked
