@@ -121,8 +121,9 @@ class AbstractDPBoost(AbstractTreeEstimator):
             guess and the grid-less choice of the S-GBDT paper), or what the paper compares with: "para", "seq" and
             "np", see docs/explanation/dpboost.md#dpboost-presets.
         loss: "squared" (classes are -1 and 1) or "logistic" (classes only).
-        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated, of
-            all forests together, and at least 32. trees_per_ensemble: T_e. assignment: how an ensemble's trees share the rows, "geometric" or
+        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated,
+            of all forests together, and at least 32.
+        trees_per_ensemble: T_e. assignment: how an ensemble's trees share the rows, "geometric" or
             "halving". max_depth: levels of splits. learning_rate: eta, at most 1.
         l2_lambda: lambda of gains and leaves, in rows.
         clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
@@ -273,7 +274,9 @@ class DPBoostRegressor(AbstractRegressor, AbstractDPBoost):
 
 @final
 class DPBoostClassifier(AbstractClassifier, AbstractDPBoost):
-    """DPBoost for two classes or more, by the squared loss on -1 and 1 or the logistic loss. Parameters: see `AbstractDPBoost`.
+    """DPBoost for two classes or more, by the squared loss on -1 and 1 or the logistic loss.
+
+    Parameters: see `AbstractDPBoost`.
 
     Attributes:
         classes_: the declared or estimated classes, sorted. Of K > 2 each has a forest: see `trainers.forests`.

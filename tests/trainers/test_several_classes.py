@@ -1,4 +1,4 @@
-"""Every classifier learns the classes that are declared, or that the private estimate shows; and says how few or many."""
+"""Every classifier learns the classes that are declared or that the private estimate shows, and says how few."""
 
 import warnings
 
