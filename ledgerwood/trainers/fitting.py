@@ -212,7 +212,7 @@ def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: Calibration
         enough = enough_epsilon(lambda other: fits("epsilon", other.epsilon), start)
         if enough is not None and fits("epsilon", enough):
             found.append(f"epsilon={enough!r}")
-    trees: int = named.get("n_trees") or getattr(plan, "trees", 0)
+    trees = int(named.get("n_trees") or getattr(plan, "trees", 0))
     if "n_trees" in _defaults(estimator):
         fewer = most_that_fits(lambda n: fits("n_trees", n), trees)
         if fewer:
