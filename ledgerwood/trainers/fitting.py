@@ -212,8 +212,8 @@ def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: Calibration
         enough = enough_epsilon(lambda other: fits("epsilon", other.epsilon), start)
         if enough is not None and fits("epsilon", enough):
             found.append(f"epsilon={enough!r}")
-    trees = int(named.get("n_trees") or getattr(plan, "trees", 0))
-    if "n_trees" in _defaults(estimator):
+    trees: int = named.get("n_trees") or (0 if plan is None else plan.trees)
+    if "n_trees" in _defaults(estimator) and trees:
         fewer = most_that_fits(lambda n: fits("n_trees", n), trees)
         if fewer:
             found.append(f"n_trees={fewer}")
