@@ -146,7 +146,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         self.budget  # noqa: B018  # epsilon, delta, adjacency
         schema_share(self.schema_share)
         require_rows(self.expected_rows)
-        self._random_source()
+        if not isinstance(self.random_state, np.random.RandomState):  # which a look would move on
+            self._random_source()
         require_verbose(self.verbose)
 
     @contextlib.contextmanager
@@ -219,7 +220,6 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             plan = self.make_plan(declared.resolved(n_features))
             rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
             rows = rows.emptied() if self._without_rows else rows
-        source = self._random_source()
         own = ledger is None
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
