@@ -6,10 +6,22 @@ from typing import Any
 
 from ledgerwood.errors import InvalidParameter
 
+_LONG = 300
+
 
 def fail(name: str, value: object, bound: str, unit: str) -> InvalidParameter:
     """The error that says which value broke which bound, and in which unit."""
-    return InvalidParameter(f"{name}={value!r} must be {bound} (unit: {unit})")
+    rest = f"{shown(value)} must be {bound} (unit: {unit})"
+    return InvalidParameter(f"{name}={rest}", parameter=name, rest=rest)
+
+
+def shown(value: object) -> str:
+    """The value for a message, shortened where it is long or has no text at all, as a number of 5,000 digits."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  # what an object says of itself is its own affair
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
 
 
 def real(name: str, value: object, unit: str) -> float:
@@ -19,7 +31,7 @@ def real(name: str, value: object, unit: str) -> float:
     try:
         number = float(value)
     except OverflowError:
-        raise InvalidParameter(f"{name} must be within float64 (unit: {unit})") from None
+        raise fail(name, value, "within float64", unit) from None
     if not math.isfinite(number):
         raise fail(name, value, "a finite real number", unit)
     return number + 0.0  # -0.0 becomes 0.0: equal values have one record

@@ -15,7 +15,22 @@ class PrivacyError(Exception):
 
 
 class InvalidParameter(PrivacyError, ValueError):
-    """A value outside its bound: not a number, not positive, not a probability."""
+    """A value outside its bound: not a number, not positive, not a probability.
+
+    Args:
+        message: name, value, bound and unit.
+        parameter: the name alone, where one value is out of its bound.
+        rest: the message after the name: value, bound and unit.
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, rest: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.rest = rest
+
+    def renamed(self, parameter: str) -> "InvalidParameter":
+        """The same error of a value that its caller calls by another name."""
+        return InvalidParameter(f"{parameter}={self.rest}", parameter=parameter, rest=self.rest)
 
 
 class AdjacencyMismatch(PrivacyError, ValueError):

@@ -86,6 +86,7 @@ def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[
     columns = [_column(path, header, rows, feature, strict=not with_target) for feature in features]
     if not with_target or target is None:
         return typed_table(columns, features), None
+    # Of labels numpy would choose a type by a look at each, and one that is not a number must not change the others.
     labels = _column(path, header, rows, target, strict=False)
     return typed_table(columns, features), np.fromiter(labels, dtype=object, count=len(labels))
 

@@ -129,7 +129,7 @@ def test_numbers_are_shown_rounded_up(value, text):
     [
         (
             ("price", "--noise-multiplier", 1, "--delta", 1e-5, "--false-positive-rate", 2),
-            "false_positive_rate=2.0 must be in [0, 1] (unit: probability)",
+            "--false-positive-rate=2.0 must be in [0, 1] (unit: probability)",
         ),
         (("sigma", "--epsilon", -1, "--delta", 1e-5), "epsilon=-1.0 must be > 0 (unit: nats)"),
         (("sigma", "--epsilon", "nan", "--delta", 1e-5), "epsilon=nan must be a finite real number (unit: nats)"),
@@ -137,10 +137,10 @@ def test_numbers_are_shown_rounded_up(value, text):
         (("sigma", "--epsilon", 1, "--delta", 0), "delta=0.0 (unit: probability)"),
         (
             ("sigma", "--epsilon", 1, "--delta", 1e-5, "--sampling-rate", 1.5),
-            "sampling_rate=1.5 must be in (0, 1] (unit: probability",
+            "--sampling-rate=1.5 must be in (0, 1] (unit: probability",
         ),
-        (("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 0), "count=0 must be a whole number >= 1"),
-        (("price", "--noise-multiplier", 0, "--delta", 1e-5), "noise_multiplier=0.0 must be > 0"),
+        (("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 0), "--steps=0 must be a whole number >= 1"),
+        (("price", "--noise-multiplier", 0, "--delta", 1e-5), "--noise-multiplier=0.0 must be > 0"),
         (
             ("price", "--noise-multiplier", 1, "--delta", 1e-5, "--sampling-rate", 0.1, "--adjacency", "replace-one"),
             "replace-one",
@@ -181,7 +181,7 @@ def test_runs_as_a_console_script():
         check=False,
     )
     assert finished.returncode == 1
-    assert finished.stderr.startswith("InvalidParameter: noise_multiplier=-3.0")
+    assert finished.stderr.startswith("InvalidParameter: --noise-multiplier=-3.0")
 
 
 def test_a_missing_extra_says_how_to_get_it():

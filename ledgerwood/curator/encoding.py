@@ -150,16 +150,20 @@ def signs(places: NDArray[np.int32], positive: int) -> NDArray[np.float64]:
     return np.where(places < 0, np.nan, np.where(places == positive, 1.0, -1.0))
 
 
-def sorted_classes(target: Categorical) -> NDArray[Any]:
+def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
     """The declared classes in sorted order, shape (n_classes,).
 
+    Args:
+        target: of the schema.
+        least: how many classes it needs; 1 where they were estimated, and there is no way back.
+
     Raises:
-        SchemaError: fewer than two classes, or strings among numbers, which have no order.
+        SchemaError: fewer classes than that, or strings among numbers, which have no order.
     """
     if len({isinstance(category, str) for category in target.categories}) > 1:
         raise SchemaError(f"target {target.name!r} declares strings among numbers: {target.categories}")
     classes = np.unique(np.asarray(target.categories))
-    if len(classes) < 2:
+    if len(classes) < least:
         raise SchemaError(
             f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at least 2 are "
             "needed to tell one from another"

@@ -22,6 +22,7 @@ from ledgerwood.curator.queries import (
     STEP,
     LargeGradients,
     Loss,
+    class_place,
     gradient_clip,
     require_large_gradients,
 )
@@ -96,6 +97,7 @@ class LevelGains(abc.ABC):
         damping: lambda of the denominator, in [0, 2**40] rows (of the largest weight), taken down to whole steps of
             2**-20.
         large_gradients: what becomes of a row beyond the clip; "drop" leaves it out of count and sum alike.
+        positive: the class that is told from all others, as in `LeafMoments`; it changes no contribution's bound.
 
     Raises:
         InvalidParameter: a value outside its bound.
@@ -107,10 +109,12 @@ class LevelGains(abc.ABC):
     clip: float
     damping: float
     large_gradients: LargeGradients = "clip"
+    positive: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", gradient_clip(self.clip))
         require_large_gradients(self.large_gradients)
+        object.__setattr__(self, "positive", class_place(self.positive))
         if self.loss not in get_args(Loss):
             raise _validate.fail("loss", self.loss, "'squared' or 'logistic'", "name")
         damping = _validate.non_negative("damping", self.damping, "rows")
@@ -162,7 +166,7 @@ class SplitGains(LevelGains):
     parent's term, which is the same for all candidates of a node (docs/explanation/gains.md#gain).
 
     Args:
-        structure, ensemble, loss, clip, damping, large_gradients: as in `LevelGains`.
+        structure, ensemble, loss, clip, damping, large_gradients, positive: as in `LevelGains`.
         tests: the candidates, the same at every node; public.
 
     Raises:

@@ -49,7 +49,7 @@ class GridlessGains(LevelGains):
     Each has a public weight such that features weigh about the same: see `CandidateParts`.
 
     Args:
-        structure, ensemble, loss, clip, damping, large_gradients: as in `LevelGains`.
+        structure, ensemble, loss, clip, damping, large_gradients, positive: as in `LevelGains`.
         cells: of each feature of the table, as `Schema.cells` gives them; public.
 
     Raises:

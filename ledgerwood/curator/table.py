@@ -261,7 +261,7 @@ class Table(AbstractRows):
         self, query: SplitGains | GridlessGains, sampled: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], Weights]:
         """The rows that contribute, int64 (m,) (empty: all of them); their nodes, gradients and weights, int32 (m,)."""
-        state = self._advanced(query.ensemble)
+        state = self._advanced(query.ensemble, query.positive)
         nodes = np.empty(self.n_rows, dtype=np.int32)
         gradients = np.empty(self.n_rows, dtype=np.int32)
         kernels.node_gradients(

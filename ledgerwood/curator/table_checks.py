@@ -74,11 +74,11 @@ class TableShape:
         """The query, if it is one of a table of trees, of features and classes that are there."""
         # The very classes: a subclass could state any cost.
         if type(query) is SplitGains:
-            self.require_class(None)
+            self.require_class(query.positive)
             self.require_features(query.structure)
             self.require_tests(query.tests)
         elif type(query) is GridlessGains:
-            self.require_class(None)
+            self.require_class(query.positive)
             self.require_features(query.structure)
             if len(query.cells) != self.n_features:
                 raise RoundViolation(f"candidates of {len(query.cells)} features: the table has {self.n_features}")

@@ -1,8 +1,9 @@
 """How the commands fail, and what they warn of: one line of standard error each, and exit code 1 for a failure."""
 
 import functools
+import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ParamSpec
 
@@ -28,7 +29,7 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
         except ImportError as missing:
             _fail(str(missing), missing)
         except (PrivacyError, OSError) as refusal:
-            _fail(f"{type(refusal).__name__}: {refusal}", refusal)
+            _fail(f"{type(refusal).__name__}: {_as_options(str(refusal), kwargs)}", refusal)
 
     return guarded
 
@@ -49,6 +50,18 @@ def _cautions() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+_BY_OPTION = {"count": "steps"}
+"""What the library calls otherwise than the option that sets it."""
+
+
+def _as_options(message: str, options: Mapping[str, object]) -> str:
+    """The message with the names of parameters as options of this command."""
+    for name in sorted({*options, *(own for own, option in _BY_OPTION.items() if option in options)}):
+        option = _BY_OPTION.get(name, name).replace("_", "-")
+        message = re.sub(rf"(?<![\w-]){name}=(?!=)", f"--{option}=", message)
+    return message
 
 
 def _fail(message: str, cause: Exception) -> None:

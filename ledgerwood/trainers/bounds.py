@@ -8,6 +8,7 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.ensemble import MAX_DEPTH
 
+MAX_TREES = 2**40
 MAX_BINS = 60_000
 """Steps of a numeric feature's range, at most: with a cell for missing values they fit 16 bits."""
 
@@ -52,6 +53,16 @@ def require_bounds(plan: BoostedPlan, names: Mapping[str, tuple[object, ...]]) -
         raise _validate.fail("initial_share", plan.initial_share, "in (0, 1)", "share of the budget")
 
 
+def require_trees(name: str, value: object) -> None:
+    """Refuse a number of trees that is none, or beyond 2**40.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if _validate.count(name, value, "trees") > MAX_TREES:
+        raise _validate.fail(name, value, f"at most {MAX_TREES}", "trees")
+
+
 def require_shape(plan: ShapedPlan, names: Mapping[str, tuple[object, ...]]) -> None:
     """Refuse any plan whose shape is out of bounds. Arguments and errors: as `require_bounds`."""
     for name, allowed in names.items():
@@ -72,6 +83,16 @@ def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise _validate.fail(name, value, f"one of {', '.join(map(repr, allowed))}", "name")
 
 
+def same_names(*names: str) -> dict[str, str]:
+    """Fields of a plan that the estimator's parameter shares its name with."""
+    return {name: name for name in names}
+
+
+def is_word(value: object, word: str) -> bool:
+    """Whether a parameter is this word; what it is compared with may be an array."""
+    return isinstance(value, str) and value == word
+
+
 def require_rows(expected_rows: object) -> None:
     """Refuse a declared number of rows that is none.
 
@@ -80,6 +101,16 @@ def require_rows(expected_rows: object) -> None:
     """
     if expected_rows is not None:
         _validate.real("expected_rows", _validate.count("expected_rows", expected_rows, "rows"), "rows")
+
+
+def require_verbose(verbose: object) -> None:
+    """Refuse a level of detail that is neither a whole number, at least 0, nor True or False.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if not isinstance(verbose, bool | np.bool_):
+        _validate.count("verbose", verbose, "level of detail", minimum=0)
 
 
 def named_choices(choices: Mapping[str, Any]) -> dict[str, Any]:

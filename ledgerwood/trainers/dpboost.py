@@ -22,10 +22,11 @@ from ledgerwood.curator import Aggregator, Round
 from ledgerwood.curator.queries import MAX_DAMPING, STEP, LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import require_bounds
-from ledgerwood.trainers.fitting import fitted, fitted_without_delta
+from ledgerwood.trainers.bounds import require_bounds, require_trees
+from ledgerwood.trainers.fitting import fits_least, fitted, fitted_without_delta
+from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.greedy_trees import Candidates, GainSplits, require_levels
-from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafDamping, LeafRelease
 from ledgerwood.trainers.leaves import newton_leaves
 from ledgerwood.trainers.progress import Progress
@@ -87,6 +88,8 @@ class DPBoostPlan:
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
             weight.
+        classes: K for one forest a class, which is told from all others: `trees` is of each; 1 for one forest, whose
+            trees the classes of an estimated schema share.
     """
 
     adjacency: Adjacency
@@ -115,10 +118,13 @@ class DPBoostPlan:
     public_rows: int | None = None
     purchase: SchemaPurchase | None = None
     weighted: bool = False
+    classes: int = 1
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        _validate.count("trees", self.trees, "trees")
+        require_trees("trees", self.trees)
+        _validate.count("classes", self.classes, "forests")
+        require_zero_start(self.classes, self.initial_score)
         _validate.count("trees_per_ensemble", self.trees_per_ensemble, "trees")
         if min(self.trees, self.trees_per_ensemble) > MAX_GROUPS:
             raise _validate.fail("trees_per_ensemble", self.trees_per_ensemble, f"at most {MAX_GROUPS}", "trees")
@@ -192,9 +198,10 @@ class DPBoostPlan:
 
     @property
     def ensembles(self) -> tuple[tuple[int, int], ...]:
-        """(number of trees, how many such ensembles), in their order; the last one may be smaller."""
+        """(number of trees, how many such ensembles), in their order; the last one of each forest may be smaller."""
         full, rest = divmod(self.trees, self.trees_per_ensemble)
-        return tuple((size, count) for size, count in ((self.trees_per_ensemble, full), (rest, 1)) if size and count)
+        found = ((self.trees_per_ensemble, full), (rest, 1))
+        return tuple((size, count * self.classes) for size, count in found if size and count)
 
     def ensemble_event(self, trees: int) -> Parallel:
         """One ensemble of so many trees: one draw, a group of rows a tree, drawn afresh."""
@@ -235,6 +242,10 @@ class DPBoostPlan:
         """Below it leaves are nothing but noise."""
         return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.depth else 1.0)
 
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for trees that learn anything."""
+        return fits_least(self.prepared(budget), budget)
+
     def prepared(self, budget: Budget) -> "DPBoostPlan":
         """With the first guess at its share of the budget."""
         initial = self.initial.with_share(self.initial_share, budget)
@@ -257,6 +268,10 @@ class DPBoostPlan:
                 for place, share in enumerate(self.shares(size))
             )
         )
+
+    def of_forest(self, trees: int, forests: int) -> "DPBoostPlan":  # see `ForestPlan`
+        """The plan as one of several forests follows it: the same draws, and its own post-processing."""
+        return dataclasses.replace(self, trees=trees, classes=1)
 
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
@@ -289,21 +304,38 @@ def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None =
     """
     cells = aggregator.schema.cells(plan.bins)
     candidates = plan.tests(cells) if plan.depth else None
-    ensemble = Ensemble(initial_score=first_score(plan.initial, plan.loss, aggregator))
+    forests = Forests.of(plan, aggregator)
+    own, schedule, done = forests.plans(plan), forests.schedule, 0
     sizes = chain.from_iterable(repeat(size, count) for size, count in plan.ensembles)
     for number, size in enumerate(sizes):
         with aggregator.open_groups(plan.ensemble_event(size), purpose=f"ensemble {number + 1}") as groups:
             for place in range(size):
-                name = f"tree {len(ensemble.trees) + 1}"
-                tree = train_tree(plan, place, candidates, ensemble, groups.round(place), name=name)
-                ensemble = ensemble.extended(tree)
+                forest, _ = schedule[done]
+                done += 1
+                tree = train_tree(
+                    own[forest],
+                    place,
+                    candidates,
+                    forests.members[forest],
+                    groups.round(place),
+                    name=f"tree {done}",
+                    positive=forests.positive(forest),
+                )
+                forests.add(forest, tree)
                 if progress is not None:
-                    progress(len(ensemble.trees), plan.trees)
-    return ensemble
+                    progress(done, len(schedule))
+    return forests.ensemble
 
 
 def train_tree(
-    plan: DPBoostPlan, place: int, candidates: Candidates | None, ensemble: Ensemble, round_: Round, *, name: str
+    plan: DPBoostPlan,
+    place: int,
+    candidates: Candidates | None,
+    ensemble: Ensemble,
+    round_: Round,
+    *,
+    name: str,
+    positive: int | None = None,
 ) -> Tree:
     """Algorithm 1: one level after another by the exponential mechanism on the gain, then the leaves with noise.
 
@@ -314,11 +346,12 @@ def train_tree(
         ensemble: released so far.
         round_: over the tree's rows.
         name: of the tree, for the ledger.
+        positive: the class that is told from all others, of several.
     """
     structure = TreeStructure.root()
     for level in range(plan.depth):
         assert candidates is not None  # of a plan with levels
         purpose = f"splits of {name}, level {level + 1}"
-        structure = plan.splits.deeper(structure, candidates, ensemble, round_, purpose=purpose)
-    released = plan.leaves(place).released(structure, ensemble, round_, purpose=f"leaves of {name}")
+        structure = plan.splits.deeper(structure, candidates, ensemble, round_, purpose=purpose, positive=positive)
+    released = plan.leaves(place).released(structure, ensemble, round_, purpose=f"leaves of {name}", positive=positive)
     return Tree(structure=structure, values=plan.leaf_values(released))

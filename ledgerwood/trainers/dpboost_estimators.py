@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import Any, Literal, final, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -12,15 +13,15 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import MAX_BINS, named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import MAX_BINS, is_word, named_choices, require_name, same_names
 from ledgerwood.trainers.dpboost import Assignment, CandidateKind, DPBoostPlan, train
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.laplace_leaves import LeafDamping, LeafRelease
 from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 Preset = Literal["default", "paper", "enhanced", "para", "seq", "np"]
 
@@ -56,13 +57,13 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> DPBoostPlan:
     )
 
 
-def default_plan(loss: Loss, budget: Budget, *, classes: bool) -> DPBoostPlan:
+def default_plan(loss: Loss, budget: Budget, *, classes: bool, forests: int = 1) -> DPBoostPlan:
     """What serves best without tuning (docs/explanation/dpboost.md#dpboost-defaults)."""
     # In the unit of the gradients: of a label in [-1, 1], of a class as -1 or 1, of a class by the logistic loss.
     clip = 0.5 if loss == "logistic" else 1.0 if classes else 0.3
     return dataclasses.replace(
         paper_plan(loss, budget.adjacency),
-        trees=min(max(round(25.0 * math.sqrt(budget.epsilon)), 8), 80),
+        trees=min(max(round(25.0 * math.sqrt(budget.epsilon / forests)), 8), 80),
         trees_per_ensemble=1,
         depth=4,
         bins=32,
@@ -80,13 +81,13 @@ def default_plan(loss: Loss, budget: Budget, *, classes: bool) -> DPBoostPlan:
     )
 
 
-def preset_plan(preset: Preset, loss: Loss, budget: Budget, *, classes: bool) -> DPBoostPlan:
+def preset_plan(preset: Preset, loss: Loss, budget: Budget, *, classes: bool, forests: int = 1) -> DPBoostPlan:
     """A preset's plan, epsilon still to be calibrated: docs/explanation/dpboost.md#dpboost-presets."""
     require_name("preset", preset, get_args(Preset))
     paper = paper_plan(loss, budget.adjacency)
     match preset:
         case "default":
-            return default_plan(loss, budget, classes=classes)
+            return default_plan(loss, budget, classes=classes, forests=forests)
         case "paper":
             return paper
         case "enhanced":
@@ -120,7 +121,9 @@ class AbstractDPBoost(AbstractTreeEstimator):
             guess and the grid-less choice of the S-GBDT paper), or what the paper compares with: "para", "seq" and
             "np", see docs/explanation/dpboost.md#dpboost-presets.
         loss: "squared" (classes are -1 and 1) or "logistic" (classes only).
-        n_trees: T. trees_per_ensemble: T_e. assignment: how an ensemble's trees share the rows, "geometric" or
+        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated,
+            of all forests together, and at least 32.
+        trees_per_ensemble: T_e. assignment: how an ensemble's trees share the rows, "geometric" or
             "halving". max_depth: levels of splits. learning_rate: eta, at most 1.
         l2_lambda: lambda of gains and leaves, in rows.
         clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
@@ -141,6 +144,17 @@ class AbstractDPBoost(AbstractTreeEstimator):
 
     plan_: DPBoostPlan
     _plan_type = DPBoostPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "trees": "n_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "public_rows": "expected_rows",
+        **same_names(
+            "trees_per_ensemble", "assignment", "learning_rate", "clip", "large_gradients", "geometric_clipping",
+            "leaf_release", "leaf_share", "count_share", "leaf_damping", "score_noise", "leaf_clamp", "bins",
+            "candidates", "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -205,19 +219,20 @@ class AbstractDPBoost(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> DPBoostPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
-        require_rows(self.expected_rows)
-        plan = preset_plan(self.preset, self._loss(), self.budget, classes=is_classifier(self))
-        purchase = None
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> DPBoostPlan:
+        forests = declared_forests(schema)
+        plan = preset_plan(self.preset, self._loss(), self.budget, classes=is_classifier(self), forests=forests)
+        if forests > 1:  # each of which starts at 0
+            plan = dataclasses.replace(plan, initial_score="zero")
+        plan = dataclasses.replace(plan, classes=forests, **self._named_choices())
         if isinstance(schema, TypedColumns):
-            share, rows = self.schema_share, self.expected_rows
-            purchase = SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows)
-        weighted = isinstance(schema, Schema) and schema.weight_bound is not None
-        plan = dataclasses.replace(plan, purchase=purchase, weighted=weighted, **self._named_choices())
+            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
+        else:
+            plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
         if plan.depth:
             plan.tests(least_cells(schema, plan.bins))  # refuses trees that cannot be grown, before anything is spent
-        return plan.calibrated(self.budget)
+        return plan
 
     def _loss(self) -> Loss:
         if self.loss is None:
@@ -228,30 +243,8 @@ class AbstractDPBoost(AbstractTreeEstimator):
         return self.loss
 
     def _named_choices(self) -> dict[str, Any]:
-        choices: dict[str, Any] = {
-            "trees": self.n_trees,
-            "trees_per_ensemble": self.trees_per_ensemble,
-            "assignment": self.assignment,
-            "depth": self.max_depth,
-            "learning_rate": self.learning_rate,
-            "damping": self.l2_lambda,
-            "clip": self.clip,
-            "large_gradients": self.large_gradients,
-            "geometric_clipping": self.geometric_clipping,
-            "leaf_release": self.leaf_release,
-            "leaf_share": self.leaf_share,
-            "count_share": self.count_share,
-            "leaf_damping": self.leaf_damping,
-            "score_noise": self.score_noise,
-            "leaf_clamp": self.leaf_clamp,
-            "bins": self.bins,
-            "candidates": self.candidates,
-            "initial_score": self.initial_score,
-            "initial_share": self.initial_share,
-            "public_rows": self.expected_rows,
-        }
-        named = named_choices(choices)
-        if named.get("leaf_clamp") == "off":
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        if is_word(named.get("leaf_clamp"), "off"):
             named["leaf_clamp"] = None
         # What one way of releasing leaves has and the other one has not follows it, unless it is named too.
         if self.leaf_release == "sums":
@@ -281,10 +274,12 @@ class DPBoostRegressor(AbstractRegressor, AbstractDPBoost):
 
 @final
 class DPBoostClassifier(AbstractClassifier, AbstractDPBoost):
-    """DPBoost for two classes, by the squared loss on -1 and 1 or the logistic loss. Parameters: see `AbstractDPBoost`.
+    """DPBoost for two classes or more, by the squared loss on -1 and 1 or the logistic loss.
+
+    Parameters: see `AbstractDPBoost`.
 
     Attributes:
-        classes_: the two declared classes, sorted.
+        classes_: the declared or estimated classes, sorted. Of K > 2 each has a forest: see `trainers.forests`.
         plan_, privacy_, ledger_, ensemble_, feature_importances_: as in `DPBoostRegressor`.
     """
 

@@ -21,11 +21,12 @@ from ledgerwood.curator import Aggregator, CellCounts, LeafCounts, Round
 from ledgerwood.curator.queries import MAX_DAMPING, LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.bounds import require_bounds, require_trees
 from ledgerwood.trainers.candidates import even_thresholds, quantile_thresholds, tests_at
-from ledgerwood.trainers.fitting import fitted, fitted_without_delta
+from ledgerwood.trainers.fitting import fits_least, fitted, fitted_without_delta
+from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.greedy_trees import GainSplits, require_nodes
-from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.laplace_counts import LaplaceCounts
 from ledgerwood.trainers.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafDamping, LeafRelease
 from ledgerwood.trainers.leaves import newton_leaves, pooled
@@ -90,6 +91,8 @@ class DPXGBoostPlan:
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
             weight.
+        classes: K for one forest a class, which is told from all others: `trees` is of each; 1 for one forest, whose
+            trees the classes of an estimated schema share.
     """
 
     adjacency: Adjacency
@@ -125,10 +128,13 @@ class DPXGBoostPlan:
     public_rows: int | None = None
     purchase: SchemaPurchase | None = None
     weighted: bool = False
+    classes: int = 1
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        _validate.count("trees", self.trees, "trees")
+        require_trees("trees", self.trees)
+        _validate.count("classes", self.classes, "forests")
+        require_zero_start(self.classes, self.initial_score)
         _validate.count("candidates", self.candidates, "thresholds a feature")
         _validate.count("numeric_features", self.numeric_features, "features", minimum=0)
         _validate.rate("sampling_rate", self.sampling_rate, "probability")
@@ -242,7 +248,9 @@ class DPXGBoostPlan:
         """The whole plan: what the ledger grants."""
         bought = () if self.purchase is None else self.purchase.events
         once = (self.sketches.event,) if self.sketched and self.sketch == "once" else ()
-        return Composed((*bought, *self.initial.events, *once, Repeated(self.tree_event, count=self.trees)))
+        return Composed(
+            (*bought, *self.initial.events, *once, Repeated(self.tree_event, count=self.trees * self.classes))
+        )
 
     def calibrated(self, budget: Budget) -> "DPXGBoostPlan":
         """This plan with the largest tree epsilon that fits the budget. Errors: as `fitted`."""
@@ -305,6 +313,10 @@ class DPXGBoostPlan:
             f"{tests} candidates over {width} cells: fewer bins, candidates or categories allow more",
         )
 
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for trees that learn anything."""
+        return fits_least(self.prepared(budget), budget)
+
     def prepared(self, budget: Budget) -> "DPXGBoostPlan":
         """With what is drawn before the trees at its share of the budget."""
         plan = dataclasses.replace(
@@ -328,17 +340,25 @@ class DPXGBoostPlan:
             cells,
         )
 
-    def grown(self, tests: SplitTests, ensemble: Ensemble, round_: Round, *, purpose: str) -> TreeStructure:
+    def grown(
+        self, tests: SplitTests, ensemble: Ensemble, round_: Round, *, purpose: str, positive: int | None = None
+    ) -> TreeStructure:
         """A tree's structure: level by level, each followed by its numbers of rows where these undo splits."""
         structure, splits = TreeStructure.root(), self.splits
         open_nodes = np.ones(1, dtype=np.bool_)
         for level in range(1, self.depth + 1):
-            structure = splits.deeper(structure, tests, ensemble, round_, purpose=f"level {level} of {purpose}")
+            structure = splits.deeper(
+                structure, tests, ensemble, round_, purpose=f"level {level} of {purpose}", positive=positive
+            )
             if self.min_child_weight_by == "levels":
                 query = LeafCounts(structure=structure)
                 rows = self.weights.released(query, round_, purpose=f"rows of level {level} of {purpose}")
                 structure, open_nodes = without_light_splits(structure, rows, open_nodes, self.min_child_weight)
         return structure
+
+    def of_forest(self, trees: int, forests: int) -> "DPXGBoostPlan":  # see `ForestPlan`
+        """The plan as one of several forests follows it: the same draws, and its own post-processing."""
+        return dataclasses.replace(self, trees=trees, classes=1)
 
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
@@ -368,7 +388,8 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress | None
         progress: called with (trees done, trees in all).
     """
     cells = aggregator.schema.cells(plan.bins)
-    ensemble = Ensemble(initial_score=first_score(plan.initial, plan.loss, aggregator))
+    forests = Forests.of(plan, aggregator)
+    own, schedule = forests.plans(plan), forests.schedule
     tests: SplitTests | None = None
     if plan.depth and plan.sketched and plan.sketch == "once":
         with aggregator.open(plan.sketches.event, purpose="sketch") as round_:
@@ -376,15 +397,19 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress | None
     elif plan.depth and not plan.sketched:
         tests = plan.candidate_tests(cells, None, purpose="sketch")
     event = plan.tree_event
-    for t in range(1, plan.trees + 1):
-        purpose = f"tree {t}"
+    for number, (forest, _) in enumerate(schedule, start=1):
+        purpose, ensemble, positive = f"tree {number}", forests.members[forest], forests.positive(forest)
         with aggregator.open(event, purpose=purpose) as round_:
             structure = TreeStructure.root()
             if plan.depth:
-                own = plan.candidate_tests(cells, round_, purpose=f"sketch of {purpose}") if tests is None else tests
-                structure = plan.grown(own, ensemble, round_, purpose=purpose)
-            released = plan.leaves.released(structure, ensemble, round_, purpose=f"leaves of {purpose}")
-        ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(released)))
+                sketched = (
+                    plan.candidate_tests(cells, round_, purpose=f"sketch of {purpose}") if tests is None else tests
+                )
+                structure = plan.grown(sketched, ensemble, round_, purpose=purpose, positive=positive)
+            released = plan.leaves.released(
+                structure, ensemble, round_, purpose=f"leaves of {purpose}", positive=positive
+            )
+        forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(released)))
         if progress is not None:
-            progress(t, plan.trees)
-    return ensemble
+            progress(number, len(schedule))
+    return forests.ensemble

@@ -1,24 +1,25 @@
 """DP-XGBoost as scikit-learn estimators: parameters, defaults and presets."""
 
 import dataclasses
-from typing import Any, Literal, final, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, Numeric, Schema, TypedColumns
+from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import named_choices, require_name, same_names
 from ledgerwood.trainers.dpxgboost import DPXGBoostPlan, MinimumBy, Sketch, train
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.laplace_leaves import LeafDamping, LeafRelease
 from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 Preset = Literal["default", "paper"]
 LARGE_TABLE = 100_000
@@ -67,13 +68,15 @@ def paper_plan(budget: Budget, expected_rows: int | None, numeric_features: int)
     )
 
 
-def default_plan(loss: Loss, budget: Budget, expected_rows: int | None, numeric_features: int) -> DPXGBoostPlan:
+def default_plan(
+    loss: Loss, budget: Budget, expected_rows: int | None, numeric_features: int, *, classes: int = 1
+) -> DPXGBoostPlan:
     """What serves best without tuning (docs/explanation/dpxgboost.md#dpxgboost-defaults); still to be calibrated."""
     logistic = loss == "logistic"
     rounds, initial_share = 20, 0.05
     if expected_rows is not None:
         # What a row can do to a tree and the noise on it are in balance where trees grow like this.
-        rows = budget.epsilon * expected_rows
+        rows = budget.epsilon * expected_rows / classes
         factor, fewest = (0.025, 15) if logistic else (0.1, 6)
         rounds = min(max(round(factor * rows ** (2 / 3)), fewest), 300)
         # The mean label should be known to about a tenth of a half range.
@@ -113,7 +116,9 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         loss: "squared", on labels scaled to [-1, 1] and classes as -1 and 1, or "logistic" (classes only). Either way a
             row counts 1 in gains and leaves; Newton's gain is not offered, as no noise would make it private.
-        n_trees: T. max_depth: levels of splits. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
+        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated,
+            of all forests together, and at least 32.
+        max_depth: levels of splits. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
         l2_lambda: lambda of gains and leaves, in rows.
         leaf_damping: of the leaves, "lambda", or "noise" for lambda and a multiple of their noise, by `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score, in `clip`s.
@@ -138,6 +143,18 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
     loss_: Loss
     plan_: DPXGBoostPlan
     _plan_type = DPXGBoostPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "trees": "n_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "public_rows": "expected_rows",
+        **same_names(
+            "loss", "learning_rate", "sampling_rate", "leaf_damping", "score_noise", "pooling", "clip",
+            "large_gradients", "min_child_weight", "min_child_weight_by", "sketch", "bins", "candidates",
+            "sketch_share", "split_share", "leaf_share", "weight_share", "count_share", "once_share", "leaf_release",
+            "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -212,67 +229,35 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> DPXGBoostPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> DPXGBoostPlan:
+        classes = declared_forests(schema)
+        plan = self._preset_plan(sum(each.ordered > 0 for each in least_cells(schema, 2)), classes)
+        if classes > 1:  # whose forests start at 0
+            plan = dataclasses.replace(plan, initial_score="zero")
+        plan = dataclasses.replace(plan, classes=classes, **self._named_choices())
         if isinstance(schema, TypedColumns):
-            numeric = sum(column.kind == "numeric" for column in schema.features)
-            share, rows = self.schema_share, self.expected_rows
-            plan = dataclasses.replace(
-                self._preset_plan(numeric),
-                purchase=SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows),
-            )
+            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         else:
-            plan = self._preset_plan(sum(isinstance(feature, Numeric) for feature in schema.features))
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        plan = dataclasses.replace(plan, **self._named_choices())
         plan.require_room(least_cells(schema, plan.bins))
-        return plan.calibrated(self.budget)
+        return plan
 
-    def _preset_plan(self, numeric_features: int) -> DPXGBoostPlan:
-        require_rows(self.expected_rows)
+    def _preset_plan(self, numeric_features: int, classes: int) -> DPXGBoostPlan:
         require_name("preset", self.preset, get_args(Preset))
         if self.loss is not None:
             require_name("loss", self.loss, get_args(Loss))
         match self.preset:
             case "default":
                 loss = self.loss_ if self.loss is None else self.loss
-                return default_plan(loss, self.budget, self.expected_rows, numeric_features)
+                return default_plan(loss, self.budget, self.expected_rows, numeric_features, classes=classes)
             case "paper":
                 return paper_plan(self.budget, self.expected_rows, numeric_features)
 
     def _named_choices(self) -> dict[str, Any]:
         if self.loss == "logistic" and self.loss_ == "squared":
             raise InvalidParameter("loss='logistic' needs two classes: a regressor's loss is 'squared'")
-        choices: dict[str, Any] = {
-            "loss": self.loss,
-            "trees": self.n_trees,
-            "depth": self.max_depth,
-            "learning_rate": self.learning_rate,
-            "sampling_rate": self.sampling_rate,
-            "damping": self.l2_lambda,
-            "leaf_damping": self.leaf_damping,
-            "score_noise": self.score_noise,
-            "pooling": self.pooling,
-            "clip": self.clip,
-            "large_gradients": self.large_gradients,
-            "min_child_weight": self.min_child_weight,
-            "min_child_weight_by": self.min_child_weight_by,
-            "sketch": self.sketch,
-            "bins": self.bins,
-            "candidates": self.candidates,
-            "sketch_share": self.sketch_share,
-            "split_share": self.split_share,
-            "leaf_share": self.leaf_share,
-            "weight_share": self.weight_share,
-            "count_share": self.count_share,
-            "once_share": self.once_share,
-            "leaf_release": self.leaf_release,
-            "initial_score": self.initial_score,
-            "initial_share": self.initial_share,
-        }
-        named = named_choices(choices)
-        if self.expected_rows is not None:
-            named["public_rows"] = int(self.expected_rows)
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
         if self.leaf_release == "ratio":
             # Without numbers of rows: what would ask for them steps back, unless it was named.
             named = {"leaf_damping": "lambda", "min_child_weight_by": "none", **named}
@@ -301,10 +286,12 @@ class DPXGBoostRegressor(AbstractRegressor, AbstractDPXGBoost):
 
 @final
 class DPXGBoostClassifier(AbstractClassifier, AbstractDPXGBoost):
-    """DP-XGBoost for two classes, logistic loss, or squared as in the paper. Parameters: see `AbstractDPXGBoost`.
+    """DP-XGBoost for two classes or more, logistic loss, or squared as in the paper.
+
+    Parameters: see `AbstractDPXGBoost`.
 
     Attributes:
-        classes_: the two declared classes, sorted.
+        classes_: the declared or estimated classes, sorted. Of K > 2 each has a forest: see `trainers.forests`.
         plan_, privacy_, ledger_, ensemble_, feature_importances_: as in `DPXGBoostRegressor`.
     """
 

@@ -1,9 +1,11 @@
 """What every estimator of this package does around its plan: check, grant, curate, state, save."""
 
 import abc
+import contextlib
 import dataclasses
 import json
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -29,17 +31,20 @@ from ledgerwood.curator import (
     encode_features,
     headings,
     keeps_no_rows,
+    require_labels,
     schema_for,
 )
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.trainers.bounds import require_rows, require_verbose
+from ledgerwood.trainers.fitting import says_parameter, suggestion
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.model_files import read_model, write_model
 from ledgerwood.trainers.privacy import PrivacyStatement
 from ledgerwood.trainers.progress import Progress, progress_bar
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.schema_purchase import SchemaPurchase, schema_share, with_two_classes
 from ledgerwood.trainers.splits import structure_generator
 
 AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
@@ -87,6 +92,13 @@ class Plan(Protocol):
         """The most that the signal-to-noise ratio of a leaf may be, all trees together, in a table of so many rows."""
 
 
+class CalibratedPlan(Plan, Protocol):
+    """A plan that finds its own noise."""
+
+    def calibrated(self, budget: Budget) -> Self:
+        """This plan with the least noise that fits the budget."""
+
+
 class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     """Fits a plan over a curator and predicts from the released ensemble.
 
@@ -97,19 +109,63 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     delta: float
     adjacency: Adjacency | AdjacencyName
     schema: Schema | None
+    schema_share: float
+    expected_rows: int | None
     random_state: Any
     verbose: int
     _plan_type: ClassVar[type[Any]]
     _without_rows: bool = False
     """Whether a fit leaves all rows out: the training rows of a fold may be none, which must not show."""
+    _plan_names: ClassVar[Mapping[str, str]] = {}
+    """The parameter of each field of the plan that a parameter sets."""
 
-    @abc.abstractmethod
     def make_plan(self, schema: Schema | TypedColumns) -> Plan:
-        """The calibrated plan for a resolved schema, or for columns whose schema is to be bought; pure, no data.
+        """The calibrated plan for a resolved schema, or for columns whose schema is to be estimated; pure, no data.
+
+        The preset's choices, then the parameters that were named.
 
         Raises:
-            InvalidParameter, AdjacencyMismatch, CalibrationFailed: parameters that make no plan within the budget.
+            InvalidParameter, AdjacencyMismatch: parameters that make no plan; the message calls them as the user does.
+            CalibrationFailed: a budget that is too small; the message says what would fit.
         """
+        plan = None
+        try:
+            with self._user_names():
+                self._check_parameters()
+                plan = self._uncalibrated_plan(schema)
+            return plan.calibrated(self.budget)
+        except (CalibrationFailed, InvalidParameter) as error:
+            if plan is None and says_parameter(self, error):
+                raise
+            raise suggestion(self, schema, plan, error) from error
+
+    @abc.abstractmethod
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> "CalibratedPlan":
+        """The plan, whose noise is still to be found for the budget; as `make_plan`."""
+
+    def _check_parameters(self) -> None:
+        """Refuse a parameter of all estimators that is out of its bound, whether or not this fit has a use for it.
+
+        Raises:
+            InvalidParameter: so it is.
+        """
+        self.budget  # noqa: B018  # epsilon, delta, adjacency
+        schema_share(self.schema_share)
+        require_rows(self.expected_rows)
+        if not isinstance(self.random_state, np.random.RandomState):  # which a look would move on
+            self._random_source()
+        require_verbose(self.verbose)
+
+    @contextlib.contextmanager
+    def _user_names(self) -> Iterator[None]:
+        """Let errors call a plan's fields by the names of this estimator's parameters."""
+        try:
+            yield
+        except InvalidParameter as error:
+            name = self._plan_names.get(error.parameter or "")
+            if name is None or name == error.parameter:
+                raise
+            raise error.renamed(name) from error
 
     @abc.abstractmethod
     def _train(self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress) -> Ensemble:
@@ -131,9 +187,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             adjacency = Adjacency(self.adjacency)
         except ValueError as error:
             names = [member.value for member in Adjacency]
-            raise InvalidParameter(
-                f"adjacency={self.adjacency!r} must be an Adjacency or one of {names} (unit: relation)"
-            ) from error
+            raise _validate.fail("adjacency", self.adjacency, f"an Adjacency or one of {names}", "relation") from error
         return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
 
     @keeps_no_rows
@@ -164,7 +218,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             PrivacyWarning: of a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
                 docs/how-to/privacy-warnings.md.
         """
-        budget = self.budget
+        self._check_parameters()
+        budget, source = self.budget, self._random_source()
         require_ledger(ledger)
         declared = self._declared_schema()
         if declared is None and sample_weight is not None:
@@ -172,6 +227,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
                 "the largest weight of the rows is not public"
             )
+        require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
         n_features = column_count(X, declared)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, headings(X, declared), skip_check_array=True)
@@ -186,12 +242,10 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             plan = self.make_plan(described)
             rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
             rows = rows.emptied() if self._without_rows else rows
-        source = self._random_source()
         own = ledger is None
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
-            table, useless = _with_schema(rows, plan, grant, source)
-            self._check_target(table.schema)  # one that was bought may have more classes than can be learned
+            table, schema, told = _with_schema(rows, plan, grant, source)
             ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         record = ledger.record()
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
@@ -200,11 +254,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         statement = privacy_statement(plan, budget, source, record, assumptions)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
-        self.schema_ = table.schema if declared is None else declared
+        self.schema_ = schema if declared is None else declared
         self._restore()
         self._forget()
         self.ensemble_ = ensemble
-        cautions.emit([cautions.estimate_caution(useless)])
+        cautions.emit(told)
         return self
 
     def _pay(
@@ -246,11 +300,23 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         rows: int | None = self.get_params(deep=False).get("expected_rows")
         return rows
 
+    def _estimation(self, columns: TypedColumns, *, most_classes: int) -> SchemaPurchase:
+        """How the schema of these columns is estimated, out of the share of the budget that the parameters state."""
+        return SchemaPurchase.planned(
+            columns,
+            self.budget,
+            share=self.schema_share,
+            public_rows=self.expected_rows,
+            most_classes=most_classes,
+        )
+
     def _declared_schema(self) -> Schema | None:
         if self.schema is None:
             return None
         if not isinstance(self.schema, Schema):
-            raise InvalidParameter(f"schema={self.schema!r} must be a ledgerwood.Schema, or None to buy one")
+            raise _validate.fail(
+                "schema", self.schema, "a ledgerwood.Schema, or None for one that is privately estimated", "schema"
+            )
         self._check_target(self.schema)
         return self.schema
 
@@ -269,10 +335,10 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 return TestRandom(int(self.random_state.randint(2**31)))
             case bool():
                 pass
-            case int() | np.integer():
+            case int() | np.integer() if self.random_state >= 0:
                 return TestRandom(int(self.random_state) + (call << 64))
-        raise InvalidParameter(
-            f"random_state={self.random_state!r} must be None (secure noise) or a whole number (a test)"
+        raise _validate.fail(
+            "random_state", self.random_state, "None (secure noise) or a whole number >= 0 (a test)", "seed"
         )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
@@ -380,13 +446,16 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
 def _with_schema(
     rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource
-) -> tuple[Table, tuple[str, ...]]:
-    """The rows under their schema, which is bought first where it was not declared; and what came out useless."""
+) -> tuple[Table, Schema, tuple[str, ...]]:
+    """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
+
+    Of a single class the rows are kept as of two: the trees are trained as planned, and say nothing.
+    """
     if isinstance(rows, Table):
-        return rows, ()
+        return rows, rows.schema, ()
     assert plan.purchase is not None  # made for these columns
-    schema, useless = plan.purchase.estimated(Curator(rows, grant, source))
-    return rows.encoded(schema, loss=plan.loss, bins=plan.bins), useless
+    schema, told = plan.purchase.estimated(Curator(rows, grant, source))
+    return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.bins), schema, told
 
 
 def _plain(value: Any) -> Any:

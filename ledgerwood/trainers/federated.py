@@ -6,7 +6,6 @@ contributions (and quantiles, where they are bought): an `Aggregator` may be a f
 """
 
 import itertools
-from collections.abc import Callable
 from typing import final
 
 import numpy as np
@@ -28,7 +27,7 @@ from ledgerwood.trainers.candidates import Thresholds
 from ledgerwood.trainers.federated_candidates import as_cuts, first_candidates, hessian_total, refined_thresholds
 from ledgerwood.trainers.federated_plan import NOTHING, ROOT, FederatedPlan
 from ledgerwood.trainers.federated_splits import HistogramTests, best_of, random_tests
-from ledgerwood.trainers.initial_scores import first_score
+from ledgerwood.trainers.forests import Forests, stacked
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.recalibration import CALIBRATION_BINS, platt_line, recalibrated, score_edges
 from ledgerwood.trainers.splits import NodePath, random_tree
@@ -36,46 +35,82 @@ from ledgerwood.trainers.splits import NodePath, random_tree
 
 @final
 class _Forest:
-    """One forest while it grows: Algorithm 1 for one class, or for all rows."""
+    """One forest while it grows: Algorithm 1 for one class, or for all rows.
+
+    Args:
+        plan: of this forest.
+        aggregator: holds a grant of the whole plan's event.
+        generator: public randomness of the structures.
+        positive: the class that is told from all others, of several.
+        named: whether its class is part of a draw's purpose: not where it was estimated, since a ledger holds nothing
+            that depends on a row.
+        thresholds: the candidates to begin with.
+        start: the ensemble to begin with.
+    """
 
     def __init__(
-        self, plan: FederatedPlan, aggregator: Aggregator, generator: np.random.Generator, positive: int | None
+        self,
+        plan: FederatedPlan,
+        aggregator: Aggregator,
+        generator: np.random.Generator,
+        *,
+        positive: int | None,
+        named: bool,
+        thresholds: list[Thresholds],
+        start: Ensemble,
     ) -> None:
-        self._plan = plan
+        self.plan = plan
+        self.ensemble = start
         self._aggregator = aggregator
         self._generator = generator
         self._positive = positive
+        self._named = named
+        self._thresholds = list(thresholds)
         self._cells = aggregator.schema.cells(plan.bins)
+        self._batch: list[tuple[TreeStructure, NDArray[np.float64]]] = []
 
-    def grow(self, thresholds: list[Thresholds], initial_score: float, done: Callable[[int], None]) -> Ensemble:
-        """T trees in batches; a batch's trees share the gradients of the ensemble before it."""
-        plan, ensemble = self._plan, Ensemble(initial_score=initial_score)
-        thresholds = list(thresholds)
-        trees = plan.trees
-        size = trees if plan.update == "averaging" else plan.batch
-        for start in range(0, trees, size):
-            members = range(start, min(start + size, trees))
-            gradients = NOTHING if plan.update == "averaging" else ensemble
-            grown = []
-            for t in members:
-                grown.append(self._tree(t, thresholds, gradients))
-                done(t)
-            for structure, values in grown:
-                ensemble = ensemble.extended(Tree(structure=structure, values=values / len(members)))
-        return ensemble
+    def grow(self, t: int, number: int, refined_features: int) -> None:
+        """One tree more; a batch's trees share the gradients of the ensemble before it.
+
+        Args:
+            t: the tree of this forest, from 0.
+            number: the tree of the plan, from 0.
+            refined_features: of how many features the hessians are paid for.
+        """
+        plan = self.plan
+        size = plan.trees if plan.update == "averaging" else plan.batch
+        gradients = NOTHING if plan.update == "averaging" else self.ensemble
+        self._batch.append(self._tree(t, gradients, f"tree {number + 1}", refined_features))
+        if len(self._batch) == size or t + 1 == plan.trees:
+            for structure, values in self._batch:
+                tree = Tree(structure=structure, values=values / len(self._batch))
+                self.ensemble = self.ensemble.extended(tree)
+            self._batch = []
+
+    def recalibrate(self) -> None:
+        """A2: the scores of batched updates are drawn together; one query more brings them back to log-odds."""
+        plan, purpose = self.plan, self._purpose("recalibration")
+        edges = score_edges(self.ensemble, CALIBRATION_BINS)
+        with self._aggregator.open(plan.score_event, purpose=purpose) as round_:
+            if not plan.recalibrate:
+                return
+            query = ScoreCounts(ensemble=self.ensemble, edges=edges, positive=self._positive)
+            released = real(round_.release(query, plan.score_mechanism, purpose=purpose))
+        line = platt_line(released, edges, stddev=plan.score_mechanism.stddevs[0])
+        self.ensemble = recalibrated(self.ensemble, *line)
 
     def _tree(
-        self, t: int, thresholds: list[Thresholds], ensemble: Ensemble
+        self, t: int, ensemble: Ensemble, what: str, refined_features: int
     ) -> tuple[TreeStructure, NDArray[np.float64]]:
         """Lines 5 to 10: features, candidates, splits, leaf values."""
-        plan, purpose = self._plan, self._purpose(f"tree {t + 1}")
+        plan, purpose, thresholds = self.plan, self._purpose(what), self._thresholds
         if plan.feature_cycle == "random" and not plan.fixed_width:
             chosen = self._generator.choice(plan.n_features, size=plan.width, replace=False)
             features = tuple(sorted(chosen.tolist()))
         else:
             features = plan.features(t)
-        if plan.refined_features(t):
-            self._refine(thresholds, features, ensemble, purpose)
+        if refined_features:
+            self._refine(refined_features, t, features, ensemble, purpose)
         if plan.asks_leaves:
             structure = random_tree(
                 self._cells,
@@ -95,26 +130,29 @@ class _Forest:
         return structure, plan.leaf_values(sums)
 
     def _purpose(self, what: str) -> str:
-        return what if self._positive is None else f"{what}, class {self._positive + 1}"
+        return what if self._positive is None or not self._named else f"{what}, class {self._positive + 1}"
 
     def _leaf_sums(self, structure: TreeStructure, ensemble: Ensemble, purpose: str) -> NDArray[np.float64]:
-        plan = self._plan
+        plan = self.plan
         with self._aggregator.open(plan.joint_event(1), purpose=purpose) as round_:
             query: Query[BoxShifts | BallShifts] = plan.noise.asked(
                 plan.leaf_query(structure, ensemble, self._positive)
             )
             return plan.noise.real(round_.release(query, plan.noise.mechanism, purpose=purpose))
 
-    def _refine(
-        self, thresholds: list[Thresholds], features: tuple[int, ...], ensemble: Ensemble, purpose: str
-    ) -> None:
-        """One round of the iterative hessian rule, by the hessians at the scores that the tree starts from."""
-        plan = self._plan
+    def _refine(self, paid: int, t: int, features: tuple[int, ...], ensemble: Ensemble, purpose: str) -> None:
+        """One round of the iterative hessian rule, by the hessians at the scores that the tree starts from.
+
+        Forests that share a plan's trees may be paid for other features than this tree has: then nothing is released.
+        """
+        plan, thresholds = self.plan, self._thresholds
         drawn = plan.feature_cycle == "random" and not plan.fixed_width
         asked = features if drawn else tuple(j for j in features if j in plan.numeric_features)
-        bins = CandidateBins.of(self._cells, thresholds, asked)
         what = f"candidates of {purpose}"
-        with self._aggregator.open(plan.candidate_event(len(asked)), purpose=what) as round_:
+        with self._aggregator.open(plan.candidate_event(paid), purpose=what) as round_:
+            if plan.refined_features(t) != paid:
+                return
+            bins = CandidateBins.of(self._cells, thresholds, asked)
             query: Query[BoxShifts] = plan.candidate_query(bins, ensemble, self._positive)
             released = real(round_.release(query, plan.candidate_mechanism, purpose=what))[:, 0]
         self._refine_with(thresholds, bins, released)
@@ -122,7 +160,7 @@ class _Forest:
     def _refine_by(self, thresholds: list[Thresholds], features: tuple[int, ...], root: NDArray[np.float64]) -> None:
         """The same by the root's histograms, which have been released already."""
         bins = CandidateBins.of(self._cells, thresholds, features)
-        self._refine_with(thresholds, bins, self._plan.weights(root))
+        self._refine_with(thresholds, bins, self.plan.weights(root))
 
     def _refine_with(self, thresholds: list[Thresholds], bins: CandidateBins, released: NDArray[np.float64]) -> None:
         own, offsets = {}, bins.offsets
@@ -135,7 +173,7 @@ class _Forest:
                 hessians,
                 thresholds[feature],
                 total=total,
-                candidates=self._plan.candidates,
+                candidates=self.plan.candidates,
                 cells=self._cells[feature].ordered,
             )
 
@@ -143,7 +181,7 @@ class _Forest:
         self, thresholds: list[Thresholds], features: tuple[int, ...], ensemble: Ensemble, purpose: str
     ) -> tuple[TreeStructure, NDArray[np.float64], NDArray[np.float64] | None]:
         """Section 4.3.1: the best of all candidates, level by level; structure, leaf sums, root's histograms."""
-        plan, structure = self._plan, ROOT
+        plan, structure = self.plan, ROOT
         tests = HistogramTests.of(self._cells, thresholds, features)
         children = np.zeros((1, 2))
         root: NDArray[np.float64] | None = None
@@ -175,7 +213,7 @@ class _Forest:
         self, thresholds: list[Thresholds], features: tuple[int, ...], ensemble: Ensemble, purpose: str
     ) -> tuple[TreeStructure, NDArray[np.float64]]:
         """Section 4.3.2: the best of one random candidate a feature, by the sums to its left and the inherited one."""
-        plan, structure = self._plan, ROOT
+        plan, structure = self.plan, ROOT
         children = self._leaf_sums(structure, ensemble, f"total of {purpose}")
         children = np.stack((plan.weights(children), children[:, 1]), axis=-1)
         paths = [NodePath(self._cells, as_cuts(thresholds))]
@@ -205,8 +243,8 @@ class _Forest:
 
     def _as_released(self, children: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums in the unit of a release, for `leaf_values`."""
-        curved = self._plan.update == "newton" and self._plan.loss == "logistic"
-        weight = children[:, 0] * self._plan.curvature_scale if curved else children[:, 0]
+        curved = self.plan.update == "newton" and self.plan.loss == "logistic"
+        weight = children[:, 0] * self.plan.curvature_scale if curved else children[:, 0]
         return np.stack((weight, children[:, 1]), axis=-1)
 
 
@@ -222,8 +260,8 @@ def train(
     aggregator: Aggregator,
     generator: np.random.Generator,
     progress: Progress | None = None,
-) -> tuple[Ensemble, ...]:
-    """Algorithm 1: a forest, or one for each class.
+) -> Ensemble:
+    """Algorithm 1: a forest, or one for each class, tree after tree in turn.
 
     Args:
         plan: calibrated.
@@ -238,28 +276,28 @@ def train(
             found = round_.select(query, plan.quantile_mechanism, purpose="candidates").value
         for feature, own in zip(plan.numeric_features, found, strict=True):
             thresholds[feature] = np.unique(own)
-    start = first_score(plan.initial, plan.loss, aggregator)
-    forests = []
-    for positive in range(plan.classes):
-        forest = _Forest(plan, aggregator, generator, None if plan.classes == 1 else positive)
-        before = positive * plan.trees
-
-        def done(t: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + t + 1, plan.trees * plan.classes)
-
-        ensemble = forest.grow(thresholds, start, done)
-        forests.append(_recalibrated(plan, aggregator, ensemble, None if plan.classes == 1 else positive))
-    return tuple(forests)
-
-
-def _recalibrated(plan: FederatedPlan, aggregator: Aggregator, ensemble: Ensemble, positive: int | None) -> Ensemble:
-    """A2: the scores of batched updates are drawn together; one query more brings them back to log-odds."""
-    if not plan.recalibrate:
-        return ensemble
-    purpose = "recalibration" if positive is None else f"recalibration, class {positive + 1}"
-    edges = score_edges(ensemble, CALIBRATION_BINS)
-    with aggregator.open(plan.score_event, purpose=purpose) as round_:
-        query = ScoreCounts(ensemble=ensemble, edges=edges, positive=positive)
-        released = real(round_.release(query, plan.score_mechanism, purpose=purpose))
-    return recalibrated(ensemble, *platt_line(released, edges, stddev=plan.score_mechanism.stddevs[0]))
+    forests = Forests.of(plan, aggregator)
+    declared = plan.classes == len(forests.members)
+    grown = [
+        _Forest(
+            own,
+            aggregator,
+            generator,
+            positive=forests.positive(place),
+            named=declared,
+            thresholds=thresholds,
+            start=forests.members[place],
+        )
+        for place, own in enumerate(forests.plans(plan))
+    ]
+    schedule = forests.schedule
+    for number, (place, t) in enumerate(schedule):
+        # Of an estimated number of classes the trees, and what is drawn for them, are numbered as one forest's.
+        tree = t if declared else number
+        grown[place].grow(t, tree, plan.refined_features(tree))
+        if progress is not None:
+            progress(number + 1, len(schedule))
+    if plan.recalibrate:
+        for forest in grown[: plan.classes]:
+            forest.recalibrate()
+    return stacked([forest.ensemble for forest in grown])

@@ -2,40 +2,31 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, final
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import (
-    Aggregator,
-    Categorical,
-    Schema,
-    TypedColumns,
-    sorted_classes,
-)
+from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.histograms import MAX_SUMS
 from ledgerwood.curator.queries import Loss
-from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
-from ledgerwood.trainers.bounds import named_choices, require_rows
+from ledgerwood.ensemble import Ensemble, FeatureCells
+from ledgerwood.trainers.bounds import is_word, named_choices, same_names
 from ledgerwood.trainers.communication import bins_of
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.federated import train
 from ledgerwood.trainers.federated_candidates import CandidateRule
 from ledgerwood.trainers.federated_plan import FeatureCycle, FederatedPlan, SplitMethod, Update
 from ledgerwood.trainers.federated_presets import Preset, preset_plan
+from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.pair_noise import NoiseKind
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 
 class AbstractFederatedGBDT(AbstractTreeEstimator):
@@ -76,6 +67,20 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
 
     plan_: FederatedPlan
     _plan_type = FederatedPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "candidate_rule": "candidates",
+        "candidates": "n_candidates",
+        "trees": "n_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "noise_kind": "noise",
+        "public_rows": "expected_rows",
+        **same_names(
+            "split_method", "update", "refinements", "candidate_share", "features_per_tree", "feature_cycle",
+            "recalibrate", "learning_rate", "bins", "score_noise", "pooling", "clip", "curvature_scale", "count_share",
+            "leaf_clamp", "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -150,58 +155,26 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> FederatedPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
-        require_rows(self.expected_rows)
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> FederatedPlan:
         cells = least_cells(schema, 2)
         _validate.count("n_features", len(cells), "features")
         loss: Loss = "logistic" if is_classifier(self) else "squared"
         numeric = tuple(bool(each.ordered) for each in cells)
         plan = preset_plan(self.preset, loss, self.budget, self.expected_rows, numeric)
-        more: dict[str, Any] = {}
+        weighted = isinstance(schema, Schema) and schema.weight_bound is not None
+        named = self._named_choices(plan, loss)
+        plan = dataclasses.replace(plan, classes=declared_forests(schema), weighted=weighted, **named)
         if isinstance(schema, TypedColumns):
-            share, rows = self.schema_share, self.expected_rows
-            more["purchase"] = SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows)
-        else:
-            more["weighted"] = schema.weight_bound is not None
-            if isinstance(schema.target, Categorical) and len(schema.target.categories) > 2:
-                more["classes"] = len(schema.target.categories)
-        plan = dataclasses.replace(plan, **more, **self._named_choices(plan, loss))
+            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         _require_size(plan, least_cells(schema, plan.bins))
-        return plan.calibrated(self.budget)
+        return plan
 
     def _named_choices(self, plan: FederatedPlan, loss: Loss) -> dict[str, Any]:
-        named = named_choices(
-            {
-                "split_method": self.split_method,
-                "update": self.update,
-                "candidate_rule": self.candidates,
-                "candidates": self.n_candidates,
-                "refinements": self.refinements,
-                "candidate_share": self.candidate_share,
-                "features_per_tree": self.features_per_tree,
-                "feature_cycle": self.feature_cycle,
-                "trees": self.n_trees,
-                "recalibrate": self.recalibrate,
-                "depth": self.max_depth,
-                "learning_rate": self.learning_rate,
-                "bins": self.bins,
-                "damping": self.l2_lambda,
-                "score_noise": self.score_noise,
-                "pooling": self.pooling,
-                "clip": self.clip,
-                "curvature_scale": self.curvature_scale,
-                "count_share": self.count_share,
-                "leaf_clamp": self.leaf_clamp,
-                "noise_kind": self.noise,
-                "initial_score": self.initial_score,
-                "initial_share": self.initial_share,
-            }
-        )
-        if named.get("features_per_tree") == "all":
-            named["features_per_tree"] = None
-        if named.get("damping") == "noise":
-            named["damping"] = None
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        for field, word in (("features_per_tree", "all"), ("damping", "noise")):
+            if is_word(named.get(field), word):
+                named[field] = None
         if not isinstance(self.full_cycles, bool | np.bool_):
             raise _validate.fail("full_cycles", self.full_cycles, "True or False", "flag")
         if self.full_cycles and "trees" in named:
@@ -232,7 +205,7 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
     def _train(
         self, plan: FederatedPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
     ) -> Ensemble:
-        return stacked(train(plan, aggregator, generator, progress))
+        return train(plan, aggregator, generator, progress)
 
 
 @final
@@ -258,57 +231,13 @@ class FederatedGBDTClassifier(AbstractClassifier, AbstractFederatedGBDT):
     others; all is asked K times, and the plan says so.
 
     Attributes:
-        classes_: the declared classes, sorted.
+        classes_: the declared or estimated classes, sorted.
         ensemble_: the released trees; of K > 2 classes all T of the first one's, then those of the second one, ...,
             each forest's first guess in its first tree.
         plan_, privacy_, ledger_, feature_importances_: as in `FederatedGBDTRegressor`.
     """
 
     plan_: FederatedPlan
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        target = self.schema.target if isinstance(self.schema, Schema) else None
-        tags.classifier_tags.multi_class = isinstance(target, Categorical) and len(target.categories) > 2
-        return tags
-
-    def _check_target(self, schema: Schema) -> None:
-        if not isinstance(schema.target, Categorical) or len(schema.target.categories) < 3:
-            super()._check_target(schema)
-        else:
-            sorted_classes(schema.target)
-
-    def _restore(self) -> None:
-        if isinstance(self.schema_.target, Categorical) and len(self.schema_.target.categories) > 2:
-            self.classes_ = sorted_classes(self.schema_.target)
-        else:
-            super()._restore()
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Raw scores: float64 (n_rows,) of two classes, (n_rows, K) of more."""
-        check_is_fitted(self, "ensemble_")
-        if self.plan_.classes == 1:
-            return super().decision_function(X)
-        cells = self._cells(X)
-        return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, self.plan_.classes)])
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes; float64 (n_rows, K). Of more than two: each forest's own, brought to sum 1."""
-        check_is_fitted(self, "ensemble_")
-        if self.plan_.classes == 1:
-            return super().predict_proba(X)
-        scores = self.decision_function(X)
-        pull = expit(scores) if self.plan_.loss == "logistic" else np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
-        total = pull.sum(axis=1, keepdims=True)
-        even = np.full_like(pull, 1.0 / pull.shape[1])
-        return np.asarray(np.divide(pull, total, out=even, where=total > 0.0))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class; shape (n_rows,)."""
-        check_is_fitted(self, "ensemble_")
-        if self.plan_.classes == 1:
-            return super().predict(X)
-        return np.asarray(self.classes_[np.argmax(self.decision_function(X), axis=1)])
 
 
 def _require_size(plan: FederatedPlan, cells: Sequence[FeatureCells]) -> None:
@@ -324,24 +253,3 @@ def _require_size(plan: FederatedPlan, cells: Sequence[FeatureCells]) -> None:
     nodes = 2 ** ((plan.histogram_levels if by_bins else plan.depth) - 1)
     if nodes * each > MAX_SUMS:
         raise _validate.fail("nodes * bins of a level", nodes * each, f"at most {MAX_SUMS}", "sums")
-
-
-def stacked(forests: Sequence[Ensemble]) -> Ensemble:
-    """One forest as it is; several one after another, each one's first guess in all leaves of its first tree."""
-    if len(forests) == 1:
-        return forests[0]
-    trees: list[Tree] = []
-    for forest in forests:
-        first, *others = forest.trees
-        trees.append(Tree(structure=first.structure, values=first.values + forest.initial_score))
-        trees.extend(others)
-    return Ensemble(initial_score=0.0, trees=tuple(trees))
-
-
-def unstacked(ensemble: Ensemble, forests: int) -> list[Ensemble]:
-    """The forests that `stacked` has put together, all of one size."""
-    each = len(ensemble.trees) // forests
-    return [
-        Ensemble(initial_score=0.0, trees=ensemble.trees[start : start + each])
-        for start in range(0, each * forests, each)
-    ]

@@ -31,12 +31,13 @@ from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, TreeStructure
 from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
-from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.bounds import require_bounds, require_trees
 from ledgerwood.trainers.communication import Communication, communication_of
 from ledgerwood.trainers.federated_candidates import (
     CandidateRule,
 )
-from ledgerwood.trainers.fitting import enough_epsilon
+from ledgerwood.trainers.fitting import NO_GRID, require_gaussian_delta, too_small
+from ledgerwood.trainers.forests import require_zero_start
 from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.leaves import newton_leaves, noise_damping, pooled, score_noise_by_rule
 from ledgerwood.trainers.pair_noise import NoiseKind, PairNoise
@@ -75,7 +76,8 @@ class FederatedPlan:
         depth: levels of splits of each tree, d.
         bins: even steps of a numeric feature's range, whose borders candidates are.
         n_features: m. numeric_features: which of them have thresholds.
-        classes: K for one forest a class, which is told from all others, and all is asked K times; 1 otherwise.
+        classes: K for one forest a class, which is told from all others, and all is asked K times; 1 for one forest,
+            whose trees the classes of an estimated schema share.
         split_method: C1. update: C2.
         candidate_rule: C3. candidates: Q, thresholds a numeric feature.
         refinements: s, rounds of the iterative hessian rule for each feature.
@@ -139,7 +141,7 @@ class FederatedPlan:
         object.__setattr__(
             self, "numeric_features", _validate.items("numeric_features", self.numeric_features, "places")
         )
-        _validate.count("trees", self.trees, "trees")
+        require_trees("trees", self.trees)
         _validate.count("n_features", self.n_features, "features")
         _validate.count("classes", self.classes, "forests")
         _validate.count("candidates", self.candidates, "thresholds a feature")
@@ -154,6 +156,7 @@ class FederatedPlan:
         for name in ("count_share", "candidate_share"):
             if not 0.0 < _validate.real(name, getattr(self, name), "share") < 1.0:
                 raise _validate.fail(name, getattr(self, name), "in (0, 1)", "share")
+        _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if self.damping is not None:
             _validate.positive("damping", self.damping, "units of the weight")
         if self.score_noise is not None:
@@ -162,8 +165,10 @@ class FederatedPlan:
             raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
         _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
         if self.trees * self.learning_rate * self.leaf_clamp > MAX_REACH:
-            bound = f"at most {MAX_REACH!r} / (trees * learning_rate)"
-            raise _validate.fail("leaf_clamp", self.leaf_clamp, bound, "units of the score")
+            raise InvalidParameter(
+                f"n_trees={self.trees!r}, learning_rate={self.learning_rate!r} and leaf_clamp={self.leaf_clamp!r} must "
+                f"have a product of at most {MAX_REACH!r} (unit: score)"
+            )
         if self.update == "averaging" and (self.loss != "squared" or self.initial_score != "zero"):
             raise InvalidParameter(
                 "update='averaging' takes means of labels: it needs loss='squared', and no first guess"
@@ -175,8 +180,7 @@ class FederatedPlan:
             )
         if self.recalibrate and self.loss != "logistic":
             raise InvalidParameter("recalibrate=True fits probabilities: it needs loss='logistic'")
-        if self.classes > 1 and self.initial_score != "zero":
-            raise InvalidParameter("initial_score='moments' is for one forest; of several classes it must be 'zero'")
+        require_zero_start(self.classes, self.initial_score)
         if self.candidate_rule == "quantiles" and (self.candidates > 64 or self.bins > 1024):
             raise InvalidParameter(
                 f"candidates='quantiles' chooses at most 64 of at most 1024 steps; got {self.candidates} of {self.bins}"
@@ -392,20 +396,16 @@ class FederatedPlan:
 
         Raises:
             CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
-            InvalidParameter: noise too large for the statistics' grids; the message says what would fit.
+            InvalidParameter: noise too large for the statistics' grids, or delta 0.
         """
+        require_gaussian_delta(budget)
         try:
             return self._calibrated(budget)
         except (InvalidParameter, CalibrationFailed) as error:
-            enough = enough_epsilon(self._fits, budget) if budget.delta > 0.0 else None
-            if enough is None:
-                raise
-            raise type(error)(
-                f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r} is too small for {self.query_counts.total} "
-                f"queries: {error}; what would fit: epsilon={enough!r}"
-            ) from error
+            raise type(error)(too_small(f"{self.query_counts.total} queries", budget, NO_GRID)) from error
 
-    def _fits(self, budget: Budget) -> bool:
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for noise that can be drawn."""
         try:
             self._calibrated(budget)
         except (InvalidParameter, CalibrationFailed):
@@ -455,6 +455,17 @@ class FederatedPlan:
         return communication_of(self, cells, n_clients=n_clients)
 
     # --------------------------------------------------------------------------------------------- what is made of it
+
+    def of_forest(self, trees: int, forests: int) -> "FederatedPlan":
+        """The plan as one of several forests follows it.
+
+        Of forests that share this plan's trees none is recalibrated: the one draw for it was fixed before the number of
+        classes was known.
+        """
+        if forests == self.classes:
+            return dataclasses.replace(self, classes=1)
+        batch = max(1, round(self.batch * trees / self.trees))
+        return dataclasses.replace(self, trees=trees, batch=batch, recalibrate=False, initial_score="zero")
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""

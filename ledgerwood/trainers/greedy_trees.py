@@ -56,7 +56,14 @@ class GainSplits:
         return self.mechanism.event(gain_range(self.clip, self.adjacency), self.adjacency)
 
     def deeper(
-        self, structure: TreeStructure, candidates: Candidates, ensemble: Ensemble, round_: Round, *, purpose: str
+        self,
+        structure: TreeStructure,
+        candidates: Candidates,
+        ensemble: Ensemble,
+        round_: Round,
+        *,
+        purpose: str,
+        positive: int | None = None,
     ) -> TreeStructure:
         """The tree with one level more.
 
@@ -66,16 +73,17 @@ class GainSplits:
             ensemble: the released ensemble whose scores give the gradients.
             round_: holds one `event` for it.
             purpose: printable text of one line.
+            positive: the class that is told from all others, of several.
         """
         if isinstance(candidates, SplitTests):
             tests = SplitGains(
                 structure=structure, tests=candidates, ensemble=ensemble, loss=self.loss, clip=self.clip,
-                damping=self.damping, large_gradients=self.large_gradients,
+                damping=self.damping, large_gradients=self.large_gradients, positive=positive,
             )  # fmt: skip
             return structure.deeper(round_.select(tests, self.mechanism, purpose=purpose).value)
         query = GridlessGains(
             structure=structure, cells=candidates, ensemble=ensemble, loss=self.loss, clip=self.clip,
-            damping=self.damping, large_gradients=self.large_gradients,
+            damping=self.damping, large_gradients=self.large_gradients, positive=positive,
         )  # fmt: skip
         # One rate, one range, one event: only the way to draw is another.
         mechanism = GridlessMechanism(rate=self.mechanism.rate)

@@ -14,6 +14,7 @@ from ledgerwood.accounting.events import Event, GDPEvent, RenyiEvent
 from ledgerwood.accounting.individuals import OVERESTIMATE
 from ledgerwood.accounting.row_costs import LIMIT_SLACK
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
+from ledgerwood.trainers.bounds import require_name
 
 IndividualFilter = Literal["none", "gdp", "renyi"]
 
@@ -39,8 +40,7 @@ def check_filter(
         AdjacencyMismatch: a filter under replace-one.
         InvalidParameter: everything else.
     """
-    if kind not in get_args(IndividualFilter):
-        raise _validate.fail("filter", kind, f"one of {get_args(IndividualFilter)}", "name")
+    require_name("filter", kind, get_args(IndividualFilter))
     if order is not None:
         if kind != "renyi":
             raise InvalidParameter(f"filter_order={order!r} belongs to filter='renyi', not to filter={kind!r}")
@@ -49,7 +49,7 @@ def check_filter(
     if kind == "none":
         if extra_rounds > 0:
             raise InvalidParameter(
-                f"extra_rounds={extra_rounds} need a filter: without one every tree is paid for, so raise rounds (or "
+                f"extra_trees={extra_rounds} need a filter: without one every tree is paid for, so raise n_trees (or "
                 "set filter='gdp' for a full batch, 'renyi' for a sampled one)"
             )
         return

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -117,8 +118,7 @@ def mean_label(score: InitialScore, aggregator: Aggregator) -> float:
     Drawn to the middle of the range where the noise on the number of rows outweighs it.
     """
     sums: list[float] = []
-    for event, query in zip(score.events, score.queries, strict=True):
-        purpose = f"initial score: {type(query).__name__}"
+    for event, query, purpose in _asked(score):
         with aggregator.open(event, purpose=purpose) as round_:
             sums.extend(real(round_.release(query, score.mechanism, purpose=purpose)).tolist())
     match sums:
@@ -139,3 +139,16 @@ def first_score(score: InitialScore, loss: Loss, aggregator: Aggregator) -> floa
     # Kept where a few noisy labels cannot make a class impossible.
     mean = min(max(mean, -0.98), 0.98)
     return math.log1p(mean) - math.log1p(-mean)
+
+
+def leave_first_score(score: InitialScore, aggregator: Aggregator) -> None:
+    """Make the draws of the initial score and release nothing, where several classes have no mean label."""
+    for event, _, purpose in _asked(score):
+        with aggregator.open(event, purpose=purpose):
+            pass
+
+
+def _asked(score: InitialScore) -> Iterator[tuple[Event, Query[BoxShifts | BallShifts], str]]:
+    """Each release: its event, its query and its purpose."""
+    for event, query in zip(score.events, score.queries, strict=True):
+        yield event, query, f"initial score: {type(query).__name__}"

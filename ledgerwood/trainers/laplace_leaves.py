@@ -57,16 +57,20 @@ class LaplaceLeaves:
         if not 0.0 < _validate.real("count_share", self.count_share, "share of epsilon") < 1.0:
             raise _validate.fail("count_share", self.count_share, "in (0, 1)", "share of epsilon")
 
-    def query(self, structure: TreeStructure, ensemble: Ensemble) -> LeafMoments | LeafRatios:
-        """The statistic of one tree's leaves."""
+    def query(
+        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None = None
+    ) -> LeafMoments | LeafRatios:
+        """The statistic of one tree's leaves; of several classes it names the one that is told from all others."""
         if self.release == "ratio":
             return LeafRatios(
                 structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
                 leaf_clip=self.leaf_clip, large_gradients=self.large_gradients, weighted=self.weighted,
+                positive=positive,
             )  # fmt: skip
         return LeafMoments(
-            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, large_gradients=self.large_gradients
-        )
+            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
+            large_gradients=self.large_gradients, positive=positive,
+        )  # fmt: skip
 
     @property
     def mechanism(self) -> LaplaceMechanism:
@@ -116,10 +120,10 @@ class LaplaceLeaves:
         return signal / (math.sqrt(2.0) * self.mechanism.scales[-1])
 
     def released(
-        self, structure: TreeStructure, ensemble: Ensemble, round_: Round, *, purpose: str
+        self, structure: TreeStructure, ensemble: Ensemble, round_: Round, *, purpose: str, positive: int | None = None
     ) -> NDArray[np.float64]:
         """The leaves' noisy ratios (n_leaves, 1), or numbers of rows and sums of gradients (n_leaves, 2)."""
-        return real(round_.release(self.query(structure, ensemble), self.mechanism, purpose=purpose))
+        return real(round_.release(self.query(structure, ensemble, positive), self.mechanism, purpose=purpose))
 
     @property
     def _multiplier(self) -> float:

@@ -51,7 +51,7 @@ from ledgerwood.mechanisms.grid_quantiles import MOST_THRESHOLDS
 from ledgerwood.mechanisms.sensitivity import quotient_down
 from ledgerwood.trainers.bounds import require_shape
 from ledgerwood.trainers.candidates import even_thresholds
-from ledgerwood.trainers.fitting import fitted
+from ledgerwood.trainers.fitting import fits_least, fitted
 from ledgerwood.trainers.initial_scores import InitialScore
 from ledgerwood.trainers.partitions import least_gini_splits
 from ledgerwood.trainers.progress import Progress
@@ -251,6 +251,10 @@ class PrivaTreePlan:
     def least_tree_epsilon(self) -> float:
         """Below it labels are drawn evenly, whatever the rows."""
         return LEAST_LABEL_EPSILON / (self.leaf_share if self.buys_levels else 1.0)
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for trees that learn anything."""
+        return fits_least(self.prepared(budget), budget)
 
     def prepared(self, budget: Budget) -> "PrivaTreePlan":
         """Nothing comes before the tree."""

@@ -51,9 +51,20 @@ def leaf_epsilon(
     Raises:
         InvalidParameter: an error outside (0, 1).
     """
-    if not 0.0 < _validate.real("label_error", error, "share of the rows") < 1.0:
-        raise _validate.fail("label_error", error, "in (0, 1)", "share of the rows")
+    error = label_error_share(error)
     if rows is None:
         return epsilon / 2.0
     needed = label_range(adjacency).range * 2.0**depth * label_error_constant(classes) / (rows * error)
     return min(epsilon / 2.0, max(needed, _LEAST))
+
+
+def label_error_share(error: object) -> float:
+    """A share of the rows that labels may lose.
+
+    Raises:
+        InvalidParameter: outside (0, 1).
+    """
+    share = _validate.real("label_error", error, "share of the rows")
+    if not 0.0 < share < 1.0:
+        raise _validate.fail("label_error", error, "in (0, 1)", "share of the rows")
+    return share

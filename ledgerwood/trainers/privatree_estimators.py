@@ -1,7 +1,8 @@
 """PrivaTree as a scikit-learn estimator: parameters, defaults and presets."""
 
 import dataclasses
-from typing import Any, Literal, Self, final, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns, sorted_classes
-from ledgerwood.ensemble import Ensemble, Tree
+from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import is_word, named_choices, require_name, same_names
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName
+from ledgerwood.trainers.fitting import most_that_fits
+from ledgerwood.trainers.forests import ESTIMATED_CLASSES, MOST_CLASSES, estimates_classes
 from ledgerwood.trainers.greedy_trees import least_cells
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.privatree import CandidateRule, ChoiceRule, PrivaTreePlan, SplitRule, class_count, train
-from ledgerwood.trainers.privatree_budget import leaf_epsilon
+from ledgerwood.trainers.privatree_budget import label_error_share, leaf_epsilon
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 
 PAPER_BINS = 10
-BOUGHT_CLASSES = 32
-"""Of a schema that is bought, at most."""
 RANDOM_EVIDENCE = 100.0
 """Rows times nats below which splits that are chosen are no better than random ones, which cost nothing."""
 LEAST_EVIDENCE = (400.0, 2_500.0, 10_000.0)
@@ -105,13 +105,17 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         verbose: 1 shows a progress bar.
 
     Attributes:
-        classes_: the declared classes, sorted.
+        classes_: the declared or estimated classes, sorted.
         plan_, privacy_, ledger_, ensemble_: as in `DPBoostRegressor`; the one tree's values are places of classes.
     """
 
     plan_: PrivaTreePlan
     classes_: NDArray[Any]
     _plan_type = PrivaTreePlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "depth": "max_depth",
+        **same_names("splits", "choice", "candidates", "bins", "candidate_bins", "leaf_share", "quantile_share"),
+    }
 
     def __init__(
         self,
@@ -164,48 +168,39 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         """As `AbstractTreeEstimator.fit`, without weights."""
         return super().fit(X, y, ledger)
 
-    def make_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
-        require_rows(self.expected_rows)
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
+        label_error_share(self.label_error)
         cells = least_cells(schema, 2)
         numeric = sum(each.ordered > 0 for each in cells)
         plan = preset_plan(self.preset, self.budget, features=len(cells), numeric=numeric, rows=self.expected_rows)
-        purchase, classes = None, 2
-        if isinstance(schema, TypedColumns):
-            share, rows = self.schema_share, self.expected_rows
-            purchase = SchemaPurchase.planned(
-                schema, self.budget, share=share, public_rows=rows, most_classes=BOUGHT_CLASSES
-            )
-        else:
+        classes = 2  # which the rule for the labels' share is of, where they are estimated
+        if isinstance(schema, Schema):
             if schema.weight_bound is not None:
                 raise InvalidParameter(
                     f"weight_bound={schema.weight_bound!r}: PrivaTree counts rows, not weights; declare no bound"
                 )
             classes = class_count(schema)
-        plan = dataclasses.replace(plan, purchase=purchase, **self._named_choices(plan, classes))
-        plan.require_levels(least_cells(schema, plan.bins), classes if purchase is None else BOUGHT_CLASSES)
-        return plan.calibrated(self.budget)
+        plan = dataclasses.replace(plan, **self._named_choices(plan, classes))
+        cells = least_cells(schema, plan.bins)
+        if isinstance(schema, TypedColumns):
+            if estimates_classes(schema):
+                classes = _most_classes(plan, cells)
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=classes))
+        plan.require_levels(cells, classes)
+        return plan
 
     def _named_choices(self, plan: PrivaTreePlan, classes: int) -> dict[str, Any]:
-        named = named_choices(
-            {
-                "depth": self.max_depth,
-                "splits": self.splits,
-                "choice": self.choice,
-                "candidates": self.candidates,
-                "bins": self.bins,
-                "candidate_bins": self.candidate_bins,
-                "leaf_share": None if self.leaf_share == "auto" else self.leaf_share,
-                "quantile_share": None if self.quantile_share == "auto" else self.quantile_share,
-            }
-        )
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        for field in ("leaf_share", "quantile_share"):
+            if is_word(named.get(field), "auto"):
+                del named[field]
         # All borders of the grid stay all borders, whatever the grid; but private quantiles are few.
         bins = named.get("bins", plan.bins)
         if named.get("candidates") == "quantiles" or plan.candidate_bins < plan.bins:
             named.setdefault("candidate_bins", min(PAPER_BINS, bins) if isinstance(bins, int) else PAPER_BINS)
         named.setdefault("candidate_bins", bins)
         depth = dataclasses.replace(plan, depth=named.get("depth", plan.depth)).depth  # checked
-        if self.leaf_share == "auto" and depth:
+        if "leaf_share" not in named and depth:
             whole = self.budget
             labels = leaf_epsilon(
                 whole.epsilon,
@@ -216,20 +211,18 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
                 adjacency=whole.adjacency,
             )
             named["leaf_share"] = labels / whole.epsilon
-        if self.quantile_share == "auto":
+        if "quantile_share" not in named:
             named["quantile_share"] = 1.0 / (1.0 + max(depth, 1))
         return named
 
     def _check_target(self, schema: Schema) -> None:
         class_count(schema)
-        self._sorted(schema)
-
-    def _sorted(self, schema: Schema) -> NDArray[Any]:
-        assert isinstance(schema.target, Categorical)
-        return sorted_classes(schema.target)
+        assert isinstance(schema.target, Categorical)  # checked
+        sorted_classes(schema.target)
 
     def _restore(self) -> None:
-        self.classes_ = self._sorted(self.schema_)
+        assert isinstance(self.schema_.target, Categorical)  # checked, or estimated as such
+        self.classes_ = sorted_classes(self.schema_.target, least=1)
 
     def _train(
         self, plan: PrivaTreePlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
@@ -237,8 +230,8 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         return train(plan, aggregator, generator, progress)
 
     def _labels(self, X: Any) -> NDArray[np.intp]:
-        """The place of the predicted class; intp (n_rows,)."""
-        return self._scores(X).astype(np.intp)
+        """The place of the predicted class; intp (n_rows,). An only class is at 0, whatever the tree says."""
+        return np.minimum(self._scores(X).astype(np.intp), len(self.classes_) - 1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each row's leaf; shape (n_rows,)."""
@@ -261,3 +254,17 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
             for place in range(len(self.classes_))
         )
         return feature_importances(Ensemble(initial_score=0.0, trees=marks), self.n_features_in_)
+
+
+def _most_classes(plan: PrivaTreePlan, cells: Sequence[FeatureCells]) -> int:
+    """How many classes an estimate may show: as many as the levels have room for, and no fewer than other systems."""
+
+    def has_room(classes: int) -> bool:
+        try:
+            plan.require_levels(cells, classes)
+        except InvalidParameter:
+            return False
+        return True
+
+    # With fewer, the refusal of a tree with no room for them is the caller's.
+    return max(ESTIMATED_CLASSES, most_that_fits(lambda more: has_room(more + 1), MOST_CLASSES) + 1)

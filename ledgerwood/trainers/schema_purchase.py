@@ -7,7 +7,6 @@ schema depend on what was released. docs/explanation/bought-schema.md#bought-sch
 import dataclasses
 import functools
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -19,6 +18,7 @@ from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
+from ledgerwood.cautions import estimate_caution
 from ledgerwood.curator import (
     MAX_CATEGORIES,
     Aggregator,
@@ -48,9 +48,9 @@ TARGET_SHARE = 0.25
 KEYED = ("text", "codes")
 LEAST_NOISE = 0.02
 """Rows. Less noise than that is no use."""
-NO_TEXT: tuple[Category, Category] = ("(other)", "(none)")
-NO_CODES: tuple[Category, Category] = (0, 1)
-"""Public placeholders of classes that were not found."""
+NO_TEXT: Category = "(other)"
+NO_CODE: Category = 0
+"""Public placeholders where no category, or no class, was found."""
 
 
 @final
@@ -66,7 +66,7 @@ class SchemaPurchase:
         target_noise_scale: of the target's counts.
         key_delta: what each categorical column may cost of delta; 0 where there is none.
         public_rows: a public guess of the number of rows, which says how fine the bins may be.
-        most_classes: how many classes the system learns, the commonest ones; at least 2.
+        most_classes: how many classes the system can learn, at least 2; of more than that, the commonest ones.
     """
 
     columns: TypedColumns
@@ -106,8 +106,7 @@ class SchemaPurchase:
         Raises:
             InvalidParameter: a share outside (0, 1), or categories at delta 0.
         """
-        if not 0.0 < _validate.real("schema_share", share, "share of the budget") < 1.0:
-            raise _validate.fail("schema_share", share, "in (0, 1)", "share of the budget")
+        share = schema_share(share)
         names = keyed_names(columns)
         if budget.delta == 0.0 and names:
             raise InvalidParameter(
@@ -190,7 +189,7 @@ class SchemaPurchase:
         return self.estimated(aggregator)[0]
 
     def estimated(self, aggregator: Aggregator) -> tuple[Schema, tuple[str, ...]]:
-        """The schema, and of each column whose estimate is of no use its name and what came out.
+        """The schema, and what to warn of: columns whose estimate is of no use, and classes that are not learned.
 
         A range is of no use where its numbers of rows do not stand out from their noise, or those beside the one bin
         around 0 do not; categories are where there is none, and classes where there is one at most. Released values
@@ -200,7 +199,9 @@ class SchemaPurchase:
         features = tuple(
             self._feature(aggregator, i, column, useless) for i, column in enumerate(self.columns.features)
         )
-        return Schema(features=features, target=self._target(aggregator, useless)), tuple(useless)
+        target, classes = self._target(aggregator, useless)
+        found = (estimate_caution(useless), classes)
+        return Schema(features=features, target=target), tuple(text for text in found if text is not None)
 
     def _feature(self, aggregator: Aggregator, number: int, column: TypedColumn, useless: list[str]) -> Feature:
         match column.kind:
@@ -216,30 +217,21 @@ class SchemaPurchase:
                 ranked = sorted(found, key=lambda item: -item[1])[:MAX_CATEGORIES]
                 kept = {key for key, _ in ranked}
                 categories = tuple(key for key, _ in found if key in kept)
-                return Categorical(column.name, categories or NO_TEXT[:1], missing=True)
+                return Categorical(column.name, categories or (NO_TEXT,), missing=True)
 
-    def _target(self, aggregator: Aggregator, useless: list[str]) -> Feature:
+    def _target(self, aggregator: Aggregator, useless: list[str]) -> tuple[Feature, str | None]:
+        """The target, and what to warn of its classes."""
         number, column = len(self.columns.features), self.columns.target
         match column.kind:
             case "numeric":
                 low, high = self._bounds(aggregator, number, "the target", useless)
-                return Numeric(column.name, low, high)
+                return Numeric(column.name, low, high), None
             case "boolean":
-                return Categorical(column.name, (False, True))
+                return Categorical(column.name, (False, True)), None
             case "text" | "codes":
                 found = self._keys(aggregator, number, "the target")
-                if len(found) < 2:
-                    which = f"only the class {found[0][0]!r} was" if found else "no class was"
-                    useless.append(f"{column.name!r} ({which} found)")
                 classes = some_classes(found, text=column.kind == "text", most=self.most_classes)
-                if len(found) != len(classes):
-                    learned = "two" if len(classes) == 2 else str(len(classes))
-                    warnings.warn(  # of released values
-                        f"{len(found)} classes were bought, and {learned} are learned: rows of any other count for "
-                        "nothing",
-                        stacklevel=2,
-                    )
-                return Categorical(column.name, classes)
+                return Categorical(column.name, classes), class_warning(len(found), classes)
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str, useless: list[str]) -> tuple[float, float]:
         edges, purpose = bin_edges(self.bins_per_octave(number)), f"schema: bounds of {what}"
@@ -304,6 +296,18 @@ class SchemaPurchase:
         return cls(**{**record, "columns": typed, "adjacency": Adjacency(record["adjacency"])})
 
 
+def schema_share(value: object) -> float:
+    """A share of the budget for a schema.
+
+    Raises:
+        InvalidParameter: outside (0, 1).
+    """
+    share = _validate.real("schema_share", value, "share of the budget")
+    if not 0.0 < share < 1.0:
+        raise _validate.fail("schema_share", value, "in (0, 1)", "share of the budget")
+    return share
+
+
 def keyed_names(columns: TypedColumns) -> list[str]:
     """The columns whose categories are bought, which costs a delta."""
     return [column.name for column in (*columns.features, columns.target) if column.kind in KEYED]
@@ -345,15 +349,53 @@ def likely_range(
 
 
 def some_classes(found: tuple[tuple[Category, int], ...], *, text: bool, most: int) -> tuple[Category, ...]:
-    """The `most` classes that most rows seem to have, of one type, so that they sort; two at least, by placeholders.
+    """The classes that showed, of one type, so that they sort, the commonest first; a placeholder where none did.
 
     Args:
         found: released (class, noisy number of rows).
-        text: whether placeholders for no class at all are strings.
-        most: >= 2.
+        text: whether the placeholder for no class at all is a string.
+        most: how many are kept, the commonest ones.
     """
     ranked = [key for key, _ in sorted(found, key=lambda item: -item[1])]
-    strings = isinstance(ranked[0], str) if ranked else text
-    alike = [key for key in ranked if isinstance(key, str) is strings]
-    padding = [key for key in (NO_TEXT if strings else NO_CODES) if key not in alike]
-    return tuple([*alike, *padding[: max(2 - len(alike), 0)]][:most])
+    if not ranked:
+        return (NO_TEXT if text else NO_CODE,)
+    strings = isinstance(ranked[0], str)
+    return tuple([key for key in ranked if isinstance(key, str) is strings][:most])
+
+
+def with_two_classes(schema: Schema) -> Schema:
+    """The schema, with a class beside an only one, so that a plan for two or more can be carried out."""
+    target = schema.target
+    if not isinstance(target, Categorical) or len(target.categories) > 1:
+        return schema
+    (only,) = target.categories
+    pair = (NO_TEXT, "(none)") if isinstance(only, str) else (NO_CODE, 1)
+    other = next(each for each in pair if each != only)
+    return dataclasses.replace(schema, target=Categorical(target.name, (only, other)))
+
+
+def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
+    """What to warn of: classes that are left out, or too few to tell apart. From released values alone.
+
+    Args:
+        found: how many classes showed.
+        classes: the ones that are learned, or a placeholder.
+    """
+    declare = "declare the classes in the schema (ledgerwood.Categorical), which costs nothing, or raise epsilon"
+    if not found:
+        return (
+            "no class showed in the privately estimated schema: every row is predicted as the placeholder "
+            f"{classes[0]!r}; {declare}"
+        )
+    if len(classes) < found:
+        return (
+            f"{found} classes showed in the privately estimated schema, and {len(classes)} of them are learned, the "
+            "commonest ones of one type (strings or numbers): rows of the others take no part; raise n_trees where "
+            f"there are fewer trees than classes, or {declare}"
+        )
+    if len(classes) == 1:
+        return (
+            f"one class, {classes[0]!r}, showed in the privately estimated schema: every row is predicted as "
+            f"it; {declare}"
+        )
+    return None

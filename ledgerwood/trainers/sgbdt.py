@@ -29,16 +29,18 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import (
     BallShifts,
     BoxShifts,
     EllipticalGaussianMechanism,
     GaussianMechanism,
 )
-from ledgerwood.trainers.bounds import require_bounds
+from ledgerwood.trainers.bounds import require_bounds, require_trees
+from ledgerwood.trainers.fitting import NO_GRID, require_gaussian_delta, too_small
+from ledgerwood.trainers.forests import Forests, require_zero_start
 from ledgerwood.trainers.individual_filter import IndividualFilter, best_order, check_filter, row_limit
-from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind, first_score
+from ledgerwood.trainers.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule, newton_leaves, noise_damping, pooled, score_noise_by_rule
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.schema_purchase import SchemaPurchase, keyed_names
@@ -100,6 +102,8 @@ class SGBDTPlan:
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
             weight. Static leaves need more noise for them.
+        classes: K for one forest a class, which is told from all others: `rounds` and `extra_rounds` are of each; 1 for
+            one forest, whose trees the classes of an estimated schema share.
     """
 
     adjacency: Adjacency
@@ -132,16 +136,20 @@ class SGBDTPlan:
     large_gradients: LargeGradients = "clip"
     purchase: SchemaPurchase | None = None
     weighted: bool = False
+    classes: int = 1
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        _validate.count("rounds", self.rounds, "trees")
+        require_trees("rounds", self.rounds)
+        _validate.count("classes", self.classes, "forests")
+        require_zero_start(self.classes, self.initial_score)
         if self.features_per_tree is not None:
             _validate.count("features_per_tree", self.features_per_tree, "features")
         _validate.positive("numeric_weight", self.numeric_weight, "weight of a categorical feature")
         _validate.rate("sampling_rate", self.sampling_rate, "probability")
         _validate.positive("noise_multiplier", self.noise_multiplier, "stddev / L2 sensitivity")
         _validate.positive("clip", self.clip, "units of the gradient")
+        _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if not 0.0 < _validate.real("count_share", self.count_share, "share of mu**2") < 1.0:
             raise _validate.fail("count_share", self.count_share, "in (0, 1)", "share of mu**2")
         if self.damping is not None:
@@ -172,11 +180,12 @@ class SGBDTPlan:
                 f"filter='renyi' counts at one order, which holds no delta, and the categories of columns {names} cost "
                 "one: declare a schema, or take another filter"
             )
+        self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))  # checks the clip, and what else it is made of
         self.initial  # noqa: B018  # checks what the initial score needs
 
     @property
     def trees(self) -> int:
-        """Number of trees in all; public, and never a matter of how many rows are left."""
+        """Number of trees of a forest; public, and never a matter of how many rows are left."""
         return self.rounds + self.extra_rounds
 
     @property
@@ -199,22 +208,25 @@ class SGBDTPlan:
         width = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
         return GaussianMechanism(stddev=self.noise_multiplier * width)
 
-    def leaf_query(self, structure: TreeStructure, ensemble: Ensemble) -> Query[BoxShifts | BallShifts]:
-        """The statistic of one tree's leaves; its sensitivity is the same for every tree."""
+    def leaf_query(
+        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None = None
+    ) -> Query[BoxShifts | BallShifts]:
+        """The statistic of one tree's leaves; its sensitivity is the same for every tree and every class."""
         if self.leaf_noise == "static":
             assert self.damping is not None  # checked on construction
             return LeafRatios(
                 structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
-                large_gradients=self.large_gradients, weighted=self.weighted,
+                large_gradients=self.large_gradients, weighted=self.weighted, positive=positive,
             )  # fmt: skip
         if self.leaf_statistic == "curvature":
             return LeafCurvatures(
                 structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
-                large_gradients=self.large_gradients,
+                large_gradients=self.large_gradients, positive=positive,
             )  # fmt: skip
         return LeafMoments(
-            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, large_gradients=self.large_gradients
-        )
+            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
+            large_gradients=self.large_gradients, positive=positive,
+        )  # fmt: skip
 
     @property
     def tree_event(self) -> Event:
@@ -228,15 +240,15 @@ class SGBDTPlan:
         """What is drawn for the trees, and for which: a draw a tree or, with a filter, one draw for all."""
         event = self.tree_event
         if self.filter == "none":
-            return ((event, range(t, t + 1)) for t in range(self.rounds))
-        limit = row_limit(self.filter, event, rounds=self.rounds, order=self.filter_order)
-        return iter(((FilteredEvent(event, limit=limit), range(self.trees)),))
+            return ((event, range(t, t + 1)) for t in range(self.rounds * self.classes))
+        limit = row_limit(self.filter, event, rounds=self.rounds * self.classes, order=self.filter_order)
+        return iter(((FilteredEvent(event, limit=limit), range(self.trees * self.classes)),))
 
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
         draw, _ = next(self.draws)
-        trees = Repeated(draw, count=self.rounds) if self.filter == "none" else draw
+        trees = Repeated(draw, count=self.rounds * self.classes) if self.filter == "none" else draw
         bought = () if self.purchase is None else self.purchase.events
         return Composed((*bought, *self.initial.events, trees))
 
@@ -245,8 +257,24 @@ class SGBDTPlan:
 
         Raises:
             CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
-            InvalidParameter: noise so large that it cannot be drawn on the statistics' grids.
+            InvalidParameter: noise so large that it cannot be drawn on the statistics' grids, or delta 0.
         """
+        require_gaussian_delta(budget)
+        try:
+            return self._calibrated(budget)
+        except (InvalidParameter, CalibrationFailed) as error:
+            trees = f"{self.trees * self.classes} trees of depth {self.depth}"
+            raise type(error)(too_small(trees, budget, NO_GRID)) from error
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for noise that can be drawn."""
+        try:
+            self._calibrated(budget)
+        except (InvalidParameter, CalibrationFailed):
+            return False
+        return True
+
+    def _calibrated(self, budget: Budget) -> "SGBDTPlan":
         start = self
         if self.initial_score != "moments":  # which keeps its share as the noise is scaled
             initial = self.initial.with_share(self.initial_share, budget)
@@ -292,6 +320,12 @@ class SGBDTPlan:
             assert self.damping is not None  # checked on construction
             signal /= held + self.damping
         return math.sqrt(self.rounds) * signal / noise
+
+    def of_forest(self, trees: int, forests: int) -> "SGBDTPlan":  # see `ForestPlan`
+        """The plan as one of several forests follows it: the same draws, and its own post-processing."""
+        return dataclasses.replace(
+            self, rounds=trees, extra_rounds=0, filter="none", filter_order=None, classes=1, initial_score="zero"
+        )
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from the released sums; shape (n_leaves,)."""
@@ -352,21 +386,21 @@ def train(
         ensemble: what was released before on the same stream, and is added to; None for the initial score.
     """
     cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
-    if ensemble is None:
-        ensemble = Ensemble(initial_score=first_score(plan.initial, plan.loss, aggregator))
-    before = len(ensemble.trees)
-    mechanism = plan.leaf_mechanism
+    forests = Forests.of(plan, aggregator) if ensemble is None else Forests(members=[ensemble], sizes=(plan.trees,))
+    before = 0 if ensemble is None else len(ensemble.trees)
+    mechanism, own, schedule = plan.leaf_mechanism, forests.plans(plan), forests.schedule
     for event, trees in plan.draws:
         purpose = f"tree {trees[-1] + 1}" if len(trees) == 1 else f"trees {trees[0] + 1} to {trees[-1] + 1}"
         with aggregator.open(event, purpose=purpose) as round_:
-            for t in trees:
+            for number in trees:
+                forest, t = schedule[number]
                 features = cyclic_features(before + t, n_features=len(cells), per_tree=plan.features_per_tree)
                 structure = random_tree(
                     cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
                 )
-                query = plan.leaf_query(structure, ensemble)
-                release = round_.release(query, mechanism, purpose=f"leaves of tree {t + 1}")
-                ensemble = ensemble.extended(Tree(structure=structure, values=plan.leaf_values(real(release))))
+                query = plan.leaf_query(structure, forests.members[forest], forests.positive(forest))
+                release = round_.release(query, mechanism, purpose=f"leaves of tree {number + 1}")
+                forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(real(release))))
                 if progress is not None:
-                    progress(t + 1, plan.trees)
-    return ensemble
+                    progress(number + 1, len(schedule))
+    return forests.ensemble

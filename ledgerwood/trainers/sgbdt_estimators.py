@@ -1,7 +1,8 @@
 """S-GBDT as scikit-learn estimators: parameters, defaults and presets."""
 
 import dataclasses
-from typing import Any, Literal, final, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
@@ -11,14 +12,14 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import named_choices, require_name, require_rows
+from ledgerwood.trainers.bounds import is_word, named_choices, require_name, same_names
 from ledgerwood.trainers.estimator import AdjacencyName
+from ledgerwood.trainers.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.individual_filter import IndividualFilter
 from ledgerwood.trainers.initial_scores import InitialScoreKind
 from ledgerwood.trainers.leaves import DampingRule
 from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.progress import Progress
-from ledgerwood.trainers.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.sgbdt import LeafNoise, LeafStatistic, SGBDTPlan, train
 from ledgerwood.trainers.streams import AbstractStreamEstimator
 
@@ -109,7 +110,9 @@ class AbstractSGBDT(AbstractStreamEstimator):
         filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
             there are extra trees, see docs/explanation/sgbdt.md#sgbdt-filter.
         extra_trees: trees beyond `n_trees`, for rows that have lost less than `n_trees` trees cost a row at the clip.
-        n_trees: T. max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
+        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated,
+            of all forests together, and at least 32.
+        max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
         l2_lambda: lambda of the leaf's denominator, or "noise" for a multiple of the known noise, by `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.
         damping_rule: "add" for n + lambda, "floor" for max(lambda, n).
@@ -131,6 +134,18 @@ class AbstractSGBDT(AbstractStreamEstimator):
     loss_: Loss
     plan_: SGBDTPlan
     _plan_type = SGBDTPlan
+    _plan_names: ClassVar[Mapping[str, str]] = {
+        "rounds": "n_trees",
+        "extra_rounds": "extra_trees",
+        "depth": "max_depth",
+        "damping": "l2_lambda",
+        "public_rows": "expected_rows",
+        **same_names(
+            "learning_rate", "sampling_rate", "score_noise", "damping_rule", "pooling", "clip", "large_gradients",
+            "curvature_scale", "count_share", "leaf_noise", "leaf_statistic", "leaf_clamp", "features_per_tree",
+            "numeric_weight", "bins", "initial_score", "initial_share",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -199,17 +214,15 @@ class AbstractSGBDT(AbstractStreamEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
-        """The calibrated plan: the preset's choices, then the parameters that were named. Pure; no data."""
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
         plan = self._preset_plan()
+        plan = dataclasses.replace(plan, classes=declared_forests(schema), **self._named_choices(plan))
         if isinstance(schema, TypedColumns):
-            share, rows = self.schema_share, self.expected_rows
-            plan = dataclasses.replace(
-                plan, purchase=SchemaPurchase.planned(schema, self.budget, share=share, public_rows=rows)
-            )
+            plan = dataclasses.replace(plan, rounds=trees_in_all(plan.rounds, schema))
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         else:
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        return dataclasses.replace(plan, **self._named_choices(plan)).calibrated(self.budget)
+        return plan
 
     def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
         """The same with an individual filter, which pays for any number of rounds; "auto" is the one that fits.
@@ -217,19 +230,19 @@ class AbstractSGBDT(AbstractStreamEstimator):
         Raises:
             InvalidParameter: also `filter="none"`.
         """
-        if self.filter == "none":
+        if is_word(self.filter, "none"):
             raise InvalidParameter(
                 "filter='none': a stream needs an individual filter, which says what each row has left; set 'auto'"
             )
-        plan = self._preset_plan()
-        named = self._named_choices(plan)
-        if self.filter == "auto":
-            named["filter"] = "gdp" if named.get("sampling_rate", plan.sampling_rate) == 1.0 else "renyi"
-        return dataclasses.replace(plan, **named).calibrated(self.budget)
+        with self._user_names():
+            plan = self._preset_plan()
+            named = self._named_choices(plan)
+            if is_word(self.filter, "auto"):
+                named["filter"] = "gdp" if named.get("sampling_rate", plan.sampling_rate) == 1.0 else "renyi"
+            return dataclasses.replace(plan, **named).calibrated(self.budget)
 
     def _preset_plan(self) -> SGBDTPlan:
         budget = self.budget
-        require_rows(self.expected_rows)
         require_name("preset", self.preset, get_args(Preset))
         match self.preset:
             case "default":
@@ -238,38 +251,14 @@ class AbstractSGBDT(AbstractStreamEstimator):
                 return paper_plan(self.loss_, budget.adjacency)
 
     def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
-        choices: dict[str, Any] = {
-            "rounds": self.n_trees,
-            "extra_rounds": self.extra_trees,
-            "depth": self.max_depth,
-            "learning_rate": self.learning_rate,
-            "sampling_rate": self.sampling_rate,
-            "score_noise": self.score_noise,
-            "damping_rule": self.damping_rule,
-            "pooling": self.pooling,
-            "clip": self.clip,
-            "large_gradients": self.large_gradients,
-            "curvature_scale": self.curvature_scale,
-            "count_share": self.count_share,
-            "leaf_noise": self.leaf_noise,
-            "leaf_statistic": self.leaf_statistic,
-            "leaf_clamp": self.leaf_clamp,
-            "numeric_weight": self.numeric_weight,
-            "bins": self.bins,
-            "initial_score": self.initial_score,
-            "initial_share": self.initial_share,
-        }
-        named = named_choices(choices)
-        if self.expected_rows is not None:
-            named["public_rows"] = int(self.expected_rows)
-        if self.features_per_tree is not None:
-            named["features_per_tree"] = None if self.features_per_tree == "all" else self.features_per_tree
-        if self.l2_lambda is not None:
-            named["damping"] = None if self.l2_lambda == "noise" else self.l2_lambda
+        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        for field, word in (("features_per_tree", "all"), ("damping", "noise")):
+            if is_word(named.get(field), word):
+                named[field] = None
         if named.get("leaf_noise", plan.leaf_noise) == "static" and self.leaf_statistic is None:
             named["leaf_statistic"] = "moments"
         named["filter"] = self.filter
-        if self.filter == "auto":
+        if is_word(self.filter, "auto"):
             full_batch = named.get("sampling_rate", plan.sampling_rate) == 1.0
             named["filter"] = ("gdp" if full_batch else "renyi") if named.get("extra_rounds", 0) else "none"
         return named
@@ -307,10 +296,10 @@ class SGBDTRegressor(AbstractRegressor, AbstractSGBDT):
 
 @final
 class SGBDTClassifier(AbstractClassifier, AbstractSGBDT):
-    """S-GBDT for two classes, logistic loss. Parameters: see `AbstractSGBDT`.
+    """S-GBDT for two classes or more, logistic loss. Parameters: see `AbstractSGBDT`.
 
     Attributes:
-        classes_: the two declared classes, sorted.
+        classes_: the declared or estimated classes, sorted. Of K > 2 each has a forest: see `trainers.forests`.
         plan_, privacy_, ledger_, ensemble_, feature_importances_: as in `SGBDTRegressor`.
     """
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.validation import validate_data
 
 from ledgerwood import _validate
@@ -21,6 +22,7 @@ from ledgerwood.curator import (
     headings,
     keep_vault,
     kept_vault,
+    require_labels,
     schema_for,
 )
 from ledgerwood.ensemble import Ensemble
@@ -33,6 +35,7 @@ from ledgerwood.trainers.estimator import (
     privacy_statement,
     require_ledger,
 )
+from ledgerwood.trainers.forests import declared_forests
 from ledgerwood.trainers.progress import Progress, progress_bar
 from ledgerwood.trainers.splits import structure_generator
 
@@ -143,6 +146,11 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
                 f"weight_bound={schema.weight_bound!r}: the rows of a stream have no weights, and each would count for "
                 "less than a row; declare a schema without the bound, or use fit(X, y, sample_weight=...)"
             )
+        if declared_forests(schema) > 1:
+            raise SchemaError(
+                f"target={schema.target!r}: a stream learns a number or two classes; for several classes use fit(X, y)"
+            )
+        require_labels(y, schema.target, numeric=is_regressor(self))
         n_features = column_count(X, schema)
         validate_data(self, headings(X, schema), skip_check_array=True)
         described = schema.resolved(n_features)
@@ -184,6 +192,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
                 f"random_state={self.random_state!r}: the stream began with secure noise, which its ledger states; "
                 "leave random_state=None"
             )
+        require_labels(y, self.schema_.target, numeric=is_regressor(self))
         schema = schema_for(X, self.schema_, self.n_features_in_)
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         plan = self.plan_

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood import _validate
 from ledgerwood.accounting import gdp
-from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger
@@ -27,9 +27,12 @@ from ledgerwood.curator import Aggregator, PredictionFit, Schema, TypedColumns, 
 from ledgerwood.curator.purses import require_within
 from ledgerwood.curator.queries import Loss, fit_width
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import InvalidParameter, SchemaError, UnsupportedEvent
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
+from ledgerwood.trainers.bounds import require_name, require_verbose
 from ledgerwood.trainers.estimator import AbstractTreeEstimator, AdjacencyName, Plan
+from ledgerwood.trainers.fitting import suggestion, too_small
+from ledgerwood.trainers.forests import declared_forests
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.trainers.splits import structure_generator
 
@@ -105,6 +108,14 @@ class SearchPlan:
         """The candidates' loss."""
         return self.plans[0].loss
 
+    def calibrated(self, budget: Budget) -> "SearchPlan":  # its noise was found with its candidates'
+        """Itself."""
+        return self
+
+    def has_room(self, budget: Budget) -> bool:  # a search that does not fit is not made
+        """True."""
+        return True
+
     @property
     def purchase(self) -> None:
         """No schema is bought."""
@@ -155,6 +166,7 @@ class PrivateSearch(AbstractTreeEstimator):
         plan_: the `SearchPlan`. privacy_, ledger_: of the search as a whole.
     """
 
+    _plan_names: ClassVar[Mapping[str, str]] = {"width": "error_width", "mean": "mean_runs"}
     plan_: SearchPlan
     best_index_: int | None
     best_score_: float
@@ -211,7 +223,24 @@ class PrivateSearch(AbstractTreeEstimator):
         return self
 
     def make_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
-        """The calibrated search and its candidates' plans; pure, no data."""
+        """The calibrated search and its candidates' plans; pure, no data. Errors: as for every estimator."""
+        with self._user_names():
+            self._check_parameters()
+            try:
+                return self._uncalibrated_plan(schema)
+            except CalibrationFailed as error:
+                why = too_small("the candidates, each of which gets a share of it", self.budget, "see the cause")
+                raise suggestion(self, schema, None, CalibrationFailed(why)) from error
+
+    def _check_parameters(self) -> None:
+        self.budget  # noqa: B018  # epsilon, delta, adjacency
+        self._random_source()
+        require_verbose(self.verbose)
+        require_name("law", self.law, ("poisson", "negative_binomial"))
+        _validate.real("shape", self.shape, "eta of the negative binomial law")
+        self._check_candidates()
+
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
         if isinstance(schema, TypedColumns):
             raise SchemaError(
                 "schema=None: a private search needs a declared schema, which all candidates share; declare it, or "
@@ -235,7 +264,7 @@ class PrivateSearch(AbstractTreeEstimator):
             noise_multiplier=noise,
             score_share=share,
             error_width=self.error_width,
-            plans=tuple(model.make_plan(schema) for model in models),
+            plans=tuple(model._uncalibrated_plan(schema).calibrated(model.budget) for model in models),
         )
 
     def _runs(self) -> PoissonSelectionMechanism | RepeatedSelectionMechanism:
@@ -249,13 +278,16 @@ class PrivateSearch(AbstractTreeEstimator):
     def _check_candidates(self) -> None:
         estimator: object = self.estimator
         if not isinstance(estimator, AbstractTreeEstimator) or isinstance(estimator, PrivateSearch):
-            raise InvalidParameter(f"estimator={estimator!r} must be a tree estimator of this package")
+            raise _validate.fail("estimator", estimator, "a tree estimator of this package", "estimator")
+        candidates: object = self.candidates
         if (
-            isinstance(self.candidates, Mapping | str)
-            or not len(self.candidates)
-            or not all(isinstance(candidate, Mapping) for candidate in self.candidates)
+            not isinstance(candidates, Sequence)
+            or not len(candidates)
+            or not all(isinstance(candidate, Mapping) for candidate in candidates)
         ):
-            raise InvalidParameter("candidates must be a sequence of mappings, one a candidate, at least one")
+            raise _validate.fail(
+                "candidates", candidates, "a sequence of mappings, one a candidate, at least one", "candidates"
+            )
         for candidate in self.candidates:
             if taken := sorted(_OF_THE_SEARCH & set(candidate)):
                 raise InvalidParameter(f"candidate {candidate!r} sets {taken}, which the search sets for all")
@@ -297,6 +329,11 @@ class PrivateSearch(AbstractTreeEstimator):
     def _check_target(self, schema: Schema) -> None:
         self._check_candidates()
         self.estimator._check_target(schema)
+        if declared_forests(schema) > 1:
+            raise SchemaError(
+                f"target={schema.target!r}: a private search scores predictions of a number or of two classes; fit one "
+                "set of parameters at a time for several classes"
+            )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The best model's predictions; shape (n_rows,)."""

@@ -79,7 +79,7 @@ BAD = [
     ({"max_depth": -1}, X, Y, InvalidParameter, "depth=-1"),
     ({"max_depth": 21}, X, Y, InvalidParameter, "max_depth=21|depth=21"),
     ({"max_depth": 20}, X, Y, InvalidParameter, "max_depth=20 must be at most"),
-    ({"l2_lambda": 1e13}, X, Y, InvalidParameter, r"damping=10000000000000\.0 must be in"),
+    ({"l2_lambda": 1e13}, X, Y, InvalidParameter, r"l2_lambda=10000000000000\.0 must be in"),
     ({"epsilon": 1e-10}, X, Y, CalibrationFailed, "what would fit: epsilon="),
     ({"epsilon": 0.0}, X, Y, InvalidParameter, r"epsilon=0\.0 must be > 0"),
     ({"loss": "logistic"}, X, Y, InvalidParameter, "a regressor's loss is 'squared'"),

@@ -75,8 +75,8 @@ BAD_PARAMETERS = [
     ({"delta": 0.0}, CalibrationFailed, "delta"),
     ({"sampling_rate": 0.0}, InvalidParameter, r"sampling_rate=0\.0 must be in \(0, 1\]"),
     ({"sampling_rate": 1.01}, InvalidParameter, r"sampling_rate=1\.01"),
-    ({"n_trees": 0}, InvalidParameter, "rounds=0"),
-    ({"n_trees": 2.5}, InvalidParameter, r"rounds=2\.5"),
+    ({"n_trees": 0}, InvalidParameter, "n_trees=0"),
+    ({"n_trees": 2.5}, InvalidParameter, r"n_trees=2\.5"),
     ({"max_depth": 21}, InvalidParameter, "depth=21"),
     ({"clip": 0.0}, InvalidParameter, r"clip=0\.0"),
     ({"clip": 1e30}, InvalidParameter, r"clip=1e\+30"),
@@ -141,10 +141,8 @@ def test_bad_data_is_named_and_costs_nothing(bad_X, bad_y, words):
 def test_targets_that_cannot_be_learned_cost_nothing():
     ledger = ledger_of()
     before = ledger.entries
-    with pytest.raises(SchemaError, match="declares 3 classes"):
-        classifier(schema=lw.Schema(features=FEATURES, target=lw.Categorical("y", (0, 1, 2)))).fit(
-            X, LABELS, ledger=ledger
-        )
+    with pytest.raises(SchemaError, match="declares 1 classes"):
+        classifier(schema=lw.Schema(features=FEATURES, target=lw.Categorical("y", (0,)))).fit(X, LABELS, ledger=ledger)
     with pytest.raises(SchemaError, match="classifier needs a Categorical target"):
         classifier(schema=SCHEMA).fit(X, LABELS, ledger=ledger)
     assert ledger.entries == before

@@ -7,7 +7,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor, PrivacyStatement
-from ledgerwood.trainers.federated_estimators import stacked, unstacked
+from ledgerwood.trainers.forests import stacked, unstacked
 
 THREE = lw.Schema.uniform(0.0, 1.0, n_features=3, target=lw.Categorical("y", ("a", "b", "c")))
 TWO = lw.Schema.uniform(0.0, 1.0, n_features=3, target=lw.Categorical("y", (0, 1)))
@@ -103,7 +103,7 @@ def test_a_model_is_saved_and_read(tmp_path):
         ({"batch": 2.5}, "batch"),
         ({"full_cycles": "yes"}, "full_cycles"),
         ({"feature_cycle": "spiral"}, "feature_cycle"),
-        ({"candidates": "sketch"}, "candidate_rule"),
+        ({"candidates": "sketch"}, "candidates='sketch'"),
         ({"max_depth": 21}, "depth"),
         ({"expected_rows": 0}, "expected_rows"),
     ],

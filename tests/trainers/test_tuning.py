@@ -212,7 +212,7 @@ REFUSED = [
     ({"mean_runs": 0.0}, InvalidParameter, "mean"),
     ({"law": "negative_binomial", "mean_runs": 1.0}, InvalidParameter, "mean"),
     ({"law": "negative_binomial", "shape": -1.0}, InvalidParameter, "shape"),
-    ({"law": "geometric"}, InvalidParameter, "'poisson' or 'negative_binomial'"),
+    ({"law": "geometric"}, InvalidParameter, "law='geometric' must be one of 'poisson', 'negative_binomial'"),
     ({"score_share": 1.0}, InvalidParameter, "score_share"),
     ({"score_share": 0.0}, InvalidParameter, "score_share"),
     ({"error_width": 0.0}, InvalidParameter, "width"),
