@@ -207,7 +207,7 @@ def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
         return (
             "bad",
             "The ledger is refuted",
-            f"{counts['refuted']:,} of {report.grants:,} grants cost more than charged.",
+            f"{counts['refuted']:,} of {report.grants:,} grants cost more than was charged.",
         )
     if report.randomness != "secure":
         return (

@@ -92,14 +92,14 @@ def _renyi(entry: int, node: _pairs.Node, charge: dict[str, Any], order: float) 
 
 
 def _point(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
-    method = charge.get("method")
+    method: Any = charge.get("method")
     _require(set(charge) == {"epsilon", "delta", "method"} | ({"order"} if method == "renyi" else set()),
              "fields of the charge")  # fmt: skip
     _require(method in _METHODS, f"unknown method {method!r}")
     epsilon, delta = _amount(charge, "epsilon"), charge["delta"]
     _require(is_number(delta) and 0 <= delta < 1, f"delta {delta!r}")
     _require(delta > 0 or method == "pure", "delta is 0, where only a pure charge holds")
-    order = charge.get("order")
+    order: Any = charge.get("order")
     _require(method != "renyi" or (is_number(order) and order > 1), f"order {order!r}")
     digits = 50 + (math.ceil(-math.log10(delta)) if delta > 0 else 0)
     with mp.workdps(digits):

@@ -287,8 +287,8 @@ def _transformed(
     product = np.exp(np.maximum(log_product, -700.0)) * np.exp(2j * math.pi * turns)
     errors = np.minimum(np.abs(product) * doubt, 1.0)
     wrong = float(np.sqrt(np.mean(errors**2))) + 8.0 * levels * _ROUNDING
-    mass = np.roll(np.fft.irfft(product, size), -((first - centres) % size))
-    losses = (offset + step * first) + step * np.arange(size)
+    mass = np.asarray(np.roll(np.fft.irfft(product, size), -((first - centres) % size)), dtype=np.float64)
+    losses = (offset + step * first) + step * np.arange(size, dtype=np.float64)
     slack = 1e-10 + 40.0 * _ROUNDING * draws
     y = step * np.arange(size)
     rising, falling = np.exp(-tilt * y), np.exp(-(tilt + 1.0) * y)

@@ -177,7 +177,7 @@ def _swept(node: Node) -> float:
         for x in orders[1:]:
             if x not in highs:
                 highs[x] = moments.divergence(node, x)[1]
-    return min(max(pure / orders[-1], *(highs[b] / a for a, b in itertools.pairwise(orders))), cap)
+    return float(min(max(pure / orders[-1], *(highs[b] / a for a, b in itertools.pairwise(orders))), cap))
 
 
 def _parts(node: Node) -> tuple[tuple[Node, int], ...]:

@@ -161,7 +161,7 @@ class Moments:
 
     def _by_pairs(self, node: Node, p: float, inner: Node) -> Range:
         found: list[float] = [0.0, math.inf]
-        for place, side in enumerate(("lower", "upper")):
+        for place, side in enumerate(_SIDES):
             try:
                 with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                     pair = pair_of(node, _LOG_NEGLIGIBLE, side, self.work)
@@ -188,7 +188,7 @@ def _light(node: Node) -> bool:
         case DiscreteLaplace():
             return node.sensitivity <= _FEW
         case DiscreteGaussian():
-            return node.scale <= 4 * _FEW
+            return bool(node.scale <= 4 * _FEW)
         case Table():
             return len(node.points) <= _FEW
     return True

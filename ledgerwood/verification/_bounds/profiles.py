@@ -77,7 +77,7 @@ def _nodes(pairs: list[LossPair]) -> Floats:
     found = np.unique(np.concatenate([[0.0], *(pair.loss[pair.loss > 0.0] for pair in pairs)]))
     apart = np.diff(np.floor(found / (1e-7 * max(found[-1], 1e-300))), prepend=-1.0) > 0.0
     apart[-1] = True
-    return found[apart]
+    return np.asarray(found[apart], dtype=np.float64)
 
 
 def _mirrored(loss: Floats, log_q: Floats, lost: float) -> LossPair | None:
