@@ -195,8 +195,8 @@ def ledger_page(audit: LedgerAudit) -> Page:
 
 
 _THREE_WORDS = (
-    "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is below the lower "
-    "bound, confirmed when it covers the upper bound or both are within 1 % of it, and otherwise unconfirmed."
+    "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is below the "
+    "lower bound, confirmed when it covers the upper bound or both are within 1 % of it, and otherwise unconfirmed."
 )
 
 
