@@ -16,13 +16,13 @@ from ledgerwood.verification._bounds.pair import LossPair, Side
 from ledgerwood.verification._integrals import settles
 from ledgerwood.verification._pairs import Node
 from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
-from ledgerwood.verification._pairs.continuous import Gaussian, Laplace, TruncatedLaplace
+from ledgerwood.verification._pairs.continuous import Gaussian, TruncatedLaplace
 from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
 from ledgerwood.verification._pairs.pure import Pure
 from ledgerwood.verification._pairs.pure import Range as BoundedRange
 from ledgerwood.verification._pairs.replaced import Replaced
 from ledgerwood.verification._pairs.selection import Selected, SelectedPoisson
-from ledgerwood.verification._pairs.stated import Approximate, Curve, Table
+from ledgerwood.verification._pairs.stated import Approximate, Table
 
 _LOG_NEGLIGIBLE = -700.0
 _MOST_INTEGRALS = 24  # in mpmath; beyond, floats
@@ -195,10 +195,17 @@ def _light(node: Node) -> bool:
 
 
 def _quick(node: Node) -> bool:
-    """Whether a moment is a formula, so that a search over its orders takes no time."""
-    return isinstance(node, Gaussian | Laplace | Pure | Curve) or (
-        isinstance(node, DiscreteLaplace) and node.sensitivity <= _FEW
-    )
+    """Whether a moment is a formula or a short integral, so that a search over its orders takes little time."""
+    match node:
+        case Sampled():
+            return _quick(node.inner)
+        case Several():
+            return len(node.parts) <= 4 and all(_quick(part) for part, _ in node.parts)
+        case Groups():
+            return len(node.members) <= 4 and all(map(_quick, node.members))
+        case Skellam() | Selected() | SelectedPoisson() | Replaced() | DiscreteGaussian():
+            return False
+    return _light(node)
 
 
 def _skellam_moment(variance: float, shift: int, p: float) -> Range:
