@@ -73,7 +73,8 @@ def test_every_golden_file_is_named_here():
 def test_a_golden_ledger_verifies(name):
     head, epsilon, delta, grants, draws, randomness = GOLDEN[name]
     report = verify_ledger(FOLDER / f"{name}.ledger.jsonl", head=head)
-    assert report.epsilon_readded == pytest.approx(epsilon, rel=1e-4)
+    assert report.verdict == "confirmed"
+    assert report.epsilon_readded == pytest.approx(epsilon, rel=1e-4)  # by agreement: a little above the charges
     assert report.delta_readded == pytest.approx(delta, rel=1e-12)
     assert (report.grants, report.draws, report.randomness, report.head) == (grants, draws, randomness, head)
 
@@ -83,4 +84,4 @@ def test_a_golden_ledger_is_read_and_written_to_the_same_bytes(name):
     lines = read_lines(FOLDER / f"{name}.ledger.jsonl")
     record = LedgerRecord.from_lines(tuple(lines))
     assert list(record.lines) == lines
-    assert record.spent().epsilon == pytest.approx(GOLDEN[name][1], rel=1e-4)
+    assert record.spent().epsilon == pytest.approx(GOLDEN[name][1], rel=1e-9)

@@ -213,7 +213,7 @@ def test_a_cut_tail_is_found_against_the_head_only():
     [
         (1, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * 0.5)(b), BELOW),
         (1, with_charge(epsilon=0.0), BELOW),
-        (1, with_charge(delta=4e-9), BELOW),
+        (1, with_charge(delta=4e-30), BELOW),
         (1, with_charge(method="guess"), "fields of the charge"),
         (1, with_charge(order=1.0), "order"),
         (1, with_charge(delta=0.0), "delta is 0"),
@@ -266,7 +266,7 @@ def test_every_method_is_held_to_its_own_number(event, delta, asked, method):
     assert verify_text(lines).grants == 1
     with pytest.raises(LedgerCorrupted, match=f"entry 1: .*{BELOW}"):
         # the cost itself is closer than the bounds of a coarser method
-        share = 1 - 1e-7 if method in ("pure", "profile") else 0.5
+        share = 1 - 1e-7 if method in ("pure", "profile") else 0.1
         verify_text(rebuilt(lines, 1, with_charge(epsilon=charge["epsilon"] * share)))
 
 

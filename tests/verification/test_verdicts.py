@@ -257,6 +257,7 @@ def test_the_ranges_are_those_of_the_librarys_constructors():
     tried = 0
     for kind, cls in serial._CLASSES.items():
         scalars = {f.name for f in dataclasses.fields(cls) if f.type in ("float", "int", float, int)}
+        scalars = {"mu" if kind == "GDPEvent" and name == "limit" else name for name in scalars}  # its record's name
         listed = set(ranges.REALS.get(kind, {})) | set(ranges.COUNTS.get(kind, {}))
         assert scalars == listed, kind  # no number of any event is without a range
         for name, (low, high) in (ranges.REALS.get(kind, {}) | ranges.COUNTS.get(kind, {})).items():
