@@ -1,11 +1,13 @@
-"""How the commands fail, and what they warn of: one line of standard error each, and exit code 1 for a failure."""
+"""How the commands fail, and what they warn of: one line of standard error each, and exit code 1 for a
+failure; and what a ledger's verdict ends with.
+"""
 
 import functools
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 import typer
 from rich.console import Console
@@ -13,6 +15,11 @@ from rich.console import Console
 from ledgerwood.errors import PrivacyError, PrivacyWarning
 
 P = ParamSpec("P")
+
+REFUTED = 3
+"""Exit code where a claim, or a ledger's charge, is refuted."""
+UNCONFIRMED = 4
+"""Exit code where a ledger's charge could not be confirmed."""
 
 
 def refusals(command: Callable[P, None]) -> Callable[P, None]:
@@ -62,6 +69,14 @@ def _as_options(message: str, options: Mapping[str, object]) -> str:
         option = _BY_OPTION.get(name, name).replace("_", "-")
         message = re.sub(rf"(?<![\w-]){name}=(?!=)", f"--{option}=", message)
     return message
+
+
+def leave(verdict: Literal["refuted", "unconfirmed", "confirmed"], *, allow_unconfirmed: bool) -> None:
+    """End a command by what was found of a ledger: exit code 3 where it is refuted, 4 where it is not confirmed."""
+    if verdict == "refuted":
+        raise typer.Exit(REFUTED)
+    if verdict == "unconfirmed" and not allow_unconfirmed:
+        raise typer.Exit(UNCONFIRMED)
 
 
 def _fail(message: str, cause: Exception) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ledgerwood.verification._session import Violation as Violation
     from ledgerwood.verification._tripwire import RowsRead as RowsRead
     from ledgerwood.verification._tripwire import tripwire as tripwire
+    from ledgerwood.verification._verdicts import GrantVerdict as GrantVerdict
     from ledgerwood.verification.black_box import Audit as Audit
     from ledgerwood.verification.black_box import audit as audit
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
@@ -49,6 +50,7 @@ _LATE = {
     "AttackReading": "membership",
     "Audit": "black_box",
     "Call": "_session",
+    "GrantVerdict": "_verdicts",
     "LedgerReport": "ledgers",
     "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",
@@ -90,6 +92,7 @@ _NAMES = [
     "AttackReading",
     "Audit",
     "Call",
+    "GrantVerdict",
     "LedgerReport",
     "ModelAudit",
     "Neighbour",
