@@ -13,8 +13,9 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting import _search, conversion, crowds, gdp, mgf
 from ledgerwood.accounting.adjacency import Direction
-from ledgerwood.accounting.events import fixed_size
+from ledgerwood.accounting.events import tree
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
+from ledgerwood.accounting.events.fixed_size import ReplaceOneSampled
 from ledgerwood.accounting.losses import plans
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
@@ -139,7 +140,7 @@ class Price:
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         for part in parts if lower == 0.0 else []:
-            if strict < 0.0 and _has_profile(part) and not fixed_size.holds(part, fixed_size.ReplaceOneSampled):
+            if strict < 0.0 and _has_profile(part) and _of_one_pair(part):
                 exact = Price(event=part, method="profile", certified=True)
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
         return min(lower, upper), upper
@@ -332,6 +333,14 @@ def _has_profile(event: Event) -> bool:
     except UnsupportedEvent:
         return False
     return True
+
+
+def _of_one_pair(event: Event) -> bool:
+    """Whether the event's profile is that of a pair, and no bound on several."""
+    try:
+        return not tree.holds(event, ReplaceOneSampled)
+    except UnsupportedEvent:  # nobody knows
+        return False
 
 
 def _probability(delta: float) -> float:
