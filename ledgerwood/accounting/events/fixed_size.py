@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ledgerwood import _validate
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events import replaced, tree
+from ledgerwood.accounting.events import presence, replaced, tree
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
 from ledgerwood.accounting.events.sampling import LEAST_RATE, sampled_epsilon
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
@@ -130,7 +130,8 @@ class ReplaceOneSampled(Event):
 
     Raises:
         InvalidParameter: a rate outside its bound, or something that is not an event.
-        UnsupportedEvent: `event` is not stated under replace-one, or `add_remove` is; a fixed-size sample within.
+        UnsupportedEvent: `event` is not stated under replace-one, or `add_remove` is; a fixed-size sample within; or
+            `event` loses more than two presences allow, at some threshold (docs/explanation/events.md#two-presences).
     """
 
     event: Event
@@ -158,6 +159,12 @@ class ReplaceOneSampled(Event):
         if self.add_remove.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
                 "add_remove must be stated under add-remove or zero-out: it is what the presence of a row costs"
+            )
+        if why := presence.contradiction(self.event, self.add_remove):
+            raise UnsupportedEvent(
+                f"event cannot lose more than adding one row and removing another, and by add_remove it would: {why}. A "
+                "clipped sum's presence costs half of its replacement: state add_remove with at most twice the noise "
+                "multiplier of event (a half of its epsilon), or grouped(add_remove, size=2) as event"
             )
 
     @property
