@@ -205,7 +205,7 @@ class Parallel(Event):
         if self.adjacency is Adjacency.REPLACE_ONE:
             from ledgerwood.accounting.events.fixed_size import FixedSizeSampled  # it is made of these
 
-            if any([tree.holds(event, FixedSizeSampled) for event in self.events]):
+            if tree.holds(Composed(self.events), FixedSizeSampled):
                 raise UnsupportedEvent(
                     "a group that units join at random has no public number of rows, which FixedSizeSampled needs"
                 )

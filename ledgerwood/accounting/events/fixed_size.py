@@ -162,8 +162,8 @@ class ReplaceOneSampled(Event):
             )
         if why := presence.contradiction(self.event, self.add_remove):
             raise UnsupportedEvent(
-                f"event cannot lose more than adding one row and removing another, and by add_remove it would: {why}. A "
-                "clipped sum's presence costs half of its replacement: state add_remove with at most twice the noise "
+                f"event cannot lose more than adding one row and removing another, and by add_remove it would: {why}. "
+                "A clipped sum's presence costs half of its replacement: state add_remove with at most twice the noise "
                 "multiplier of event (a half of its epsilon), or grouped(add_remove, size=2) as event"
             )
 

@@ -153,10 +153,8 @@ def _by_divergences(event: Event, present: Event) -> str | None:
     ahead = present.renyi(first.ravel(), direction=Direction.REMOVE).reshape(first.shape)
     back = present.renyi(second.ravel(), direction=Direction.ADD).reshape(first.shape)
     allowed = np.min((orders - 1.0 / splits) / (orders - 1.0) * ahead + back, axis=1)
-    try:
+    with contextlib.suppress(PrivacyError):
         allowed = np.maximum(allowed, grouped(present, size=2).renyi(_ORDERS))
-    except PrivacyError:
-        pass
     stated = event.renyi(_ORDERS)
     if not np.isfinite(stated).any():
         return "neither its profile nor its Renyi divergences are known, so that nothing shows that it can be"

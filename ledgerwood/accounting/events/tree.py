@@ -58,7 +58,8 @@ def walk(event: Event, *, until: type[Event] | None = None) -> Iterator[Event]:
 
 def holds(event: Event, kind: type[Event]) -> bool:
     """Whether the event is of this class, or is made of one that is, at any depth; raises as `walk`."""
-    return any([isinstance(part, kind) for part in walk(event)])  # a list: an unknown class anywhere is refused
+    parts = tuple(walk(event))  # all of them: an unknown class anywhere is refused
+    return any(isinstance(part, kind) for part in parts)
 
 
 @functools.cache
@@ -83,7 +84,8 @@ def _may_hold_events(hint: Any, cls: type[Event]) -> bool:
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (tuple, typing.Union, types.UnionType):
-        return any([_may_hold_events(argument, cls) for argument in arguments if argument is not Ellipsis])
+        found = [_may_hold_events(argument, cls) for argument in arguments if argument is not Ellipsis]
+        return any(found)
     if origin is Callable or typing.get_origin(origin) is Callable:
         return False
     if isinstance(hint, type):
