@@ -17,7 +17,8 @@ from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import _filters, _pairs
 from ledgerwood.verification._databases import database_lines
 from ledgerwood.verification._verdicts import GrantVerdict as GrantVerdict
-from ledgerwood.verification._verdicts import Verdict, is_number, judged, worst
+from ledgerwood.verification._verdicts import Verdict as Verdict
+from ledgerwood.verification._verdicts import is_number, judged, worst
 from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
 
 _ADJACENCIES = ("add-remove", "zero-out", "replace-one")

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ledgerwood.verification._bounds.pair import Floats, LossPair, Side
 from ledgerwood.verification._bounds.pooling import pooled
 
-_TARGET = 1e-5  # of epsilon, relative or absolute: what the lattice may change
+_TARGET = 2e-5  # of epsilon, relative or absolute: what the lattice may change
 _MOST_POINTS = 1 << 22
+_MOST_TOGETHER = 1 << 24  # of all kinds' spectra
 _ROUNDING = 2.0**-53
 _WRAPPED = 2e-11  # of the tilted mass, outside of the window
 
@@ -84,6 +85,9 @@ class Sum:
         slack: relative error of everything else.
         revealed: mass at an infinite loss.
         side: whether errors are taken off or added.
+        rising: e^{-tilt k h} (1 - e^{-k h}) for k steps h, shape (n,).
+        falling: e^{-(tilt + 1) k h}, shape (n,).
+        norms: roots of the sums of squares of these two.
     """
 
     losses: Floats
@@ -94,15 +98,23 @@ class Sum:
     slack: float
     revealed: float
     side: Side
+    rising: Floats
+    falling: Floats
+    norms: tuple[float, float]
 
     def delta(self, epsilon: float) -> float:
         """The hockey-stick divergence at `epsilon`, from its side."""
-        y = self.losses[np.searchsorted(self.losses, epsilon, side="right") :] - epsilon
-        values = -np.exp(-self.tilt * y) * np.expm1(-y)
-        found = float(self.mass[self.mass.size - y.size :] @ values)
-        t = self.tilt  # the largest value that any loss may have, on the lattice or beyond it
+        first = int(np.searchsorted(self.losses, epsilon, side="right"))
+        count = self.losses.size - first
+        t, found, norm = self.tilt, 0.0, 0.0
+        if count:
+            y = float(self.losses[first]) - epsilon  # of the first loss; that of the k-th is k steps more
+            mass, scale = self.mass[first:], math.exp(-t * y)
+            found = scale * float(mass @ self.rising[:count] - math.expm1(-y) * (mass @ self.falling[:count]))
+            norm = scale * (self.norms[0] - math.expm1(-y) * self.norms[1])
+        # the largest value that any loss may have, on the lattice or beyond it
         peak = math.exp(-t * math.log1p(1.0 / t)) / (t + 1.0)
-        error = self.wrong * math.sqrt(float(values @ values)) + 2.0 * _WRAPPED * peak
+        error = self.wrong * norm + 2.0 * _WRAPPED * peak
         sign = 1.0 if self.side == "upper" else -1.0
         total = (found + sign * error) * (1.0 + sign * self.slack)
         if total <= 0.0:
@@ -127,7 +139,7 @@ def added_up(pairs: list[tuple[LossPair, int]], log_delta: float, log_negligible
     total = sum(draw.count for draw in draws)
     target = _TARGET * max(abs(epsilon), 1.0)
     step = math.sqrt(24.0 * target / (total * (tilt + 1.0)))
-    most = _MOST_POINTS // max(1, len(draws) // 2)  # of all spectra together
+    most = min(_MOST_POINTS, _MOST_TOGETHER // len(draws))
     best: tuple[float, list[_Laid], float, tuple[float, float]] | None = None
     for _ in range(8):  # a finer lattice where one draw's outputs are too sparse for this one
         step = _aligned(draws, step)
@@ -272,4 +284,8 @@ def _transformed(
     mass = np.roll(np.fft.irfft(product, size), -((first - centres) % size))
     losses = (offset + step * first) + step * np.arange(size)
     slack = 1e-10 + 40.0 * _ROUNDING * draws
-    return Sum(losses, mass, log_scale, tilt, wrong, slack, revealed, side)
+    y = step * np.arange(size)
+    rising, falling = np.exp(-tilt * y), np.exp(-(tilt + 1.0) * y)
+    rising = rising * -np.expm1(-y)
+    norms = math.sqrt(float(rising @ rising)), math.sqrt(float(falling @ falling))
+    return Sum(losses, mass, log_scale, tilt, wrong, slack, revealed, side, rising, falling, norms)

@@ -40,9 +40,16 @@ class Unheld(Exception):
 
 @dataclass(slots=True)
 class Work:
-    """How much of the work that one grant may take is left."""
+    """How much of the work that one grant may take is left, and how fine it is.
+
+    Args:
+        products: products of pairs that may still be taken.
+        bins: outputs of a leaf.
+        known: pairs that were made.
+    """
 
     products: int = _MOST_PRODUCTS
+    bins: int = leaves.BINS
     known: dict[tuple[Node, float, Side], LossPair] = field(default_factory=dict)
 
     def spend(self) -> bool:
@@ -67,7 +74,7 @@ def pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossPa
 
 def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossPair:
     reach = math.sqrt(-2.0 * log_negligible) + 1.0
-    far, bins = 60.0 - log_negligible, leaves.BINS
+    far, bins = 60.0 - log_negligible, work.bins
     found: LossPair | None
     match node:
         case Gaussian():

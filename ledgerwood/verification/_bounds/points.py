@@ -2,7 +2,6 @@
 
 import functools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +9,8 @@ from ledgerwood.verification._atoms import Number, mp, mpf
 from ledgerwood.verification._bounds import composed
 from ledgerwood.verification._bounds.bounds import Bounds
 from ledgerwood.verification._bounds.events import Unheld, Work, pair_of, power_product
-from ledgerwood.verification._bounds.pair import LossPair, Side
+from ledgerwood.verification._bounds.leaves import BINS
+from ledgerwood.verification._bounds.pair import LossPair, Side, compressed
 from ledgerwood.verification._pairs import Gaussian, Node, hockey_stick, mu_squared, pure_epsilon
 from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
 from ledgerwood.verification._pairs.continuous import Laplace, TruncatedLaplace
@@ -18,7 +18,8 @@ from ledgerwood.verification._pairs.pure import Pure, Range, Staircase
 from ledgerwood.verification._pairs.replaced import Replaced
 from ledgerwood.verification._pairs.stated import Approximate, Table
 
-_MOST_KINDS = 48  # that have a spectrum of their own
+_MOST_KINDS = 4096  # that have a spectrum each
+_OUTPUTS = 1 << 17  # of all kinds together, from each side
 _MOST_DRAWS = 10**10  # of a kind, in a spectrum
 _CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, Table)
 
@@ -79,14 +80,6 @@ def _closed_epsilon(node: Node, delta: float) -> float:
     return float(high) if mpf(float(high)) >= low else float(low)
 
 
-@dataclass(frozen=True, slots=True)
-class _Half:
-    """One side's pairs of a plan."""
-
-    pairs: list[tuple[LossPair, int]]
-    missing: str
-
-
 @functools.lru_cache(maxsize=64)
 def _composed_bounds(node: Node, delta: float) -> Bounds:
     counts = _counted(node)
@@ -116,9 +109,12 @@ def _counted(node: Node) -> dict[Node, int]:
 
 def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Side) -> tuple[float, str]:
     """Epsilon from one side, in words what is missing."""
-    work = Work()
+    work = Work(bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), 128)))
     try:
-        pairs = [(pair_of(part, log_negligible, side, work), count) for part, count in counts.items()]
+        pairs = [
+            (compressed(pair_of(part, log_negligible, side, work), 2 * work.bins, side), count)
+            for part, count in counts.items()
+        ]
         pairs = _few(pairs, log_negligible, side, work)
     except Unheld as error:
         return math.inf, str(error)

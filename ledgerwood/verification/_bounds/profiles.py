@@ -29,16 +29,16 @@ def replaced_or_absent(inner: LossPair, present: LossPair, rate: float, side: Si
     inner, present = compressed(inner, _NODES, side), compressed(present, _NODES, side)
     if max(inner.loss[-1], present.loss[-1]) > _LARGEST:
         return None
-    log_y = np.unique(np.concatenate(([0.0], inner.loss[inner.loss > 0.0], present.loss[present.loss > 0.0])))
-    log_x = _log_sampled(log_y, rate)
+    log_y = _nodes([inner, present])
+    log_x, rise = _log_sampled(log_y, rate), rate * np.expm1(log_y)
     share = np.exp(log_x - log_y)
     outside = (1.0 - rate) * -np.expm1(-log_y)  # 1 - b
     h = rate * (outside * heights(present, log_y) + share * heights(inner, log_y))
     h = np.minimum(h, rate * heights(inner, log_x))
     lost = min(rate * ((1.0 - rate) * present.lost_p + rate * inner.lost_p), rate * inner.lost_p)
     if side == "lower":
-        h = _lowered(log_x, h, lost)
-    return _symmetric(log_x, h, lost)
+        h = _lowered(rise, h, lost)
+    return _mirrored(*_hull(log_x, rise, h, lost), lost)
 
 
 def worst(members: list[LossPair]) -> LossPair | None:
@@ -66,15 +66,18 @@ def worst(members: list[LossPair]) -> LossPair | None:
 
 def _envelope(members: list[LossPair]) -> tuple[Floats, Floats, float] | None:
     """Losses above 0 and log masses under Q of the largest profile on x >= 1, and its infinite part."""
-    nodes = np.unique(np.concatenate([[0.0], *(member.loss[member.loss > 0.0] for member in members)]))
+    nodes = _nodes(members)
     h = np.max([heights(member, nodes) for member in members], axis=0)
     lost = max(member.lost_p for member in members)
-    return *_hull(nodes, h, lost), lost
+    return *_hull(nodes, np.expm1(nodes), h, lost), lost
 
 
-def _symmetric(log_x: Floats, h: Floats, lost: float) -> LossPair | None:
-    loss, log_q = _hull(log_x, h, lost)
-    return _mirrored(loss, log_q, lost)
+def _nodes(pairs: list[LossPair]) -> Floats:
+    """0 and all losses above it, without those so near to another that differences would lose their digits."""
+    found = np.unique(np.concatenate([[0.0], *(pair.loss[pair.loss > 0.0] for pair in pairs)]))
+    apart = np.diff(np.floor(found / (1e-7 * max(found[-1], 1e-300))), prepend=-1.0) > 0.0
+    apart[-1] = True
+    return found[apart]
 
 
 def _mirrored(loss: Floats, log_q: Floats, lost: float) -> LossPair | None:
@@ -92,11 +95,14 @@ def _mirrored(loss: Floats, log_q: Floats, lost: float) -> LossPair | None:
     )
 
 
-def _hull(log_x: Floats, h: Floats, lost: float) -> tuple[Floats, Floats]:
-    """Nodes above 0 and log masses under Q of the lower convex hull of values at nodes, flat after the last one."""
-    x, h = np.exp(log_x), np.maximum(np.minimum.accumulate(h), lost)
+def _hull(log_x: Floats, rise: Floats, h: Floats, lost: float) -> tuple[Floats, Floats]:
+    """Nodes above 0 and log masses under Q of the lower convex hull of values at nodes, flat after the last one.
+
+    `rise` is x - 1: near 1 it has digits that x has not.
+    """
+    h = np.maximum(np.minimum.accumulate(h), lost)
     corners: list[int] = []
-    xs, hs = x.tolist(), h.tolist()
+    xs, hs = rise.tolist(), h.tolist()
     for k in range(len(xs)):
         while len(corners) > 1:
             i, j = corners[-2:]
@@ -105,19 +111,18 @@ def _hull(log_x: Floats, h: Floats, lost: float) -> tuple[Floats, Floats]:
             corners.pop()
         corners.append(k)
     place = np.array(corners)
-    slopes = np.append(np.diff(h[place]) / np.diff(x[place]), 0.0)
+    slopes = np.append(np.maximum(np.diff(h[place]) / np.diff(rise[place]), -1.0), 0.0)
     masses = np.diff(slopes)
     kept = masses > 0.0
     return log_x[place[1:]][kept], np.log(masses[kept])
 
 
-def _lowered(log_x: Floats, h: Floats, lost: float) -> Floats:
+def _lowered(rise: Floats, h: Floats, lost: float) -> Floats:
     """Values whose chords lie below a convex function with the values h: less what chords can exceed it by."""
-    x = np.exp(log_x)
-    slopes = np.diff(h) / np.diff(x)
+    slopes = np.diff(h) / np.diff(rise)
     before, after = np.insert(slopes[:-1], 0, -1.0), np.append(slopes[1:], 0.0)
-    gap = np.maximum(np.diff(x) * (after - before) / 4.0, 0.0)
-    return np.maximum(h - np.maximum(np.append(gap, 0.0), np.insert(gap, 0, 0.0)), lost)
+    gap = np.maximum(np.diff(rise) * (after - before) / 4.0, 0.0)
+    return np.asarray(np.maximum(h - np.maximum(np.append(gap, 0.0), np.insert(gap, 0, 0.0)), lost))
 
 
 def _log_sampled(t: Floats, q: float) -> Floats:
