@@ -29,13 +29,14 @@ from ledgerwood.report.options import (
     SchemaFile,
     Steps,
     Trainer,
-    Trees,
     TreeSamplingRate,
+    Trees,
+    Unconfirmed,
     Url,
     Way,
 )
 from ledgerwood.report.printing import Fact, show
-from ledgerwood.report.refusals import refusals
+from ledgerwood.report.refusals import leave, refusals
 
 app = typer.Typer(
     name="ledgerwood",
@@ -305,14 +306,20 @@ def ledger_verify(
     head: Annotated[str | None, typer.Option(help="The hash that a model's privacy statement names.")] = None,
     signature: Annotated[Path | None, typer.Option(dir_okay=False, help="What `ledger sign` wrote.")] = None,
     public_key: Annotated[Path | None, typer.Option(dir_okay=False, help="PEM file of the signer's key.")] = None,
+    allow_unconfirmed: Unconfirmed = False,
     as_json: Json = False,
 ) -> None:
-    """Add the ledger up again with other code; exit code 1 and the first bad entry where it does not hold."""
+    """Verify the ledger with other code: is each grant's charge what its plan costs?
+
+    Exit code 0: every charge is confirmed. 3: a charge is refuted. 4: a charge could not be confirmed. 1: the chain or
+    an entry does not hold, and the first bad one is named.
+    """
     from ledgerwood.report.ledgers import show_verified
 
-    show_verified(
+    verdict = show_verified(
         ledger, dataset=dataset, head=head, signature=signature, public_key=public_key, as_json=as_json
-    )  # fmt: skip
+    )
+    leave(verdict, allow_unconfirmed=allow_unconfirmed)
 
 
 @app.command()
@@ -343,12 +350,20 @@ def ledger_sign(
     out: Annotated[Path, typer.Argument(dir_okay=False, help="File to write, new.")],
     private_key: Annotated[Path, typer.Option(dir_okay=False, help="PEM file of an Ed25519 private key.")],
     dataset: Label = None,
+    allow_unconfirmed: Unconfirmed = False,
     as_json: Json = False,
 ) -> None:
     """Verify the ledger and sign its head, so that a chain rebuilt whole is told from it."""
     from ledgerwood.report.ledgers import write_signature
 
-    write_signature(ledger, out, private_key=private_key, dataset=dataset, as_json=as_json)
+    write_signature(
+        ledger,
+        out,
+        private_key=private_key,
+        dataset=dataset,
+        allow_unconfirmed=allow_unconfirmed,
+        as_json=as_json,
+    )
 
 
 @ledger_app.command("migrate")

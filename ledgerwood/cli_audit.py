@@ -28,13 +28,11 @@ from ledgerwood.report.options import (
     Seen,
     Trainer,
     Trainings,
-    Trees,
     TreeSamplingRate,
+    Trees,
+    Unconfirmed,
 )
-from ledgerwood.report.refusals import refusals
-
-REFUTED = 3
-"""Exit code of an audit that refutes a claim; a ledger that does not add up is refused, code 1."""
+from ledgerwood.report.refusals import REFUTED, leave, refusals
 
 audit_app = typer.Typer(
     no_args_is_help=True, help="Find out how much a mechanism, a training or a ledger really loses."
@@ -178,12 +176,17 @@ def audit_ledger(
     public_data: Annotated[
         bool, typer.Option("--public-data", help="The rows are public: show what single units have spent.")
     ] = False,
+    allow_unconfirmed: Unconfirmed = False,
     html: Html = None,
     as_json: Json = False,
 ) -> None:
-    """Add a ledger up again, follow its epsilon round by round, and hold a model against it."""
+    """Verify a ledger, follow its epsilon round by round, and hold a model against it.
+
+    Exit code 3 where a charge is refuted, 4 where one could not be confirmed.
+    """
     from ledgerwood.report.auditing import show_ledger_audit
     from ledgerwood.report.ledger_audits import audit_ledger as run
 
     found = run(ledger, dataset=dataset, model=model, vault=vault, public_data=public_data)
     show_ledger_audit(found, html=html, as_json=as_json)
+    leave(found.report.verdict, allow_unconfirmed=allow_unconfirmed)

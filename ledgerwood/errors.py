@@ -4,6 +4,10 @@ Each message names the value, the bound that it breaks and the unit, and says wh
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ledgerwood.verification import LedgerReport
 
 
 class PrivacyWarning(UserWarning):
@@ -83,7 +87,16 @@ class LedgerWriteFailed(LedgerError, OSError):
 
 
 class LedgerCorrupted(LedgerError):
-    """A ledger that does not verify; the message names the first entry that fails."""
+    """A ledger that does not verify; the message names the first entry that fails.
+
+    Args:
+        message: the entry and what is wrong with it.
+        report: what `verify_ledger` found of all entries, where the only fault is a refuted charge; else None.
+    """
+
+    def __init__(self, message: str, *, report: "LedgerReport | None" = None) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 class DataUnavailable(PrivacyError, OSError):

@@ -7,9 +7,10 @@ from ledgerwood import __version__
 from ledgerwood.report import audit_figures as figures
 from ledgerwood.report import ledger_figures
 from ledgerwood.report.audits import Curves, MechanismReport, ModelReport
-from ledgerwood.report.html import Figure, Page, Section
+from ledgerwood.report.html import Figure, Page, Section, Tone
 from ledgerwood.report.ledger_audits import Backing, LedgerAudit
 from ledgerwood.report.printing import least, plain
+from ledgerwood.verification import LedgerReport
 from ledgerwood.verification.auditing import Assumption, LowerBound
 
 _OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
@@ -130,13 +131,20 @@ def model_page(report: ModelReport) -> Page:
 def ledger_page(audit: LedgerAudit) -> Page:
     """The page of a ledger."""
     report = audit.report
-    secure = report.randomness == "secure"
-    sentence = (
-        f"{report.grants:,} grants and {report.draws:,} draws were added up again by other code, within the budget."
-        if secure
-        else "The sums hold, but a draw used randomness that can be repeated: it protects nobody."
-    )
-    sections = []
+    tone, verdict, sentence = _ledger_outcome(report)
+    doubts = ledger_figures.doubts(report)
+    sections = [
+        Section(
+            title="What each grant costs",
+            texts=(
+                "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is "
+                "below the lower bound, confirmed when it covers the upper bound or both are within 1 % of it, and "
+                "otherwise unconfirmed.",
+                *doubts,
+            ),
+            tables=(ledger_figures.verdicts_table(report),) if report.verdicts else (),
+        )
+    ]
     if audit.moments:
         figure = ledger_figures.rounds_figure(audit.moments, report.epsilon_budget)
         sections.append(Section(title="Epsilon over rounds", figures=(figure,)))
@@ -165,8 +173,8 @@ def ledger_page(audit: LedgerAudit) -> Page:
     return Page(
         kind="Audit of a ledger",
         title=report.dataset or audit.place,
-        tone="good" if secure else "bad",
-        verdict="The ledger adds up" if secure else "The ledger adds up, and protects nobody",
+        tone=tone,
+        verdict=verdict,
         sentence=sentence,
         facts=(
             (f"spent at delta {plain(report.delta_readded)}", f"epsilon {plain(report.epsilon_readded)}"),
@@ -177,6 +185,30 @@ def ledger_page(audit: LedgerAudit) -> Page:
         sections=tuple(sections),
         footer=_footer(),
         record=audit.to_record(),
+    )
+
+
+def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
+    """The colour, the few words and the sentence."""
+    counts = {word: sum(found.verdict == word for found in report.verdicts) for word in ("refuted", "unconfirmed")}
+    if report.verdict == "refuted":
+        return "bad", "The ledger is refuted", f"{counts['refuted']:,} of {report.grants:,} grants cost more than charged."
+    if report.randomness != "secure":
+        return (
+            "bad",
+            "The ledger adds up, and protects nobody",
+            "The sums hold, but a draw used randomness that can be repeated: it protects nobody.",
+        )
+    if report.verdict == "unconfirmed":
+        return (
+            "open",
+            "The ledger is not confirmed",
+            f"{counts['unconfirmed']:,} of {report.grants:,} grants could be neither refuted nor confirmed.",
+        )
+    return (
+        "good",
+        "The ledger is confirmed",
+        f"{report.grants:,} grants and {report.draws:,} draws were verified by other code, within the budget.",
     )
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ledgerwood.report import ledger_figures
 from ledgerwood.report.audit_inputs import Sampler, claim_words, named
 from ledgerwood.report.audit_pages import ledger_page, mechanism_page
 from ledgerwood.report.audits import MechanismReport, curves_of
@@ -93,7 +94,9 @@ def show_ledger_audit(found: LedgerAudit, *, html: Path | None, as_json: bool) -
     facts: dict[str, Fact] = {
         "ledger": found.place,
         "dataset": report.dataset,
-        "epsilon re-added": report.epsilon_readded,
+        "verdict": report.verdict,
+        "not confirmed": "\n".join(ledger_figures.doubts(report)) or None,
+        "epsilon recomputed": report.epsilon_readded,
         "delta": report.delta_readded,
         "budget": f"epsilon {plain(report.epsilon_budget)}, delta {plain(report.delta_budget)}",
         "adjacency": report.adjacency,

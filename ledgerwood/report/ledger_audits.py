@@ -15,8 +15,8 @@ from ledgerwood.accounting.filters import Charge, Charges
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.errors import LedgerError, PrivacyError
-from ledgerwood.report.ledgers import read_record
-from ledgerwood.verification import LedgerReport, verify_ledger
+from ledgerwood.report.ledgers import found_report, read_record, report_record
+from ledgerwood.verification import LedgerReport
 
 if TYPE_CHECKING:
     from ledgerwood.curator.vault_files import Contents
@@ -91,7 +91,7 @@ class LedgerAudit:
 
     Args:
         place: the file's name, or the database's, see `public_name`.
-        report: what adding it up again by other code gave.
+        report: what verifying it by other code gave.
         moments: granted and drawn, in order.
         backing: the model, if one was named.
         individuals: what single units spent, or in words why that is not here.
@@ -110,7 +110,7 @@ class LedgerAudit:
             "report": "ledger",
             "ledgerwood": __version__,
             "ledger": self.place,
-            "verified": asdict(self.report),
+            "verified": report_record(self.report),
             "model": None
             if backing is None
             else {
@@ -140,14 +140,14 @@ def audit_ledger(
         public_data: whether the rows are declared public.
 
     Raises:
-        LedgerCorrupted: names the first entry that fails.
+        LedgerCorrupted: names the first entry that fails; not for a refuted charge, which the report shows.
         LedgerError: it cannot be read, or model or vault belong to another ledger.
         InvalidParameter: `model` is no model's folder.
     """
-    report = verify_ledger(place, dataset=dataset)
+    report = found_report(place, dataset=dataset)
     record = read_record(place, dataset)
     if record.head != report.head:  # somebody appended in between: what is shown is what was verified
-        report = verify_ledger(record, dataset=dataset)
+        report = found_report(record, dataset=dataset)
     return LedgerAudit(
         place=public_name(place),
         report=report,

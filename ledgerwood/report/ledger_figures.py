@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from ledgerwood.report.html import Figure, Table
 from ledgerwood.report.ledger_audits import Individuals, Moment
-from ledgerwood.report.printing import plain
+from ledgerwood.report.printing import least, plain
 from ledgerwood.report.svg import Axis, Bars, Curve, padded, plot
+from ledgerwood.verification import LedgerReport
 
 
 def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
@@ -55,6 +56,33 @@ def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
             numbers=frozenset({0, 1, 3, 4}),
         ),
         whole=True,
+    )
+
+
+def doubts(report: LedgerReport) -> tuple[str, ...]:
+    """A sentence for each grant that is not confirmed."""
+    return tuple(
+        f"Entry {found.entry} is {found.verdict}: {found.reason}."
+        for found in report.verdicts
+        if found.verdict != "confirmed"
+    )
+
+
+def verdicts_table(report: LedgerReport) -> Table:
+    """What was found of each grant."""
+    return Table(
+        header=("entry", "verdict", "charge", "at least", "at most"),
+        rows=tuple(
+            (
+                str(found.entry),
+                found.verdict,
+                f"{found.currency} {plain(found.charge)}",
+                least(found.lower),
+                plain(found.upper),
+            )
+            for found in report.verdicts
+        ),
+        numbers=frozenset({0, 3, 4}),
     )
 
 

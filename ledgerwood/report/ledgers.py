@@ -12,9 +12,10 @@ from rich.table import Table
 from ledgerwood.accounting.filters import Filter, filter_record
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
-from ledgerwood.errors import InvalidParameter, LedgerError
-from ledgerwood.report.printing import Fact, plain, print_json, show
-from ledgerwood.verification import sign_ledger, verify_ledger
+from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
+from ledgerwood.report.printing import Fact, least, plain, print_json, show
+from ledgerwood.verification import LedgerReport, sign_ledger, verify_ledger
+from ledgerwood.verification.ledgers import Verdict
 
 
 def read_record(place: str, dataset: str | None) -> LedgerRecord:
@@ -70,13 +71,16 @@ def export_ledger(url: str, path: Path, *, dataset: str | None, as_json: bool) -
 
 
 def import_file(path: Path, url: str, *, as_json: bool) -> None:
-    """Add a ledger file up again, and store it in a database; errors as in `verify_ledger` and `import_ledger`."""
+    """Verify a ledger file, and store it in a database; errors as in `verify_ledger` and `import_ledger`.
+
+    Grants that the verifier cannot confirm are stored as they are, and the printed verdict says so.
+    """
     from ledgerwood.accounting.ledger import transfer
 
     record = read_record(str(path), None)
-    verify_ledger(record)
+    verdict = verify_ledger(record).verdict
     transfer.import_ledger(record, url)
-    show("imported", terms(record), as_json=as_json)
+    show("imported", {"verdict": verdict, **terms(record)}, as_json=as_json)
 
 
 def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
@@ -114,20 +118,63 @@ def show_verified(
     signature: Path | None,
     public_key: Path | None,
     as_json: bool,
-) -> None:
-    """Add the ledger at `place` up again by other code, and print what it says.
+) -> Verdict:
+    """Verify the ledger at `place` by other code, print what was found of it and of each grant, and return the word.
 
     Raises:
-        LedgerCorrupted: names the first entry that fails.
+        LedgerCorrupted: names the first entry that fails; not for a refuted charge, which is printed.
         LedgerError: the file cannot be read.
     """
-    report = verify_ledger(place, dataset=dataset, head=head, signature=signature, public_key=public_key)
-    show("verified", asdict(report), as_json=as_json)
+    report = found_report(place, dataset=dataset, head=head, signature=signature, public_key=public_key)
+    if as_json:
+        print_json(report_record(report))
+        return report.verdict
+    facts = {key: value for key, value in asdict(report).items() if key != "verdicts"}
+    show("verified", {"verdict": report.verdict, **facts}, as_json=False)
+    table = Table(title="grants", title_justify="left")
+    for column in ("entry", "verdict", "charge", "at least", "at most", "reason"):
+        table.add_column(column, overflow="fold")
+    for found in report.verdicts:
+        at = "" if found.delta is None else f" at delta {plain(found.delta)}"
+        table.add_row(
+            str(found.entry),
+            found.verdict,
+            f"{found.currency} {plain(found.charge)}{at}",
+            least(found.lower),
+            plain(found.upper),
+            escape(found.reason),
+        )
+    Console().print(table)
+    return report.verdict
 
 
-def write_signature(place: str, out: Path, *, private_key: Path, dataset: str | None, as_json: bool) -> None:
+def found_report(
+    place: str | LedgerRecord,
+    *,
+    dataset: str | None,
+    head: str | None = None,
+    signature: Path | None = None,
+    public_key: Path | None = None,
+) -> LedgerReport:
+    """The verifier's report, of a ledger with a refuted charge too; other errors as in `verify_ledger`."""
+    try:
+        return verify_ledger(place, dataset=dataset, head=head, signature=signature, public_key=public_key)
+    except LedgerCorrupted as refused:
+        if refused.report is None:
+            raise
+        return refused.report
+
+
+def report_record(report: LedgerReport) -> dict[str, object]:
+    """Plain JSON values."""
+    return {"verdict": report.verdict, **asdict(report)}
+
+
+def write_signature(
+    place: str, out: Path, *, private_key: Path, dataset: str | None, allow_unconfirmed: bool, as_json: bool
+) -> None:
     """Verify the ledger at `place` and write a signature of its head to a new file; errors as in `sign_ledger`."""
-    line = sign_ledger(place, private_key=private_key, dataset=dataset)
+    line = sign_ledger(place, private_key=private_key, dataset=dataset, allow_unconfirmed=allow_unconfirmed)
     with out.open("x", encoding="utf-8") as file:
         file.write(line + "\n")
     signed = json.loads(line)

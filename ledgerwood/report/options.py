@@ -35,6 +35,9 @@ TreeSamplingRate = Annotated[
     typer.Option(help="Poisson inclusion probability of a row per tree (S-GBDT, DP-XGBoost)."),
 ]
 ErrataPaper = Annotated[PaperName | None, typer.Option("--paper", help="Only the specimens of this paper.")]
+Unconfirmed = Annotated[
+    bool, typer.Option("--allow-unconfirmed", help="Go on, with exit code 0, though a charge could not be confirmed.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Existing = typer.Argument(exists=True, dir_okay=False, readable=True)
 

@@ -1,8 +1,8 @@
-"""How the commands fail: one line of standard error and exit code 1."""
+"""How the commands fail: one line of standard error and exit code 1; and what a ledger's verdict ends with."""
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import Literal, ParamSpec
 
 import typer
 from rich.console import Console
@@ -10,6 +10,11 @@ from rich.console import Console
 from ledgerwood.errors import PrivacyError
 
 P = ParamSpec("P")
+
+REFUTED = 3
+"""Exit code where a claim, or a ledger's charge, is refuted."""
+UNCONFIRMED = 4
+"""Exit code where a ledger's charge could not be confirmed."""
 
 
 def refusals(command: Callable[P, None]) -> Callable[P, None]:
@@ -28,6 +33,14 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
             _fail(f"{type(refusal).__name__}: {refusal}", refusal)
 
     return guarded
+
+
+def leave(verdict: Literal["refuted", "unconfirmed", "confirmed"], *, allow_unconfirmed: bool) -> None:
+    """End a command by what was found of a ledger: exit code 3 where it is refuted, 4 where it is not confirmed."""
+    if verdict == "refuted":
+        raise typer.Exit(REFUTED)
+    if verdict == "unconfirmed" and not allow_unconfirmed:
+        raise typer.Exit(UNCONFIRMED)
 
 
 def _fail(message: str, cause: Exception) -> None:

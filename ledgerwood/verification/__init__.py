@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
     from ledgerwood.verification.canaries import audit_model as audit_model
     from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
+    from ledgerwood.verification.ledgers import GrantVerdict as GrantVerdict
     from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
@@ -48,6 +49,7 @@ _LATE = {
     "AttackReading": "membership",
     "Audit": "black_box",
     "Call": "_session",
+    "GrantVerdict": "ledgers",
     "LedgerReport": "ledgers",
     "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",
@@ -87,6 +89,7 @@ __all__ = [
     "AttackReading",
     "Audit",
     "Call",
+    "GrantVerdict",
     "LedgerReport",
     "ModelAudit",
     "Neighbour",

@@ -72,15 +72,18 @@ def table_atoms(given: Points) -> list[tuple[Number, Number]]:
         if delta < least:
             least = delta
             points.append((mp.exp(epsilon), delta))
-    corners, index, slopes = [], 0, []
-    while index < len(points) - 1:  # from each corner along the steepest way down
-        x, y = points[index]
-        found = [((points[j][1] - y) / (points[j][0] - x), j) for j in range(index + 1, len(points))]
-        slope, index = min(found, key=lambda pair: (pair[0], -pair[1]))
-        slopes.append(slope)
-        corners.append(points[index][0])
-    slopes.append(mpf(0))
-    return [(mp.log(x), after - before) for x, before, after in zip(corners, slopes, slopes[1:], strict=False)]
+    corners: list[tuple[Number, Number]] = []  # of the lower hull, whose slopes rise
+    for x, y in points:
+        while len(corners) > 1:
+            (x0, y0), (x1, y1) = corners[-2:]
+            if (y1 - y0) * (x - x1) < (y - y1) * (x1 - x0):
+                break
+            corners.pop()
+        corners.append((x, y))
+    slopes = [(w - y) / (v - x) for (x, y), (v, w) in itertools.pairwise(corners)] + [mpf(0)]
+    return [
+        (mp.log(x), after - before) for (x, _), before, after in zip(corners[1:], slopes[:-1], slopes[1:], strict=True)
+    ]
 
 
 def curve_divergence(rho: Number | None, given: Points, order: Number) -> Number:

@@ -3,7 +3,6 @@
 A charge has two amounts that add up: its main one (epsilon, its square, mu squared, rho, a divergence) and its delta.
 """
 
-import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +11,7 @@ from typing import Any, final
 
 from ledgerwood.verification import _pairs
 from ledgerwood.verification._atoms import least_between, mp, mpf
-from ledgerwood.verification._pairs.combined import Groups, Several
-from ledgerwood.verification._pairs.integers import DiscreteGaussian
-from ledgerwood.verification._pairs.stated import Curve
+from ledgerwood.verification._bounds.divergences import conversion
 
 SLACK = 1e-9
 """Relative room for a recorded number below the verifier's own lower bound."""
@@ -23,7 +20,6 @@ Amounts = tuple[Fraction, Fraction]
 
 _PARAMETER = {"renyi": "order", "whitehouse": "delta_prime"}
 _PLAIN = ("basic", "gdp", "zcdp")
-_SIGHTS = (1 + 1e-6, 1.5, 2.0, 4.0)  # orders at which a recorded rho is looked at
 _ORDERS = 96
 
 
@@ -48,6 +44,15 @@ class Rule:
             case "zcdp":
                 return Fraction(charge["rho"]), delta
         return Fraction(charge["divergence"]), delta
+
+    def counted(self, charge: dict[str, Any], upper: float) -> Amounts | None:
+        """What a charge adds if it counts as the larger of itself and the verifier's own bound; None for infinity."""
+        if math.isinf(upper):
+            return None
+        main = {"basic": "epsilon", "whitehouse": "epsilon", "gdp": "mu", "zcdp": "rho", "renyi": "divergence"}[
+            self.name
+        ]
+        return self.amounts({**charge, main: max(charge[main], upper)})
 
     def opens(self, delta: float) -> bool:
         """Whether a budget of this delta can have the filter at all."""
@@ -112,53 +117,6 @@ def rule(record: Any) -> Rule:
             if (1 < value < math.inf) if key == "order" else (0 < value < 1):
                 return Rule(record["name"], value)
     raise ValueError(f"unknown filter {record!r}")
-
-
-def least_rho(node: _pairs.Node) -> Any:
-    """A rho that the plan needs at least: divergences over their orders, at low orders and towards infinite ones.
-
-    Raises:
-        ValueError: the plan holds what has no rho worth the name, as a sampled Gaussian.
-    """
-    far = _far_rho(node)
-    if far is None:
-        raise ValueError("the plan has a part without a proven rho")
-    if node.mu_squared() is not None:
-        return far
-    found = [far]
-    for order in _SIGHTS:
-        with contextlib.suppress(ValueError):  # a quadrature that does not settle at one order says nothing
-            found.append(_pairs.renyi(node, mpf(order)) / mpf(order))
-    return max(found)
-
-
-def _far_rho(node: _pairs.Node) -> Any | None:
-    """The limit of D_a / a at infinite orders: 0 for pure parts; None where no rho is proven."""
-    square = node.mu_squared()
-    if square is not None:
-        return square / 2
-    if not mp.isinf(node.pure_epsilon()):
-        return mpf(0)
-    match node:
-        case Several():
-            parts = [(_far_rho(part), count) for part, count in node.parts]
-            known = [rho * count for rho, count in parts if rho is not None]
-            return sum(known, mpf(0)) if len(known) == len(parts) else None
-        case Groups():
-            weights = node.probabilities or (mpf(1),) * len(node.members)
-            members = [_far_rho(member) for member, p in zip(node.members, weights, strict=True) if p > 0]
-            known = [rho for rho in members if rho is not None]
-            return max(known) if len(known) == len(members) else None
-        case Curve():
-            return node.rho
-        case DiscreteGaussian():
-            return (node.sensitivity / node.scale) ** 2 / 2
-    return None
-
-
-def conversion(divergence: Any, order: Any, delta: Any) -> Any:
-    """Canonne, Kamath, Steinke 2020, Proposition 12."""
-    return divergence + mp.log1p(-1 / order) - (mp.log(delta) + mp.log(order)) / (order - 1)
 
 
 def _advanced(squares: Any, delta: Any) -> Any:

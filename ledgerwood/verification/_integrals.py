@@ -17,7 +17,7 @@ def over_normal(term: Callable[[Number], Number], mu: Number, slope: float, p: f
     take too many points (a tiny multiplier, an enormous order), a lower bound in closed form, which for tiny
     multipliers is the value to all digits that matter.
     """
-    if mu > _WIDEST_SHIFT:
+    if not settles(mu, p):
         return _over_normal_from_below(mu, mpf(slope), mpf(p))
     width, half = float(mu), float(mu) ** 2 / 2.0
 
@@ -34,10 +34,7 @@ def over_normal(term: Callable[[Number], Number], mu: Number, slope: float, p: f
             size = max(p * log_s, log_s)
         return size - 0.5 * z * z
 
-    first, last = -24.0 + min(p, 0.0) * width, 24.0 + max(p, 1.0) * width
-    h = 2.0 * math.pi * min(math.pi / width, 6.0) / 70.0
-    if not (last - first) / h < _MOST_POINTS:
-        return _over_normal_from_below(mu, mpf(slope), mpf(p))
+    first, last, h = _trapezoids(width, p)
     peak = max(log_size(first + (last - first) * i / 4000.0) for i in range(4001))
 
     def total(offset: float, step: float) -> Number:
@@ -56,6 +53,20 @@ def over_normal(term: Callable[[Number], Number], mu: Number, slope: float, p: f
             return fine
         coarse, h = fine, h / 2.0
     raise ValueError("the verifier's integral over a sampled Gaussian does not settle")
+
+
+def settles(mu: Number, p: float) -> bool:
+    """Whether `over_normal` integrates to all its digits, or bounds the moment from below."""
+    if mu > _WIDEST_SHIFT:
+        return False
+    first, last, h = _trapezoids(float(mu), p)
+    return (last - first) / h < _MOST_POINTS
+
+
+def _trapezoids(width: float, p: float) -> tuple[float, float, float]:
+    """Both ends of the range that counts, and the first step."""
+    first, last = -24.0 + min(p, 0.0) * width, 24.0 + max(p, 1.0) * width
+    return first, last, 2.0 * math.pi * min(math.pi / width, 6.0) / 70.0
 
 
 def _over_normal_from_below(mu: Number, slope: Number, p: Number) -> Number:

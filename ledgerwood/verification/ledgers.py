@@ -14,10 +14,11 @@ from typing import Any, Literal, NoReturn, final
 
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
-from ledgerwood.verification import _filters, _losses, _pairs
-from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification import _filters, _pairs
 from ledgerwood.verification._databases import database_lines
-from ledgerwood.verification._filters import SLACK
+from ledgerwood.verification._verdicts import GrantVerdict as GrantVerdict
+from ledgerwood.verification._verdicts import Verdict as Verdict
+from ledgerwood.verification._verdicts import is_number, judged, worst
 from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
 
 _ADJACENCIES = ("add-remove", "zero-out", "replace-one")
@@ -37,8 +38,11 @@ class LedgerReport:
     """What a ledger was found to say.
 
     Args:
-        epsilon_readded: nats, the filter's total of all grants at `delta_readded`; at most `epsilon_budget`.
-        delta_readded: probability.
+        epsilon_readded: nats, the filter's total of all grants at `delta_readded`, each counted as the larger of its
+            charge and the verifier's own upper bound: never below the truth. It may exceed `epsilon_budget` a little
+            where the two bounds confirm a charge, by any amount where a grant is refuted or unconfirmed, and is
+            infinite where a grant has no upper bound.
+        delta_readded: probability; of the charges as they are recorded.
         epsilon_budget: nats.
         delta_budget: probability.
         adjacency: the relation under which all of it holds.
@@ -49,6 +53,7 @@ class LedgerReport:
         draws: how many events were drawn.
         randomness: "test" if any draw used reproducible randomness, else "secure".
         head: the last entry's hash, hexadecimal.
+        verdicts: what was found of each grant, in their order.
     """
 
     epsilon_readded: float
@@ -63,6 +68,12 @@ class LedgerReport:
     draws: int
     randomness: Literal["secure", "test"]
     head: str
+    verdicts: tuple[GrantVerdict, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all grants: "refuted", then "unconfirmed", then "confirmed"; the last where none was made."""
+        return worst(self.verdicts)
 
 
 def verify_ledger(
@@ -75,9 +86,9 @@ def verify_ledger(
 ) -> LedgerReport:
     """Check a ledger file, a data set's ledger in a database, or a model's ledger record, entry by entry.
 
-    Form, version, order, hashes, grants within the budget by the filter, draws within their grants; and each grant's
-    price, recomputed by other code, accepted if it is at least the verifier's own lower bound (relative slack 1e-9;
-    for composed losses that bound itself lies a little below the truth).
+    Form, version, order, hashes, grants within the budget by the filter, draws within their grants. What each plan costs
+    is bounded from both sides by other code, and its charge refuted, confirmed or left unconfirmed: see `GrantVerdict`.
+    A report is returned with unconfirmed grants too: look at its `verdict`.
 
     Args:
         path_or_record: a ledger file, the URL of a ledger database (extra: sql), or a record.
@@ -87,7 +98,8 @@ def verify_ledger(
         public_key: PEM file of the Ed25519 key that the signature must be of.
 
     Raises:
-        LedgerCorrupted: names the first entry that fails.
+        LedgerCorrupted: names the first entry that fails. Where that is a refuted charge of a ledger that is otherwise
+            in order, it carries the whole report in `report`.
         LedgerError: the file or database cannot be read.
         InvalidParameter: a signature without a key, or the other way round.
     """
@@ -100,7 +112,11 @@ def verify_ledger(
 
 
 def sign_ledger(
-    path_or_record: str | Path | LedgerRecord, *, private_key: str | Path, dataset: str | None = None
+    path_or_record: str | Path | LedgerRecord,
+    *,
+    private_key: str | Path,
+    dataset: str | None = None,
+    allow_unconfirmed: bool = False,
 ) -> str:
     """Verify a ledger, and sign its head: one line to keep in a file (docs/explanation/ledger.md#signatures).
 
@@ -108,12 +124,20 @@ def sign_ledger(
         path_or_record: as in `verify_ledger`.
         private_key: PEM file of an Ed25519 private key, not encrypted.
         dataset: as in `verify_ledger`.
+        allow_unconfirmed: sign although the verifier could not confirm every charge. A signature says who vouches for
+            the ledger, so that by default only a confirmed one is signed.
 
     Raises:
-        LedgerCorrupted, LedgerError: as in `verify_ledger`; nothing is signed.
+        LedgerCorrupted, LedgerError: as in `verify_ledger`, or a charge is unconfirmed; nothing is signed.
         InvalidParameter: no such key.
     """
-    lines, _ = _checked(path_or_record, dataset, None)
+    lines, report = _checked(path_or_record, dataset, None)
+    open_ = [found for found in report.verdicts if found.verdict != "confirmed"]
+    if open_ and not allow_unconfirmed:
+        raise LedgerError(
+            f"{len(open_)} of {report.grants} grants are unconfirmed, the first at entry {open_[0].entry}: "
+            f"{open_[0].reason}; nothing was signed (allow_unconfirmed=True signs all the same)"
+        )
     return signature_of(lines, private_key)
 
 
@@ -133,6 +157,9 @@ def _checked(
         )
     if dataset not in (None, report.dataset):
         raise LedgerCorrupted(f"entry 0: the ledger is of data set {report.dataset!r}, not of {dataset!r}")
+    if report.verdict == "refuted":
+        first = next(found for found in report.verdicts if found.verdict == "refuted")
+        raise LedgerCorrupted(f"entry {first.entry}: {first.reason}", report=report)
     return lines, report
 
 
@@ -169,6 +196,8 @@ class _Book:
     test: bool = False
     rule: _filters.Rule = field(init=False)
     spent: _filters.Amounts = (Fraction(), Fraction())
+    found: _filters.Amounts | None = (Fraction(), Fraction())
+    verdicts: list[GrantVerdict] = field(default_factory=list)
     held: dict[int, dict[str, int]] = field(default_factory=dict)
     shares: dict[str, Fraction] = field(default_factory=dict)
     by_analyst: dict[str, _filters.Amounts] = field(default_factory=dict)
@@ -178,8 +207,8 @@ class _Book:
         limit: Any = terms.get("budget")
         _require(terms["kind"] == "open", "the first entry does not open a ledger")
         _require(isinstance(limit, dict) and set(limit) == {"epsilon", "delta", "adjacency"}, "no budget")
-        _require(_is_number(limit["epsilon"]) and limit["epsilon"] > 0, "the budget's epsilon is not positive")
-        _require(_is_number(limit["delta"]) and 0 <= limit["delta"] < 1, "the budget's delta is no probability below 1")
+        _require(is_number(limit["epsilon"]) and limit["epsilon"] > 0, "the budget's epsilon is not positive")
+        _require(is_number(limit["delta"]) and 0 <= limit["delta"] < 1, "the budget's delta is no probability below 1")
         _require(limit["adjacency"] in _ADJACENCIES, f"unknown adjacency {limit['adjacency']!r}")
         _require(terms["unit"] in ("row", "user"), f"unknown privacy unit {terms['unit']!r}")
         self.rule = _filters.rule(terms["filter"])
@@ -209,12 +238,14 @@ class _Book:
 
     def report(self) -> LedgerReport:
         limit = self.terms["budget"]
-        epsilon, delta = self.rule.added_up(self.spent, limit["delta"]) if self.grants else (0.0, 0.0)
+        epsilon, delta = self.rule.added_up(self.found or self.spent, limit["delta"]) if self.grants else (0.0, 0.0)
+        if self.found is None:
+            epsilon = math.inf
         return LedgerReport(
             epsilon_readded=epsilon, delta_readded=delta, epsilon_budget=limit["epsilon"],
             delta_budget=limit["delta"], adjacency=limit["adjacency"], unit=self.terms["unit"],
             filter=self.rule.name, dataset=self.terms["dataset"], grants=self.grants, draws=self.draws,
-            randomness="test" if self.test else "secure", head=self.head,
+            randomness="test" if self.test else "secure", head=self.head, verdicts=tuple(self.verdicts),
         )  # fmt: skip
 
     def _grant(self, record: dict[str, Any]) -> None:
@@ -223,8 +254,11 @@ class _Book:
         node = _pairs.parse(event)
         _require(_pairs.adjacencies(event) == {limit["adjacency"]}, "the plan's adjacency is not the budget's")
         _require(isinstance(charge, dict), "no charge")
-        _check(self.rule, node, charge)
+        verdict = judged(record["index"], self.rule, node, charge)
+        self.verdicts.append(verdict)
         self.spent = _plus(self.spent, self.rule.amounts(charge))
+        counted = self.rule.counted(charge, verdict.upper)
+        self.found = None if self.found is None or counted is None else _plus(self.found, counted)
         within = self.rule.fits(self.spent, Fraction(limit["epsilon"]), Fraction(limit["delta"]))
         _require(within, "the grants exceed the budget")
         held: dict[str, int] = {}
@@ -241,7 +275,7 @@ class _Book:
         _require(isinstance(analysts, dict) and len(analysts) > 0, "no analysts")
         for label, share in analysts.items():
             _label(label)
-            _require(_is_number(share) and 0 < share <= 1, f"the share of {label!r} is {share!r}")
+            _require(is_number(share) and 0 < share <= 1, f"the share of {label!r} is {share!r}")
             self.shares[label] = Fraction(repr(share))
             self.by_analyst[label] = (Fraction(), Fraction())
         _require(sum(self.shares.values()) <= 1, "the shares are more than the whole")
@@ -311,98 +345,6 @@ def _entry(line: str, index: int, previous: str) -> dict[str, Any]:
     return record
 
 
-def _check(rule: _filters.Rule, node: _pairs.Node, charge: dict[str, Any]) -> None:
-    """The recorded charge is in the filter's currency, and at least what is found here."""
-    match rule.name:
-        case "gdp":
-            _check_gdp(node, charge)
-        case "zcdp":
-            _check_zcdp(node, charge)
-        case "renyi":
-            _check_renyi(node, charge, rule.parameter)
-        case _:
-            _check_basic(node, charge)
-
-
-def _check_zcdp(node: _pairs.Node, charge: dict[str, Any]) -> None:
-    """The recorded rho is at least what the plan's divergences at some orders need."""
-    _require(set(charge) == {"rho", "method"} and charge["method"] == "zcdp", "fields of the charge")
-    _require(_is_number(charge["rho"]) and charge["rho"] >= 0, f"rho {charge['rho']!r}")
-    with mp.workdps(50):
-        own = _filters.least_rho(node)
-        _require(mpf(charge["rho"]) * (1 + mpf(SLACK)) >= own, f"rho is below the recomputed {mp.nstr(own, 17)}")
-
-
-def _check_renyi(node: _pairs.Node, charge: dict[str, Any], order: float) -> None:
-    """The recorded divergence is at least the plan's own, at the filter's order."""
-    _require(set(charge) == {"divergence", "method", "order"} and charge["method"] == "renyi", "fields of the charge")
-    found = charge["divergence"]
-    _require(_is_number(found) and found >= 0, f"divergence {found!r}")
-    _require(charge["order"] == order, f"order {charge['order']!r} is not the filter's")
-    with mp.workdps(50):
-        own = _pairs.renyi(node, mpf(order))
-        _require(mpf(found) * (1 + mpf(SLACK)) >= own, f"the divergence is below the recomputed {mp.nstr(own, 17)}")
-
-
-def _check_basic(node: _pairs.Node, charge: dict[str, Any]) -> None:
-    """The recorded (epsilon, delta) is at least what the recorded method gives here."""
-    renyi = charge.get("method") == "renyi"
-    _require(set(charge) == {"epsilon", "delta", "method"} | ({"order"} if renyi else set()), "fields of the charge")
-    epsilon, delta, method = charge["epsilon"], charge["delta"], charge["method"]
-    _require(_is_number(epsilon) and epsilon >= 0, f"epsilon {epsilon!r}")
-    _require(_is_number(delta) and 0 <= delta < 1, f"delta {delta!r}")
-    digits = 50 + (math.ceil(-math.log10(delta)) if delta > 0 else 0)
-    with mp.workdps(digits):
-        room, slack = mpf(epsilon) * (1 + mpf(SLACK)), mpf(delta) * (1 + mpf(SLACK))
-        match method:
-            case "pure":
-                own = _pure_epsilon_at(_pairs.pure_epsilon(node), mpf(delta))
-                _require(room >= own, _too_small(epsilon, own))
-            case "profile" | "gdp" | "unsampled":
-                _require(delta > 0, "delta is 0, where only a pure price holds")
-                found = _pairs.hockey_stick(_pairs.unsampled(node) if method == "unsampled" else node, room)
-                _require(found <= slack, f"delta at epsilon {epsilon!r} is {mp.nstr(found, 17)}, above {delta!r}")
-            case "pld":
-                _require(delta > 0, "delta is 0, where only a pure price holds")
-                least = _losses.least_delta(node, float(room), delta)
-                _require(
-                    least <= slack, f"delta at epsilon {epsilon!r} is at least {mp.nstr(least, 10)}, above {delta!r}"
-                )
-            case "renyi":
-                order = charge["order"]
-                _require(_is_number(order) and order > 1, f"order {order!r}")
-                _require(delta > 0, "delta is 0, where only a pure price holds")
-                own = _renyi_epsilon(_pairs.renyi(node, mpf(order)), mpf(order), mpf(delta))
-                _require(room >= own, _too_small(epsilon, own))
-            case _:
-                raise ValueError(f"unknown method {method!r}")
-
-
-def _check_gdp(node: _pairs.Node, charge: dict[str, Any]) -> None:
-    """The recorded mu is at least the plan's own."""
-    _require(set(charge) == {"mu", "method"} and charge["method"] == "gdp", "fields of the charge")
-    _require(_is_number(charge["mu"]) and charge["mu"] >= 0, f"mu {charge['mu']!r}")
-    with mp.workdps(50):
-        square = _pairs.mu_squared(node)
-        _require(square is not None, "the plan is no Gaussian pair")
-        own = mp.sqrt(square)
-        _require(mpf(charge["mu"]) * (1 + mpf(SLACK)) >= own, f"mu is below the recomputed {mp.nstr(own, 17)}")
-
-
-def _renyi_epsilon(divergence: Any, order: Any, delta: Any) -> Any:
-    """The conversion; 0 where delta covers the total variation distance."""
-    if delta >= min(mp.sqrt(divergence / 2), mp.sqrt(-mp.expm1(-divergence))):
-        return mpf(0)
-    return _filters.conversion(divergence, order, delta)
-
-
-def _pure_epsilon_at(pure: Any, delta: Any) -> Any:
-    """The epsilon at delta of the randomised-response pair."""
-    _require(not mp.isinf(pure), "the plan has no finite pure epsilon")
-    left = 1 - delta * (1 + mp.exp(-pure))
-    return pure + mp.log(left) if left > 0 else mpf(0)
-
-
 def _canonical(record: object) -> str:
     return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -416,10 +358,6 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 def _label(value: object) -> None:
     _require(isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable(), f"label {value!r}")
 
@@ -427,10 +365,6 @@ def _label(value: object) -> None:
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
-
-
-def _too_small(recorded: float, own: Any) -> str:
-    return f"the recorded epsilon {recorded!r} is below the recomputed {mp.nstr(own, 17)}: the price is too small"
 
 
 def _plus(first: _filters.Amounts, second: _filters.Amounts) -> _filters.Amounts:

@@ -65,15 +65,16 @@ class Staircase(Node):
     width: Number
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
-        return positive_part_of(self._atoms(), slope, constant)
+        return positive_part_of(self.atoms(), slope, constant)
 
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
-        return excess_of(self._atoms(), slope, constant, p)
+        return excess_of(self.atoms(), slope, constant, p)
 
     def pure_epsilon(self) -> Number:
         return self.epsilon
 
-    def _atoms(self) -> list[tuple[Number, Number]]:
+    def atoms(self) -> list[tuple[Number, Number]]:
+        """(log likelihood ratio, Q) of its three kinds of output."""
         fall = mp.exp(-self.epsilon)
         height = (1 - fall) / (2 * (self.width + fall * (1 - self.width)))
         # all of x >= 1, and the part of (0, 1) on which 1 - x is in the innermost step and x is not

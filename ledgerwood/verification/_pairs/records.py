@@ -14,6 +14,7 @@ from ledgerwood.verification._pairs.continuous import Gaussian, Laplace, Truncat
 from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
 from ledgerwood.verification._pairs.node import Node
 from ledgerwood.verification._pairs.pure import Pure, Range, Staircase
+from ledgerwood.verification._pairs.ranges import check_depth, check_nesting, check_values
 from ledgerwood.verification._pairs.replaced import Replaced
 from ledgerwood.verification._pairs.selection import Selected, SelectedPoisson
 from ledgerwood.verification._pairs.stated import Approximate, Curve, Table
@@ -30,8 +31,16 @@ def parse(record: Any) -> Node:
     Raises:
         ValueError: an unknown class or field, or a value outside its bound.
     """
+    check_depth(record)
     with mp.workdps(_DIGITS):
-        return _READERS[_kind(record)][1](record)
+        return _parsed(record)
+
+
+def _parsed(record: Any) -> Node:
+    kind = _kind(record)
+    check_values(kind, record)
+    check_nesting(kind, record)
+    return _READERS[kind][1](record)
 
 
 def draws(record: Any) -> list[tuple[Any, int]]:
@@ -113,16 +122,16 @@ def _sampled(record: Record) -> Node:
     rate = _positive(record["sampling_rate"])
     if rate > 1:
         raise ValueError(f"sampling rate {record['sampling_rate']!r} above 1")
-    inner = parse(record["event"])
+    inner = _parsed(record["event"])
     return inner if rate == 1 else Sampled(inner, rate)
 
 
 def _fixed_size(record: Record) -> Node:
     _require_replace_one(record)
     size, population = _count(record["sample_size"]), _count(record["population"])
-    if size > population or record["event"].get("type") == "FixedSizeSampled":
-        raise ValueError(f"a sample of {size} of {population} rows, or of a sample")
-    inner = parse(record["event"])
+    if size > population:
+        raise ValueError(f"a sample of {size} of {population} rows")
+    inner = _parsed(record["event"])
     return inner if size == population else Replaced(inner, None, mpf(size) / population)
 
 
@@ -133,15 +142,15 @@ def _replace_one(record: Record) -> Node:
     rate = _positive(record["sampling_rate"])
     if rate > 1:
         raise ValueError(f"sampling rate {record['sampling_rate']!r} above 1")
-    inner = parse(record["event"])
-    return inner if rate == 1 else Replaced(inner, parse(record["add_remove"]), rate)
+    inner = _parsed(record["event"])
+    return inner if rate == 1 else Replaced(inner, _parsed(record["add_remove"]), rate)
 
 
 def _selection(record: Record) -> Node:
     shape, rate = record["shape"], _positive(record["stopping_rate"])
     if not isinstance(shape, int | float) or isinstance(shape, bool) or not -1 < shape <= 100 or rate >= 1:
         raise ValueError(f"not a law of runs: {record!r}")
-    return Selected(parse(record["event"]), mpf(shape), rate)
+    return Selected(_parsed(record["event"]), mpf(shape), rate)
 
 
 def _filtered(record: Record) -> Node:
@@ -154,17 +163,17 @@ def _filtered(record: Record) -> Node:
     single = _kind(limit) == "RenyiEvent" and len(limit["orders"]) == 1
     if not single and (_kind(limit) != "GDPEvent" or (sampled and _positive(event["sampling_rate"]) < 1)):
         raise ValueError(f"not a limit of these rounds: {limit!r}")
-    parse(event)
-    return parse(limit)
+    _parsed(event)
+    return _parsed(limit)
 
 
 def _groups(record: Record) -> Node:
-    members = tuple(parse(item) for item in _members(record["events"]))
+    members = tuple(_parsed(item) for item in _members(record["events"]))
     if record["probabilities"] is None:
         _refuse_replace_one(record)
         return Groups(members, None)
     weights = tuple(_number(p) for p in record["probabilities"])
-    if len(weights) != len(members) or not 0 < sum(weights) <= 1 + mpf(10) ** -8:
+    if len(weights) != len(members) or not 0 < sum(weights) <= 1 + mpf(10) ** -9:
         raise ValueError("probabilities of parallel groups do not fit")
     return Groups(members, weights)
 
@@ -207,11 +216,11 @@ _COMBINED: dict[str, Reader] = {
     "RepeatedSelection": (frozenset({"event", "shape", "stopping_rate"}), _selection),
     "PoissonSelection": (
         frozenset({"event", "mean"}),
-        lambda r: SelectedPoisson(parse(r["event"]), _positive(r["mean"])),
+        lambda r: SelectedPoisson(_parsed(r["event"]), _positive(r["mean"])),
     ),
     "FilteredEvent": (frozenset({"event", "limit"}), _filtered),
-    "Repeated": (frozenset({"event", "count"}), lambda r: join([(parse(r["event"]), _count(r["count"]))])),
-    "Composed": (frozenset({"events"}), lambda r: join([(parse(item), 1) for item in _members(r["events"])])),
+    "Repeated": (frozenset({"event", "count"}), lambda r: join([(_parsed(r["event"]), _count(r["count"]))])),
+    "Composed": (frozenset({"events"}), lambda r: join([(_parsed(item), 1) for item in _members(r["events"])])),
     "Parallel": (frozenset({"events", "probabilities"}), _groups),
 }
 _READERS = _LEAVES | _COMBINED

@@ -1,9 +1,10 @@
 """Guarantees as they were stated: the worst pair that keeps an (epsilon, delta) or a table; Renyi curves."""
 
+import functools
 from dataclasses import dataclass
 from typing import final
 
-from ledgerwood.verification._atoms import Number, curve_divergence, mp, mpf, table_atoms
+from ledgerwood.verification._atoms import Number, Points, curve_divergence, mp, mpf, table_atoms
 from ledgerwood.verification._pairs.node import Node, moment_term
 from ledgerwood.verification._pairs.pure import Pure
 
@@ -27,6 +28,14 @@ class Approximate(Node):
         return mp.inf
 
 
+@functools.lru_cache(maxsize=16)
+def table_masses(points: Points) -> tuple[Number, list[tuple[Number, Number]], Number]:
+    """Mass at an infinite ratio; (epsilon > 0, Q there, which is P at -epsilon); and the mass of both at ratio 1."""
+    lost = min(delta for _, delta in points)  # as much of Q where P has nothing
+    both = [(end, mass) for end, mass in table_atoms(points) if end > 0 and mass > 0]
+    return lost, both, 1 - lost - sum((mass * (1 + mp.exp(end)) for end, mass in both), mpf(0))
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Table(Node):
@@ -35,9 +44,7 @@ class Table(Node):
     points: tuple[tuple[Number, Number], ...]
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
-        lost = min(delta for _, delta in self.points)  # at an infinite ratio; as much of Q where P has nothing
-        both = [(end, mass) for end, mass in table_atoms(self.points) if end > 0]
-        rest = 1 - lost - sum((mass * (1 + mp.exp(end)) for end, mass in both), mpf(0))
+        lost, both, rest = table_masses(self.points)
         value = lost * (max(slope, 0) + max(constant, 0)) + rest * max(slope + constant, 0)
         for end, mass in both:
             up = mp.exp(end)

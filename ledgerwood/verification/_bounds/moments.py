@@ -1,0 +1,173 @@
+"""Moments K(p) = log E_Q r^p of an event from both sides, at p > 1 or p < 0 (docs/explanation/ledger.md).
+
+Exact in mpmath where the node has a formula or a quadrature; else from pairs in floats, whose far tails are bounded by
+Hoelder's inequality and a higher moment of what was sampled.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification._bounds.events import Unheld, Work, name, pair_of
+from ledgerwood.verification._bounds.pair import LossPair, Side
+from ledgerwood.verification._integrals import settles
+from ledgerwood.verification._pairs import Node
+from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
+from ledgerwood.verification._pairs.continuous import Gaussian, TruncatedLaplace
+from ledgerwood.verification._pairs.replaced import Replaced
+from ledgerwood.verification._pairs.stated import Approximate
+
+_LOG_NEGLIGIBLE = -700.0
+_MOST_INTEGRALS = 24  # in mpmath; beyond, floats
+_ROUNDING = 1e-11
+
+Range = tuple[float, float]
+"""A bound from below and one from above."""
+
+
+@dataclass(slots=True)
+class Moments:
+    """What is known of the moments of one plan's events."""
+
+    work: Work = field(default_factory=Work)
+    integrals: int = _MOST_INTEGRALS
+    known: dict[tuple[Node, float], Range] = field(default_factory=dict)
+    missing: str = ""
+
+    def divergence(self, node: Node, order: float) -> Range:
+        """The Renyi divergence of the larger direction."""
+        both = [self.log_moment(node, p) for p in (order, 1.0 - order)]
+        low, high = (max(pair[side] for pair in both) / (order - 1.0) for side in (0, 1))
+        pure = float(node.pure_epsilon())
+        return min(low, pure), min(high, pure)
+
+    def log_moment(self, node: Node, p: float) -> Range:
+        """Bounds of K(p)."""
+        key = (node, p)
+        if key not in self.known:
+            self.known[key] = self._log_moment(node, p)
+        return self.known[key]
+
+    def _log_moment(self, node: Node, p: float) -> Range:
+        match node:
+            case Several():
+                counts: dict[Node, int] = {}
+                for part, count in node.parts:
+                    counts[part] = counts.get(part, 0) + count
+                terms = [(self.log_moment(part, p), count) for part, count in counts.items()]
+                return (
+                    math.fsum(low * count for (low, _), count in terms),
+                    math.fsum(high * count for (_, high), count in terms),
+                )
+            case Groups():
+                return self._groups(node, p)
+            case Sampled():
+                return self._sampled(node, p)
+            case Replaced():
+                return self._by_pairs(node, max(p, 1.0 - p), node.replaced)
+            case TruncatedLaplace() | Approximate():
+                return math.inf, math.inf
+            case _:
+                return self._exact(node, p)
+
+    def _exact(self, node: Node, p: float) -> Range:
+        excess = node.excess(mpf(1), mpf(0), mpf(p))
+        value = math.inf if mp.isinf(excess) else float(mp.log1p(excess))
+        return value, value
+
+    def _groups(self, node: Groups, p: float) -> Range:
+        weights = [1.0] * len(node.members) if node.probabilities is None else [float(w) for w in node.probabilities]
+        members = [(self.log_moment(m, p), w) for m, w in zip(node.members, weights, strict=True) if w > 0.0]
+        if node.probabilities is None:
+            return max(low for (low, _), _ in members), max(high for (_, high), _ in members)
+        absent = max(1.0 - math.fsum(w for _, w in members), 0.0)
+        found = [math.log(absent) if absent > 0.0 else -math.inf]
+
+        def total(side: int) -> float:
+            excess = math.fsum(w * math.expm1(min(k[side], 700.0)) for k, w in members)
+            if excess < 1.0:
+                return math.log1p(excess)
+            return float(np.logaddexp.reduce(found + [k[side] + math.log(w) for k, w in members]))
+
+        return total(0), total(1)
+
+    def _sampled(self, node: Sampled, p: float) -> Range:
+        rate, inner = node.rate, node.inner
+        while isinstance(inner, Sampled):
+            rate, inner = rate * inner.rate, inner.inner
+        if not isinstance(inner, Several | Replaced | Groups) and self.integrals > 0:
+            if not isinstance(inner, Gaussian) or settles(mp.sqrt(inner.square), p):
+                self.integrals -= 1
+                try:
+                    excess = inner.excess(rate, 1 - rate, mpf(p))
+                    value = math.inf if mp.isinf(excess) else float(mp.log1p(excess))
+                    return value, value
+                except ValueError as error:
+                    self.missing = str(error)
+            else:
+                low = float(mp.log1p(inner.excess(rate, 1 - rate, mpf(p))))
+                return low, self._sampled_above(inner, float(rate), p)
+        low, high = self._by_pairs(node, p, inner)
+        return low, min(high, self._sampled_above(inner, float(rate), p))
+
+    def _sampled_above(self, inner: Node, rate: float, p: float) -> float:
+        """The triangle inequality of the norm of order p; s is at least 1 - q; and sampling lowers every moment."""
+        _, whole = self.log_moment(inner, p)
+        if p < 0.0:
+            return min(whole, p * math.log1p(-rate)) if rate < 1.0 else whole
+        return min(whole, p * float(np.logaddexp(math.log1p(-rate), math.log(rate) + whole / p)))
+
+    def _by_pairs(self, node: Node, p: float, inner: Node) -> Range:
+        found: list[float] = [0.0, math.inf]
+        for place, side in enumerate(("lower", "upper")):
+            try:
+                with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                    pair = pair_of(node, _LOG_NEGLIGIBLE, side, self.work)
+                    found[place] = pair_moment(pair, p)
+                    if side == "upper" and pair.lost_p > 0.0 and p > 1.0:
+                        found[1] = float(np.logaddexp(pair_moment(_finite(pair), p), self._tail(inner, pair.lost_p, p)))
+            except (Unheld, ValueError) as error:
+                self.missing = f"{name(node)}: {error}"
+        whole = self.log_moment(inner, p)[1] if found[1] == math.inf else math.inf
+        return max(found[0], 0.0), min(found[1], whole)
+
+    def _tail(self, inner: Node, cut: float, p: float) -> float:
+        """log of E_P[r^{p-1}; a set of this mass], by Hoelder's inequality; r is that of what was sampled."""
+        best = math.inf
+        for s in (1.1, 1.25, 1.5, 2.0, 4.0):
+            _, high = self.log_moment(inner, (p - 1.0) * s + 1.0)
+            best = min(best, max(high, 0.0) * (1.0 + 1e-3) / s + math.log(cut) * (1.0 - 1.0 / s))
+        return best
+
+
+def _finite(pair: LossPair) -> LossPair:
+    return LossPair(pair.loss, pair.log_p, pair.log_q, 0.0, 0.0)
+
+
+def pair_moment(pair: LossPair, p: float, side: Side | None = None) -> float:
+    """log E_Q r^p of a pair in floats; mass that is missing counts as if it were at loss 0."""
+    if (pair.lost_p > 0.0 and p > 1.0) or (pair.lost_q > 0.0 and p < 0.0):
+        return math.inf
+    loss, log_q = pair.loss, pair.log_q
+    grown = p * loss
+    if float(np.max(log_q + np.maximum(grown, np.abs(loss)))) < 300.0:
+        excess = float(np.exp(log_q) @ _excess(loss, p)) if float(np.max(np.abs(grown))) < 600.0 else math.inf
+        if excess < 1e3:
+            return math.log1p(excess)
+    top = float(np.max(log_q + grown))
+    return top + math.log(float(np.exp(log_q + grown - top).sum()))
+
+
+def _excess(loss: np.ndarray, p: float) -> np.ndarray:
+    """r^p - 1 - p (r - 1), which cancels where p times the loss is small."""
+    small = np.abs(loss) * (1.0 + abs(p)) < 0.02
+    x = np.where(small, loss, 0.0)
+    series, power, factorial = np.zeros_like(x), np.ones_like(x) * 1.0, 1.0
+    power = x.copy()
+    for k in range(2, 9):
+        power = power * x
+        factorial *= k
+        series += (p**k - p) * power / factorial
+    return np.where(small, series, np.expm1(p * loss) - p * np.expm1(loss))

@@ -1,0 +1,190 @@
+"""A pair of distributions in floats: finitely many outputs, each with its masses under P and under Q.
+
+A pair stands for an event from one side. From below, outputs were merged: that is post-processing, so the pair is
+dominated by the event's own. From above, outputs were split between the two nearest nodes of a grid so that both masses
+stay; merging the parts gives the output back, so the pair dominates. docs/explanation/ledger.md#verification-cells.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Side = Literal["lower", "upper"]
+
+WIDEST = 1e6  # nats; beyond, floats cannot hold a loss to better than 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossPair:
+    """Outputs of a pair, by ascending loss.
+
+    Args:
+        loss: log(P / Q), nats, ascending, finite; shape (n,).
+        log_p: natural logarithms of masses under P; shape (n,).
+        log_q: the same under Q; shape (n,).
+        lost_p: mass under P where Q has none (an infinite loss).
+        lost_q: mass under Q where P has none.
+    """
+
+    loss: Floats
+    log_p: Floats
+    log_q: Floats
+    lost_p: float = 0.0
+    lost_q: float = 0.0
+
+    def mirrored(self) -> "LossPair":
+        """P and Q exchanged."""
+        return LossPair(-self.loss[::-1], self.log_q[::-1], self.log_p[::-1], self.lost_q, self.lost_p)
+
+
+NOTHING = LossPair(np.zeros(1), np.zeros(1), np.zeros(1))
+"""Both distributions are one: what costs nothing, and what a lower bound may always say."""
+
+
+def made(loss: Floats, log_p: Floats, lost_p: float = 0.0, lost_q: float = 0.0) -> LossPair | None:
+    """The pair of these outputs, or None where floats cannot hold it; outputs without mass are left out."""
+    kept = log_p > -math.inf
+    loss, log_p = loss[kept], log_p[kept]
+    order = np.argsort(loss, kind="stable")
+    loss, log_p = loss[order], log_p[order]
+    if loss.size == 0 or not max(abs(loss[0]), abs(loss[-1])) < WIDEST:
+        return None
+    return LossPair(loss, log_p, log_p - loss, lost_p, lost_q)
+
+
+def merged(loss: Floats, log_p: Floats, starts: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Adjacent outputs, from each start to the next, made one: their loss, and the logarithm of their P."""
+    sizes = np.diff(np.append(starts, loss.size))
+    top = np.maximum.reduceat(log_p, starts)
+    weights = np.exp(log_p - np.repeat(top, sizes))
+    first = loss[starts]
+    total = np.add.reduceat(weights, starts)
+    # Q e^first / P - 1: losses of one group differ by little, and those that differ by more have hardly any Q
+    shrunk = np.add.reduceat(weights * np.expm1(np.repeat(first, sizes) - loss), starts) / total
+    return first - np.log1p(shrunk), top + np.log(total)
+
+
+def split(loss: Floats, log_p: Floats, nodes: Floats) -> tuple[Floats, Floats]:
+    """Ascending outputs within the nodes, each split between the two nodes around it; both masses stay.
+
+    Returns the nodes that got any, and the logarithms of their P.
+    """
+    below = np.clip(np.searchsorted(nodes, loss, side="right") - 1, 0, nodes.size - 2)
+    low, high = nodes[below], nodes[below + 1]
+    width = -np.expm1(low - high)
+    with np.errstate(divide="ignore"):
+        to_low = log_p + (low - loss) + np.log(np.maximum(-np.expm1(loss - high), 0.0) / width)
+        to_high = log_p + np.log(np.maximum(-np.expm1(low - loss), 0.0) / width)
+    starts = np.flatnonzero(np.diff(below, prepend=-1))
+    log_mass = np.full(nodes.size, -math.inf)
+    log_mass[below[starts]] = np.logaddexp.reduceat(to_low, starts)
+    upper = below[starts] + 1
+    log_mass[upper] = np.logaddexp(log_mass[upper], np.logaddexp.reduceat(to_high, starts))
+    kept = log_mass > -math.inf
+    return nodes[kept], log_mass[kept]
+
+
+def compressed(pair: LossPair, most: int, side: Side) -> LossPair:
+    """No more than `most` outputs: neighbours merged, or split onto some of the losses."""
+    if pair.loss.size <= most:
+        return pair
+    # Equal widths of loss would leave one output for all of a narrow centre, equal masses one for a tail: do both.
+    span = (pair.loss - pair.loss[0]) / max(pair.loss[-1] - pair.loss[0], 1e-300)
+    mass = np.cumsum(np.exp(pair.log_p) + np.exp(pair.log_q))
+    half = most // 2 - 2
+    labels = np.floor(span * half) + np.floor(mass / mass[-1] * half)
+    starts = np.flatnonzero(np.diff(labels, prepend=-1.0))
+    if side == "lower":
+        loss, log_p = merged(pair.loss, pair.log_p, starts)
+    else:
+        nodes = np.unique(np.append(pair.loss[starts], pair.loss[-1]))
+        if nodes.size < 2:
+            return pair
+        loss, log_p = split(pair.loss, pair.log_p, nodes)
+    return LossPair(loss, log_p, log_p - loss, pair.lost_p, pair.lost_q)
+
+
+def trimmed(pair: LossPair, log_negligible: float, side: Side) -> LossPair:
+    """Outputs at both ends with less mass than e^log_negligible in all: left out, or made to reveal everything."""
+    heavy = np.flatnonzero(np.maximum(pair.log_p, pair.log_q) > log_negligible - math.log(pair.loss.size))
+    if heavy.size == pair.loss.size or heavy.size == 0:
+        return pair
+    kept = slice(int(heavy[0]), int(heavy[-1]) + 1)
+    loss, log_p, log_q = pair.loss[kept], pair.log_p[kept], pair.log_q[kept]
+    if side == "lower":
+        return LossPair(loss, log_p, log_q, pair.lost_p, pair.lost_q)
+    cut = np.ones(pair.loss.size, dtype=bool)
+    cut[kept] = False
+    lost_p, lost_q = (
+        lost + float(np.exp(log_mass[cut]).sum())
+        for lost, log_mass in ((pair.lost_p, pair.log_p), (pair.lost_q, pair.log_q))
+    )
+    return LossPair(loss, log_p, log_q, lost_p, lost_q)
+
+
+def times(a: LossPair, b: LossPair) -> LossPair:
+    """Both, independently."""
+    loss, log_p = (np.add.outer(x, y).ravel() for x, y in ((a.loss, b.loss), (a.log_p, b.log_p)))
+    order = np.argsort(loss, kind="stable")
+    lost_p = (
+        -math.expm1(math.log1p(-min(a.lost_p, 1.0)) + math.log1p(-min(b.lost_p, 1.0)))
+        if max(a.lost_p, b.lost_p) < 1.0
+        else 1.0
+    )
+    lost_q = (
+        -math.expm1(math.log1p(-min(a.lost_q, 1.0)) + math.log1p(-min(b.lost_q, 1.0)))
+        if max(a.lost_q, b.lost_q) < 1.0
+        else 1.0
+    )
+    loss, log_p = loss[order], log_p[order]
+    return LossPair(loss, log_p, log_p - loss, lost_p, lost_q)
+
+
+def sampled(pair: LossPair, rate: float) -> LossPair | None:
+    """One Poisson sample: r becomes 1 - q + q r. Exact, so it keeps the side."""
+    small = np.log1p(rate * np.expm1(np.minimum(pair.loss, 1.0)))
+    large = np.logaddexp(math.log1p(-rate), math.log(rate) + pair.loss)
+    loss, log_q = np.where(pair.loss < 1.0, small, large), pair.log_q
+    if pair.lost_q > 0.0:
+        loss, log_q = np.append(loss, math.log1p(-rate)), np.append(log_q, math.log(pair.lost_q))
+    return made(loss, log_q + loss, rate * pair.lost_p, 0.0)
+
+
+def mixed(members: list[tuple[LossPair, float]]) -> LossPair | None:
+    """Groups that a unit enters with these probabilities; in no group it loses nothing. Exact."""
+    absent = 1.0 - sum(p for _, p in members)
+    loss = np.concatenate([member.loss for member, _ in members])
+    log_p = np.concatenate([member.log_p + math.log(p) for member, p in members])
+    if absent > 0.0:
+        loss, log_p = np.append(loss, 0.0), np.append(log_p, math.log(absent))
+    lost_p = sum(p * member.lost_p for member, p in members)
+    lost_q = sum(p * member.lost_q for member, p in members)
+    return made(loss, log_p, lost_p, lost_q)
+
+
+def revealing(pair: LossPair, delta: float) -> LossPair:
+    """Everything is revealed with probability delta."""
+    kept = math.log1p(-delta)
+    left = 1.0 - delta
+    return LossPair(
+        pair.loss, pair.log_p + kept, pair.log_q + kept, delta + left * pair.lost_p, delta + left * pair.lost_q
+    )
+
+
+def heights(pair: LossPair, log_x: Floats) -> Floats:
+    """h(x) = E_Q (r - x)+ at ascending logarithms of x, by sums of positive terms from the top; shape of `log_x`."""
+    tail_q = np.append(np.cumsum(np.exp(pair.log_q)[::-1])[::-1], 0.0)
+    x = np.exp(pair.loss)
+    own = np.zeros(pair.loss.size)
+    if x.size > 1:
+        own[:-1] = np.cumsum((tail_q[1:-1] * np.diff(x))[::-1])[::-1]
+    own += pair.lost_p
+    place = np.searchsorted(pair.loss, log_x, side="left")  # the first output at or above x
+    inside = place < pair.loss.size
+    at = np.minimum(place, pair.loss.size - 1)
+    rise = np.where(inside, tail_q[at] * np.maximum(x[at] - np.exp(np.minimum(log_x, 690.0)), 0.0), 0.0)
+    return np.where(inside, own[at] + rise, pair.lost_p)

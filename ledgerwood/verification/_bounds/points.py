@@ -1,0 +1,178 @@
+"""Bounds, from both sides, of a plan's epsilon at a delta (docs/explanation/ledger.md#verification-bounds)."""
+
+import functools
+import math
+
+import numpy as np
+
+from ledgerwood.verification._atoms import Number, mp, mpf
+from ledgerwood.verification._bounds import composed
+from ledgerwood.verification._bounds.bounds import Bounds
+from ledgerwood.verification._bounds.events import Unheld, Work, pair_of, power_product
+from ledgerwood.verification._bounds.leaves import BINS
+from ledgerwood.verification._bounds.pair import LossPair, Side, compressed
+from ledgerwood.verification._pairs import Gaussian, Node, hockey_stick, mu_squared, pure_epsilon
+from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
+from ledgerwood.verification._pairs.continuous import Laplace, TruncatedLaplace
+from ledgerwood.verification._pairs.pure import Pure, Range, Staircase
+from ledgerwood.verification._pairs.replaced import Replaced
+from ledgerwood.verification._pairs.stated import Approximate, Table
+
+_MOST_KINDS = 4096  # that have a spectrum each
+_OUTPUTS = 1 << 17  # of all kinds together, from each side
+_MOST_DRAWS = 10**10  # of a kind, in a spectrum
+_CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, Table)
+
+
+def point_bounds(node: Node, delta: float) -> Bounds:
+    """Bounds of the least epsilon at which the node's delta is at most `delta` in both directions, nats.
+
+    At delta 0 that is the pure epsilon, exactly.
+    """
+    pure = pure_epsilon(node)
+    if delta == 0.0:
+        value = float(pure)
+        return Bounds(value, value, "it is not pure" if math.isinf(value) else "")
+    if _is_closed(node):
+        value = _closed_epsilon(node, delta)
+        return Bounds(value, value, "")
+    found = _composed_bounds(node, delta)
+    limit = math.inf if mp.isinf(pure) else float(response_epsilon(pure, mpf(delta)))
+    return Bounds(min(found.lower, limit), min(found.upper, limit), found.missing if limit > found.upper else "")
+
+
+def response_epsilon(pure: Number, delta: Number) -> Number:
+    """The epsilon at delta of the randomised response, which dominates all that is pure."""
+    left = 1 - delta * (1 + mp.exp(-pure))
+    return pure + mp.log(left) if left > 0 else mpf(0)
+
+
+def _is_closed(node: Node) -> bool:
+    """Whether the profile is a formula that is quickly evaluated to all digits."""
+    match node:
+        case Sampled():
+            return _is_closed(node.inner)
+        case Replaced():
+            return _is_closed(node.replaced) and (node.present is None or _is_closed(node.present))
+        case Groups():
+            return len(node.members) <= 8 and all(map(_is_closed, node.members))
+        case Table():
+            return len(node.points) <= 32
+        case _:
+            return isinstance(node, _CLOSED)
+
+
+def _closed_epsilon(node: Node, delta: float) -> float:
+    """Bisection of the exact profile, rounded up by less than 1e-15."""
+    limit = mpf(delta)
+    low, high = mpf(0), mpf(1)
+    if hockey_stick(node, low) <= limit:
+        return 0.0
+    while hockey_stick(node, high) > limit:
+        low, high = high, 2 * high
+        if high > mpf(10) ** 300:
+            return math.inf
+    f_low, f_high = (hockey_stick(node, x) - limit for x in (low, high))
+    while high - low > mpf(10) ** -17 * high:  # regula falsi, with bisection where it stalls
+        middle = (low + high) / 2
+        value = hockey_stick(node, middle) - limit
+        low, high = (low, middle) if value <= 0 else (middle, high)
+    return float(high) if mpf(float(high)) >= low else float(low)
+
+
+@functools.lru_cache(maxsize=64)
+def _composed_bounds(node: Node, delta: float) -> Bounds:
+    counts = _counted(node)
+    total = sum(counts.values())
+    log_negligible = max(math.log(delta) - math.log(total) - 14.0, -740.0)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        lower = _side(counts, delta, log_negligible, "lower")
+        upper = _side(counts, delta, log_negligible, "upper")
+    return Bounds(lower[0], upper[0], upper[1])
+
+
+def _counted(node: Node) -> dict[Node, int]:
+    """Kinds of draws with their counts; all Gaussian ones are one."""
+    parts = node.parts if isinstance(node, Several) else ((node, 1),)
+    counts: dict[Node, int] = {}
+    square = mpf(0)
+    for part, count in parts:
+        own = mu_squared(part)
+        if own is None:
+            counts[part] = counts.get(part, 0) + count
+        else:
+            square += own * count
+    if square > 0:
+        counts[Gaussian(square)] = 1
+    return counts
+
+
+def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Side) -> tuple[float, str]:
+    """Epsilon from one side, in words what is missing."""
+    work = Work(bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), 128)))
+    try:
+        pairs = [
+            (compressed(pair_of(part, log_negligible, side, work), 2 * work.bins, side), count)
+            for part, count in counts.items()
+        ]
+        pairs = _few(pairs, log_negligible, side, work)
+    except Unheld as error:
+        return math.inf, str(error)
+    best = 0.0
+    for remove in (True, False):
+        value = _direction(pairs, delta, log_negligible, side, remove)
+        if side == "upper" and math.isinf(value):
+            return math.inf, "the sum of its losses needs a finer lattice than is laid"
+        best = max(best, value)
+    return best, ""
+
+
+def _few(
+    pairs: list[tuple[LossPair, int]], log_negligible: float, side: Side, work: Work
+) -> list[tuple[LossPair, int]]:
+    """At most `_MOST_KINDS` kinds, each with a count that a spectrum holds: the lightest are multiplied out."""
+    pairs = sorted(pairs, key=lambda item: -item[1] * _weight(item[0]))
+    kept, rest = pairs[:_MOST_KINDS], pairs[_MOST_KINDS:]
+    few: list[tuple[LossPair, int]] = []
+    for pair, count in kept:
+        while count > _MOST_DRAWS:
+            if count % 2:
+                rest.append((pair, 1))
+            pair, count = power_product([(pair, 2)], log_negligible, side, work), count // 2
+        few.append((pair, count))
+    if rest:
+        few.append((power_product(rest, log_negligible, side, work), 1))
+    return few
+
+
+def _weight(pair: LossPair) -> float:
+    return pair.lost_p + float(np.exp(pair.log_p) @ np.minimum(pair.loss**2, 1e12))
+
+
+def _direction(
+    pairs: list[tuple[LossPair, int]], delta: float, log_negligible: float, side: Side, remove: bool
+) -> float:
+    total, draws, revealed = composed.added_up(pairs, math.log(delta), log_negligible, side, remove)
+    if revealed > delta:
+        return math.inf
+    if total is None:
+        return 0.0 if side == "lower" else math.inf
+
+    def log_excess(epsilon: float) -> float:
+        return math.log(max(total.delta(epsilon), 1e-320)) - math.log(delta)
+
+    if side == "upper" and log_excess(0.0) <= 0.0:
+        return 0.0
+    # From Chernoff's bound, which is above the root: where errors are small, delta falls by e^{-tilt} a nat.
+    low, high = 0.0, max(sum(draw.count * float(draw.loss[-1]) for draw in draws) * (1.0 + 1e-9), 1e-300)
+    x = composed.saddle(draws, math.log(delta))[1]
+    for turn in range(60):
+        if not low < x < high:
+            x = 0.5 * (low + high)
+        value = log_excess(x)
+        low, high = (x, high) if value > 0.0 else (low, x)
+        if high - low <= (1e-9 if turn < 25 else 1e-7) * high:
+            break
+        shift = value / total.tilt
+        x += shift + math.copysign(max(2e-10 * x, 0.02 * abs(shift)), shift)  # so that both ends close in
+    return low if side == "lower" else high
