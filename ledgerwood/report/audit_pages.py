@@ -192,7 +192,11 @@ def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
     """The colour, the few words and the sentence."""
     counts = {word: sum(found.verdict == word for found in report.verdicts) for word in ("refuted", "unconfirmed")}
     if report.verdict == "refuted":
-        return "bad", "The ledger is refuted", f"{counts['refuted']:,} of {report.grants:,} grants cost more than charged."
+        return (
+            "bad",
+            "The ledger is refuted",
+            f"{counts['refuted']:,} of {report.grants:,} grants cost more than charged.",
+        )
     if report.randomness != "secure":
         return (
             "bad",
