@@ -5,7 +5,8 @@
 A case is a random nested plan: one costly part of some family of events at some position among cheap ones, under one
 filter. A real ledger charges it; then four ledgers' worth of grants charge 0, .5, .9 and .99 of the *certified lower
 end* of what it costs, in the filter's currency. The lower end is computed here, not by the verifier. Every forged
-charge must be refuted or unconfirmed, no honest charge may be refuted. The table counts verdicts by family and position.
+charge must be refuted or unconfirmed, no honest charge may be refuted. The table counts verdicts by family, position
+and filter.
 """
 
 import argparse
@@ -105,37 +106,65 @@ def _renyi_points(size: float, adjacency: Adjacency) -> RenyiEvent:
 
 FAMILIES: dict[str, Callable[[float, Adjacency], Event]] = {
     "gaussian": lambda e, a: GaussianEvent(noise_multiplier=1.0 / e, adjacency=a),
-    "elliptical": lambda e, a: EllipticalGaussianEvent(sensitivities=(0.6 * e, 0.8 * e), stddevs=(1.0, 1.0), adjacency=a),
+    "elliptical": lambda e, a: EllipticalGaussianEvent(
+        sensitivities=(0.6 * e, 0.8 * e), stddevs=(1.0, 1.0), adjacency=a
+    ),
     "laplace": lambda e, a: LaplaceEvent(noise_multiplier=1.0 / e, adjacency=a),
     "pure": lambda e, a: PureEvent(epsilon=e, adjacency=a),
     "bounded range": lambda e, a: BoundedRangeEvent(epsilon=e, adjacency=a),
-    "randomised response": lambda e, a: RandomizedResponseEvent(epsilon=e, categories=4, adjacency=R),
-    "discrete gaussian": lambda e, a: DiscreteGaussianEvent(scale=max(5.0, 1.0 / e), sensitivity=_whole(max(5.0, 1.0 / e), e), adjacency=a),
-    "discrete laplace": lambda e, a: DiscreteLaplaceEvent(scale=max(5.0, 1.0 / e), sensitivity=_whole(max(5.0, 1.0 / e), e), adjacency=a),
-    "skellam": lambda e, a: SkellamEvent(variance=max(25.0, e**-2), sensitivity=_whole(max(5.0, 1.0 / e), e), adjacency=a),
-    "skellam vector": lambda e, a: SkellamVectorEvent(variance=max(100.0, 4.0 * e**-2), l2_sensitivity=max(10.0 * e, 2.0), adjacency=a),
+    "randomised response": lambda e, _: RandomizedResponseEvent(epsilon=e, categories=4, adjacency=R),
+    "discrete gaussian": lambda e, a: DiscreteGaussianEvent(
+        scale=max(5.0, 1.0 / e), sensitivity=_whole(max(5.0, 1.0 / e), e), adjacency=a
+    ),
+    "discrete laplace": lambda e, a: DiscreteLaplaceEvent(
+        scale=max(5.0, 1.0 / e), sensitivity=_whole(max(5.0, 1.0 / e), e), adjacency=a
+    ),
+    "skellam": lambda e, a: SkellamEvent(
+        variance=max(25.0, e**-2), sensitivity=_whole(max(5.0, 1.0 / e), e), adjacency=a
+    ),
+    "skellam vector": lambda e, a: SkellamVectorEvent(
+        variance=max(100.0, 4.0 * e**-2), l2_sensitivity=max(10.0 * e, 2.0), adjacency=a
+    ),
     "staircase": lambda e, a: StaircaseEvent(epsilon=e, inner_width=0.4, adjacency=a),
-    "truncated laplace": lambda e, a: TruncatedLaplaceEvent(noise_multiplier=1.0 / e, bound=max(30.0 / e, 2.0), adjacency=a),
+    "truncated laplace": lambda e, a: TruncatedLaplaceEvent(
+        noise_multiplier=1.0 / e, bound=max(30.0 / e, 2.0), adjacency=a
+    ),
     "approximate": lambda e, a: ApproximateEvent(epsilon=e, delta=1e-12, adjacency=a),
     "renyi points": _renyi_points,
     "zero-concentrated": lambda e, a: ZeroConcentratedEvent(rho=0.5 * e * e, adjacency=a),
     "stated mu": lambda e, a: GDPEvent(mu=e, adjacency=a),
     "profile of 9": lambda e, a: _laplace_points(e, a, 9),
     "profile of 3000": lambda e, a: _laplace_points(e, a, 3000),
-    "filtered": lambda e, a: FilteredEvent(GaussianEvent(noise_multiplier=10.0 / e, adjacency=a), limit=GDPEvent(mu=e, adjacency=a)),
-    "sampled gaussian": lambda e, a: PoissonSampled(GaussianEvent(noise_multiplier=0.5 / e, adjacency=a), sampling_rate=0.1),
-    "sampled laplace": lambda e, a: PoissonSampled(LaplaceEvent(noise_multiplier=0.25 / e, adjacency=a), sampling_rate=0.1),
+    "filtered": lambda e, a: FilteredEvent(
+        GaussianEvent(noise_multiplier=10.0 / e, adjacency=a), limit=GDPEvent(mu=e, adjacency=a)
+    ),
+    "sampled gaussian": lambda e, a: PoissonSampled(
+        GaussianEvent(noise_multiplier=0.5 / e, adjacency=a), sampling_rate=0.1
+    ),
+    "sampled laplace": lambda e, a: PoissonSampled(
+        LaplaceEvent(noise_multiplier=0.25 / e, adjacency=a), sampling_rate=0.1
+    ),
     "sampled pure": lambda e, a: PoissonSampled(PureEvent(epsilon=7.5 * e, adjacency=a), sampling_rate=1e-3),
-    "fixed size": lambda e, a: FixedSizeSampled(GaussianEvent(noise_multiplier=0.5 / e, adjacency=R), sample_size=10, population=100),
-    "fixed size of mixed": lambda e, a: FixedSizeSampled(
-        Composed((LaplaceEvent(noise_multiplier=1.0 / e, adjacency=R), GaussianEvent(noise_multiplier=1.0 / e, adjacency=R))), sample_size=30, population=100
+    "fixed size": lambda e, _: FixedSizeSampled(
+        GaussianEvent(noise_multiplier=0.5 / e, adjacency=R), sample_size=10, population=100
     ),
-    "replace-one sampled": lambda e, a: ReplaceOneSampled(
-        GaussianEvent(noise_multiplier=0.5 / e, adjacency=R), add_remove=GaussianEvent(noise_multiplier=1.0 / e, adjacency=A), sampling_rate=0.1
+    "fixed size of mixed": lambda e, _: FixedSizeSampled(
+        Composed(
+            (LaplaceEvent(noise_multiplier=1.0 / e, adjacency=R), GaussianEvent(noise_multiplier=1.0 / e, adjacency=R))
+        ),
+        sample_size=30,
+        population=100,
     ),
-    "selection": lambda e, a: RepeatedSelection(GaussianEvent(noise_multiplier=1.0 / e, adjacency=a), shape=1.0, stopping_rate=0.1),
+    "replace-one sampled": lambda e, _: ReplaceOneSampled(
+        GaussianEvent(noise_multiplier=0.5 / e, adjacency=R),
+        add_remove=GaussianEvent(noise_multiplier=1.0 / e, adjacency=A),
+        sampling_rate=0.1,
+    ),
+    "selection": lambda e, a: RepeatedSelection(
+        GaussianEvent(noise_multiplier=1.0 / e, adjacency=a), shape=1.0, stopping_rate=0.1
+    ),
     "poisson selection": lambda e, a: PoissonSelection(LaplaceEvent(noise_multiplier=1.0 / e, adjacency=a), mean=5.0),
-}  # fmt: skip
+}
 REPLACED = {"randomised response", "fixed size", "fixed size of mixed", "replace-one sampled"}
 
 
@@ -164,23 +193,29 @@ def _sample(event: Event, rate: float) -> Event:
 
 Builder = Callable[[Callable[[float], Event], np.random.Generator, Adjacency], Event]
 POSITIONS: dict[str, Builder] = {
-    "alone": lambda f, rng, a: f(rng.uniform(1.0, 6.0)),
+    "alone": lambda f, rng, _: f(rng.uniform(1.0, 6.0)),
     "first": lambda f, rng, a: Composed((f(rng.uniform(1.0, 4.0)), *cheap(rng, 5, a))),
     "middle": lambda f, rng, a: Composed((*cheap(rng, 4, a), Repeated(f(1.0), count=3), *cheap(rng, 4, a))),
     "last": lambda f, rng, a: Composed((*cheap(rng, 9, a), f(rng.uniform(1.0, 4.0)))),
     "after 64 kinds": lambda f, rng, a: Composed((*cheap(rng, 64, a), f(2.0))),
     "after 300 kinds": lambda f, rng, a: Composed((*cheap(rng, 300, a), Repeated(f(1.0), count=4))),
-    "repeated 50": lambda f, rng, a: Repeated(f(rng.uniform(0.05, 0.6)), count=50),
-    "repeated 1000": lambda f, rng, a: Repeated(f(rng.uniform(0.02, 0.2)), count=1000),
-    "repeated 1e6": lambda f, rng, a: Repeated(f(rng.uniform(5e-4, 2e-3)), count=10**6),
-    "nested": lambda f, rng, a: Repeated(Composed((*cheap(rng, 2, a), Repeated(Composed((f(0.5), *cheap(rng, 1, a))), count=3))), count=2),
-    "in a sample": lambda f, rng, a: Repeated(_sample(f(rng.uniform(1.0, 4.0)), 0.1), count=20),
+    "repeated 50": lambda f, rng, _: Repeated(f(rng.uniform(0.05, 0.6)), count=50),
+    "repeated 1000": lambda f, rng, _: Repeated(f(rng.uniform(0.02, 0.2)), count=1000),
+    "repeated 1e6": lambda f, rng, _: Repeated(f(rng.uniform(5e-4, 2e-3)), count=10**6),
+    "nested": lambda f, rng, a: Repeated(
+        Composed((*cheap(rng, 2, a), Repeated(Composed((f(0.5), *cheap(rng, 1, a))), count=3))), count=2
+    ),
+    "in a sample": lambda f, rng, _: Repeated(_sample(f(rng.uniform(1.0, 4.0)), 0.1), count=20),
     "in a sample of many": lambda f, rng, a: _sample(Composed((*cheap(rng, 16, a), Repeated(f(1.0), count=5))), 0.3),
-    "repeated in a sample": lambda f, rng, a: _sample(Repeated(f(0.03), count=10_000), 0.1),
-    "in a group": lambda f, rng, a: Composed((Parallel((*cheap(rng, 2, a), f(3.0)), probabilities=(0.3, 0.3, 0.4)), *cheap(rng, 2, a))),
+    "repeated in a sample": lambda f, _, __: _sample(Repeated(f(0.03), count=10_000), 0.1),
+    "in a group": lambda f, rng, a: Composed(
+        (Parallel((*cheap(rng, 2, a), f(3.0)), probabilities=(0.3, 0.3, 0.4)), *cheap(rng, 2, a))
+    ),
     "in the worst group": lambda f, rng, a: Repeated(Parallel.worst((*cheap(rng, 2, a), f(1.0))), count=4),
-    "in a selection": lambda f, rng, a: RepeatedSelection(Composed((*cheap(rng, 2, a), f(1.0))), shape=0.5, stopping_rate=0.1),
-}  # fmt: skip
+    "in a selection": lambda f, rng, a: RepeatedSelection(
+        Composed((*cheap(rng, 2, a), f(1.0))), shape=0.5, stopping_rate=0.1
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -356,7 +391,6 @@ def golden_verdicts() -> dict[str, list[str]]:
 def preset_plans() -> dict[str, tuple[Event, float]]:
     """The plan of every trainer's preset, without data, and the delta of its budget."""
     from benchmarks.systems import ENTRIES  # it imports the trainers
-
     from ledgerwood import Categorical, Numeric, Schema
 
     features = (*(Numeric(f"x{k}", 0.0, 1.0) for k in range(6)), Categorical("c", ("a", "b", "c")))
@@ -444,22 +478,22 @@ def show(outcomes: list[Outcome], *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"cases": len(outcomes), "forged": forged, "honest": honest, "violations": violations}))
         return violations
-    for title, key in (
-        ("family", lambda d: d.case.family),
-        ("position", lambda d: d.case.position),
-        ("filter", lambda d: d.case.filter),
-    ):
-        print(
-            f"\n{title:22} cases | forged: refuted unconfirmed refused confirmed | honest: confirmed unconfirmed refuted | s at most"
-        )
-        for name in dict.fromkeys(sorted(key(done) for done in outcomes)):
+    keys: dict[str, Callable[[Outcome], str]] = {
+        "family": lambda done: done.case.family, "position": lambda done: done.case.position,
+        "filter": lambda done: done.case.filter,
+    }  # fmt: skip
+    words = ("refuted", "unconfirmed", "refused", "confirmed")
+    for title, key in keys.items():
+        print(f"\n{title:22}{'cases':>6} |{'forged:':>8}" + "".join(f"{word:>12}" for word in words), end=" |")
+        print(f"{'honest:':>8}" + "".join(f"{word:>12}" for word in words) + " | seconds at most")
+        for name in sorted({key(done) for done in outcomes}):
             mine = [done for done in outcomes if key(done) == name]
-            f = Counter(word for done in mine for word in done.forged.values())
-            h = Counter(done.honest for done in mine)
-            print(
-                f"{name:22} {len(mine):5} | {f['refuted']:15} {f['unconfirmed']:11} {f['refused']:7} {f['confirmed']:9} | "
-                f"{h['confirmed']:17} {h['unconfirmed']:11} {h['refuted'] + h['refused']:7} | {max(d.seconds for d in mine):.2f}"
+            lied, told = (
+                Counter(w for done in mine for w in done.forged.values()),
+                Counter(done.honest for done in mine),
             )
+            print(f"{name:22}{len(mine):6} |{'':8}" + "".join(f"{lied[word]:12}" for word in words), end=" |")
+            print(f"{'':8}" + "".join(f"{told[word]:12}" for word in words) + f" | {max(d.seconds for d in mine):.2f}")
     print(f"\nforged {dict(forged)}; honest {dict(honest)}; violations {violations}")
     return violations
 
