@@ -36,7 +36,7 @@ def contradiction(event: Event, present: Event) -> str | None:
         event: what a replaced row costs, under replace-one.
         present: what the presence of a row costs, under add-remove or zero-out.
     """
-    if tree.holds(event, Derived) or tree.holds(present, Derived):
+    if any(isinstance(part, Derived) for root in (event, present) for part in tree.walk(root)):
         return None  # made of statements that were asked about
     return _contradiction(event, present)
 

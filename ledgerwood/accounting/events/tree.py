@@ -72,11 +72,11 @@ def _event_fields(cls: type[Event]) -> tuple[str, ...]:
         )
     if not dataclasses.is_dataclass(cls):
         raise UnsupportedEvent(f"{cls.__name__} has no fields that say what it is made of")
-    hints = typing.get_type_hints(cls)
-    return tuple(field.name for field in dataclasses.fields(cls) if _may_hold_events(hints[field.name], cls))
+    hints, name = typing.get_type_hints(cls), cls.__qualname__
+    return tuple(field.name for field in dataclasses.fields(cls) if _may_hold_events(hints[field.name], name))
 
 
-def _may_hold_events(hint: Any, cls: type[Event]) -> bool:
+def _may_hold_events(hint: Any, where: str) -> bool:
     """Whether a field of this type may hold events.
 
     Raises:
@@ -84,7 +84,7 @@ def _may_hold_events(hint: Any, cls: type[Event]) -> bool:
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (tuple, typing.Union, types.UnionType):
-        found = [_may_hold_events(argument, cls) for argument in arguments if argument is not Ellipsis]
+        found = [_may_hold_events(argument, where) for argument in arguments if argument is not Ellipsis]
         return any(found)
     if origin is Callable or typing.get_origin(origin) is Callable:
         return False
@@ -95,4 +95,4 @@ def _may_hold_events(hint: Any, cls: type[Event]) -> bool:
             return False
     if origin is typing.Literal:
         return False
-    raise UnsupportedEvent(f"{cls.__name__} has a field of type {cast('object', hint)!r}, which may hide an event")
+    raise UnsupportedEvent(f"{where} has a field of type {cast('object', hint)!r}, which may hide an event")
