@@ -137,9 +137,7 @@ def ledger_page(audit: LedgerAudit) -> Page:
         Section(
             title="What each grant costs",
             texts=(
-                "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is "
-                "below the lower bound, confirmed when it covers the upper bound or both are within 1 % of it, and "
-                "otherwise unconfirmed.",
+                _THREE_WORDS,
                 *doubts,
             ),
             tables=(ledger_figures.verdicts_table(report),) if report.verdicts else (),
@@ -188,11 +186,21 @@ def ledger_page(audit: LedgerAudit) -> Page:
     )
 
 
+_THREE_WORDS = (
+    "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is below the lower "
+    "bound, confirmed when it covers the upper bound or both are within 1 % of it, and otherwise unconfirmed."
+)
+
+
 def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
     """The colour, the few words and the sentence."""
     counts = {word: sum(found.verdict == word for found in report.verdicts) for word in ("refuted", "unconfirmed")}
     if report.verdict == "refuted":
-        return "bad", "The ledger is refuted", f"{counts['refuted']:,} of {report.grants:,} grants cost more than charged."
+        return (
+            "bad",
+            "The ledger is refuted",
+            f"{counts['refuted']:,} of {report.grants:,} grants cost more than charged.",
+        )
     if report.randomness != "secure":
         return (
             "bad",

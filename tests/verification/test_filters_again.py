@@ -34,7 +34,7 @@ from ledgerwood.accounting import (
 )
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.errors import LedgerCorrupted
-from ledgerwood.verification import _filters, _pairs, verify_ledger
+from ledgerwood.verification import _pairs, verify_ledger
 from ledgerwood.verification._atoms import mp
 from ledgerwood.verification._bounds.divergences import rho_bounds
 

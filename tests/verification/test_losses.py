@@ -198,12 +198,15 @@ def test_any_number_of_draws_within_a_sample_counts(count):
 
 
 def test_a_sample_without_replacement_is_its_profile():
-    """Balle, Barthe and Gaboardi 2018: q H(log(1 + (e^eps - 1) / q)); two draws by randomised responses, term by term."""
+    """Balle, Barthe and Gaboardi 2018: q H(log(1 + (e^eps - 1) / q)); two randomised responses, term by term."""
     q, epsilon = 0.25, 1.2
     inner = PureEvent(epsilon=epsilon, adjacency=Adjacency.REPLACE_ONE)
     event = FixedSizeSampled(Composed((inner, inner)), sample_size=1, population=4)
     heavy = 1 / (1 + math.exp(-epsilon))
-    masses, losses = np.array([(1 - heavy) ** 2, 2 * heavy * (1 - heavy), heavy**2]), epsilon * np.array([-2.0, 0.0, 2.0])
+    masses, losses = (
+        np.array([(1 - heavy) ** 2, 2 * heavy * (1 - heavy), heavy**2]),
+        epsilon * np.array([-2.0, 0.0, 2.0]),
+    )
     for at in (0.2, 0.9):
         t = math.log1p(math.expm1(at) / q)
         exact = q * float(masses @ np.maximum(-np.expm1(t - losses), 0.0))

@@ -121,7 +121,7 @@ class Sum:
             return self.revealed
         log_total = math.log(total) + self.log_scale - t * epsilon
         log_total += sign * 1e-14 * (abs(self.log_scale) + t * abs(epsilon))
-        return min(self.revealed + math.exp(min(log_total, 0.0)), 1.0)
+        return min(self.revealed + math.exp(log_total), 1.0) if log_total < 0.0 else 1.0
 
 
 def added_up(
@@ -199,7 +199,7 @@ def saddle(draws: list[Draw], log_delta: float) -> tuple[float, float]:
         left, right = low + 0.382 * (high - low), high - 0.382 * (high - low)
         low, high = (low, right) if epsilon(left) < epsilon(right) else (left, high)
     middle = 0.5 * (low + high)
-    return math.exp(middle), max(min(epsilon(middle), min(values)), 0.0)
+    return math.exp(middle), max(min(epsilon(middle), *values), 0.0)
 
 
 def _aligned(draws: list[Draw], step: float) -> float:

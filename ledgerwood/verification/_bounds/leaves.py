@@ -80,7 +80,7 @@ def _rising(
 ) -> tuple[Floats, Floats, float]:
     """Outputs u of first .. last whose density under P is e^{u - shift - log_scale} and whose loss is 2 u - shift.
 
-    What is farther than `reach` from both ends has no more than e^-reach in all: left out, or, in the third value, lost.
+    What is farther than `reach` from both ends has at most e^-reach: left out, or, in the third value, lost.
     """
     half = (last - first) / 2.0
     near = np.linspace(0.0, min(half, reach), bins // 2 + 1)

@@ -102,7 +102,7 @@ class Moments:
         return low, high
 
     def _selected(self, node: Selected | SelectedPoisson, a: float) -> Range:
-        """The stated bound: from above with the best inner order of a grid (any will do), from below without its rank."""
+        """The stated bound: from above with the best inner order of a grid, from below without its rank."""
         pure = node.pure_epsilon()
         cap = math.inf if mp.isinf(pure) else float(mp.log1p(Pure(pure).excess(mpf(1), mpf(0), mpf(a))))
         inner = self.divergence(node.inner, a)
@@ -238,7 +238,7 @@ def _finite(pair: LossPair) -> LossPair:
     return LossPair(pair.loss, pair.log_p, pair.log_q, 0.0, 0.0)
 
 
-def pair_moment(pair: LossPair, p: float, side: Side | None = None) -> float:
+def pair_moment(pair: LossPair, p: float) -> float:
     """log E_Q r^p of a pair in floats; mass that is missing counts as if it were at loss 0."""
     if (pair.lost_p > 0.0 and p > 1.0) or (pair.lost_q > 0.0 and p < 0.0):
         return math.inf

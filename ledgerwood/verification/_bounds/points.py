@@ -73,7 +73,9 @@ def _closed_epsilon(node: Node, delta: float) -> float:
         if high > mpf(10) ** 300:
             return math.inf
     # regula falsi on the logarithm, which is nearly a line; the end that stays counts half (the Illinois rule)
-    g_low, g_high = (mp.log(hockey_stick(node, x) / limit) if hockey_stick(node, x) > 0 else mpf(-50) for x in (low, high))
+    g_low, g_high = (
+        mp.log(hockey_stick(node, x) / limit) if hockey_stick(node, x) > 0 else mpf(-50) for x in (low, high)
+    )
     for turn in range(200):
         if high - low <= mpf(10) ** -17 * high:
             break
@@ -146,11 +148,12 @@ def _few(
     kept, rest = pairs[:_MOST_KINDS], pairs[_MOST_KINDS:]
     few: list[tuple[LossPair, int]] = []
     for pair, count in kept:
-        while count > _MOST_DRAWS:
-            if count % 2:
-                rest.append((pair, 1))
-            pair, count = power_product([(pair, 2)], log_negligible, side, work), count // 2
-        few.append((pair, count))
+        power, left = pair, count
+        while left > _MOST_DRAWS:
+            if left % 2:
+                rest.append((power, 1))
+            power, left = power_product([(power, 2)], log_negligible, side, work), left // 2
+        few.append((power, left))
     if rest:
         few.append((power_product(rest, log_negligible, side, work), 1))
     return few
