@@ -28,8 +28,8 @@ from ledgerwood.report.options import (
     Seen,
     Trainer,
     Trainings,
-    TreeSamplingRate,
     Trees,
+    TreeSamplingRate,
     Unconfirmed,
 )
 from ledgerwood.report.refusals import REFUTED, leave, refusals

@@ -137,9 +137,7 @@ def ledger_page(audit: LedgerAudit) -> Page:
         Section(
             title="What each grant costs",
             texts=(
-                "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is "
-                "below the lower bound, confirmed when it covers the upper bound or both are within 1 % of it, and "
-                "otherwise unconfirmed.",
+                _THREE_WORDS,
                 *doubts,
             ),
             tables=(ledger_figures.verdicts_table(report),) if report.verdicts else (),
@@ -186,6 +184,12 @@ def ledger_page(audit: LedgerAudit) -> Page:
         footer=_footer(),
         record=audit.to_record(),
     )
+
+
+_THREE_WORDS = (
+    "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is below the lower "
+    "bound, confirmed when it covers the upper bound or both are within 1 % of it, and otherwise unconfirmed."
+)
 
 
 def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:

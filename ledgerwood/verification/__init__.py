@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from ledgerwood.verification._session import Violation as Violation
     from ledgerwood.verification._tripwire import RowsRead as RowsRead
     from ledgerwood.verification._tripwire import tripwire as tripwire
+    from ledgerwood.verification._verdicts import GrantVerdict as GrantVerdict
     from ledgerwood.verification.black_box import Audit as Audit
     from ledgerwood.verification.black_box import audit as audit
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
     from ledgerwood.verification.canaries import audit_model as audit_model
     from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
-    from ledgerwood.verification.ledgers import GrantVerdict as GrantVerdict
     from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
@@ -49,7 +49,7 @@ _LATE = {
     "AttackReading": "membership",
     "Audit": "black_box",
     "Call": "_session",
-    "GrantVerdict": "ledgers",
+    "GrantVerdict": "_verdicts",
     "LedgerReport": "ledgers",
     "ModelAudit": "canaries",
     "Neighbour": "_neighbour_rows",

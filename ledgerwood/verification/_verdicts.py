@@ -4,6 +4,7 @@ docs/explanation/ledger.md#verification-verdicts.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -19,6 +20,7 @@ Verdict = Literal["refuted", "unconfirmed", "confirmed"]
 
 VERDICTS: tuple[Verdict, ...] = ("refuted", "unconfirmed", "confirmed")
 _AGREEMENT = 0.01  # relative: both bounds this near to a charge confirm it
+_NEAR = 1e-3  # relative: an upper bound this little above a charge is worth a finer grid
 _METHODS = ("pure", "profile", "gdp", "unsampled", "pld", "renyi")
 
 
@@ -79,14 +81,14 @@ def _gdp(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
 
 def _zcdp(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
     _require(set(charge) == {"rho", "method"} and charge["method"] == "zcdp", "fields of the charge")
-    return _verdict(entry, "rho", _amount(charge, "rho"), None, rho_bounds(node))
+    return _verdict(entry, "rho", _amount(charge, "rho"), None, _within_numbers(lambda: rho_bounds(node)))
 
 
 def _renyi(entry: int, node: _pairs.Node, charge: dict[str, Any], order: float) -> GrantVerdict:
     _require(set(charge) == {"divergence", "method", "order"} and charge["method"] == "renyi", "fields of the charge")
     found = _amount(charge, "divergence")
     _require(charge["order"] == order, f"order {charge['order']!r} is not the filter's")
-    return _verdict(entry, "divergence", found, None, renyi_bounds(node, order))
+    return _verdict(entry, "divergence", found, None, _within_numbers(lambda: renyi_bounds(node, order)))
 
 
 def _point(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
@@ -101,19 +103,33 @@ def _point(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdic
     _require(method != "renyi" or (is_number(order) and order > 1), f"order {order!r}")
     digits = 50 + (math.ceil(-math.log10(delta)) if delta > 0 else 0)
     with mp.workdps(digits):
-        bounds = point_bounds(node, delta)
+        bounds = _within_numbers(lambda: point_bounds(node, delta))
         if delta > 0 and epsilon * (1 + SLACK) < bounds.upper and bounds.lower <= epsilon * (1 + SLACK):
-            bounds = _other_ways(node, delta, method, order, bounds)
+            before = bounds
+            bounds = _within_numbers(lambda: _other_ways(node, epsilon, delta, method, order, before))
+            bounds = Bounds(max(bounds.lower, before.lower), min(bounds.upper, before.upper), bounds.missing)
     return _verdict(entry, "epsilon", epsilon, delta, bounds)
 
 
-def _other_ways(node: _pairs.Node, delta: float, method: str, order: float | None, bounds: Bounds) -> Bounds:
+def _within_numbers(bounds: Callable[[], Bounds]) -> Bounds:
+    """What is found, or nothing where the verifier's own numbers overflow: that is not the ledger's fault."""
+    try:
+        return bounds()
+    except (ArithmeticError, IndexError, MemoryError) as error:
+        return Bounds(0.0, math.inf, f"the verifier's numbers do not hold it ({type(error).__name__}: {error})")
+
+
+def _other_ways(
+    node: _pairs.Node, epsilon: float, delta: float, method: str, order: float | None, bounds: Bounds
+) -> Bounds:
     """Upper bounds that are coarser than composed losses, but may be what there is: those that the charge names."""
     found, missing = bounds.upper, bounds.missing
     if method == "unsampled":
         found = min(found, point_bounds(_pairs.unsampled(node), delta).upper)
     if method == "renyi":
         found = min(found, converted_epsilon(node, delta, order).upper)
+    if bounds.lower < (1 - _AGREEMENT) * epsilon and epsilon < found < epsilon * (1 + _NEAR):
+        found = min(found, point_bounds(node, delta, fine=True).upper)
     if math.isinf(found):
         found = converted_epsilon(node, delta, None).upper
     return Bounds(min(bounds.lower, found), found, missing)

@@ -16,9 +16,7 @@ from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import _filters, _pairs
 from ledgerwood.verification._databases import database_lines
-from ledgerwood.verification._verdicts import GrantVerdict as GrantVerdict
-from ledgerwood.verification._verdicts import Verdict as Verdict
-from ledgerwood.verification._verdicts import is_number, judged, worst
+from ledgerwood.verification._verdicts import GrantVerdict, Verdict, is_number, judged, worst
 from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
 
 _ADJACENCIES = ("add-remove", "zero-out", "replace-one")
@@ -86,8 +84,9 @@ def verify_ledger(
 ) -> LedgerReport:
     """Check a ledger file, a data set's ledger in a database, or a model's ledger record, entry by entry.
 
-    Form, version, order, hashes, grants within the budget by the filter, draws within their grants. What each plan costs
-    is bounded from both sides by other code, and its charge refuted, confirmed or left unconfirmed: see `GrantVerdict`.
+    Form, version, order, hashes, grants within the budget by the filter, draws within their grants. The cost of each
+    plan is bounded from both sides by other code, and its charge is refuted, confirmed or unconfirmed: see
+    `GrantVerdict`.
     A report is returned with unconfirmed grants too: look at its `verdict`.
 
     Args:

@@ -40,6 +40,7 @@ TENTH = LaplaceEvent(noise_multiplier=10.0, adjacency=A)
 LAPLACE = LaplaceEvent(noise_multiplier=8.0, adjacency=A)
 PLAN = Composed((Repeated(STEP, count=3), LAPLACE))
 BASIC = BasicFilter()
+BELOW = "is below what the plan costs"
 
 
 def ledger(filter_=BASIC, budget=BUDGET):
@@ -98,8 +99,13 @@ DATA = "".join(line + "\n" for line in LINES).encode()
 def test_the_report_says_what_the_ledger_says():
     book = example()
     report = verify_ledger(book.record(), head=book.head)
-    assert report.epsilon_readded == book.spent().epsilon
+    assert book.spent().epsilon <= report.epsilon_readded <= 1.0001 * book.spent().epsilon
     assert report.delta_readded == book.spent().delta == 1e-5
+    assert report.verdict == "confirmed"
+    assert [(found.entry, found.verdict, found.currency) for found in report.verdicts] == [
+        (1, "confirmed", "epsilon"),
+        (4, "confirmed", "epsilon"),
+    ]
     assert (report.epsilon_budget, report.delta_budget, report.adjacency) == (1.0, 1e-5, "add-remove")
     assert (report.grants, report.draws, report.randomness, report.head) == (2, 2, "secure", book.head)
     assert (report.unit, report.filter, report.dataset) == ("row", "basic", None)
@@ -121,8 +127,7 @@ def test_a_long_training_run_verifies():
     book, multiplier = ledger(), calibrate(plan, BUDGET)
     book.grant(plan(multiplier), purpose="train")
     found = verify_ledger(book.record()).epsilon_readded
-    assert found == book.spent().epsilon
-    assert 1.0 - 1e-4 <= found <= 1.0  # the multiplier is good to 3e-5
+    assert book.spent().epsilon <= found <= 1.0 + 1e-4  # the multiplier is good to 3e-5, the bound too
 
 
 def test_test_randomness_shows():
@@ -138,7 +143,7 @@ def test_a_gdp_ledger_is_re_added_in_mu():
     report = verify_ledger(book.record())
     assert report.epsilon_readded == pytest.approx(book.spent().epsilon, rel=1e-12)
     lines = list(book.record().lines)
-    with pytest.raises(LedgerCorrupted, match="entry 1: mu is below"):
+    with pytest.raises(LedgerCorrupted, match=f"entry 1: .*{BELOW}"):
         verify_text(rebuilt(lines, 1, with_charge(mu=0.16)))
     with pytest.raises(LedgerCorrupted, match="entry 1: the grants exceed"):
         verify_text(rebuilt(lines, 1, with_charge(mu=0.3)))
@@ -206,15 +211,14 @@ def test_a_cut_tail_is_found_against_the_head_only():
 @pytest.mark.parametrize(
     ("index", "change", "match"),
     [
-        (1, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * (1 - 1e-7))(b), "price is too small"),
-        (1, with_charge(epsilon=0.0), "price is too small"),
-        (1, with_charge(delta=4e-6), "price is too small"),
+        (1, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * 0.5)(b), BELOW),
+        (1, with_charge(epsilon=0.0), BELOW),
+        (1, with_charge(delta=4e-9), BELOW),
         (1, with_charge(method="guess"), "fields of the charge"),
         (1, with_charge(order=1.0), "order"),
         (1, with_charge(delta=0.0), "delta is 0"),
         (1, with_charge(epsilon=1.5), "exceed the budget"),
-        (1, lambda b: b | {"charge": {"epsilon": 0.9, "delta": 0.0, "method": "pure"}}, "no finite pure epsilon"),
-        (1, lambda b: b | {"charge": {"epsilon": 0.9, "delta": 5e-6, "method": "profile"}}, "no exact profile"),
+        (1, lambda b: b | {"charge": {"epsilon": 0.3, "delta": 0.0, "method": "pure"}}, f"{BELOW}, at least inf"),
         (1, lambda b: b | {"charge": {"mu": 0.1, "method": "gdp"}}, "fields of the charge"),
         (1, lambda b: b | {"event": 3}, "not the record"),
         (1, lambda b: b | {"purpose": ""}, "label"),
@@ -222,7 +226,7 @@ def test_a_cut_tail_is_found_against_the_head_only():
         (2, lambda b: b | {"randomness": "none"}, "randomness"),
         (2, lambda b: b | {"event": b["event"] | {"sampling_rate": 0.5}}, "was not granted"),
         (3, lambda b: b | {"event": json.loads(LINES[2])["event"], "grant": 4}, "no grant 4"),
-        (4, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * (1 - 1e-7))(b), "above 5"),
+        (4, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * (1 - 1e-7))(b), BELOW),
         (0, lambda b: b | {"filter": "laplace"}, "filter"),
         (0, lambda b: b | {"unit": "house"}, "unit"),
         (0, lambda b: b | {"budget": b["budget"] | {"adjacency": "replace-one"}}, "adjacency is not"),
@@ -260,8 +264,10 @@ def test_every_method_is_held_to_its_own_number(event, delta, asked, method):
     charge = json.loads(lines[1])["charge"]
     assert charge["method"] == method
     assert verify_text(lines).grants == 1
-    with pytest.raises(LedgerCorrupted, match="entry 1: .*(price is too small|, above)"):
-        verify_text(rebuilt(lines, 1, with_charge(epsilon=charge["epsilon"] * (1 - 1e-7))))
+    with pytest.raises(LedgerCorrupted, match=f"entry 1: .*{BELOW}"):
+        # the cost itself is closer than the bounds of a coarser method
+        share = 1 - 1e-7 if method in ("pure", "profile") else 0.5
+        verify_text(rebuilt(lines, 1, with_charge(epsilon=charge["epsilon"] * share)))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +292,7 @@ def test_composed_losses_are_held_to_a_ten_thousandth(event, delta, reference):
         return rebuilt(lines, 1, lambda body: body | {"charge": charge})
 
     assert verify_text(with_epsilon(reference + 2e-6)).grants == 1
-    with pytest.raises(LedgerCorrupted, match="entry 1: delta at epsilon .* is at least"):
+    with pytest.raises(LedgerCorrupted, match=f"entry 1: .*{BELOW}"):
         verify_text(with_epsilon(reference * (1 - 1e-4)))
 
 
@@ -310,10 +316,7 @@ def test_no_forged_noise_stalls_the_verifier(leaf, charge):
     lines = rebuilt(
         LINES[:2], 1, lambda body: body | {"event": event, "charge": charge | {"epsilon": 1.0, "delta": 1e-6}}
     )
-    if leaf["type"] == "DiscreteGaussianEvent" and leaf["scale"] > 1.0 and charge["method"] == "pld":
-        assert verify_text(lines).grants == 1  # noise so wide that it costs less
-        return
-    with pytest.raises(LedgerCorrupted, match="entry 1: (the recorded|delta at|a discrete Gaussian over)"):
+    with pytest.raises(LedgerCorrupted, match=f"entry 1: .*({BELOW}|is not a|over too many integers)"):
         verify_text(lines)
 
 
@@ -399,7 +402,7 @@ def test_samples_of_mixed_compositions_are_held_to_a_hundredth(event):
     charge = json.loads(lines[1])["charge"]
     assert charge["method"] == "pld"
     assert verify_text(lines).grants == 1
-    with pytest.raises(LedgerCorrupted, match="entry 1: delta at epsilon .* is at least"):
+    with pytest.raises(LedgerCorrupted, match=f"entry 1: .*{BELOW}"):
         verify_text(rebuilt(lines, 1, with_charge(epsilon=charge["epsilon"] * (1 - 1e-2))))
 
 
@@ -410,7 +413,7 @@ def test_the_working_precision_of_others_does_not_matter():
     lines = book.record().lines
     with mpmath.mp.workdps(2):
         assert verify_text(lines).grants == 1
-        with pytest.raises(LedgerCorrupted, match="mu is below"):
+        with pytest.raises(LedgerCorrupted, match=BELOW):
             verify_text(rebuilt(lines, 1, with_charge(mu=mu * (1 - 1e-4))))
         assert mpmath.mp.dps == 2
 
@@ -456,8 +459,10 @@ def test_the_verifier_shares_no_pricing_code():
     import ledgerwood.verification.ledgers as ledgers
 
     folder = Path(ledgers.__file__).parent
-    paths = [folder / "_atoms.py", folder / "_integrals.py", folder / "ledgers.py", *(folder / "_pairs").glob("*.py")]
-    assert len(paths) > 8
+    single = ("_atoms.py", "_integrals.py", "_filters.py", "_verdicts.py", "ledgers.py")
+    paths = [folder / name for name in single]
+    paths += [*(folder / "_pairs").glob("*.py"), *(folder / "_bounds").glob("*.py")]
+    assert len(paths) > 20
     for path in paths:
         tree = ast.parse(path.read_text())
         imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}

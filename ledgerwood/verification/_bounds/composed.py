@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ledgerwood.verification._bounds.pair import Floats, LossPair, Side
 from ledgerwood.verification._bounds.pooling import pooled
 
-_TARGET = 2e-5  # of epsilon, relative or absolute: what the lattice may change
+TARGET = 2e-5  # of epsilon, relative or absolute: what the lattice may change
 _MOST_POINTS = 1 << 22
 _MOST_TOGETHER = 1 << 24  # of all kinds' spectra
 _ROUNDING = 2.0**-53
@@ -121,11 +121,17 @@ class Sum:
             return self.revealed
         log_total = math.log(total) + self.log_scale - t * epsilon
         log_total += sign * 1e-14 * (abs(self.log_scale) + t * abs(epsilon))
-        return min(self.revealed + math.exp(min(log_total, 0.0)), 1.0)
+        return min(self.revealed + math.exp(log_total), 1.0) if log_total < 0.0 else 1.0
 
 
-def added_up(pairs: list[tuple[LossPair, int]], log_delta: float, log_negligible: float, side: Side, remove: bool
-) -> tuple[Sum | None, list[Draw], float]:  # fmt: skip
+def added_up(
+    pairs: list[tuple[LossPair, int]],
+    log_delta: float,
+    log_negligible: float,
+    side: Side,
+    remove: bool,
+    target_share: float,
+) -> tuple[Sum | None, list[Draw], float]:
     """The sum of all draws' losses in one direction, its draws, and the mass that reveals everything.
 
     No sum where the lattice would be too large, or where delta is revealed as it is.
@@ -137,7 +143,7 @@ def added_up(pairs: list[tuple[LossPair, int]], log_delta: float, log_negligible
         return None, draws, min(revealed, 1.0)
     tilt, epsilon = saddle(draws, log_delta)
     total = sum(draw.count for draw in draws)
-    target = _TARGET * max(abs(epsilon), 1.0)
+    target = target_share * max(abs(epsilon), 1.0)
     step = math.sqrt(24.0 * target / (total * (tilt + 1.0)))
     most = min(_MOST_POINTS, _MOST_TOGETHER // len(draws))
     best: tuple[float, list[_Laid], float, tuple[float, float]] | None = None
@@ -193,7 +199,7 @@ def saddle(draws: list[Draw], log_delta: float) -> tuple[float, float]:
         left, right = low + 0.382 * (high - low), high - 0.382 * (high - low)
         low, high = (low, right) if epsilon(left) < epsilon(right) else (left, high)
     middle = 0.5 * (low + high)
-    return math.exp(middle), max(min(epsilon(middle), min(values)), 0.0)
+    return math.exp(middle), max(min(epsilon(middle), *values), 0.0)
 
 
 def _aligned(draws: list[Draw], step: float) -> float:

@@ -3,6 +3,7 @@
 docs/explanation/ledger.md#verification-bounds.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -162,7 +163,7 @@ def _swept(node: Node) -> float:
     orders = [1.0, *_grid(node, 40).tolist()]
     highs = {a: moments.divergence(node, a)[1] for a in orders[1:]}
     for _ in range(400):  # halve the cell that decides
-        cells = [(highs[b] / a, a, b) for a, b in zip(orders, orders[1:], strict=False)]
+        cells = [(highs[b] / a, a, b) for a, b in itertools.pairwise(orders)]
         found, a, b = max(cells)
         tail = pure / orders[-1]
         reached = max(highs[x] / x for x in orders[1:])
@@ -176,7 +177,7 @@ def _swept(node: Node) -> float:
         for x in orders[1:]:
             if x not in highs:
                 highs[x] = moments.divergence(node, x)[1]
-    return min(max(max(highs[b] / a for a, b in zip(orders, orders[1:], strict=False)), pure / orders[-1]), cap)
+    return min(max(pure / orders[-1], *(highs[b] / a for a, b in itertools.pairwise(orders))), cap)
 
 
 def _parts(node: Node) -> tuple[tuple[Node, int], ...]:

@@ -30,8 +30,9 @@ from ledgerwood.verification._pairs.replaced import Replaced
 from ledgerwood.verification._pairs.selection import Selected, SelectedPoisson
 from ledgerwood.verification._pairs.stated import Approximate, Curve, Table
 
-_FACTOR = 640  # outputs of each factor of a product
+FACTOR = 640  # outputs of each factor of a product
 _MOST_PRODUCTS = 600  # of one grant
+_HELD = 9e5  # nats
 
 
 class Unheld(Exception):
@@ -45,11 +46,13 @@ class Work:
     Args:
         products: products of pairs that may still be taken.
         bins: outputs of a leaf.
+        factor: outputs of each factor of a product.
         known: pairs that were made.
     """
 
     products: int = _MOST_PRODUCTS
     bins: int = leaves.BINS
+    factor: int = FACTOR
     known: dict[tuple[Node, float, Side], LossPair] = field(default_factory=dict)
 
     def spend(self) -> bool:
@@ -78,13 +81,13 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
     found: LossPair | None
     match node:
         case Gaussian():
-            found = leaves.gaussian(float(mp.sqrt(node.square)), reach, side, bins)
+            found = leaves.gaussian(_held(float(mp.sqrt(node.square)), 900.0, side), reach, side, bins)
         case Laplace():
-            found = leaves.laplace(float(1 / node.scale), far, side, bins)
+            found = leaves.laplace(_held(float(1 / node.scale), _HELD, side), far, side, bins)
         case TruncatedLaplace():
             found = leaves.truncated_laplace(float(1 / node.scale), float(node.bound), far, side, bins)
         case Pure():
-            found = leaves.response(float(node.epsilon), node.categories)
+            found = leaves.response(_held(float(node.epsilon), _HELD, side), node.categories)
         case Range():
             found = leaves.bounded_range(float(node.epsilon), far, side, bins)
         case Staircase():
@@ -115,6 +118,11 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
         case _:
             raise ValueError(f"no losses are known for {node!r}")
     return found if found is not None else _fallback(node, side)
+
+
+def _held(loss: float, most: float, side: Side) -> float:
+    """From below, a loss that floats hold: more noise is dominated by less."""
+    return min(loss, most) if side == "lower" else loss
 
 
 def _fallback(node: Node, side: Side) -> LossPair:
@@ -190,7 +198,7 @@ def power_product(factors: list[tuple[LossPair, int]], log_negligible: float, si
     Raises:
         Unheld: from above, where it takes more products than a grant may.
     """
-    small = [(compressed(trimmed(pair, log_negligible, side), _FACTOR, side), count) for pair, count in factors]
+    small = [(compressed(trimmed(pair, log_negligible, side), work.factor, side), count) for pair, count in factors]
     total: LossPair | None = None
     for bit in range(max(count for _, count in small).bit_length() - 1, -1, -1):
         if total is not None:
@@ -207,7 +215,7 @@ def _joined(a: LossPair, b: LossPair, log_negligible: float, side: Side, work: W
         if side == "lower":  # fewer draws are dominated by more
             return a if _spread(a) >= _spread(b) else b
         raise Unheld(f"its samples hold compositions of more than {_MOST_PRODUCTS} products")
-    found = compressed(trimmed(times(a, b), log_negligible, side), _FACTOR, side)
+    found = compressed(trimmed(times(a, b), log_negligible, side), work.factor, side)
     if max(abs(found.loss[0]), abs(found.loss[-1])) > 1e6:
         if side == "lower":
             return a if _spread(a) >= _spread(b) else b

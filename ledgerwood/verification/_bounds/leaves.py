@@ -4,6 +4,7 @@ What lies beyond the range is left out from below, and reveals everything from a
 docs/explanation/ledger.md#verification-cells.
 """
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -24,6 +25,7 @@ from ledgerwood.verification._pairs.stated import Table, table_masses
 
 BINS = 8192
 MOST_INTEGERS = 1 << 21
+MOST_ENUMERATED = 1 << 18  # by a recurrence, one after another
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
@@ -78,7 +80,7 @@ def _rising(
 ) -> tuple[Floats, Floats, float]:
     """Outputs u of first .. last whose density under P is e^{u - shift - log_scale} and whose loss is 2 u - shift.
 
-    What is farther than `reach` from both ends has no more than e^-reach in all: left out, or, in the third value, lost.
+    What is farther than `reach` from both ends has at most e^-reach: left out, or, in the third value, lost.
     """
     half = (last - first) / 2.0
     near = np.linspace(0.0, min(half, reach), bins // 2 + 1)
@@ -189,24 +191,28 @@ def skellam(variance: float, shift: int, log_negligible: float, side: Side) -> L
     """Integers within Bernstein's reach; probabilities by ratios of Bessel functions, backward."""
     level = -log_negligible
     far = math.ceil(level / 3.0 + math.sqrt((level / 3.0) ** 2 + 2.0 * level * variance)) + 1
-    if far + shift > MOST_INTEGERS // 8:
+    if far + shift > MOST_ENUMERATED:
         return None
     last = far + shift
-    start = last + 2 * math.ceil(40.0 + math.sqrt(80.0 * variance))
-    log_ratio = np.empty(last + 1)  # of I_k to I_{k-1}
-    ratio = 0.0
-    for k in range(start, 0, -1):
-        ratio = 1.0 / (2.0 * k / variance + ratio)
-        if k <= last:
-            log_ratio[k] = math.log(ratio)
-    log_ratio[0] = 0.0
-    log_law = np.cumsum(log_ratio)
-    log_law -= math.log(math.fsum(np.exp(log_law).tolist() + np.exp(log_law[1:]).tolist()))
+    log_law = skellam_log_law(variance, last)
     z = np.arange(-far, far + shift + 1)
     log_p, log_q = log_law[np.minimum(np.abs(z - shift), last)], log_law[np.minimum(np.abs(z), last)]
     lost = 4.0 * math.exp(log_negligible) if side == "upper" else 0.0
     found = made(log_p - log_q, log_p, lost, lost)
     return None if found is None else compressed(found, 2 * BINS, side)
+
+
+@functools.lru_cache(maxsize=8)
+def skellam_log_law(variance: float, last: int) -> Floats:
+    """Logarithms of the probabilities of 0 .. last, by ratios of Bessel functions, backward; shape (last + 1,)."""
+    log_ratio = np.zeros(last + 1)  # of I_k to I_{k-1}
+    ratio = 0.0
+    for k in range(last + 2 * math.ceil(40.0 + math.sqrt(80.0 * variance)), 0, -1):
+        ratio = 1.0 / (2.0 * k / variance + ratio)
+        if k <= last:
+            log_ratio[k] = math.log(ratio)
+    log_law = np.cumsum(log_ratio)
+    return np.asarray(log_law - math.log(math.fsum(np.exp(log_law).tolist() + np.exp(log_law[1:]).tolist())))
 
 
 def table(node: Table, side: Side) -> LossPair | None:

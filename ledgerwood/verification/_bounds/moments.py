@@ -11,17 +11,24 @@ import numpy as np
 
 from ledgerwood.verification._atoms import mp, mpf
 from ledgerwood.verification._bounds.events import Unheld, Work, name, pair_of
+from ledgerwood.verification._bounds.leaves import MOST_ENUMERATED, skellam_log_law
 from ledgerwood.verification._bounds.pair import LossPair, Side
 from ledgerwood.verification._integrals import settles
 from ledgerwood.verification._pairs import Node
 from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
-from ledgerwood.verification._pairs.continuous import Gaussian, TruncatedLaplace
+from ledgerwood.verification._pairs.continuous import Gaussian, Laplace, TruncatedLaplace
+from ledgerwood.verification._pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
+from ledgerwood.verification._pairs.pure import Pure
+from ledgerwood.verification._pairs.pure import Range as BoundedRange
 from ledgerwood.verification._pairs.replaced import Replaced
-from ledgerwood.verification._pairs.stated import Approximate
+from ledgerwood.verification._pairs.selection import Selected, SelectedPoisson
+from ledgerwood.verification._pairs.stated import Approximate, Curve, Table
 
 _LOG_NEGLIGIBLE = -700.0
 _MOST_INTEGRALS = 24  # in mpmath; beyond, floats
-_ROUNDING = 1e-11
+_FEW = 64  # atoms that are enumerated in mpmath
+_INVERSES = (1e-4, 1e-3, 0.01, *(i / 24 for i in range(1, 24)), 0.99)  # of orders
+_SIDES: tuple[Side, Side] = ("lower", "upper")
 
 Range = tuple[float, float]
 """A bound from below and one from above."""
@@ -69,13 +76,46 @@ class Moments:
                 return self._by_pairs(node, max(p, 1.0 - p), node.replaced)
             case TruncatedLaplace() | Approximate():
                 return math.inf, math.inf
+            case Selected() | SelectedPoisson() if self.integrals <= 0 or not _quick(node.inner):
+                return self._selected(node, max(p, 1.0 - p))
+            case Skellam():
+                return _skellam_moment(float(node.variance), node.sensitivity, p)
+            case DiscreteLaplace() if node.sensitivity > _FEW:
+                return self._enumerated(node, p)
+            case BoundedRange() if self.integrals <= 0:
+                return _range_moment(float(node.epsilon), p)
             case _:
                 return self._exact(node, p)
 
     def _exact(self, node: Node, p: float) -> Range:
-        excess = node.excess(mpf(1), mpf(0), mpf(p))
+        try:
+            excess = node.excess(mpf(1), mpf(0), mpf(p))
+        except ValueError as error:  # a quadrature that does not settle
+            self.missing = f"{name(node)}: {error}"
+            return 0.0, math.inf
         value = math.inf if mp.isinf(excess) else float(mp.log1p(excess))
         return value, value
+
+    def _enumerated(self, node: Node, p: float) -> Range:
+        """Pure, so that no tail is cut: from its pairs."""
+        low, high = (pair_moment(pair_of(node, _LOG_NEGLIGIBLE, side, self.work), p) for side in _SIDES)
+        return low, high
+
+    def _selected(self, node: Selected | SelectedPoisson, a: float) -> Range:
+        """The stated bound: from above with the best inner order of a grid, from below without its rank."""
+        pure = node.pure_epsilon()
+        cap = math.inf if mp.isinf(pure) else float(mp.log1p(Pure(pure).excess(mpf(1), mpf(0), mpf(a))))
+        inner = self.divergence(node.inner, a)
+        if isinstance(node, SelectedPoisson):
+            mean = float(node.mean)  # the hockey-stick divergence of a run is at most 1
+            high = (a - 1.0) * (inner[1] + mean)
+            return 0.0, min(float(np.logaddexp(-mean, math.log(mean) + high)), cap)
+        log_runs, log_mean = -math.log(float(node.stopping_rate)), float(mp.log(node.mean_runs()))
+        ranks = [(1.0 - u) * self.divergence(node.inner, 1.0 / u)[1] + u * log_runs for u in _INVERSES]
+        rank = min(*ranks, float(node.inner.pure_epsilon()))
+        low = (a - 1.0) * inner[0] + log_mean
+        high = (a - 1.0) * (inner[1] + (1.0 + float(node.shape)) * rank) + log_mean
+        return max(min(low, cap), 0.0), min(high, cap)
 
     def _groups(self, node: Groups, p: float) -> Range:
         weights = [1.0] * len(node.members) if node.probabilities is None else [float(w) for w in node.probabilities]
@@ -97,7 +137,7 @@ class Moments:
         rate, inner = node.rate, node.inner
         while isinstance(inner, Sampled):
             rate, inner = rate * inner.rate, inner.inner
-        if not isinstance(inner, Several | Replaced | Groups) and self.integrals > 0:
+        if not isinstance(inner, Several | Replaced | Groups | Skellam) and _light(inner) and self.integrals > 0:
             if not isinstance(inner, Gaussian) or settles(mp.sqrt(inner.square), p):
                 self.integrals -= 1
                 try:
@@ -142,11 +182,63 @@ class Moments:
         return best
 
 
+def _light(node: Node) -> bool:
+    """Whether mpmath need not enumerate many atoms."""
+    match node:
+        case DiscreteLaplace():
+            return node.sensitivity <= _FEW
+        case DiscreteGaussian():
+            return node.scale <= 4 * _FEW
+        case Table():
+            return len(node.points) <= _FEW
+    return True
+
+
+def _quick(node: Node) -> bool:
+    """Whether a moment is a formula, so that a search over its orders takes no time."""
+    return isinstance(node, Gaussian | Laplace | Pure | Curve) or (
+        isinstance(node, DiscreteLaplace) and node.sensitivity <= _FEW
+    )
+
+
+def _skellam_moment(variance: float, shift: int, p: float) -> Range:
+    """Enumerated over the integers that matter: beyond, terms fall faster than a geometric series, below e^-100."""
+    order = max(abs(p), abs(1.0 - p), 2.0)
+    peak = order * shift
+    while math.hypot(variance, peak / 2.0) * math.asinh(peak / 2.0 / variance) > order * shift:
+        peak /= 2.0
+    level = 100.0 / 3.0
+    near = math.ceil(level + math.sqrt(level**2 + 200.0 * variance)) + shift
+    wide = math.hypot(variance, peak)
+    far = math.ceil(peak + level + math.sqrt(level**2 + 200.0 * wide)) + shift
+    if near + far > MOST_ENUMERATED:
+        value = float(mp.log1p(SkellamVector(mpf(variance), mpf(shift)).excess(mpf(1), mpf(0), mpf(p))))
+        return 0.0, value
+    log_law = skellam_log_law(variance, max(near, far) + shift)
+    z = np.arange(-max(near, far), max(near, far) + 1)
+    log_q = log_law[np.abs(z)]
+    value = pair_moment(LossPair(log_law[np.abs(z - shift)] - log_q, log_q, log_q), p)
+    return value * (1.0 - 1e-9), value * (1.0 + 1e-9)
+
+
+def _range_moment(epsilon: float, p: float) -> Range:
+    """The largest moment of all pairs of two outputs of a bounded range, on a grid; by docs/explanation/events.md."""
+    log_whole, low, high, found = math.log(-math.expm1(-epsilon)), 0.0, epsilon, 0.0
+    for _ in range(3):  # the grid, and twice finer around its best point
+        t = low + (high - low) * (np.arange(1, 400) / 400.0)
+        log_light, log_heavy = np.log(-np.expm1(t - epsilon)) - t - log_whole, np.log(-np.expm1(-t)) - log_whole
+        values = np.logaddexp(log_light + p * t, log_heavy + p * (t - epsilon))
+        best = int(values.argmax())
+        found, step = max(found, float(values[best])), (high - low) / 400.0
+        low, high = max(float(t[best]) - step, 0.0), min(float(t[best]) + step, epsilon)
+    return found * (1.0 - 1e-9) - 1e-14, min(p * (p - 1.0) * epsilon * epsilon / 8.0, found * (1.0 + 1e-6) + 1e-14)
+
+
 def _finite(pair: LossPair) -> LossPair:
     return LossPair(pair.loss, pair.log_p, pair.log_q, 0.0, 0.0)
 
 
-def pair_moment(pair: LossPair, p: float, side: Side | None = None) -> float:
+def pair_moment(pair: LossPair, p: float) -> float:
     """log E_Q r^p of a pair in floats; mass that is missing counts as if it were at loss 0."""
     if (pair.lost_p > 0.0 and p > 1.0) or (pair.lost_q > 0.0 and p < 0.0):
         return math.inf

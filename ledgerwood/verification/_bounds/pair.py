@@ -111,7 +111,7 @@ def compressed(pair: LossPair, most: int, side: Side) -> LossPair:
 def trimmed(pair: LossPair, log_negligible: float, side: Side) -> LossPair:
     """Outputs at both ends with less mass than e^log_negligible in all: left out, or made to reveal everything."""
     heavy = np.flatnonzero(np.maximum(pair.log_p, pair.log_q) > log_negligible - math.log(pair.loss.size))
-    if heavy.size == pair.loss.size or heavy.size == 0:
+    if heavy.size in {pair.loss.size, 0}:
         return pair
     kept = slice(int(heavy[0]), int(heavy[-1]) + 1)
     loss, log_p, log_q = pair.loss[kept], pair.log_p[kept], pair.log_q[kept]

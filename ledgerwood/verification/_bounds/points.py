@@ -8,9 +8,9 @@ import numpy as np
 from ledgerwood.verification._atoms import Number, mp, mpf
 from ledgerwood.verification._bounds import composed
 from ledgerwood.verification._bounds.bounds import Bounds
-from ledgerwood.verification._bounds.events import Unheld, Work, pair_of, power_product
+from ledgerwood.verification._bounds.events import FACTOR, Unheld, Work, pair_of, power_product
 from ledgerwood.verification._bounds.leaves import BINS
-from ledgerwood.verification._bounds.pair import LossPair, Side, compressed
+from ledgerwood.verification._bounds.pair import Floats, LossPair, Side, compressed
 from ledgerwood.verification._pairs import Gaussian, Node, hockey_stick, mu_squared, pure_epsilon
 from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
 from ledgerwood.verification._pairs.continuous import Laplace, TruncatedLaplace
@@ -24,10 +24,10 @@ _MOST_DRAWS = 10**10  # of a kind, in a spectrum
 _CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, Table)
 
 
-def point_bounds(node: Node, delta: float) -> Bounds:
+def point_bounds(node: Node, delta: float, *, fine: bool = False) -> Bounds:
     """Bounds of the least epsilon at which the node's delta is at most `delta` in both directions, nats.
 
-    At delta 0 that is the pure epsilon, exactly.
+    At delta 0 that is the pure epsilon, exactly. With `fine` the upper bound is taken on finer grids, in longer time.
     """
     pure = pure_epsilon(node)
     if delta == 0.0:
@@ -36,7 +36,7 @@ def point_bounds(node: Node, delta: float) -> Bounds:
     if _is_closed(node):
         value = _closed_epsilon(node, delta)
         return Bounds(value, value, "")
-    found = _composed_bounds(node, delta)
+    found = _composed_bounds(node, delta, fine)
     limit = math.inf if mp.isinf(pure) else float(response_epsilon(pure, mpf(delta)))
     return Bounds(min(found.lower, limit), min(found.upper, limit), found.missing if limit > found.upper else "")
 
@@ -72,23 +72,35 @@ def _closed_epsilon(node: Node, delta: float) -> float:
         low, high = high, 2 * high
         if high > mpf(10) ** 300:
             return math.inf
-    f_low, f_high = (hockey_stick(node, x) - limit for x in (low, high))
-    while high - low > mpf(10) ** -17 * high:  # regula falsi, with bisection where it stalls
-        middle = (low + high) / 2
-        value = hockey_stick(node, middle) - limit
-        low, high = (low, middle) if value <= 0 else (middle, high)
-    return float(high) if mpf(float(high)) >= low else float(low)
+    # regula falsi on the logarithm, which is nearly a line; the end that stays counts half (the Illinois rule)
+    g_low, g_high = (
+        mp.log(hockey_stick(node, x) / limit) if hockey_stick(node, x) > 0 else mpf(-50) for x in (low, high)
+    )
+    for turn in range(200):
+        if high - low <= mpf(10) ** -17 * high:
+            break
+        x = (low * g_high - high * g_low) / (g_high - g_low) if turn % 4 < 3 else (low + high) / 2
+        x = min(max(x, low + mpf(10) ** -18 * high), high - mpf(10) ** -18 * high)
+        value = hockey_stick(node, x)
+        g = mp.log(value / limit) if value > 0 else mpf(-50)
+        if g > 0:
+            low, g_low, g_high = x, g, g_high / 2
+        else:
+            high, g_high, g_low = x, g, g_low / 2
+    found = float(high)
+    return found if mpf(found) >= high else math.nextafter(found, math.inf)
 
 
 @functools.lru_cache(maxsize=64)
-def _composed_bounds(node: Node, delta: float) -> Bounds:
+def _composed_bounds(node: Node, delta: float, fine: bool) -> Bounds:
     counts = _counted(node)
     total = sum(counts.values())
     log_negligible = max(math.log(delta) - math.log(total) - 14.0, -740.0)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        lower = _side(counts, delta, log_negligible, "lower")
-        upper = _side(counts, delta, log_negligible, "upper")
-    return Bounds(lower[0], upper[0], upper[1])
+        upper, missing = _side(counts, delta, log_negligible, "upper", fine)
+        if fine:
+            return Bounds(_composed_bounds(node, delta, False).lower, upper, missing)
+        return Bounds(_side(counts, delta, log_negligible, "lower", False)[0], upper, missing)
 
 
 def _counted(node: Node) -> dict[Node, int]:
@@ -107,9 +119,10 @@ def _counted(node: Node) -> dict[Node, int]:
     return counts
 
 
-def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Side) -> tuple[float, str]:
+def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Side, fine: bool) -> tuple[float, str]:
     """Epsilon from one side, in words what is missing."""
-    work = Work(bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), 128)))
+    work = Work(bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), 128)), factor=FACTOR * (3 if fine else 1))
+    target = composed.TARGET / (16.0 if fine else 1.0)
     try:
         pairs = [
             (compressed(pair_of(part, log_negligible, side, work), 2 * work.bins, side), count)
@@ -120,7 +133,7 @@ def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Si
         return math.inf, str(error)
     best = 0.0
     for remove in (True, False):
-        value = _direction(pairs, delta, log_negligible, side, remove)
+        value = _direction(pairs, delta, log_negligible, side, remove, target)
         if side == "upper" and math.isinf(value):
             return math.inf, "the sum of its losses needs a finer lattice than is laid"
         best = max(best, value)
@@ -135,11 +148,12 @@ def _few(
     kept, rest = pairs[:_MOST_KINDS], pairs[_MOST_KINDS:]
     few: list[tuple[LossPair, int]] = []
     for pair, count in kept:
-        while count > _MOST_DRAWS:
-            if count % 2:
-                rest.append((pair, 1))
-            pair, count = power_product([(pair, 2)], log_negligible, side, work), count // 2
-        few.append((pair, count))
+        power, left = pair, count
+        while left > _MOST_DRAWS:
+            if left % 2:
+                rest.append((power, 1))
+            power, left = power_product([(power, 2)], log_negligible, side, work), left // 2
+        few.append((power, left))
     if rest:
         few.append((power_product(rest, log_negligible, side, work), 1))
     return few
@@ -149,10 +163,41 @@ def _weight(pair: LossPair) -> float:
     return pair.lost_p + float(np.exp(pair.log_p) @ np.minimum(pair.loss**2, 1e12))
 
 
+def _single(pair: LossPair, delta: float, side: Side) -> float:
+    """Where the profile of one pair's outputs falls to delta: between two of them it is A - e^epsilon B."""
+    room = delta * (1.0 + (1e-12 if side == "lower" else -1e-12)) - pair.lost_p
+    if room <= 0.0:
+        return math.inf
+    tail_p, tail_q = (np.cumsum(np.exp(log_mass)[::-1])[::-1] for log_mass in (pair.log_p, pair.log_q))
+    own = np.append(_heights_by_mass(pair), 0.0)  # delta less what is lost at each loss, ascending
+    place = int(np.searchsorted(-own, -room, side="left"))  # the first loss at which delta is no more than the room
+    if place >= pair.loss.size:
+        return max(float(pair.loss[-1]), 0.0)
+    # on the way down to this loss the tail from it on counts
+    log_q = math.log(float(tail_q[place]))
+    rest = float(tail_p[place]) - room
+    return max(math.log(rest) - log_q, 0.0) if rest > 0.0 else 0.0
+
+
+def _heights_by_mass(pair: LossPair) -> Floats:
+    """sum of P (1 - e^{epsilon - loss})+ at each of the losses as epsilon, shape (n,); positive terms from the top.
+
+    From one loss down to the next, d below, what lies above keeps e^-d of its height and gains 1 - e^-d of its P.
+    """
+    tail = np.cumsum(np.exp(pair.log_p)[::-1])[::-1].tolist()
+    gaps, found = np.diff(pair.loss).tolist(), [0.0] * pair.loss.size
+    for k in range(pair.loss.size - 2, -1, -1):
+        kept = math.exp(-gaps[k])
+        found[k] = kept * found[k + 1] - math.expm1(-gaps[k]) * tail[k + 1]
+    return np.array(found)
+
+
 def _direction(
-    pairs: list[tuple[LossPair, int]], delta: float, log_negligible: float, side: Side, remove: bool
+    pairs: list[tuple[LossPair, int]], delta: float, log_negligible: float, side: Side, remove: bool, target: float
 ) -> float:
-    total, draws, revealed = composed.added_up(pairs, math.log(delta), log_negligible, side, remove)
+    if len(pairs) == 1 and pairs[0][1] == 1:
+        return _single(pairs[0][0] if remove else pairs[0][0].mirrored(), delta, side)
+    total, draws, revealed = composed.added_up(pairs, math.log(delta), log_negligible, side, remove, target)
     if revealed > delta:
         return math.inf
     if total is None:

@@ -1,4 +1,4 @@
-"""A draw's outputs pooled, from the top down, until each pool's loss is a lattice point: post-processing, from below."""
+"""Pools of a draw's outputs, from the top down, until each has a lattice point as its loss: post-processing."""
 
 import math
 

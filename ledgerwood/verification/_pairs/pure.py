@@ -38,12 +38,17 @@ class Range(Node):
     epsilon: Number
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
-        return worst_shift(
-            self.epsilon,
-            lambda up, down, heavy, light: (
-                light * max(slope * up + constant, 0) + heavy * max(slope * down + constant, 0)
-            ),
-        )
+        """At e^s the worst pair is that of t = (s + epsilon) / 2: (1 - e^{(s - epsilon)/2})^2 / (1 - e^{-epsilon})."""
+        if slope < 0:  # (x)+ = x + (-x)+, and E_Q[r] = 1
+            return slope + constant + self.positive_part(-slope, -constant)
+        if slope == 0 or constant >= 0:
+            return max(slope + constant, 0)
+        s = mp.log(-constant / slope)
+        if s >= self.epsilon:
+            return mpf(0)
+        if s <= -self.epsilon:
+            return slope + constant
+        return slope * mp.expm1((s - self.epsilon) / 2) ** 2 / -mp.expm1(-self.epsilon)
 
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
         term = moment_term(slope, constant, p)

@@ -24,14 +24,16 @@ class Selected(Node):
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
         a = _order(constant, p)
         log_runs = -mp.log(self.stopping_rate)
-        if self.shape == 0:
-            mean = (1 / self.stopping_rate - 1) / log_runs
-        else:
-            mean = self.shape * (1 / self.stopping_rate - 1) / (1 - self.stopping_rate**self.shape)
         rank = _least(lambda u: (1 - u) * _divergence(self.inner, 1 / u) + u * log_runs)
         rank = min(rank, self.inner.pure_epsilon())
-        bound = _divergence(self.inner, a) + (1 + self.shape) * rank + mp.log(mean) / (a - 1)
+        bound = _divergence(self.inner, a) + (1 + self.shape) * rank + mp.log(self.mean_runs()) / (a - 1)
         return min(mp.expm1((a - 1) * bound), _pure_excess(self, p))
+
+    def mean_runs(self) -> Number:
+        """The expected number of runs."""
+        if self.shape == 0:
+            return (1 / self.stopping_rate - 1) / -mp.log(self.stopping_rate)
+        return self.shape * (1 / self.stopping_rate - 1) / (1 - self.stopping_rate**self.shape)
 
     def pure_epsilon(self) -> Number:
         return (2 + self.shape) * self.inner.pure_epsilon()
