@@ -22,13 +22,15 @@ CURRENCIES = ("basic", "renyi", "whitehouse", "basic", "gdp", "basic", "zcdp")
 def some():
     """Every family once and more, at one position after the other, under one filter after the other."""
     rng = np.random.default_rng(11)
-    wanted = zip(itertools.cycle(forged.FAMILIES), itertools.cycle(QUICK), itertools.cycle(CURRENCIES), strict=False)
-    found = []
-    for family, position, filter_ in itertools.islice(wanted, len(forged.FAMILIES) + 1):
-        made = forged.case(family, position, filter_, rng)
-        slow = filter_ == "zcdp" and (family.startswith("bounded") or position in ("in a sample", "middle"))
-        if made is not None and not slow:
-            found.append(pytest.param(made, id=f"{family}-{position}-{filter_}"))
+    positions, currencies, found = itertools.cycle(QUICK), itertools.cycle(CURRENCIES), []
+    for family in forged.FAMILIES:
+        made = None
+        while made is None:  # some are refused where others are not
+            position, filter_ = next(positions), next(currencies)
+            made = forged.case(family, position, filter_, rng)
+            if filter_ == "zcdp" and (family.startswith("bounded") or position in ("in a sample", "middle")):
+                made = None  # right, and slow
+        found.append(pytest.param(made, id=f"{family}-{position}-{filter_}"))
     return found
 
 

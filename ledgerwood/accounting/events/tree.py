@@ -70,9 +70,10 @@ def _event_fields(cls: type[Event]) -> tuple[str, ...]:
         raise UnsupportedEvent(
             f"{cls.__name__} is not one of the library's events, and what it is made of cannot be looked into"
         )
+    name = cls.__name__
     if not dataclasses.is_dataclass(cls):
-        raise UnsupportedEvent(f"{cls.__name__} has no fields that say what it is made of")
-    hints, name = typing.get_type_hints(cls), cls.__qualname__
+        raise UnsupportedEvent(f"{name} has no fields that say what it is made of")
+    hints = typing.get_type_hints(cls)
     return tuple(field.name for field in dataclasses.fields(cls) if _may_hold_events(hints[field.name], name))
 
 
