@@ -3,9 +3,9 @@
 Accounting and ledger are here at once; what touches rows or needs more packages arrives when it is first named.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
+from ledgerwood import _extras
 from ledgerwood.accounting import Adjacency as Adjacency
 from ledgerwood.accounting import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting import BasicFilter as BasicFilter
@@ -68,16 +68,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LATE = {
+_LATE_MODULES = ("datasets", "trainers", "verification")
+_HOMES = {
     "Categorical": "ledgerwood.curator.schema",
     "Numeric": "ledgerwood.curator.schema",
     "Schema": "ledgerwood.curator.schema",
     "SecureRandom": "ledgerwood.mechanisms.randomness",
     "TestRandom": "ledgerwood.mechanisms.randomness",
+    **{name: f"ledgerwood.{name}" for name in _LATE_MODULES},
 }
-_LATE_MODULES = ("datasets", "trainers", "verification")
 
-__all__ = [
+_NAMES = [
     "Adjacency",
     "ApproximateEvent",
     "BasicFilter",
@@ -140,18 +141,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Names that arrive late (PEP 562)."""
-    try:
-        if name in _LATE_MODULES:
-            return importlib.import_module(f"ledgerwood.{name}")
-        if name in _LATE:
-            return getattr(importlib.import_module(_LATE[name]), name)
-    except ModuleNotFoundError as missing:
-        raise ImportError(
-            f"ledgerwood.{name} needs {missing.name}: pip install 'ledgerwood[trainers]'", name=missing.name
-        ) from missing
-    raise AttributeError(f"module 'ledgerwood' has no attribute {name!r}")
+    """Names that arrive late (PEP 562); `__all__` has those that the installed packages allow."""
+    if name == "__all__":
+        return _extras.obtainable(_public, _NAMES)
+    return _extras.late(__name__, name, _HOMES)
+
+
+def _public(name: str) -> object:
+    return globals()[name] if name in globals() else __getattr__(name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_NAMES)

@@ -49,15 +49,29 @@ def rate(name: str, value: object, unit: str) -> float:
     return number
 
 
+def items(name: str, values: Any, unit: str) -> tuple[Any, ...]:
+    """The values as a tuple. One text is refused: Python would take it for the list of its letters."""
+    if isinstance(values, str | bytes | bytearray):
+        raise fail(name, values, f"a sequence and not one text: write {name}=({values!r},) for a single one", unit)
+    try:
+        return tuple(values)
+    except TypeError:
+        raise fail(name, values, "a sequence of values", unit) from None
+
+
 def several(name: str, values: Any, unit: str) -> tuple[Any, ...]:
     """At least one value, as a tuple; what each of them must be is asked elsewhere."""
-    try:
-        found = tuple(values)
-    except TypeError:
-        raise fail(name, values, "a sequence of at least one number", unit) from None
+    found = items(name, values, unit)
     if not found:
         raise fail(name, found, "at least one number", unit)
     return found
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False, and nothing that merely counts as one of them."""
+    if not isinstance(value, bool):
+        raise fail(name, value, "True or False", "flag")
+    return value
 
 
 def count(name: str, value: object, unit: str, *, minimum: int = 1) -> int:

@@ -10,6 +10,7 @@ import typer
 
 from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
 from ledgerwood.cli_audit import audit_app
+from ledgerwood.cli_schema import schema_app
 from ledgerwood.report.options import (
     Delta,
     Depth,
@@ -48,6 +49,7 @@ app = typer.Typer(
 ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger, add it up again, move it.")
 app.add_typer(audit_app, name="audit")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(schema_app, name="schema")
 
 
 def main() -> None:
@@ -215,7 +217,11 @@ def train(
     sampling_rate: TreeSamplingRate = None,
     as_json: Json = False,
 ) -> None:
-    """Train on the CSV file ROWS; the grant is on disk before a row is used."""
+    """Train on the CSV file ROWS; the grant is on disk before a row is used.
+
+    Values outside the schema are clamped, rows that cannot be read contribute 0, and nothing tells of it: look at the
+    rows with `ledgerwood schema check` before.
+    """
     from ledgerwood.report.models import Settings, read_schema, train_model
 
     settings = Settings(

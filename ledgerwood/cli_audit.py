@@ -73,6 +73,11 @@ def audit_mechanism(
     samples: Annotated[int, typer.Option(help="Outputs drawn on each data set for the test.")] = 100_000,
     alpha: Alpha = 0.05,
     numeric: LookAt = "ideal",
+    max_draws: Annotated[
+        int | None,
+        typer.Option(help="Outputs that may be drawn in all, of a slow mechanism; what is left out is said."),
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="The same as a time: the first outputs are timed.")] = None,
     seed: Seed = None,
     html: Html = None,
     as_json: Json = False,
@@ -98,6 +103,8 @@ def audit_mechanism(
         numeric=numeric,
         delta=delta,
         seed=seed,
+        max_draws=max_draws,
+        seconds=seconds,
     )
     show_mechanism(report, html=html, as_json=as_json)
     if report.audit.rejected:

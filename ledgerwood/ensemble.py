@@ -315,7 +315,7 @@ class Ensemble:
     def __post_init__(self) -> None:
         # A list could grow after the rows were scored, and an array of numbers would have to fit the rows.
         object.__setattr__(self, "initial_score", float(self.initial_score))
-        object.__setattr__(self, "trees", tuple(self.trees))
+        object.__setattr__(self, "trees", _validate.items("trees", self.trees, "trees"))
 
     def extended(self, tree: Tree) -> "Ensemble":
         """This ensemble with one tree more."""

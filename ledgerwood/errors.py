@@ -68,14 +68,15 @@ class RunFailed(PrivacyError):
 
 
 class SchemaError(PrivacyError, ValueError):
-    """Owner-side: data and declared schema do not fit, or a schema is missing.
+    """Columns, types or shapes that are not the declared schema's, or a schema is missing.
 
-    This check runs before any budget moves; its outcome is for the data's owner and is not private.
+    Raised before any budget moves, and never because of a value, but by `SchemaReport.raise_for_problems` and by
+    readers of files, whose outcome is for the owner of the data and not private.
     """
 
 
 class SchemaTypeError(SchemaError, TypeError):
-    """Owner-side: a value of a type that its column cannot hold."""
+    """A column of a type that its declaration cannot have."""
 
 
 class LedgerError(PrivacyError):

@@ -1,11 +1,13 @@
 """The loops that route rows through a public tree, and how a loop over rows is compiled."""
 
 import functools
+import threading
 import types
 from collections.abc import Callable
 
 import numba
 
+_TEAM = threading.Lock()
 THREADED_ROWS = 150_000
 """Below this many rows a team of threads costs more than it gives, and far more on a busy machine."""
 
@@ -15,11 +17,17 @@ def rows_kernel(loop: Callable[..., None]) -> Callable[..., None]:
     alone = types.FunctionType(loop.__code__, loop.__globals__, loop.__name__)
     # numba's file cache knows a function by its qualified name: two ways to compile need two names.
     alone.__qualname__ = f"{loop.__qualname__}_alone"
-    serial, parallel = numba.njit(cache=True)(alone), numba.njit(parallel=True, cache=True)(loop)
+    serial = numba.njit(cache=True, nogil=True)(alone)
+    parallel = numba.njit(parallel=True, cache=True, nogil=True)(loop)
 
     @functools.wraps(loop)
     def run(n_rows: int, *arguments: object) -> None:
-        (parallel if n_rows >= THREADED_ROWS else serial)(n_rows, *arguments)
+        if n_rows < THREADED_ROWS:
+            serial(n_rows, *arguments)
+            return
+        # One team at a time: it takes all cores, and not every threading layer of numba bears a second one.
+        with _TEAM:
+            parallel(n_rows, *arguments)
 
     return run
 

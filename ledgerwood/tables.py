@@ -1,6 +1,7 @@
 """Tables in CSV files, read by the names and types of a public schema.
 
-Reading is the owner's side: a message may name a line of the file, and its outcome is not private.
+Rows for training are read one by one, and nothing is refused because of one: what cannot be read stays what it is, for
+the curator to leave out and for `Schema.check` to show. Rows for prediction are refused by line.
 """
 
 import csv
@@ -17,24 +18,38 @@ from numpy.typing import NDArray
 from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
 from ledgerwood.errors import SchemaError
 
+_ANY_LENGTH = 2**31 - 1
+"""Of a cell: a long one is no reason to refuse the others."""
 
-def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
+
+def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[str]]]:
     """The header and the lines of a CSV file in UTF-8, packed by gzip where its name ends in .gz.
 
+    Args:
+        path: the file.
+        strict: whether to refuse a line of another length than the header's, or with bytes that are not UTF-8;
+            otherwise it is taken as it is, such bytes as lone surrogates.
+
     Raises:
-        SchemaError: not such a file, an empty one, or a line of another length than the header's.
+        SchemaError: not such a file, an empty one, or what is strictly refused.
     """
     opened = gzip.open if path.suffix == ".gz" else open
+    errors = "strict" if strict else "surrogateescape"
+    longest = csv.field_size_limit()
+    if not strict:
+        csv.field_size_limit(_ANY_LENGTH)
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline="") as file:
             lines = [line for line in csv.reader(file) if line]
     except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
         raise SchemaError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    finally:
+        csv.field_size_limit(longest)
     if not lines:
         raise SchemaError(f"{path} is empty: it needs a header line and rows")
     header, *rows = lines
     for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
+        if strict and len(row) != len(header):
             raise SchemaError(
                 f"{path}, line {number}: {len(row)} cells where the header has {len(header)} (unit: columns)"
             )
@@ -49,15 +64,16 @@ def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[
     Args:
         path: a CSV file with a header line.
         schema: names, types and the target.
-        with_target: whether to read the target's column too.
+        with_target: whether the rows are for training: the target's column is read too, and no line is refused.
 
     Returns:
-        X (n_rows, n_features), float64 where every feature is numeric, else object; y (n_rows,), or None.
+        X (n_rows, n_features), float64 where every cell is a number, else object; y (n_rows,), or None. Of a line of
+        another length than the header's, each cell is the whole line: a tuple, which is of no declared type.
 
     Raises:
-        SchemaError: a column is not there, or a cell of a numeric column is no number.
+        SchemaError: a column is not there; in rows for prediction, a cell of a numeric column is no number.
     """
-    header, rows = read_rows(path)
+    header, rows = read_rows(path, strict=not with_target)
     target = schema.target
     if with_target and target is None:
         raise SchemaError(f"{path}: the schema names no target, and training needs one")
@@ -67,43 +83,63 @@ def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[
         features: tuple[Feature, ...] = tuple(Numeric(name, every.low, every.high, every.missing) for name in names)
     else:
         features = schema.features
-    columns = [_column(path, header, rows, feature) for feature in features]
-    y = np.array(_column(path, header, rows, target)) if with_target and target is not None else None
-    return typed_table(columns, features), y
+    columns = [_column(path, header, rows, feature, strict=not with_target) for feature in features]
+    if not with_target or target is None:
+        return typed_table(columns, features), None
+    labels = _column(path, header, rows, target, strict=False)
+    return typed_table(columns, features), np.fromiter(labels, dtype=object, count=len(labels))
 
 
 def typed_table(columns: Sequence[Sequence[Any]], features: Sequence[Feature]) -> NDArray[Any]:
-    """Columns side by side, shape (n_rows, n_features): float64 where every feature is numeric, else object."""
-    numeric = all(isinstance(feature, Numeric) for feature in features)
+    """Columns side by side, shape (n_rows, n_features): float64 where every feature is a number, else object."""
+    numeric = all(isinstance(feature, Numeric) for feature in features) and all(
+        type(value) is float for column in columns for value in column
+    )
     table = np.empty((len(columns[0]), len(columns)), dtype=np.float64 if numeric else object)
     for j, column in enumerate(columns):
-        table[:, j] = column
+        table[:, j] = np.fromiter(column, dtype=object, count=len(column))
     return table
 
 
-def parse_column(cells: Sequence[str], feature: Feature) -> list[Any]:
+def parse_column(cells: Sequence[str], feature: Feature, *, strict: bool = True) -> list[Any]:
     """The typed values of one column; an empty cell becomes NaN in a numeric column and None in a categorical one.
 
+    Args:
+        cells: as text.
+        feature: the column's declaration.
+        strict: whether to refuse a cell of a numeric column that is no number; otherwise it stays a text.
+
     Raises:
-        ValueError: a cell of a numeric column is no number.
+        ValueError: such a cell.
     """
     match feature:
         case Numeric():
-            return [float(cell) if cell else math.nan for cell in cells]
+            return [_number(cell, strict) if cell else math.nan for cell in cells]
         case Categorical():
             spelled = {str(category): category for category in feature.categories}
             return [spelled.get(cell, cell) if cell else None for cell in cells]
 
 
-def _column(path: Path, header: list[str], rows: list[list[str]], feature: Feature) -> list[Any]:
+def _number(cell: str, strict: bool) -> float | str:
+    try:
+        return float(cell)
+    except ValueError:
+        if strict:
+            raise
+        return cell
+
+
+def _column(path: Path, header: list[str], rows: list[list[str]], feature: Feature, *, strict: bool) -> list[Any]:
     places = [j for j, name in enumerate(header) if name == feature.name]
     if len(places) != 1:
         raise SchemaError(
             f"{path} has {len(places)} columns named {feature.name!r}, the schema wants exactly 1; "
             f"its columns are {', '.join(header)}"
         )
-    cells = [row[places[0]].strip() for row in rows]
+    whole = [len(row) == len(header) for row in rows]
+    cells = [row[places[0]].strip() for row, fits in zip(rows, whole, strict=True) if fits]
     try:
-        return parse_column(cells, feature)
+        values = iter(parse_column(cells, feature, strict=strict))
     except ValueError as error:
         raise SchemaError(f"{path}, column {feature.name!r}: {error}; the schema says it is a number") from error
+    return [next(values) if fits else tuple(row) for row, fits in zip(rows, whole, strict=True)]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 import sys
 
@@ -34,8 +35,8 @@ def raising(dataset, n, rng):
 def constant(dataset, n, rng):
     return np.zeros(n)
 
-def ragged(dataset, n, rng):
-    return [[0.0]] * (n - 1) + [[0.0, 1.0]]
+def foreign(dataset, n, rng):
+    return [object()] * n
 """
 
 
@@ -77,7 +78,16 @@ def test_the_table_says_what_the_json_says(file):
     assert result.exit_code == 3
     found = json.loads(run("mechanism", f"{file}:half", *FEW, "--epsilon", 1, "--json").stdout)
     assert "the claim is refuted" in result.stdout
-    assert f"{found['audit']['epsilon_lower']:.2f}" in result.stdout
+    assert f"{math.floor(100 * found['audit']['epsilon_lower']) / 100:.2f}" in result.stdout  # rounded down
+
+
+def test_outputs_of_one_value_and_what_a_limit_left_out_are_notes(file):
+    found = json.loads(run("mechanism", f"{file}:constant", *FEW, "--epsilon", 1, "--json").stdout)["audit"]
+    assert (found["epsilon_lower"], found["rejected"]) == (0.0, False)
+    assert "were the same" in found["notes"][0]
+    limited = run("mechanism", f"{file}:half", "--pair", PAIR, "--epsilon", 1, "--max-draws", 8000, "--seed", 1)
+    assert limited.exit_code == 3
+    assert "max_draws=8,000" in " ".join(limited.stdout.split())
 
 
 @pytest.mark.parametrize("claim", [("--epsilon", 2), ("--laplace", 0.5), ("--epsilon", 2.5, "--delta", 1e-3)])
@@ -140,8 +150,8 @@ def test_wrong_usage_is_code_2(file, options, words):
     ("name", "options", "words"),
     [
         ("raising", ("--epsilon", 1), "the data base is gone"),
-        ("constant", ("--epsilon", 1), "were the same"),
-        ("ragged", ("--epsilon", 1), "one shape"),
+        ("foreign", ("--epsilon", 1), "output is of type object"),
+        ("half", ("--epsilon", 1, "--max-draws", 10), "max_draws=10 must be at least 400"),
         ("missing", ("--epsilon", 1), "has no 'missing'"),
         ("half", ("--epsilon", -1), "epsilon=-1.0 must be > 0"),
         ("half", ("--epsilon", 1, "--alpha", 0.9), "alpha=0.9 must be in (0, 0.5]"),

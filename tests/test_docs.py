@@ -29,7 +29,7 @@ def test_every_page_is_covered_here():
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
-        "test-your-mechanism", "audit-a-mechanism", "audit-a-model",
+        "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate",
     }  # fmt: skip
 
 
@@ -54,6 +54,21 @@ def test_choose_a_trainer(tmp_path, monkeypatch):
     assert (names["pure"].privacy_.delta, names["published"].plan_.trees) == (0.0, 50)
     assert 1.5 < names["bought"] < 5.0
     assert names["model"].score(names["X"], np.where(names["label"] > 0.5, "yes", "no")) > 0.8
+
+
+def test_pipelines(tmp_path, monkeypatch):
+    names = run("pipelines", tmp_path, monkeypatch)
+    assert set(names["found"]) == {"standardscaler"}
+    assert names["pipe"][-1].n_features_in_ == len(names["encoder"].schema_out_.features) == 4
+
+
+def test_cross_validate(tmp_path, monkeypatch, capsys):
+    names = run("cross-validate", tmp_path, monkeypatch)
+    assert "5 fits of epsilon 1 each and their scores cost epsilon 2.529 together" in capsys.readouterr().out
+    assert names["result"].epsilon == names["plan"].quote.epsilon
+    assert names["result"].scores.mean_test_score > 0.8
+    assert names["search"].plan.n_fits == 9
+    assert lw.verification.verify_ledger("study.ledger.jsonl").grants == 3
 
 
 def test_audit_a_mechanism(tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """The import package: its public names, what it must not import, and its version."""
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -49,11 +51,11 @@ def test_light_imports_stay_light(module):
     assert not loaded_by(f"import {module}") & set(HEAVY)
 
 
-@pytest.mark.parametrize("name", ["Schema", "trainers"])
+@pytest.mark.parametrize("name", ["Schema", "trainers.SGBDTClassifier", "curator.Table", "verification.audit_model"])
 def test_a_missing_extra_says_how_to_get_it(name):
     program = (
         "import sys; sys.modules['numba'] = None\n"
-        "import ledgerwood\n"
+        "import ledgerwood, ledgerwood.curator\n"
         f"try:\n    ledgerwood.{name}\n"
         "except ImportError as error:\n    print(error)\n"
     )
@@ -71,3 +73,65 @@ def test_no_data_file_is_part_of_the_package():
     allowed = {".py", ".typed", ".css"}
     strangers = [path for path in (ROOT / "ledgerwood").rglob("*") if path.is_file() and path.suffix not in allowed]
     assert [path for path in strangers if "__pycache__" not in path.parts and path.name != "py.typed"] == []
+
+
+EXTRAS = (
+    "numba", "sklearn", "joblib", "threadpoolctl", "pandas", "polars", "narwhals", "sqlalchemy", "psycopg", "pytest",
+    "hypothesis", "dp_accounting", "autodp", "prv_accountant", "opendp", "matplotlib",
+)  # fmt: skip
+PACKAGES = sorted(".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "ledgerwood").rglob("__init__.py"))
+BASE = f"""
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def in_base_install(program):
+    finished = subprocess.run([sys.executable, "-c", BASE + program], capture_output=True, text=True, cwd=ROOT)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_star_imports_of_every_package_work_in_the_base_install():
+    """One process for all of them; a name that `__all__` lists there can be had."""
+    program = (
+        "import importlib\n"
+        f"for package in {PACKAGES!r}:\n"
+        "    names = {}\n"
+        "    exec(f'from {package} import *', names)\n"
+        "    module = importlib.import_module(package)\n"
+        "    for name in getattr(module, '__all__', ()):\n"
+        "        getattr(module, name)\n"
+        "    print(package, 'Ledger' in names, 'verify_ledger' in names)\n"
+    )
+    lines = in_base_install(program).splitlines()
+    assert [line.split()[0] for line in lines] == PACKAGES
+    assert {line.split()[0] for line in lines if line.split()[1] == "True"} >= {"ledgerwood", "ledgerwood.accounting"}
+    assert "ledgerwood.verification False True" in lines
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_is_what_a_full_install_has(package):
+    module = importlib.import_module(package)
+    assert [name for name in getattr(module, "__all__", ()) if getattr(module, name, None) is None] == []
+
+
+def test_every_trainer_says_in_the_base_install_which_extra_it_needs():
+    program = (
+        f"for name in {lw.trainers.__all__!r}:\n"
+        "    try:\n        exec(f'from ledgerwood.trainers import {name}')\n"
+        "    except ImportError as error:\n        print(error)\n"
+    )
+    lines = in_base_install(program).splitlines()
+    assert len(lines) == len(lw.trainers.__all__)
+    for line, name in zip(lines, lw.trainers.__all__, strict=True):
+        (package,) = re.fullmatch(
+            rf"ledgerwood\.trainers\.{name} needs (\w+): pip install 'ledgerwood\[trainers\]'", line
+        ).groups()
+        assert package in EXTRAS

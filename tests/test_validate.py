@@ -1,13 +1,22 @@
 """Values that are no float64, and zeros that have a sign."""
 
+import ast
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ledgerwood as lw
 from ledgerwood import _validate
+from ledgerwood.accounting import Adjacency
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, Grid, LaplaceMechanism
+from ledgerwood.trainers import PrivateSearch, SGBDTRegressor
+from ledgerwood.verification import attack_model
+
+ADD_REMOVE = Adjacency.ADD_REMOVE
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), Fraction(10**400), math.inf, math.nan, True, np.True_, "1", 1j])
@@ -30,7 +39,7 @@ def test_zero_has_no_sign(value):
 
 @pytest.mark.parametrize("values", [3, 1.5, None, np.float64(2.0)])
 def test_one_value_is_no_sequence(values):
-    with pytest.raises(InvalidParameter, match=r"x=.* must be a sequence of at least one number \(unit: columns\)"):
+    with pytest.raises(InvalidParameter, match=r"x=.* must be a sequence of values \(unit: columns\)"):
         _validate.several("x", values, "columns")
 
 
@@ -51,3 +60,51 @@ def test_a_whole_number_is_compared_as_what_is_kept():
     with pytest.raises(InvalidParameter, match=r"x=-9 must be a whole number >= 1 \(unit: releases\)"):
         _validate.count("x", Boasting(-9), "releases")
     assert type(_validate.count("x", Boasting(9), "releases")) is int
+
+
+@pytest.mark.parametrize("text", ["abc", b"abc", bytearray(b"abc")])
+@pytest.mark.parametrize("read", [_validate.items, _validate.several])
+def test_one_text_is_not_read_as_its_letters(read, text):
+    with pytest.raises(InvalidParameter, match="a sequence and not one text"):
+        read("names", text, "names")
+
+
+def test_no_constructor_makes_a_tuple_of_an_argument_that_may_be_one_text():
+    """Each goes through `_validate.items`, or checks every member before."""
+    root = Path(__file__).resolve().parents[1] / "ledgerwood"
+    found = [
+        (path.relative_to(root).as_posix(), ast.unparse(call))
+        for path in sorted(root.rglob("*.py"))
+        for method in ast.walk(ast.parse(path.read_text()))
+        if isinstance(method, ast.FunctionDef) and method.name in ("__post_init__", "__init__")
+        for call in ast.walk(method)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id in ("tuple", "list")
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Attribute | ast.Name)
+    ]
+    assert [place for place in found if place[1] != "tuple(owned)" and place[1] != "tuple(edges)"] == []
+
+
+MALFORMED = {
+    "a composition": lambda: lw.Composed("abc"),
+    "groups": lambda: lw.Parallel("abc", probabilities=None),
+    "probabilities": lambda: lw.Parallel((lw.PureEvent(epsilon=1.0, adjacency=ADD_REMOVE),), probabilities="1"),
+    "deviations": lambda: EllipticalGaussianMechanism(stddevs="12"),
+    "scales": lambda: LaplaceMechanism(scales="12"),
+    "exponents": lambda: Grid(exponents="12"),
+    "sensitivities": lambda: lw.EllipticalGaussianEvent(sensitivities="12", stddevs=(1.0, 1.0), adjacency=ADD_REMOVE),
+    "candidates": lambda: PrivateSearch(SGBDTRegressor(), "ab", schema=lw.Schema.uniform(0, 1, n_features=1)).make_plan(
+        lw.Schema.uniform(0, 1, n_features=1)
+    ),
+    "classes": lambda: attack_model(
+        SGBDTRegressor(), np.zeros((2, 1)), np.array(["y", "n"]), np.array([True, False]), classes="yn"
+    ),
+}
+
+
+@pytest.mark.parametrize("make", MALFORMED.values(), ids=MALFORMED)
+def test_one_text_in_the_place_of_a_sequence_is_refused(make):
+    with pytest.raises(InvalidParameter):
+        make()

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator import kernels
 from ledgerwood.curator.encoding import encode_column, encode_columns, encode_keys
+from ledgerwood.curator.reading import same_length
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Feature, Schema, require_name
 from ledgerwood.curator.selections import (
@@ -60,7 +61,7 @@ class ColumnTable(AbstractRows):
     def from_data(
         cls, X: Any, schema: Schema, *, y: Any = None, keys: Mapping[str, Any] | None = None
     ) -> "ColumnTable":
-        """Check the data against the schema. The owner's step: what it refuses costs nothing.
+        """Take the rows over. What it refuses, by names, types and shapes, costs nothing; no value is refused.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
@@ -68,10 +69,12 @@ class ColumnTable(AbstractRows):
                 are not on the list are "other".
             y: array-like, shape (n_rows,): the target's column, under the target's name. May be left out.
             keys: by name, columns whose categories are not public (`ColumnKeys`): array-like of strings, shape
-                (n_rows,); None where a row has no key.
+                (n_rows,); what is not a string is no key.
+
+        A value that is missing, or that is not of its column's kind, counts as missing, declared or not.
 
         Raises:
-            SchemaError: data and schema do not fit; the message names column, value and bound.
+            SchemaError: columns, types or shapes that are not the schema's. `Schema.check` tells the owner of values.
         """
         values = encode_columns(X, schema)
         rows = len(values[0])
@@ -202,6 +205,5 @@ def _new(name: str, columns: Mapping[str, object]) -> None:
 
 
 def _rows(name: str, column: NDArray[Any], rows: int) -> NDArray[Any]:
-    if len(column) != rows:
-        raise SchemaError(f"Found input variables with inconsistent numbers of samples: X {rows}, {name} {len(column)}")
+    same_length(rows, len(column), name)
     return column

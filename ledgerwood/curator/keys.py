@@ -1,126 +1,111 @@
 """Owner-side reading of keys: the caller's names of the privacy units, by which a stream recognises who came before.
 
-What is refused here is refused before any budget or row moves; the outcome is for the owner of the data and is not
-private. Messages name rows by their number and never show a key.
+Each key is read by itself. A row whose key is missing, or is no key, belongs to no unit: it takes no part. Of several
+rows of one unit the first one does. Nothing is refused, or said, because of a key; types and shapes are.
 """
 
-from collections.abc import Sequence
+import re
 from typing import Any, Literal, final
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.errors import SchemaError, SchemaTypeError
+from ledgerwood.curator.reading import has_objects, one_column, same_length, series_or_none
+from ledgerwood.errors import SchemaTypeError
 
 KeyKind = Literal["integers", "strings"]
 _WANTED = "one whole number, or one text, for each row"
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 @final
 class UnitKeys:
-    """Checked keys, one a row, all different. Made by `read_keys`.
+    """The privacy units of a table's rows. Made by `read_keys`.
 
     Args:
-        kind: what the keys are; the number 1 and the text "1" are two units, so a stream has keys of one kind.
-        tokens: each key as bytes, distinct exactly where the keys are.
+        kind: what the type of their column says they are; None for a list or a column of objects, which does not say.
+        tokens: of each unit, its key as bytes, all different.
+        rows: int64 (n_units,), rising: the row of each unit.
+        n_rows: of the table; a row that is not in `rows` takes no part.
     """
 
-    __slots__ = ("kind", "tokens")
+    __slots__ = ("kind", "n_rows", "rows", "tokens")
 
-    def __init__(self, kind: KeyKind, tokens: Sequence[bytes]) -> None:
-        self.kind: KeyKind = kind
+    def __init__(self, kind: KeyKind | None, tokens: tuple[bytes, ...], rows: NDArray[np.int64], n_rows: int) -> None:
+        self.kind: KeyKind | None = kind
         self.tokens = tokens
+        self.rows = rows
+        self.n_rows = n_rows
 
     def __repr__(self) -> str:
         return f"UnitKeys(kind={self.kind!r})"
 
 
 def read_keys(keys: Any, n_rows: int) -> UnitKeys:
-    """Check the keys of a table's rows.
+    """Read the keys of a table's rows.
+
+    A text that spells a whole number is that number: 1 and "1" are one unit, whatever a column's type makes of it.
 
     Args:
-        keys: array-like or series, shape (n_rows,): whole numbers of any width, or texts; all of one kind.
+        keys: array-like or series, shape (n_rows,): whole numbers of any width, or texts.
         n_rows: rows of the table.
 
     Raises:
-        SchemaTypeError: floats, dates, truth values, or numbers among texts.
-        SchemaError: another shape, a missing key, or a key that two rows share: a row is one privacy unit.
+        SchemaTypeError: a column of floats, dates or truth values.
+        SchemaError: another shape.
     """
-    values = _one_axis(keys)
-    if len(values) != n_rows:
-        raise SchemaError(f"keys has {len(values)} entries and X {n_rows} rows; it must hold {_WANTED}")
-    kind = _kind(values)
-    if kind == "integers":
-        tokens = [b"i%d" % key for key in values.tolist()]
-    else:
-        texts: list[str] = values.tolist()
-        for row, text in enumerate(texts):
-            # numpy drops trailing NULs of fixed-width text: the same unit would have two keys.
-            if not text or "\0" in text:
-                raise SchemaError(
-                    f"the key of row {row} is empty or has a NUL character; a unit needs a name of its own"
-                )
-        tokens = [b"s" + text.encode("utf-8", "surrogatepass") for text in texts]
-    if len(set(tokens)) < len(tokens):
-        raise SchemaError(_twice(tokens))
-    return UnitKeys(kind, tokens)
+    kind, column = _column(keys)
+    same_length(n_rows, len(column), "keys")
+    first: dict[bytes, int] = {}
+    for row, key in enumerate(column):
+        token = _token(key)
+        if token is not None:
+            first.setdefault(token, row)
+    return UnitKeys(kind, tuple(first), np.fromiter(first.values(), np.int64, len(first)), n_rows)
 
 
-def _one_axis(keys: Any) -> NDArray[Any]:
-    series = nw.from_native(keys, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        if series.is_null().any():
-            raise _missing(int(series.is_null().arg_max() or 0))
-        keys = series.to_numpy()
+def _column(keys: Any) -> tuple[KeyKind | None, list[Any]]:
+    """What the keys' type says that they are, and the keys."""
+    series = series_or_none(keys)
+    if series is not None and not has_objects(series) and series.dtype.is_integer():
+        return "integers", series.to_list()  # a gap among them makes floats of an array of them
+    if series is not None and series.dtype == nw.Boolean:
+        raise _foreign(series.dtype)
     if isinstance(keys, np.ma.MaskedArray):
-        if np.ma.getmaskarray(keys).any():
-            raise _missing(int(np.argmax(np.ma.getmaskarray(keys).reshape(-1))))
-        keys = keys.data
-    # A list of numbers and texts would become an array of texts.
-    values = np.asarray(keys, dtype=object) if isinstance(keys, list | tuple) else np.asarray(keys)
-    if values.ndim != 1:
-        raise SchemaError(f"keys has shape {values.shape}; it must hold {_WANTED}")
-    return values
-
-
-def _kind(values: NDArray[Any]) -> KeyKind:
+        gaps = np.ma.getmaskarray(keys)
+        kind, column = _column(keys.data)
+        return kind, [None if gap else key for gap, key in zip(gaps.ravel().tolist(), column, strict=True)]
+    values = one_column(keys, "keys")
+    texts = series is not None and series.dtype in (nw.String, nw.Enum) and not has_objects(series)
     match values.dtype.kind:
         case "i" | "u":
-            return "integers"
-        case "U":
-            return "strings"
-        case "O" | "T":
-            return _kind_of_objects(values)
-    raise SchemaTypeError(
-        f"keys has dtype {values.dtype}; it must hold {_WANTED} (many tools read whole numbers with a gap among "
-        "them as floats: give every row a key)"
+            return "integers", values.tolist()
+        case "U" | "T":
+            return "strings", values.tolist()
+        case "O":
+            return "strings" if texts else None, values.tolist()
+    raise _foreign(values.dtype)
+
+
+def _foreign(dtype: object) -> SchemaTypeError:
+    return SchemaTypeError(
+        f"keys has type {dtype}; it must hold {_WANTED} (many tools read whole numbers with a gap among them as "
+        "floats: give every row a key, or pass a column of nullable integers)"
     )
 
 
-def _kind_of_objects(values: NDArray[Any]) -> KeyKind:
-    numbers = texts = 0
-    for row, key in enumerate(values):
-        if isinstance(key, str):
-            texts += 1
-        elif isinstance(key, int | np.integer) and not isinstance(key, bool):
-            numbers += 1
-        elif key is None or type(key).__name__ in ("NAType", "NaTType") or (isinstance(key, float) and key != key):
-            raise _missing(row)
-        else:
-            raise SchemaTypeError(f"the key of row {row} is of type {type(key).__name__}; keys must hold {_WANTED}")
-        if numbers and texts:
-            raise SchemaTypeError(f"keys mixes numbers and texts (row {row} is the first to differ): 1 and '1' differ")
-    return "strings" if texts else "integers"
-
-
-def _missing(row: int) -> SchemaError:
-    return SchemaError(f"the key of row {row} is missing: a row without a key cannot be told from one that came before")
-
-
-def _twice(tokens: list[bytes]) -> str:
-    seen: dict[bytes, int] = {}
-    for row, token in enumerate(tokens):
-        if (first := seen.setdefault(token, row)) != row:
-            return f"rows {first} and {row} have the same key: in one call each privacy unit is one row"
-    raise AssertionError("unreachable: called where two are alike")
+def _token(key: object) -> bytes | None:
+    """The key as bytes; None for what is no key."""
+    kind = type(key)
+    if issubclass(kind, str):
+        text = str.__str__(key)  # an enumeration of strings prints something else
+        # numpy drops trailing NULs of fixed-width text: the same unit would have two keys.
+        if not text or "\0" in text:
+            return None
+        return b"i" + text.encode() if _WHOLE.fullmatch(text) else b"s" + text.encode("utf-8", "surrogatepass")
+    if issubclass(kind, int) and kind is not bool:
+        return b"i%d" % int.__int__(key)  # type: ignore[arg-type]
+    if issubclass(kind, np.integer):
+        return b"i%d" % int(key)  # type: ignore[call-overload]
+    return None

@@ -4,11 +4,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, Any, final
 
 from ledgerwood import _validate
 from ledgerwood.ensemble import FeatureCells
-from ledgerwood.errors import SchemaError
+from ledgerwood.errors import InvalidParameter, SchemaError
+
+if TYPE_CHECKING:
+    from ledgerwood.curator.checking import SchemaReport
 
 MAX_CATEGORIES = 60_000
 MAX_CATEGORY = 2**53
@@ -24,8 +27,8 @@ class Numeric:
 
     Args:
         name: the column's name.
-        low, high: public bounds, low < high. Feature values outside are clamped; labels outside are refused.
-        missing: whether the value may be missing (NaN or null). Without the declaration a missing value is refused.
+        low, high: public bounds, low < high. Values outside are clamped to them, labels too.
+        missing: whether the value may be missing (NaN or null). Without the declaration a row without it contributes 0.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Numeric:
             raise _validate.fail(
                 f"high of {self.name!r}", self.high, f"> low={self.low!r} by a finite width", "the column's unit"
             )
+        _validate.flag(f"missing of {self.name!r}", self.missing)
 
     def cells(self, bins: int) -> FeatureCells:
         """Even steps of [low, high], and one more cell for a missing value."""
@@ -56,8 +60,8 @@ class Categorical:
     Args:
         name: the column's name.
         categories: distinct strings, booleans, or numbers of size below 2**53. A feature value outside the list counts
-            as "other"; a label outside is refused. No string ends in NUL: numpy's strings lose it.
-        missing: whether the value may be missing (NaN or null).
+            as "other"; a row with a label outside contributes 0. No string ends in NUL: numpy's strings lose it.
+        missing: whether the value may be missing (NaN or null), as in `Numeric`.
     """
 
     name: str
@@ -66,7 +70,17 @@ class Categorical:
 
     def __post_init__(self) -> None:
         require_name(self.name)
-        object.__setattr__(self, "categories", tuple(self.categories))
+        given: object = self.categories
+        if isinstance(given, str | bytes):
+            raise InvalidParameter(
+                f"categories={self.categories!r} of {self.name!r} must be a sequence of categories, and one text would "
+                f"be read as its letters: write Categorical({self.name!r}, ({self.categories!r}, ...)) with every "
+                "category that can occur (unit: categories)"
+            )
+        _validate.flag(f"missing of {self.name!r}", self.missing)
+        object.__setattr__(
+            self, "categories", _validate.items(f"categories of {self.name!r}", self.categories, "categories")
+        )
         if not 1 <= len(self.categories) <= MAX_CATEGORIES:
             raise _validate.fail(
                 f"len(categories) of {self.name!r}", len(self.categories), f"in [1, {MAX_CATEGORIES}]", "categories"
@@ -128,7 +142,7 @@ class Schema:
     weight_bound: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "features", _features(self.features))
         if self.weight_bound is not None:
             bound = _validate.real("weight_bound", self.weight_bound, "weight of a row")
             if not LEAST_WEIGHT_BOUND <= bound <= MOST_WEIGHT_BOUND:
@@ -169,10 +183,10 @@ class Schema:
         """This schema with its features spelled out for `n_features` columns."""
         if self.every is None:
             return self
+        count = _validate.count("n_features", n_features, "columns")
         # A uniform schema knows columns by position: the names x0, x1, ... are its own.
-        return Schema.uniform(
-            self.every.low, self.every.high, n_features=n_features, target=self.target, weight_bound=self.weight_bound
-        )
+        features = tuple(Numeric(f"x{i}", self.every.low, self.every.high, self.every.missing) for i in range(count))
+        return Schema(features=features, target=self.target, weight_bound=self.weight_bound)
 
     @property
     def columns(self) -> tuple[Feature, ...]:
@@ -194,6 +208,26 @@ class Schema:
     def cells(self, bins: int) -> tuple[FeatureCells, ...]:
         """The cells of each feature, with `bins` even steps for the numeric ones."""
         return tuple(feature.cells(bins) for feature in self.features)
+
+    def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SchemaReport":
+        """Compare rows with this schema, in detail. For the owner of the data: **the report is not private**.
+
+        `fit` says nothing of the rows: it clamps, counts as "other" or leaves out, without a word. This call says what
+        will happen to them. Look at it before a fit, and show it to nobody who may not see the rows. A schema that is
+        mended until the report is empty has read them: take the new bounds from a public source, not from the report.
+
+        Args:
+            X: as for `fit`: array-like, data frame or list of rows, shape (n_rows, n_features).
+            y: array-like (n_rows,), where the schema declares a target.
+            sample_weight: array-like (n_rows,), where it declares a weight_bound.
+
+        Returns:
+            A `SchemaReport`: columns with values outside, unseen categories, missing and wrong types; `ok`,
+            `raise_for_problems()`.
+        """
+        from ledgerwood.curator.checking import check_rows
+
+        return check_rows(self, X, y, sample_weight)
 
     def to_json(self) -> str:
         """The schema as JSON text."""
@@ -228,6 +262,16 @@ class Schema:
             )
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise SchemaError(f"not a schema: {error!r}") from error
+
+
+def _features(features: object) -> tuple[Feature, ...]:
+    if isinstance(features, Numeric | Categorical):
+        raise SchemaError(f"features={features!r} must be a sequence: write features=({features!r},) for one column")
+    found = _validate.items("features", features, "columns")
+    for feature in found:
+        if not isinstance(feature, Numeric | Categorical):
+            raise SchemaError(f"features holds {feature!r}: each must be a Numeric or a Categorical")
+    return found
 
 
 def require_name(name: object) -> None:

@@ -44,7 +44,7 @@ class LeafSoftmax:
     curvature_scale: float = MAX_SOFTMAX_SCALE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ensembles", tuple(self.ensembles))
+        object.__setattr__(self, "ensembles", _validate.items("ensembles", self.ensembles, "classes"))
         if not 2 <= len(self.ensembles) <= MAX_CLASSES:
             raise _validate.fail("len(ensembles)", len(self.ensembles), f"in [2, {MAX_CLASSES}]", "classes")
         scale = _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")

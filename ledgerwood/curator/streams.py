@@ -59,15 +59,19 @@ class StreamRows:
     __slots__ = ("keys", "table", "vault")
 
     def __init__(self, table: Table, keys: UnitKeys, vault: RowVault) -> None:
-        if len(keys.tokens) != table.n_rows:  # one key would be spread over all rows, with a whole budget each
-            raise SchemaError(f"keys has {len(keys.tokens)} entries and the table {table.n_rows} rows; one key a row")
+        if keys.n_rows != table.n_rows:  # one key would be spread over all rows, with a whole budget each
+            raise SchemaError("keys were read for another number of rows than the table's; one key a row")
+        # Of no unit, or the second row of one: what is paid for is one row a unit.
+        without = np.ones(table.n_rows, dtype=np.bool_)
+        without[keys.rows] = False
+        table.leave_out(without)
         self.table, self.keys, self.vault = table, keys, vault
 
     @classmethod
     def from_data(
         cls, X: Any, y: Any, keys: Any, schema: Schema, *, loss: Loss, bins: int, vault: RowVault
     ) -> "StreamRows":
-        """Check X, y and keys, and encode them. The owner's step: what it refuses costs nothing.
+        """Encode X, y and keys. What it refuses, by names, types and shapes, costs nothing; no value is refused.
 
         Args:
             X, y, schema, loss, bins: as in `Table.from_data`.
@@ -75,7 +79,7 @@ class StreamRows:
             vault: of the stream.
 
         Raises:
-            SchemaError: data and schema do not fit, or a key is missing, of another type, or there twice.
+            SchemaError: columns, types or shapes that are not the schema's, or keys of another type.
         """
         table = Table.from_data(X, y, schema, loss=loss, bins=bins)
         return cls(table, read_keys(keys, table.n_rows), vault)
@@ -136,9 +140,11 @@ class StreamCurator:
             self._payment = self._payment.draw(event, purpose=purpose, randomness=self._source.kind)
             vault.begin(self._payment)
         receipt = self._payment
-        left = np.zeros(table.n_rows, dtype=np.int64)
-        rounds = StreamRounds(FilteredRounds(table, event, costs, receipt, self._source, left), vault, left)
-        left[:] = vault.claim(self._rows.keys, receipt)  # last: what fails before it costs no unit anything
+        left, keys = np.zeros(table.n_rows, dtype=np.int64), self._rows.keys
+        rounds = StreamRounds(
+            FilteredRounds(table, event, costs, receipt, self._source, left), vault, left, keys.rows
+        )  # fmt: skip
+        left[keys.rows] = vault.claim(keys, receipt)  # last: what fails before it costs no unit anything
         return rounds
 
     def open_groups(self, event: Parallel, *, purpose: str) -> Groups:
@@ -172,10 +178,12 @@ class StreamCurator:
 class StreamRounds:
     """`FilteredRounds` of rows that are claimed from a vault, and settled at the end. Made by `StreamCurator`."""
 
-    __slots__ = ("_left", "_rounds", "_settled", "_vault")
+    __slots__ = ("_left", "_rounds", "_settled", "_units", "_vault")
 
-    def __init__(self, rounds: FilteredRounds, vault: RowVault, left: NDArray[np.int64]) -> None:
-        self._rounds, self._vault, self._left = rounds, vault, left
+    def __init__(
+        self, rounds: FilteredRounds, vault: RowVault, left: NDArray[np.int64], units: NDArray[np.int64]
+    ) -> None:
+        self._rounds, self._vault, self._left, self._units = rounds, vault, left, units
         self._settled = False
 
     def __enter__(self) -> "StreamRounds":
@@ -187,7 +195,7 @@ class StreamRounds:
         # Closed first: nothing is charged any more. An error in between has charged whom it was to read, and no less.
         self._rounds.__exit__(kind, error, trace)
         if not self._settled:  # the vault's next claim is another call's, which settles it itself
-            self._vault.settle(self._left)
+            self._vault.settle(self._left[self._units])
             self._settled = True
 
     def release(

@@ -13,7 +13,7 @@ from ledgerwood.curator.candidate_bins import CandidateBins, bin_rows
 from ledgerwood.curator.class_counting import ClassedRows
 from ledgerwood.curator.class_counts import ClassCounts, LeafClassCounts
 from ledgerwood.curator.counts import CellCounts, LeafCounts
-from ledgerwood.curator.encoding import encode_classes, encode_features, encode_numeric_target, signs
+from ledgerwood.curator.encoding import Flags, encode_classes, encode_numeric_target, encode_rows, signs
 from ledgerwood.curator.exact_gains import exact_gains
 from ledgerwood.curator.feature_quantiles import FeatureQuantiles
 from ledgerwood.curator.gains import SplitGains
@@ -35,6 +35,7 @@ from ledgerwood.curator.queries import (
     Loss,
     PredictionFit,
 )
+from ledgerwood.curator.reading import same_length
 from ledgerwood.curator.row_scores import RowScores
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
@@ -81,6 +82,7 @@ class Table(AbstractRows):
         "_histogram_sums",
         "_leaves",
         "_lock",
+        "_present",
         "_routed",
         "_scored",
         "_shape",
@@ -96,8 +98,9 @@ class Table(AbstractRows):
         targets: NDArray[np.float64] | None = None,
         classes: NDArray[np.int32] | None = None,
         weights: Weights = ALL_WHOLE,
+        left_out: Flags | None = None,
     ) -> None:
-        """Of rows that were checked.
+        """Of rows that were read.
 
         Args:
             schema: resolved.
@@ -106,6 +109,7 @@ class Table(AbstractRows):
             classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
                 target is a number.
             weights: see `encode_weights`.
+            left_out: bool (n_rows,), which rows take no part, in whatever is asked: see `encode_rows`. None: none.
         """
         self.schema = schema
         self._cells = cells
@@ -128,10 +132,31 @@ class Table(AbstractRows):
         # The bins that were asked for last, and each row's.
         self._binned: tuple[CandidateBins, NDArray[Any]] | None = None
         self._histogram_sums = HistogramSums(cells, weights)
+        # Empty where every row takes part, as a sample is.
+        self._present = np.empty(0, dtype=np.bool_)
+        if left_out is not None:
+            self.leave_out(left_out)
+
+    def leave_out(self, rows: Flags) -> None:
+        """Let these rows contribute 0 to whatever is asked; before anything is. For the curator alone.
+
+        Args:
+            rows: bool (n_rows,).
+        """
+        if not rows.any():
+            return
+        self._present = self._taking_part(~rows)
+        # A filter charges a row that was not drawn: without a label it is charged nothing.
+        self._scored = {None: RowScores(np.where(self._present, self._scored[None].targets, np.nan))}
+        if self._classes is not None:
+            self._classes = np.where(self._present, self._classes, np.int32(-1))
 
     @classmethod
     def from_data(cls, X: Any, y: Any, schema: Schema, *, loss: Loss, bins: int, sample_weight: Any = None) -> "Table":
-        """Check the rows against the schema and encode them. The owner's step: what it refuses costs nothing.
+        """Encode the rows by the schema. What it refuses, by names, types and shapes, costs nothing.
+
+        No value is refused: one outside its range is clamped, a category that is not listed is "other", a row whose
+        label is missing or of no class, or with a cell that cannot be read, contributes 0.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
@@ -143,9 +168,9 @@ class Table(AbstractRows):
             sample_weight: see `encode_weights`.
 
         Raises:
-            SchemaError: data and schema do not fit; the message names column, value and bound.
+            SchemaError: columns, types or shapes that are not the schema's. `Schema.check` tells the owner of values.
         """
-        cells = encode_features(X, schema, bins=bins)
+        cells, left_out = encode_rows(X, schema, bins=bins)
         targets, classes = None, None
         match loss, schema.target:
             case "squared", Numeric() as target:
@@ -156,12 +181,21 @@ class Table(AbstractRows):
                 wanted = "a" if loss == "squared" else "a Categorical"
                 raise SchemaError(f"the {loss} loss needs {wanted} target in the schema; got target={schema.target!r}")
         labels = sum(len(given) for given in (targets, classes) if given is not None)
-        if labels != cells.shape[1]:
-            raise SchemaError(
-                f"Found input variables with inconsistent numbers of samples: X {cells.shape[1]}, y {labels}"
-            )
+        same_length(cells.shape[1], labels, "y")
         weights = encode_weights(sample_weight, schema, n_rows=labels)
-        return cls(schema=schema.resolved(len(cells)), cells=cells, targets=targets, classes=classes, weights=weights)
+        return cls(
+            schema=schema.resolved(len(cells)), cells=cells, targets=targets, classes=classes, weights=weights,
+            left_out=left_out,
+        )  # fmt: skip
+
+    def emptied(self) -> "Table":
+        """A table of the same columns without any row."""
+        return Table(
+            schema=self.schema,
+            cells=self._cells[:, :0],
+            targets=self._scored[None].targets[:0],
+            classes=None if self._classes is None else self._classes[:0],
+        )
 
     @property
     def n_rows(self) -> int:
@@ -214,7 +248,8 @@ class Table(AbstractRows):
         """The utility of each test at each node, int64 (n_nodes, n_tests) in grid steps. For the curator alone."""
         cells = query.cells
         with self._lock:
-            counts = self._classed(sampled).by_cell(query.structure, self._cells, cells.features, cells.offsets)
+            rows = self._classed(self._taking_part(sampled))
+            counts = rows.by_cell(query.structure, self._cells, cells.features, cells.offsets)
         return query.utilities(counts)
 
     def grouped_gains(self, query: GridlessGains, sampled: NDArray[np.bool_]) -> GroupedGains:
@@ -231,7 +266,7 @@ class Table(AbstractRows):
         gradients = np.empty(self.n_rows, dtype=np.int32)
         kernels.node_gradients(
             self.n_rows, self._cells, *query.structure.lowered(), state.scores, state.targets, self._weights,
-            sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
+            self._taking_part(sampled), query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
             query.large_gradients == "drop", nodes, gradients,
         )  # fmt: skip
         # A sample is gathered once: to ask each feature's loop whether a row is in it costs more than the sums.
@@ -253,7 +288,13 @@ class Table(AbstractRows):
         """
         # Two rounds of one curator share the row state.
         with self._lock:
-            return self._statistic(query, sampled, NO_FILTER if budgets is None else budgets)
+            return self._statistic(query, self._taking_part(sampled), NO_FILTER if budgets is None else budgets)
+
+    def _taking_part(self, sampled: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The sample without the rows that take no part."""
+        if not self._present.size:
+            return sampled
+        return self._present & sampled if sampled.size else self._present
 
     def _statistic(self, query: AnyQuery, sampled: NDArray[np.bool_], budgets: RowBudgets) -> NDArray[np.int64]:
         match query:

@@ -3,24 +3,26 @@
 Nothing here refuses a value: what a column of its type cannot hold counts as missing, or as no category.
 """
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, final
+from typing import Any, Literal, final
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.utils.validation import check_array, column_or_1d
 
-from ledgerwood.curator.encoding import column_count, series_values
-from ledgerwood.curator.schema import MAX_CATEGORY, Category
+from ledgerwood.curator.reading import (
+    Series,
+    frame_or_none,
+    has_objects,
+    one_column,
+    series_or_none,
+    table_columns,
+    table_width,
+)
+from ledgerwood.curator.values import Keys, categories, numbers
 from ledgerwood.errors import SchemaError
 
 ColumnKind = Literal["numeric", "boolean", "text", "codes"]
-MISSING, NO_KEY = -1, -2
-_LARGEST = 2**1000
 _TYPED = "pass a typed data frame or array, or declare a schema"
 
 
@@ -66,104 +68,41 @@ class TypedColumns:
         return cls(features=features, target=TypedColumn("y", "numeric"))
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """A categorical column: which key each row has.
-
-    Args:
-        codes: int64 (n_rows,), positions in `keys`; MISSING, or NO_KEY for what is no category.
-        keys: distinct categories.
-    """
-
-    codes: NDArray[np.int64]
-    keys: tuple[Category, ...]
-
-
 def read_columns(X: Any, columns: tuple[TypedColumn, ...]) -> list[NDArray[np.float64] | Keys]:
     """The values of the features, by column.
 
     Raises:
-        SchemaError, TypeError: sparse input, or of another shape than the columns', whatever its values.
+        SchemaError: of another shape or type than the columns', whatever its values.
     """
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        values: Iterable[NDArray[Any]] = (series_values(frame[column.name]) for column in columns)
-    else:
-        values = check_array(X, dtype=None, ensure_all_finite=False, estimator="ledgerwood").T
-    return [_values(array, column) for array, column in zip(values, columns, strict=True)]
+    return [_values(column, typed) for column, typed in zip(table_columns(X, None), columns, strict=True)]
 
 
 def read_target(y: Any, column: TypedColumn) -> NDArray[np.float64] | Keys:
     """The labels."""
-    return _values(np.asarray(column_or_1d(_label_array(y), warn=True)), column)
+    return _values(one_column(y, "y"), column)
 
 
-def _values(array: NDArray[Any], column: TypedColumn) -> NDArray[np.float64] | Keys:
-    return _numbers(array) if column.kind == "numeric" else _keys(array)
-
-
-def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    """float64 (n_rows,); what is not a number becomes NaN, each value by itself."""
-    with np.errstate(all="ignore"):  # a number that is too large for float64 is infinite, and no warning tells of it
-        if values.dtype.kind in "biuf":
-            return values.astype(np.float64)
-        return np.fromiter(
-            (float(value) if _is_number(value) else math.nan for value in values.tolist()), np.float64, len(values)
-        )
-
-
-def _keys(values: NDArray[Any]) -> Keys:
-    """Strings, and numbers below 2**53 (a boolean is 0 or 1), are keys; other objects are not.
-
-    Nor is a string that ends in NUL, which `Categorical` cannot list.
-    """
-    found: dict[Category, int] = {}
-
-    def code(value: object) -> int:
-        if isinstance(value, str):
-            text = str.__str__(value)  # an enumeration of strings prints something else
-            return NO_KEY if text.endswith("\0") else found.setdefault(text, len(found))
-        if value is None:
-            return MISSING
-        if not _is_number(value):
-            return NO_KEY
-        # As a float before it is compared: numpy's shorter and longer floats round on the way.
-        number = value if isinstance(value, int) else float(value)
-        if number != number:
-            return MISSING
-        if not abs(number) < MAX_CATEGORY:
-            return NO_KEY
-        return found.setdefault(int(number) if number == int(number) else number, len(found))
-
-    with np.errstate(all="ignore"):
-        if values.dtype.kind in "biufU":
-            distinct, inverse = np.unique(values, return_inverse=True)
-            codes = np.fromiter(map(code, distinct.tolist()), np.int64, len(distinct))[inverse]
-        else:
-            codes = np.fromiter(map(code, values.tolist()), np.int64, len(values))
-    return Keys(codes=codes, keys=tuple(found))
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    if isinstance(value, int):
-        return abs(value) < _LARGEST  # a longer one does not fit into a float
-    return isinstance(value, float | np.bool_ | np.integer | np.floating)
+def _values(column: NDArray[Any], typed: TypedColumn) -> NDArray[np.float64] | Keys:
+    return numbers(column, typed.name) if typed.kind == "numeric" else categories(column, typed.name)
 
 
 def _features(X: Any) -> tuple[TypedColumn, ...]:
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = frame_or_none(X)
+    if frame is None:
+        _require_array(X, "X")
+        width = table_width(X, None)
         kind = _array_kind(X, "X")
-        return tuple(TypedColumn(f"x{j}", kind) for j in range(column_count(X)))
+        return tuple(TypedColumn(f"x{j}", kind) for j in range(width))
     for name in frame.columns:
         if not isinstance(name, str) or not name:  # type: ignore[redundant-expr]  # pandas has others
             raise SchemaError(f"the data frame's column name {name!r} must be a non-empty string to buy a schema by it")
-    return tuple(TypedColumn(name, _series_kind(dtype, name)) for name, dtype in frame.schema.items())
+    return tuple(TypedColumn(name, _series_kind(frame[name], name)) for name in frame.columns)
 
 
-def _series_kind(dtype: nw.dtypes.DType, name: str) -> ColumnKind:
-    # A pandas column of type object may be called String or Object, by a look at its values: both are "text" here.
+def _series_kind(series: Series, name: str) -> ColumnKind:
+    if has_objects(series):  # whose type narwhals would find by a look at the values
+        return "text"
+    dtype = series.dtype
     if dtype.is_numeric():
         return "numeric"
     if dtype == nw.Boolean:
@@ -173,11 +112,12 @@ def _series_kind(dtype: nw.dtypes.DType, name: str) -> ColumnKind:
     raise SchemaError(f"column {name!r} has type {dtype}, neither numbers nor categories: convert it, or drop it")
 
 
-def _array_kind(values: Any, name: str) -> ColumnKind:
+def _require_array(values: Any, name: str) -> None:
     if isinstance(values, list | tuple):
         raise SchemaError(f"{name} is a {type(values).__name__}, whose type only its values tell: {_TYPED}")
-    if issparse(values):
-        check_array(values, dtype=None, estimator="ledgerwood")  # which refuses it by name
+
+
+def _array_kind(values: Any, name: str) -> ColumnKind:
     dtype = np.asarray(values).dtype
     match dtype.kind:
         case "i" | "u" | "f":
@@ -193,33 +133,22 @@ def _array_kind(values: Any, name: str) -> ColumnKind:
 
 def _require_numbers(y: Any) -> None:
     """Refuse labels whose type says that they are not numbers; a list or an array of objects does not say."""
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        numeric = series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Object, nw.String)
+    series = series_or_none(y)
+    if series is None:
+        numeric = one_column(y, "y").dtype.kind in "biufO"
+    elif has_objects(series):
+        numeric = True
     else:
-        numeric = _label_array(y).dtype.kind in "biufO"
+        numeric = series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Object, nw.String)
     if not numeric:
         raise SchemaError("a regressor needs labels of a numeric type")
 
 
 def _class_kind(y: Any) -> ColumnKind:
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        kind = _series_kind(series.dtype, "y")
+    series = series_or_none(y)
+    if series is not None:
+        kind = _series_kind(series, "y")
     else:
-        array = _label_array(y)
+        array = one_column(y, "y")
         kind = "text" if array.dtype == object else _array_kind(array, "y")
     return "codes" if kind == "numeric" else kind
-
-
-def _label_array(y: Any) -> NDArray[Any]:
-    """The labels as an array whose type their values do not choose."""
-    if y is None:
-        raise SchemaError("this estimator requires y to be passed, but the target y is None")
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return series_values(series)
-    array = np.asarray(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
-    if array.dtype.kind == "c":
-        raise SchemaError("Complex data not supported: y must be real")
-    return array

@@ -6,13 +6,15 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator.encoding import Cells, cell_dtype, class_places, numeric_cells
+from ledgerwood.curator.encoding import Cells, cell_dtype, class_places, key_cells, numeric_cells, scaled_labels
 from ledgerwood.curator.queries import Loss
+from ledgerwood.curator.reading import same_length
 from ledgerwood.curator.rows import AbstractRows
 from ledgerwood.curator.schema import Categorical, Category, Numeric, Schema
 from ledgerwood.curator.table import Table
-from ledgerwood.curator.typed_columns import MISSING, Keys, TypedColumns, read_columns, read_target
+from ledgerwood.curator.typed_columns import TypedColumns, read_columns, read_target
 from ledgerwood.curator.undeclared_queries import BinCounts, KeyCounts
+from ledgerwood.curator.values import Keys
 from ledgerwood.errors import RoundViolation, SchemaError
 
 
@@ -38,9 +40,8 @@ class UndeclaredTable(AbstractRows):
         """
         features = read_columns(X, columns.features)
         target = read_target(y, columns.target)
-        n_rows, n_labels = _length(features[0]), _length(target)
-        if n_rows != n_labels:
-            raise SchemaError(f"Found input variables with inconsistent numbers of samples: X {n_rows}, y {n_labels}")
+        n_rows = _length(features[0])
+        same_length(n_rows, _length(target), "y")
         return cls(columns=features, target=target, n_rows=n_rows)
 
     @property
@@ -108,17 +109,16 @@ class UndeclaredTable(AbstractRows):
         for row, feature, column in zip(cells, schema.features, self._columns, strict=True):
             match feature, column:
                 case Numeric(), np.ndarray():
-                    row[:] = numeric_cells(np.clip(column, feature.low, feature.high), feature, bins)
+                    row[:] = numeric_cells(column, feature, bins)
                 case Categorical(), Keys():
-                    row[:] = _key_cells(column, feature)
+                    row[:] = key_cells(column, feature)
                 case _:
                     raise SchemaError(f"{feature!r} is not of the type of its column")
         match loss, schema.target, self._target:
-            case "squared", Numeric(low=low, high=high), np.ndarray() as labels:
-                targets = np.clip((np.clip(labels, low, high) - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
-                return Table(schema=schema, cells=cells, targets=targets)
+            case "squared", Numeric() as target, np.ndarray() as labels:
+                return Table(schema=schema, cells=cells, targets=scaled_labels(labels, target))
             case "squared" | "logistic", Categorical() as target, Keys() as labels:
-                return Table(schema=schema, cells=cells, classes=class_places(target)[_key_cells(labels, target)])
+                return Table(schema=schema, cells=cells, classes=class_places(target)[key_cells(labels, target)])
         raise SchemaError(f"the {loss} loss cannot learn the target {schema.target!r} of these rows")
 
     def _column(self, number: int) -> NDArray[np.float64] | Keys:
@@ -129,12 +129,3 @@ class UndeclaredTable(AbstractRows):
 
 def _length(column: NDArray[np.float64] | Keys) -> int:
     return len(column.codes if isinstance(column, Keys) else column)
-
-
-def _key_cells(column: Keys, feature: Categorical) -> NDArray[np.int64]:
-    known = {category: cell for cell, category in enumerate(feature.categories)}
-    by_key = [known.get(key, feature.other_cell) for key in column.keys]
-    # Codes below 0 count from the end: MISSING is the last one, NO_KEY the one before it.
-    lookup = np.array([*by_key, feature.other_cell, feature.missing_cell], dtype=np.int64)
-    assert MISSING == -1
-    return lookup[column.codes]

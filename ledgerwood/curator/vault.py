@@ -138,11 +138,11 @@ class RowVault:
         """Take the units that are about to be read; until they are settled, nothing is left of them.
 
         Args:
-            keys: of the rows, each a unit of its own. One that is not known yet has its full budget.
+            keys: the units of the rows. One that is not known yet has its full budget.
             receipt: that the stream was begun with.
 
         Returns:
-            What each may still lose, in 2**-52 of its budget: int64 (n_rows,).
+            What each may still lose, in 2**-52 of its budget: int64 (n_units,).
 
         Raises:
             LedgerError: another stream's vault, a new one, another kind of keys, or units that are claimed already.
@@ -157,15 +157,16 @@ class RowVault:
                     "units of this row vault are claimed and not settled; one claim at a time. If that failed, close "
                     "the vault and open it again: they count as spent"
                 )
-            if old.kind not in (None, keys.kind):
+            if None not in (old.kind, keys.kind) and old.kind != keys.kind:
                 raise LedgerError(
-                    f"this stream's keys are {old.kind}, and these are {keys.kind}: a unit that changes its key would "
-                    "have a second budget; give the keys that were given before"
+                    f"this stream's keys are {old.kind}, and these are {keys.kind}, by the type of their column: "
+                    "give the keys that were given before; a unit that changes its key would have a second budget"
                 )
             units, left, places = _found(old, _digests(keys, old.salt))
             granted = left[places]
             left[places] = 0
-            self._commit(dataclasses.replace(old, kind=keys.kind, claims=old.claims + 1, units=units, left=left))
+            kind = old.kind or keys.kind
+            self._commit(dataclasses.replace(old, kind=kind, claims=old.claims + 1, units=units, left=left))
             self._claimed = (places, granted)
             return granted.copy()
 
@@ -173,7 +174,7 @@ class RowVault:
         """Give back what the claimed units did not use.
 
         Args:
-            left: int64 (n_rows,), in the order of the claim, of each at most what it was claimed with.
+            left: int64 (n_units,), in the order of the claim, of each at most what it was claimed with.
 
         Raises:
             InvalidParameter: something else; the claim stays open.

@@ -22,7 +22,7 @@ from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator.keys import KeyKind
 from ledgerwood.errors import LedgerCorrupted, LedgerError, LedgerWriteFailed
 
-FORMAT, VERSION = "ledgerwood row vault", 1
+FORMAT, VERSION = "ledgerwood row vault", 2
 DIGEST_BYTES, SALT_BYTES = 16, 32
 DIGEST = np.dtype(f"S{DIGEST_BYTES}")  # compares as the 16 bytes do: numpy pads with the zeros that it drops
 _LEFT = np.dtype("<i8")
@@ -37,7 +37,7 @@ class Contents:
 
     Args:
         salt: key of the digests.
-        kind: what the keys are; None before the first.
+        kind: what the keys are, by the type of their column; None before one has said it.
         claims: how often units were claimed.
         draw: hash of the ledger entry that paid; None before the first use.
         event: canonical record of the event that was drawn.

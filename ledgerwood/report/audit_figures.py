@@ -9,6 +9,7 @@ from ledgerwood.report.audits import Curves
 from ledgerwood.report.html import Figure, Table
 from ledgerwood.report.printing import least, plain
 from ledgerwood.report.svg import Axis, Band, Bars, Curve, Layer, Role, Rung, ladder, padded, plot
+from ledgerwood.verification._digits import beside
 from ledgerwood.verification.auditing import LowerBound
 
 _ROWS = 60
@@ -32,7 +33,7 @@ def bounds_figure(bounds: Sequence[LowerBound], claimed: float, words: str) -> F
             value=bound.value,
             name=_short(bound.statistic),
             sure=bound.assumption == "none",
-            shown=f"{least(bound.value)} at delta {plain(bound.delta)}",
+            shown=f"{beside(bound.value, claimed)[0]} at delta {plain(bound.delta)}",
         )
         for bound in bounds
     ]

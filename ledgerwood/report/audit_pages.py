@@ -11,6 +11,7 @@ from ledgerwood.report.html import Figure, Page, Section, Tone
 from ledgerwood.report.ledger_audits import Backing, LedgerAudit
 from ledgerwood.report.printing import least, plain
 from ledgerwood.verification import LedgerReport
+from ledgerwood.verification._digits import beside
 from ledgerwood.verification.auditing import Assumption, LowerBound
 
 _OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
@@ -22,6 +23,7 @@ _NO_ROWS = "This audit looks at a {}, not at rows: it knows no individual budget
 def mechanism_page(report: MechanismReport) -> Page:
     """The page of an audited mechanism."""
     audit = report.audit
+    found, claimed = beside(audit.epsilon_lower, audit.claimed_epsilon)
     delta, beyond = plain(audit.delta), _beyond(audit.bounds, audit.claimed_epsilon, rejected=audit.rejected)
     if audit.rejected:
         verdict = "The claim is refuted"
@@ -31,6 +33,8 @@ def mechanism_page(report: MechanismReport) -> Page:
     else:
         verdict = "Not refuted, yet a bound is above the claim" if beyond else "Nothing was found against the claim"
         sentence = "That is no proof of privacy: an audit sees what its events show in as many draws as it made."
+        if audit.notes:
+            sentence += " Something was left out, or could not be told: see the notes."
     return Page(
         kind="Audit of a mechanism",
         title=report.name,
@@ -38,8 +42,11 @@ def mechanism_page(report: MechanismReport) -> Page:
         verdict=verdict,
         sentence=f"{sentence} Tested: {audit.test}.{beyond}",
         facts=(
-            (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
-            (f"claimed at delta {delta}", _claimed(audit.claimed_epsilon)),
+            (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {found}"),
+            (
+                f"claimed at delta {delta}",
+                f"epsilon {claimed}" if math.isfinite(audit.claimed_epsilon) else "no epsilon",
+            ),
             ("error of each statement", plain(audit.alpha)),
             ("outputs drawn", f"{audit.samples:,}"),
         ),
@@ -66,6 +73,7 @@ def mechanism_page(report: MechanismReport) -> Page:
                     ("seconds", f"{audit.seconds:.1f}"),
                 ),
             ),
+            *([Section(title="Notes", texts=audit.notes)] if audit.notes else []),
             Section(title="Individual budgets", texts=(_NO_ROWS.format("mechanism"),)),
         ),
         footer=_footer(),

@@ -18,6 +18,7 @@ from ledgerwood.report.html import Page, write
 from ledgerwood.report.ledger_audits import LedgerAudit
 from ledgerwood.report.options import Numeric
 from ledgerwood.report.printing import Fact, least, plain, print_json, show
+from ledgerwood.verification._digits import beside
 from ledgerwood.verification.auditing import Claim, LowerBound
 from ledgerwood.verification.black_box import audit
 
@@ -36,6 +37,8 @@ def run_mechanism_audit(
     numeric: Numeric,
     delta: float | None,
     seed: int | None,
+    max_draws: int | None = None,
+    seconds: float | None = None,
 ) -> MechanismReport:
     """Audit a mechanism; arguments and errors as in `verification.audit`, and the seed of its generator."""
     seed = chosen_seed(seed)
@@ -48,6 +51,8 @@ def run_mechanism_audit(
         numeric=numeric,
         delta=delta,
         rng=np.random.default_rng(seed),
+        max_draws=max_draws,
+        seconds=seconds,
     )
     curves = curves_of(claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores)
     return MechanismReport(
@@ -66,8 +71,8 @@ def show_mechanism(report: MechanismReport, *, html: Path | None, as_json: bool)
     facts: dict[str, Fact] = {
         "mechanism": report.name,
         "verdict": verdict("claim", found.bounds, found.claimed_epsilon, rejected=found.rejected),
-        "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
-        "claimed epsilon": found.claimed_epsilon,
+        "epsilon at least": f"{beside(found.epsilon_lower, found.claimed_epsilon)[0]}{rests(found.assumption)}",
+        "claimed epsilon": beside(found.epsilon_lower, found.claimed_epsilon)[1],
         "delta": found.delta,
         "alpha": found.alpha,
         "test": found.test,
@@ -76,6 +81,8 @@ def show_mechanism(report: MechanismReport, *, html: Path | None, as_json: bool)
         "seed": report.seed,
         "seconds": found.seconds,
     }
+    if found.notes:
+        facts["notes"] = "; ".join(found.notes)
     show_audit("audit of a mechanism", facts, found.bounds, mechanism_page(report), html=html, as_json=as_json)
 
 

@@ -177,7 +177,7 @@ def train_model(
     refuses what no longer fits.
 
     Raises:
-        SchemaError: file and schema do not fit; nothing was spent.
+        SchemaError: columns that the file does not have, or a schema without target; nothing was spent.
         BudgetExceeded, AdjacencyMismatch, LedgerError: the ledger refuses; nothing was spent.
         OSError: no folder can be made at `out`; nothing was spent.
     """

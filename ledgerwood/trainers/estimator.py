@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -26,10 +27,13 @@ from ledgerwood.curator import (
     UndeclaredTable,
     column_count,
     encode_features,
+    headings,
+    keeps_no_rows,
+    schema_for,
 )
 from ledgerwood.curator.queries import Loss
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
 from ledgerwood.trainers.importances import feature_importances
 from ledgerwood.trainers.model_files import read_model, write_model
@@ -46,10 +50,15 @@ BOUGHT = (
     "and expected_rows are public: none was chosen by looking at these rows"
 )
 OWN_WEIGHTS = "each row's weight is its own: it was neither normalised nor balanced by a look at other rows"
+NOT_FITTED = (
+    "X and y were not transformed by anything that was fitted on rows (a scaler, encoder, imputer, selection of "
+    "columns or transformation of labels): what such a step learned of the rows is not covered"
+)
 ASSUMPTIONS = (
     ROW_IS_UNIT,
-    "the check of X and y before the fit, with its error messages, is seen by the owner of the data only",
+    "the number, names and types of the columns are public, and so is whether X, y and weights have as many rows",
     "running time is not observed",
+    NOT_FITTED,
 )
 
 
@@ -88,6 +97,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     random_state: Any
     verbose: int
     _plan_type: ClassVar[type[Any]]
+    _without_rows: bool = False
+    """Whether a fit leaves all rows out: the training rows of a fold may be none, which must not show."""
 
     @abc.abstractmethod
     def make_plan(self, schema: Schema | TypedColumns) -> Plan:
@@ -105,6 +116,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     def _check_target(self, schema: Schema) -> None:
         """Refuse a schema whose target this estimator cannot learn."""
 
+    def __init_subclass__(cls) -> None:
+        for name in {"fit", "partial_fit"} & vars(cls).keys():
+            setattr(cls, name, keeps_no_rows(vars(cls)[name]))
+        super().__init_subclass__()
+
     @property
     def budget(self) -> Budget:
         """The budget that the parameters state."""
@@ -117,20 +133,27 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             ) from error
         return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
 
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None, sample_weight: Any = None) -> Self:
-        """Check the rows, pay for the plan, train.
+    @keeps_no_rows
+    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
+        """Pay for the plan, train.
+
+        Nothing is refused, warned of or shown because of a value, or of the number of rows: values outside the schema
+        are clamped, and rows that cannot be read contribute 0. Whether the rows fit the schema is what
+        `schema.check(X, y)` tells their owner.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
-            ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only.
+            ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only. A
+                grant that holds the plan beside those of other fits is drawn from as it stands: for validations, whose
+                models are not kept. A model that is saved is loaded only with a grant of its plan alone.
             sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
                 and each a matter of its own row: weights that are normalised or balanced over the rows tell of others.
                 A row of half that bound counts as half a row. None: every row weighs 1.
 
         Raises:
-            SchemaError: data, weights and schema do not fit, or no schema was given for columns without a type or for
-                rows with weights. Nothing was spent.
+            SchemaError: columns, types or shapes that are not the schema's, or no schema was given for columns without
+                a type or for rows with weights. Nothing was spent.
             InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
         """
@@ -142,9 +165,9 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
                 "the largest weight of the rows is not public"
             )
-        n_features = column_count(X)
+        n_features = column_count(X, declared)
         # Takes the number and the names of the columns only; the values are the curator's.
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, headings(X, declared), skip_check_array=True)
         rows: Table | UndeclaredTable
         if declared is None:
             columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
@@ -153,6 +176,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         else:
             plan = self.make_plan(declared.resolved(n_features))
             rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
+            rows = rows.emptied() if self._without_rows else rows
         source = self._random_source()
         own = ledger is None
         ledger, grant = grant_plan(plan, budget, ledger, purpose=f"{type(self).__name__}.fit")
@@ -183,8 +207,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Under a schema that is bought, a missing value is a value of its own.
-        tags.input_tags.allow_nan = self.schema is None
+        # A missing value is a value of its own, or its row contributes 0; none is refused.
+        tags.input_tags.allow_nan = True
         return tags
 
     def _random_source(self, call: int = 0) -> RandomSource:
@@ -204,10 +228,15 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Raw scores of rows given for prediction, float64 (n_rows,)."""
+        cells = self._cells(X)  # which checks that there is a model
+        return self.ensemble_.scores(cells)
+
+    def _cells(self, X: Any) -> NDArray[np.uint8 | np.uint16]:
+        """The cells of rows given for prediction, (n_features, n_rows); no value is refused, as in `fit`."""
         check_is_fitted(self, "ensemble_")
-        column_count(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self.ensemble_.scores(encode_features(X, self.schema_, bins=self.plan_.bins))
+        schema = schema_for(X, self.schema_, self.n_features_in_)
+        validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
+        return encode_features(X, schema, bins=self.plan_.bins)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -320,13 +349,15 @@ def _plain(value: Any) -> Any:
 
 
 def require_ledger(ledger: object) -> None:
-    """Refuse what is neither None nor a ledger that protects rows.
+    """Refuse what is neither None nor a ledger that protects rows, or a grant of one.
 
     Raises:
         InvalidParameter, AdjacencyMismatch: it is.
     """
     if ledger is None:
         return
+    if isinstance(ledger, Grant):
+        ledger = ledger.ledger
     if not isinstance(ledger, Ledger):
         raise InvalidParameter(
             f"ledger must be a ledgerwood.Ledger, not {type(ledger).__name__}; weights go to sample_weight="
@@ -338,16 +369,46 @@ def require_ledger(ledger: object) -> None:
         )
 
 
-def grant_plan(plan: Plan, budget: Budget, ledger: Ledger | None, *, purpose: str) -> tuple[Ledger, Grant]:
+def grant_plan(plan: Plan, budget: Budget, ledger: Ledger | Grant | None, *, purpose: str) -> tuple[Ledger, Grant]:
     """Pay for the whole plan, from the ledger given or from one of its own, at the budget's delta.
+
+    A grant that was made before is taken as it is, where it still holds the plan.
 
     Raises:
         BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
+        DrawRefused: the grant does not hold the plan, or no longer does. Nothing was drawn.
     """
+    if isinstance(ledger, Grant):
+        require_held(ledger, plan.event)
+        return ledger.ledger, ledger
     ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
-    # Named, for a plan that is pure as well: it may cost less with a delta.
-    delta = None if isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else budget.delta
-    return ledger, ledger.grant(plan.event, purpose=purpose, delta=delta)
+    return ledger, ledger.grant(plan.event, purpose=purpose, delta=grant_delta(ledger, budget))
+
+
+def grant_delta(ledger: Ledger, budget: Budget) -> float | None:
+    """The delta at which a plan is granted: the budget's; None where the ledger's currency holds at every delta.
+
+    Named, for a plan that is pure as well: it may cost less with a delta.
+    """
+    return None if isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else budget.delta
+
+
+def require_held(grant: Grant, event: Event) -> None:
+    """Refuse a grant that does not hold all draws of the event, or no longer does.
+
+    Raises:
+        DrawRefused: it does not.
+    """
+    wanted: Counter[Event] = Counter()
+    for part, count in event.draws():
+        wanted[part] += count
+    left = grant.remaining
+    for part, count in wanted.items():
+        if left.get(part, 0) < count:
+            raise DrawRefused(
+                f"grant {grant.index} ({grant.purpose!r}) has {left.get(part, 0)} of the {count} draws of {part!r} "
+                "that the plan needs: grant the plan of this very estimator, estimator.make_plan(schema).event"
+            )
 
 
 def privacy_statement(

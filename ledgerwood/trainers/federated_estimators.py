@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
@@ -18,8 +18,6 @@ from ledgerwood.curator import (
     Categorical,
     Schema,
     TypedColumns,
-    column_count,
-    encode_features,
     sorted_classes,
 )
 from ledgerwood.curator.histograms import MAX_SUMS
@@ -291,9 +289,7 @@ class FederatedGBDTClassifier(AbstractClassifier, AbstractFederatedGBDT):
         check_is_fitted(self, "ensemble_")
         if self.plan_.classes == 1:
             return super().decision_function(X)
-        column_count(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        cells = encode_features(X, self.schema_, bins=self.plan_.bins)
+        cells = self._cells(X)
         return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, self.plan_.classes)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

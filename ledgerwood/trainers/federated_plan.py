@@ -136,7 +136,9 @@ class FederatedPlan:
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        object.__setattr__(self, "numeric_features", tuple(self.numeric_features))
+        object.__setattr__(
+            self, "numeric_features", _validate.items("numeric_features", self.numeric_features, "places")
+        )
         _validate.count("trees", self.trees, "trees")
         _validate.count("n_features", self.n_features, "features")
         _validate.count("classes", self.classes, "forests")

@@ -41,6 +41,7 @@ class PrivacyStatement:
     ledger_head: str
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "assumptions", _validate.items("assumptions", self.assumptions, "sentences"))
         if not self.epsilon >= 0.0:
             raise _validate.fail("epsilon", self.epsilon, ">= 0", "nats")
         if not 0.0 <= self.delta < 1.0:

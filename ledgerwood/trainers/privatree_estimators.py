@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.ledger import Ledger
+from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns, sorted_classes
 from ledgerwood.ensemble import Ensemble, Tree
 from ledgerwood.errors import InvalidParameter
@@ -160,7 +160,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         return tags
 
     # Rows count whole: there is nothing that a weight could scale.
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None) -> Self:  # type: ignore[override]
         """As `AbstractTreeEstimator.fit`, without weights."""
         return super().fit(X, y, ledger)
 

@@ -18,8 +18,10 @@ from ledgerwood.curator import (
     StreamRows,
     column_count,
     forget_vault,
+    headings,
     keep_vault,
     kept_vault,
+    schema_for,
 )
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, SchemaError
@@ -96,14 +98,16 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             X: array-like or data frame, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
             keys: array-like, shape (n_rows,), required: the name of each row's privacy unit, whole numbers or texts,
-                each at most once in a call, and the same in every call. Trusted: nothing else recognises a unit.
+                the same in every call. Trusted: nothing else recognises a unit. A row without a key contributes 0, and
+                so does every row of a unit but its first one in a call.
             ledger: where the first call is paid from; without one it opens its own. Later calls need none.
             vault: where the units' budgets are kept, for the first call a new one. None: in memory, beside this very
                 object; a model that was pickled, copied, cloned or loaded has no such vault, and goes on only with the
                 `RowVault.open(path)` of its stream.
 
         Raises:
-            SchemaError: data, keys and schema do not fit, or no keys or schema were given. Nothing was spent.
+            SchemaError: columns, types or shapes that are not the schema's, or no keys or schema were given. Nothing
+                was spent.
             InvalidParameter: other parameters than the first call's, or ones that make no plan. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
             LedgerError: another stream's vault or ledger, an older copy of the vault, or none. Nothing was spent.
@@ -140,8 +144,8 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
                 f"weight_bound={schema.weight_bound!r}: the rows of a stream have no weights, and each would count for "
                 "less than a row; declare a schema without the bound, or use fit(X, y, sample_weight=...)"
             )
-        n_features = column_count(X)
-        validate_data(self, X, skip_check_array=True)
+        n_features = column_count(X, schema)
+        validate_data(self, headings(X, schema), skip_check_array=True)
         plan = self.make_stream_plan(schema.resolved(n_features))
         source = self._random_source()
         rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
@@ -180,10 +184,10 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
                 f"random_state={self.random_state!r}: the stream began with secure noise, which its ledger states; "
                 "leave random_state=None"
             )
-        column_count(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        schema = schema_for(X, self.schema_, self.n_features_in_)
+        validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         plan = self.plan_
-        rows = StreamRows.from_data(X, y, keys, self.schema_, loss=plan.loss, bins=plan.bins, vault=vault)
+        rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
         curator = StreamCurator(rows, receipt, source)
         try:
             with progress_bar(type(self).__name__, self.verbose) as progress:

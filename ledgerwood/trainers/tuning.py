@@ -22,7 +22,7 @@ from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
-from ledgerwood.accounting.ledger import Ledger
+from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import Aggregator, PredictionFit, Schema, TypedColumns, real
 from ledgerwood.curator.purses import require_within
 from ledgerwood.curator.queries import Loss, fit_width
@@ -186,7 +186,7 @@ class PrivateSearch(AbstractTreeEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
         """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
 
         Raises:
@@ -246,7 +246,11 @@ class PrivateSearch(AbstractTreeEstimator):
         estimator: object = self.estimator
         if not isinstance(estimator, AbstractTreeEstimator) or isinstance(estimator, PrivateSearch):
             raise InvalidParameter(f"estimator={estimator!r} must be a tree estimator of this package")
-        if isinstance(self.candidates, Mapping) or not len(self.candidates):
+        if (
+            isinstance(self.candidates, Mapping | str)
+            or not len(self.candidates)
+            or not all(isinstance(candidate, Mapping) for candidate in self.candidates)
+        ):
             raise InvalidParameter("candidates must be a sequence of mappings, one a candidate, at least one")
         for candidate in self.candidates:
             if taken := sorted(_OF_THE_SEARCH & set(candidate)):

@@ -3,8 +3,9 @@
 Each name arrives when it is first used: some need packages that the base install does not have.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ledgerwood import _extras
 
 if TYPE_CHECKING:
     from ledgerwood.verification import errata as errata
@@ -82,10 +83,12 @@ _LATE = {
 }
 """Public names, and the module of this package that has them."""
 _MODULES = ("errata", "ledgers", "membership", "noise_law", "poisoning")
-_EXTRAS = {"hypothesis": "testing", "pytest": "testing"}
-"""Packages that are not in the extra "trainers", and the extra that has them."""
+_HOMES = {
+    **{name: f"{__name__}.{module}" for name, module in _LATE.items()},
+    **{name: f"{__name__}.{name}" for name in _MODULES},
+}
 
-__all__ = [
+_NAMES = [
     "AttackReading",
     "Audit",
     "Call",
@@ -127,19 +130,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Names that arrive late (PEP 562)."""
-    try:
-        if name in _MODULES:
-            return importlib.import_module(f"{__name__}.{name}")
-        if name in _LATE:
-            return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
-    except ModuleNotFoundError as missing:
-        extra = _EXTRAS.get(str(missing.name).partition(".")[0], "trainers")
-        raise ImportError(
-            f"{__name__}.{name} needs {missing.name}: pip install 'ledgerwood[{extra}]'", name=missing.name
-        ) from missing
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Names that arrive late (PEP 562); `__all__` has those that the installed packages allow."""
+    if name == "__all__":
+        return _extras.obtainable(__getattr__, _NAMES)
+    return _extras.late(__name__, name, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_NAMES)

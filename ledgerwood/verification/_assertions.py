@@ -24,6 +24,8 @@ def assert_dp(
     delta: float | None = None,
     learners: Literal["all", "light"] = "all",
     rng: Seeded = None,
+    max_draws: int | None = None,
+    seconds: float | None = None,
 ) -> "Audit":
     """`audit`, as a test asks it: the claim must not be refuted.
 
@@ -42,6 +44,7 @@ def assert_dp(
         learners: "light" needs no scikit-learn.
         rng: handed to the sampler, and tosses the coins, or its seed; seed 0 if not given, so that a test that passed
             passes again (unless the sampler has randomness of its own).
+        max_draws, seconds: limits of a slow mechanism, as of `audit`; `Audit.notes` says what was left out.
 
     Raises:
         AssertionError: the claim is refuted; the message names the bound, the event and the pair.
@@ -52,7 +55,7 @@ def assert_dp(
 
     found = audit(
         sampler, pair, claim=claim, n=n, alpha=alpha, numeric=numeric, delta=delta, pairs=pairs, learners=learners,
-        rng=generator_of(rng, unsaid=0),
+        rng=generator_of(rng, unsaid=0), max_draws=max_draws, seconds=seconds,
     )  # fmt: skip
     if found.rejected:
         raise AssertionError(

@@ -42,19 +42,21 @@ class Gap:
     Args:
         distance: in the norm, in the unit of the values; or in units of a stated shift set.
         ratio: of what is claimed; inf where shapes or keys differ, or where only one is a number.
-        refuted: whether it is more than claimed for certain, rounding apart.
+        refuted: whether it is more than claimed by more than rounding explains.
         moved: whether the values differ for certain, rounding apart.
+        rounding: whether it is more than claimed, and rounding may explain it.
     """
 
     distance: float
     ratio: float
     refuted: bool
     moved: bool
+    rounding: bool = False
 
     @property
     def key(self) -> tuple[bool, float]:
-        """A larger one shows more."""
-        return self.refuted, self.ratio
+        """A larger one shows more. Rounding of large numbers leads no search: it is remembered beside it."""
+        return self.refuted, 0.0 if self.rounding else self.ratio
 
 
 APART = Gap(distance=math.inf, ratio=math.inf, refuted=True, moved=True)
@@ -70,24 +72,29 @@ def value_of(output: object) -> Value:
     """
     shape: list[object] = []
     numbers: list[NDArray[Any]] = []
-    _collect(output, shape, numbers)
+    collect(output, shape, numbers)
     precision = max((float(np.finfo(part.dtype).eps) for part in numbers if part.dtype.kind == "f"), default=0.0)
     exact = precision == 0.0
     flat = [part.ravel().astype(object if exact else np.float64) for part in numbers]
     return Value(tuple(shape), np.concatenate(flat) if flat else np.empty(0), precision)
 
 
-def _collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> None:
+def collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> None:
+    """Shapes, keys and texts of an output, in order, and its numbers.
+
+    Raises:
+        InvalidParameter: an array of objects that are no numbers and no strings.
+    """
     if isinstance(output, Mapping):
         for key in sorted(output, key=repr):
             shape.append(("key", repr(key)))
-            _collect(output[key], shape, numbers)
+            collect(output[key], shape, numbers)
         shape.append("end")
         return
     if isinstance(output, tuple) or (isinstance(output, list) and any(np.ndim(part) for part in output)):
         for part in output:
             shape.append("part")
-            _collect(part, shape, numbers)
+            collect(part, shape, numbers)
         shape.append("end")
         return
     array = np.asarray(output)
@@ -103,6 +110,8 @@ def _collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> N
             numbers += [array.real, array.imag]
         case "S" | "U":
             shape.append(tuple(array.ravel().tolist()))
+        case "O" if all(isinstance(item, int | Fraction) for item in array.ravel().tolist()):
+            numbers.append(array)
         case _:
             kinds = sorted({type(item).__name__ for item in array.ravel().tolist()})
             raise InvalidParameter(f"the query returned {kinds}, which is no array of numbers (unit: statistic)")
@@ -111,7 +120,7 @@ def _collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> N
 def plain_gap(first: Value, second: Value, *, claimed: float, norm: Norm, rows: int, tolerance: float) -> Gap:
     """Of any query. Numbers that are equal, or both NaN, do not differ; one that is not finite is infinitely far.
 
-    Rounding is forgiven: `tolerance` of what is claimed, and what a sum of so many rows may be off by.
+    `tolerance` of what is claimed is forgiven; beyond that, what a sum of so many rows may be off by is `rounding`.
     """
     if first.shape != second.shape:
         return APART
@@ -133,10 +142,13 @@ def plain_gap(first: Value, second: Value, *, claimed: float, norm: Norm, rows: 
     distance = _norm(differences, norm)
     spread = {"l1": float(len(a)), "l2": math.sqrt(len(a)), "linf": 1.0, "range": 2.0}[norm]
     forgiven = claimed * tolerance + 8.0 * precision * (rows + 8) * scale * spread
-    moved = distance > forgiven
+    moved, over = distance > forgiven, distance > claimed * (1.0 + tolerance)
     if claimed == 0.0:
-        return Gap(distance=distance, ratio=math.inf, refuted=True, moved=True) if moved else ALIKE
-    return Gap(distance=distance, ratio=distance / claimed, refuted=distance > claimed + forgiven, moved=moved)
+        if moved or not over:
+            return Gap(distance=distance, ratio=math.inf, refuted=True, moved=True) if moved else ALIKE
+        return Gap(distance=distance, ratio=math.inf, refuted=False, moved=False, rounding=True)
+    refuted = distance > claimed + forgiven
+    return Gap(distance=distance, ratio=distance / claimed, refuted=refuted, moved=moved, rounding=over and not refuted)
 
 
 def _norm(differences: NDArray[np.float64], norm: Norm) -> float:

@@ -57,6 +57,8 @@ ADDITIVE = (
 _CHOOSING = (ExponentialMechanism, PermuteAndFlipMechanism, GridlessMechanism)
 _FAR = 2.0**-8
 """The tail whose numbers are counted: 2.9 standard deviations, or 5.5 scales of a Laplace law."""
+_LEAST_REPEATED = 50
+"""Numbers of one call in which a repetition is looked for."""
 _OTHERS = ((NoisyMaxMechanism, "select"), (JointQuantilesMechanism, "select_from_counts"))
 
 
@@ -68,6 +70,7 @@ class NoiseRecord:
     Args:
         coins: of the randomised tails.
         unpaired: by the number of columns, scores of a release that waits for another one.
+        repeats: of each call with enough numbers, the p-value of the distance at which its noise repeats itself most.
     """
 
     coins: np.random.Generator
@@ -78,6 +81,7 @@ class NoiseRecord:
     draws: int = 0
     depth: int = 0
     unpaired: dict[int, FloatArray] = field(default_factory=dict)
+    repeats: list[float] = field(default_factory=list)
 
     def sum(self, mechanism: Any, statistic: NDArray[np.int64], noisy: object, grid: Grid) -> None:
         """Of one release.
@@ -95,7 +99,10 @@ class NoiseRecord:
         coins = np.where(self.coins.random(steps.shape) < 0.5, -1.0, 1.0)
         signs = np.where(steps == 0, coins, np.sign(steps))
         self._keep(family, tails.ravel(), signs.ravel())
-        self._pair(_scores(tails, signs))
+        scores = _scores(tails, signs)
+        self._pair(scores)
+        if scores.size >= _LEAST_REPEATED:
+            self.repeats.append(_repeated(scores.ravel()))
 
     def _pair(self, scores: FloatArray) -> None:
         """Numbers that would be the same if noise were drawn once for all rows, all columns, or all releases."""
@@ -134,6 +141,9 @@ def noise_tests(record: NoiseRecord, alpha: float) -> tuple[tuple[tuple[str, flo
         tests, scale = _sum_tests(family, tails, np.concatenate(record.signs[family]), alpha)
         found += [(f"{family}: {name}", p) for name, p in tests]
     found += [(name, _independence(np.concatenate(parts))) for name, parts in record.pairs.items()]
+    if record.repeats:
+        # The least of several p-values, one a call, times their number: a union bound.
+        found.append(("repeats", min(1.0, min(record.repeats) * len(record.repeats))))
     return tuple(found), scale if len(record.tails) == 1 else None
 
 
@@ -187,6 +197,22 @@ def _independence(pairs: FloatArray) -> float:
     if min(above, below) == 0.0:  # the same number twice, again and again
         return 0.0
     return _two_sided(stats.f(len(pairs), len(pairs)), above / below)
+
+
+def _repeated(scores: FloatArray) -> float:
+    """Noise of one call that repeats itself, or its opposite, at any distance: the distance by correlations, then F.
+
+    The correlations at all distances only say where to look; the exact test there is paid for by all of them.
+    """
+    n = len(scores)
+    spectrum = np.fft.rfft(scores, 2 * n)
+    products = np.fft.irfft(spectrum * spectrum.conj(), 2 * n)[1 : n // 2 + 1]
+    distances = np.arange(1, n // 2 + 1)
+    place = int(distances[np.argmax(np.abs(products) / np.sqrt(n - distances))])
+    # Disjoint pairs: blocks of that length, each with the next one.
+    blocks = n // (2 * place)
+    both = scores[: 2 * place * blocks].reshape(blocks, 2, place)
+    return min(1.0, _independence(np.moveaxis(both, 1, 2).reshape(-1, 2)) * len(distances))
 
 
 def _uniformity(values: FloatArray) -> float:

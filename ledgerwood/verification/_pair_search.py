@@ -2,10 +2,11 @@
 
 import itertools
 import math
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, final
+from typing import Any, Literal, Protocol, final
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification._distances import Gap, Norm, Value, plain_gap, value_of
 from ledgerwood.verification._domains import Data, Domain, Row, RowKind, Rows
+from ledgerwood.verification._exactly import Exact, exactly
 
 _SHARES = (0.5, 0.25, 0.125, 2.0**-5, 2.0**-8, 2.0**-12)
 """Of a column's width: how far a value is moved, in turn."""
@@ -37,6 +39,9 @@ class Gauge(Protocol):
     def shown(self, value: Any) -> Any:
         """The value, for a reader."""
 
+    def exactly(self, first: Data, second: Data, rows: int) -> Exact | None:
+        """How far the query's values on two tables are apart without rounding; None where nobody can tell."""
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,10 @@ class PlainGauge:
     def shown(self, value: Value) -> Any:
         """The numbers; what there is besides, where there are none."""
         return np.array(value.numbers.tolist()) if len(value.numbers) else value.shape
+
+    def exactly(self, first: Data, second: Data, rows: int) -> Exact | None:
+        """In fractions, or in longer floats."""
+        return exactly(self.query, first, second, claimed=self.claimed, norm=self.norm, rows=rows)
 
 
 @final
@@ -107,13 +116,18 @@ class Pair:
         return f"row {self.gone!r} replaced by {self.new!r} among {besides}"
 
 
+Verdict = Literal["refuted", "refuted up to rounding", "not refuted"]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The pair that shows most, so far."""
+    """The pair that shows most, so far, and in the end what it shows."""
 
     pair: Pair
     gap: Gap
+    verdict: Verdict = "not refuted"
+    why: str = ""
 
 
 @final
@@ -122,7 +136,7 @@ class Search:
 
     def __init__(
         self, *, gauge: Gauge, domain: Domain, adjacency: Adjacency, rows: RowKind, ordered: bool, evaluations: int,
-        generator: np.random.Generator,
+        generator: np.random.Generator, seconds: float | None = None,
     ) -> None:  # fmt: skip
         self.gauge = gauge
         self.domain = domain
@@ -134,9 +148,12 @@ class Search:
         self._most = evaluations
         self._generator = generator
         self._kept: tuple[Rows, Row | None, int, Any] | None = None
+        self.left_out: list[str] = []
+        self._rounding: Found | None = None
+        self._seconds, self._start = seconds, time.perf_counter()
 
     def run(self, given: Rows | None) -> Found:
-        """The pair that shows most.
+        """The pair that shows most, and what it shows.
 
         Raises:
             InvalidParameter: the query raises on all data, or is random.
@@ -145,22 +162,66 @@ class Search:
             warnings.simplefilter("ignore")  # of means of nothing, and the like
             best = self._extreme(given)
             self._require_same(best[0])
-            if best[0].gap.ratio == math.inf:
-                return best[0]  # nothing shows more
+            if best[0].gap.refuted and best[0].gap.ratio == math.inf:
+                return self._judged([best[0]])  # nothing shows more
             climbed = [self._ascent(start) for start in best if start.pair.order is None]
-            return max([best[0], *climbed], key=lambda one: one.gap.key)
+            return self._judged(sorted([*best, *climbed], key=lambda one: one.gap.key, reverse=True))
+
+    def _judged(self, found: list[Found]) -> Found:
+        """The first pair whose breach is none of rounding; else the one that rounding moves farthest, or the first."""
+        breaches = [one for one in found if one.gap.refuted][:_STARTS]
+        if self._rounding is not None:
+            breaches.append(self._rounding)
+        rounded: Found | None = None
+        for one in breaches:
+            first, second, _ = one.pair.tables()
+            exact = None
+            if math.isfinite(one.gap.distance):
+                exact = self.gauge.exactly(
+                    self.domain.data(first), self.domain.data(second), max(len(first), len(second))
+                )
+            if exact is None:
+                breach = one.gap.refuted
+            elif one.pair.order is not None:  # the same data set
+                breach = one.gap.refuted and exact.distance > 0.0
+            else:
+                breach = exact.breach
+            if breach:
+                return replace(
+                    one, verdict="refuted", why="" if exact is None else f"{exact.arithmetic} show the breach too"
+                )
+            if rounded is None:
+                why = "whether it is rounding alone is open: the query takes neither fractions nor longer floats"
+                if exact is not None:
+                    why = f"in {exact.arithmetic} the values are {exact.distance!r} apart, which the claim allows"
+                rounded = replace(one, verdict="refuted up to rounding", why=why)
+        return rounded or found[0]
+
+    def _late(self) -> bool:
+        """Whether the time is used up."""
+        return self._seconds is not None and time.perf_counter() - self._start > self._seconds
+
+    def _stopped(self, what: str) -> None:
+        """Say once what was not looked at."""
+        why = f"seconds={self._seconds:g}" if self._late() else f"evaluations={self._most}"
+        words = f"{what} ({why} was used up after {self.evaluated} evaluations)"
+        if not any(known.startswith(what) for known in self.left_out):
+            self.left_out.append(words)
 
     def _extreme(self, given: Rows | None) -> list[Found]:
         """The best few of the extreme pairs; at least one."""
         found: list[Found] = []
         limit = int(_ENUMERATED * self._most)
+        if given is not None and len(given) > _GIVEN:
+            self.left_out.append(f"of the {len(given)} rows that were given, {_GIVEN} were looked at")
         for pair in self._pairs(given):
             gap = self._gap(pair)
             if gap is not None:
                 found.append(Found(pair, gap))
-                if gap.ratio == math.inf:
+                if gap.refuted and gap.ratio == math.inf:
                     break
-            if self.evaluated >= limit:
+            if self.evaluated >= limit or (found and self._late()):
+                self._stopped("extreme pairs, the later ones")
                 break
         if not found:
             raise InvalidParameter(
@@ -195,7 +256,12 @@ class Search:
             return None
         gap = self.gauge.gap(one, other, max(len(first), len(second)))
         if pair.order is not None:  # the same data set: no claim allows any difference
-            return Gap(distance=gap.distance, ratio=math.inf, refuted=True, moved=True) if gap.moved else None
+            if gap.moved:
+                return Gap(distance=gap.distance, ratio=math.inf, refuted=True, moved=True)
+            if not gap.rounding:
+                return None
+        if gap.rounding and (self._rounding is None or gap.ratio > self._rounding.gap.ratio):
+            self._rounding = Found(pair, gap)
         return gap
 
     def _require_same(self, found: Found) -> None:
@@ -273,13 +339,14 @@ class Search:
             while improved:
                 improved = False
                 for pair in self._steps(best.pair, share):
-                    if self.evaluated + 2 > self._most:
+                    if self.evaluated + 2 > self._most or self._late():
+                        self._stopped("steps uphill, the later ones")
                         return best
                     gap = self._gap(pair)
                     if gap is not None and gap.key > best.gap.key:
                         best, improved = Found(pair, gap), True
                         break
-                if best.gap.ratio == math.inf:
+                if best.gap.refuted and best.gap.ratio == math.inf:
                     return best
         return best
 

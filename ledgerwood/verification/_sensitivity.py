@@ -3,6 +3,7 @@
 docs/explanation/replay.md#sensitivity-search: what is tried, and what a search can and cannot show.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,12 +11,13 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import InvalidParameter, PrivacyWarning
+from ledgerwood.verification._digits import beside
 from ledgerwood.verification._distances import Norm, Shifts
 from ledgerwood.verification._domains import Data, RowKind, domain
 from ledgerwood.verification._generators import Seeded, generator_of
 from ledgerwood.verification._neighbour_rows import Neighbour
-from ledgerwood.verification._pair_search import Found, PlainGauge, Search
+from ledgerwood.verification._pair_search import Found, PlainGauge, Search, Verdict
 
 if TYPE_CHECKING:
     from ledgerwood.curator import Schema
@@ -29,7 +31,10 @@ class SensitivityReport:
     Args:
         ratio: the largest one found, of what is claimed: inf where the shapes of the values differ, or where one of
             them is no finite number.
-        refuted: whether the claim is broken for certain, rounding apart.
+        verdict: "refuted" where the claim is broken for certain; "refuted up to rounding" where the query's floats move
+            by more than is claimed, and rounding explains it: noise must cover that too; else "not refuted".
+        why: what the verdict rests on besides: the distance in exact fractions or longer floats, where the query takes
+            them; "" if nothing.
         claimed: the sensitivity, or the shift set of a query of this library.
         distance: between the two values of the pair, in the norm; of a shift set, the Euclidean one (for utilities, the
             range).
@@ -41,10 +46,12 @@ class SensitivityReport:
         evaluations: of the query, in all.
         refusals: how many of them raised an error instead of returning a value; none of these was compared.
         refusal: the first of these errors; "" if there was none.
+        left_out: what the search did not look at, and why, in words.
     """
 
     ratio: float
-    refuted: bool
+    verdict: Verdict
+    why: str
     claimed: float | Shifts
     distance: float
     norm: Norm | str
@@ -56,12 +63,22 @@ class SensitivityReport:
     evaluations: int
     refusals: int
     refusal: str
+    left_out: tuple[str, ...]
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is broken for certain, rounding apart."""
+        return self.verdict == "refuted"
 
     def __str__(self) -> str:
-        verdict = "is refuted" if self.refuted else "was not refuted"
+        verdict = f"was {self.verdict}" if self.verdict == "not refuted" else f"is {self.verdict}"
         claim = f"sensitivity {self.claimed!r} ({self.norm}, {self.adjacency.value}) {verdict}"
-        lines = [f"{claim}: {self.ratio:.9g} times it, by {self.change}; {self.evaluations} evaluations"]
-        if self.refuted:
+        times = beside(self.ratio, 1.0)[0]
+        lines = [f"{claim}: {times} times it, by {self.change}; {self.evaluations} evaluations"]
+        if self.why:
+            lines.append(self.why)
+        lines += [f"not looked at: {words}" for words in self.left_out]
+        if self.verdict != "not refuted":
             lines.append(f"values {shown(self.values[0])} and {shown(self.values[1])}")
             lines.append(f"of the data {shown(self.data)} and {shown(self.neighbour.data)}")
         if self.refusals:
@@ -83,6 +100,7 @@ def check_sensitivity(
     ordered: bool = False,
     bins: int = 256,
     evaluations: int = 2_000,
+    seconds: float | None = None,
     tolerance: float = 1e-9,
     rng: Seeded = None,
 ) -> SensitivityReport:
@@ -108,6 +126,7 @@ def check_sensitivity(
             depend on the order.
         bins: of a table of this library.
         evaluations: at most so many values of the query.
+        seconds: after which the search ends, of a slow query; None for no limit. `left_out` says what was not tried.
         tolerance: of a claim on a plain function, relative: less than that is rounding.
         rng: for the rows that are drawn, or its seed; seed 0 if not given.
 
@@ -123,6 +142,7 @@ def check_sensitivity(
     require_adjacency(adjacency)
     evaluations = _validate.count("evaluations", evaluations, "evaluations", minimum=4)
     tolerance = _validate.non_negative("tolerance", tolerance, "ratio")
+    seconds = None if seconds is None else _validate.positive("seconds", seconds, "seconds")
     if rows == "valid" and data is None and schema is None and bounds is None:
         raise InvalidParameter("valid rows need data, a schema or bounds, which say what is valid (unit: rows)")
     if callable(query):
@@ -140,7 +160,7 @@ def check_sensitivity(
         shown = gauge.shifts
     search = Search(
         gauge=gauge, domain=domain(data, schema, bounds, columns), adjacency=adjacency, rows=rows, ordered=ordered,
-        evaluations=evaluations, generator=generator_of(rng, unsaid=0),
+        evaluations=evaluations, generator=generator_of(rng, unsaid=0), seconds=seconds,
     )  # fmt: skip
     found = search.run(None if data is None else search.domain.rows(data))
     return _report(found, search, shown, norm if isinstance(shown, float) else "shifts", adjacency)
@@ -160,6 +180,7 @@ def assert_sensitivity(
     ordered: bool = False,
     bins: int = 256,
     evaluations: int = 2_000,
+    seconds: float | None = None,
     tolerance: float = 1e-9,
     rng: Seeded = None,
 ) -> SensitivityReport:
@@ -169,14 +190,25 @@ def assert_sensitivity(
 
     Raises:
         AssertionError: it is refuted; the message shows the pair of data sets and both values.
+
+    Warns:
+        PrivacyWarning: it is refuted up to rounding.
     """
     __tracebackhide__ = True
     report = check_sensitivity(
         query, claimed=claimed, norm=norm, adjacency=adjacency, data=data, schema=schema, bounds=bounds,
-        columns=columns, rows=rows, ordered=ordered, bins=bins, evaluations=evaluations, tolerance=tolerance, rng=rng,
+        columns=columns, rows=rows, ordered=ordered, bins=bins, evaluations=evaluations, seconds=seconds,
+        tolerance=tolerance, rng=rng,
     )  # fmt: skip
     if report.refuted:
         raise AssertionError(str(report))
+    if report.verdict != "not refuted":
+        warnings.warn(
+            f"{report}\nNoise that is made for the claim does not cover this. Round rows to a public grid first, so "
+            "that sums are exact, or claim what the floats can move by",
+            PrivacyWarning,
+            stacklevel=2,
+        )
     return report
 
 
@@ -186,15 +218,15 @@ def _report(
     first, second, origin = found.pair.tables()
     neighbour = Neighbour(data=search.domain.data(second), rows=len(first), origin=origin)
     return SensitivityReport(
-        ratio=found.gap.ratio, refuted=found.gap.refuted, claimed=claimed, distance=found.gap.distance, norm=norm,
-        adjacency=adjacency, data=search.domain.data(first), neighbour=neighbour,
+        ratio=found.gap.ratio, verdict=found.verdict, why=found.why, claimed=claimed, distance=found.gap.distance,
+        norm=norm, adjacency=adjacency, data=search.domain.data(first), neighbour=neighbour,
         values=(search.output(first), search.output(second)), change=found.pair.words(), evaluations=search.evaluated,
-        refusals=search.refusals, refusal=search.refusal,
+        refusals=search.refusals, refusal=search.refusal, left_out=tuple(search.left_out),
     )  # fmt: skip
 
 
 def shown(value: object) -> str:
     """A value in at most 400 characters, long arrays by their ends."""
-    with np.printoptions(threshold=20, edgeitems=3, linewidth=1_000):
+    with np.printoptions(threshold=20, edgeitems=3, linewidth=1_000, precision=17):
         text = repr(value)
     return text if len(text) <= 400 else f"{text[:397]}..."

@@ -62,6 +62,9 @@ class TableGauge:
         """In the columns' units."""
         return np.asarray(value * np.array(self.grid.steps), dtype=np.float64)
 
+    def exactly(self, first: Data, second: Data, rows: int) -> None:
+        """Its gaps are of integers: there is nothing to be told."""
+
 
 def _reader(query: Any, schema: Schema, bins: int) -> Callable[[Data], Integers]:
     loss: Literal["squared", "logistic"] = "logistic" if isinstance(schema.target, Categorical) else "squared"

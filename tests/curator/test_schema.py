@@ -1,8 +1,10 @@
 """The declared description of a table: what is accepted, what is refused, and its JSON."""
 
 import math
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ledgerwood import Categorical, Numeric, Schema
@@ -122,3 +124,27 @@ def test_a_number_that_a_float_cannot_tell_from_its_neighbours_is_no_category(ca
 def test_a_string_that_numpy_would_cut_short_is_no_category():
     with pytest.raises(InvalidParameter, match="a string without NUL at its end"):
         Categorical("id", ("a", "b\0"))
+
+
+@pytest.mark.parametrize("text", ["male", b"male", ""])
+def test_one_text_is_no_list_of_categories(text):
+    with pytest.raises(InvalidParameter, match=rf"write Categorical\('sex', \({re.escape(repr(text))}, \.\.\.\)\)"):
+        Categorical("sex", text)
+
+
+def test_the_categories_may_be_any_sequence_of_whole_texts():
+    assert Categorical("sex", ["male"]).categories == ("male",)
+    assert Categorical("sex", np.array(["male", "female"])).categories == ("male", "female")
+
+
+@pytest.mark.parametrize("features", ["ab", b"ab", Numeric("a", 0, 1), ("a", "b"), 3])
+def test_features_are_a_sequence_of_features(features):
+    with pytest.raises((SchemaError, InvalidParameter), match="features"):
+        Schema(features=features)
+
+
+def test_a_second_category_is_not_taken_for_the_flag_of_missing_values():
+    with pytest.raises(InvalidParameter, match="missing of 'sex'='female' must be True or False"):
+        Categorical("sex", ("male",), "female")
+    with pytest.raises(InvalidParameter, match="missing of 'age'='no' must be True or False"):
+        Numeric("age", 0, 1, "no")

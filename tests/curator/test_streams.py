@@ -77,7 +77,7 @@ def test_one_draw_pays_for_all_calls_and_each_unit_has_one_budget(vault):
 def test_rows_and_keys_of_another_number_are_refused(vault):
     table = rows_of(["a", "b", "c"], vault).table
     for keys in (["a"], ["a", "b"]):
-        with pytest.raises(SchemaError, match=f"{len(keys)} entries and the table 3 rows"):
+        with pytest.raises(SchemaError, match="another number of rows than the table"):
             StreamRows(table, stream_module.read_keys(keys, len(keys)), vault)
 
 
@@ -176,9 +176,8 @@ def test_a_plan_without_the_event_is_refused_and_the_vault_stays_new(vault):
 
 
 def test_keys_are_checked_with_the_rows(vault):
-    with pytest.raises(SchemaError, match="rows 0 and 1 have the same key"):
-        rows_of(["a", "a"], vault)
-    with pytest.raises(SchemaError, match="3 entries and X 2 rows"):
+    assert rows_of(["a", "a"], vault).keys.rows.tolist() == [0]
+    with pytest.raises(SchemaError, match="X and keys differ"):
         StreamRows.from_data(
             np.zeros((2, 1)), np.zeros(2), ["a", "b", "c"], SCHEMA, loss="squared", bins=8, vault=vault
         )

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerwood as lw
-from ledgerwood.curator.typed_columns import MISSING, NO_KEY, TypedColumn, TypedColumns, read_columns, read_target
+from ledgerwood.curator.typed_columns import TypedColumn, TypedColumns, read_columns, read_target
+from ledgerwood.curator.values import MISSING, NO_KEY
 from ledgerwood.errors import SchemaError
 
 Y = np.zeros(2)
@@ -109,7 +110,7 @@ def test_values_become_numbers_or_keys_and_none_is_refused():
     keys = read_target(np.array(odd, dtype=object), TypedColumn("y", "text"))
     assert keys.keys == (1, "1", "x", 0.5)
     assert keys.codes.tolist() == [
-        0, 0, 0, 1, MISSING, MISSING, NO_KEY, NO_KEY, NO_KEY, NO_KEY, 2, 0, 3, NO_KEY,
+        0, 0, 0, 1, MISSING, MISSING, NO_KEY, NO_KEY, NO_KEY, MISSING, 2, 0, 3, MISSING,
     ]  # fmt: skip
     numbers = read_target(np.array(odd, dtype=object), TypedColumn("y", "numeric"))
     expected = [1, 1, 1, math.nan, math.nan, math.nan, math.inf, 2.0**53, math.nan]

@@ -59,12 +59,13 @@ def test_many_units_are_found_again_in_any_order(vault):
         truth.update(zip(units.tolist(), after.tolist(), strict=True))
 
 
-def test_numbers_and_texts_are_different_units_and_one_stream_has_one_kind(vault):
-    vault.claim(keys(1), RECEIPT)
+def test_a_stream_has_keys_of_one_type_and_a_number_in_a_text_is_that_number(vault):
+    vault.claim(read_keys(np.array([1]), 1), RECEIPT)
     vault.settle(np.array([3]))
     with pytest.raises(LedgerError, match="keys are integers, and these are strings"):
-        vault.claim(keys("1"), RECEIPT)
-    assert vault.claim(keys(1), RECEIPT).tolist() == [3]
+        vault.claim(read_keys(np.array(["1"]), 1), RECEIPT)
+    # A list has no type: what it holds is one unit with what a column of numbers holds.
+    assert vault.claim(keys("1"), RECEIPT).tolist() == [3]
 
 
 def test_one_claim_at_a_time(vault):
@@ -126,7 +127,7 @@ def test_a_new_vault_gives_nothing_to_a_stream_that_has_begun():
 
 def test_two_keys_of_one_digest_are_refused(vault, monkeypatch):
     with pytest.raises(LedgerError, match="same digest"):
-        vault.claim(UnitKeys("strings", [b"sa", b"sb", b"sa"]), RECEIPT)
+        vault.claim(UnitKeys("strings", (b"sa", b"sb", b"sa"), np.arange(3), 3), RECEIPT)
     monkeypatch.setattr(vaults, "_digests", lambda keys, salt: np.array([b"x" * 16] * 2, dtype="S16"))
     with pytest.raises(LedgerError, match="same digest"):
         vault.claim(keys("a", "b"), RECEIPT)

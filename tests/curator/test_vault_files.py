@@ -172,13 +172,13 @@ def resealed(data, old, new):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        (b'"version":1', b'"version":2', "version 2, not 1"),
+        (b'"version":2', b'"version":1', "version 1, not 2"),
         (b'"format":"ledgerwood row vault"', b'"format":"diary"', "not a row vault"),
         (b'"units":3', b'"units":4', "length"),
         (b'"units":3', b'"units":-3', "length"),
         (b'"units":3', b'"units":"3"', "first line says"),
         (b'"claims":1', b'"claims":-1', "claims"),
-        (b'"keys":"strings"', b'"keys":"poems"', "kind of keys"),
+        (b'"keys":null', b'"keys":"poems"', "kind of keys"),
         ((2).to_bytes(8, "little"), (FULL + 1).to_bytes(8, "little"), "more left than a full budget"),
         ((2).to_bytes(8, "little"), b"\xff" * 8, "less than nothing"),
     ],

@@ -89,13 +89,25 @@ def test_a_model_of_a_frame_predicts_columns_by_name(truth):
         model.predict(FRAMES["pandas"]().rename(columns={"age": "years"}))
 
 
-def test_a_missing_value_without_a_declaration_is_refused_in_fit_and_predict():
+def test_a_missing_value_without_a_declaration_leaves_its_row_out_of_a_fit_and_is_no_reason_not_to_predict():
     whole = FRAMES["pandas"]()
     spoiled = whole.assign(size=[math.nan, *COLUMNS["size"][1:]])
-    model = fitted(SGBDTRegressor, SCHEMA, whole, PRICE)
-    for use in (lambda X: fitted(SGBDTRegressor, SCHEMA, X, PRICE), model.predict):
-        with pytest.raises(SchemaError, match="column 'size' in 1 rows; declare missing=True"):
-            use(spoiled)
+    model, without = fitted(SGBDTRegressor, SCHEMA, whole, PRICE), fitted(SGBDTRegressor, SCHEMA, whole[1:], PRICE[1:])
+    left_out = fitted(SGBDTRegressor, SCHEMA, spoiled, PRICE)
+    np.testing.assert_array_equal(left_out.predict(whole), without.predict(whole))
+    np.testing.assert_array_equal(model.predict(spoiled)[1:], model.predict(whole)[1:])
+    assert np.isfinite(model.predict(spoiled)).all()
+
+
+def test_a_list_of_rows_is_a_table_where_the_schema_says_how_many_columns():
+    schema = lw.Schema.uniform(0, 10, target=lw.Numeric("price", 0, 10))
+    numbers = np.column_stack([COLUMNS["size"], np.arange(N) / 10])
+    with pytest.raises(SchemaError, match=r"n_features=\.\.\."):
+        fitted(SGBDTRegressor, schema, numbers.tolist(), PRICE)
+    model = fitted(SGBDTRegressor, schema, numbers, PRICE)
+    alike = fitted(SGBDTRegressor, schema.resolved(2), numbers.tolist(), list(PRICE))
+    np.testing.assert_array_equal(alike.predict(numbers.tolist()), model.predict(numbers))
+    np.testing.assert_array_equal(model.predict(numbers.tolist()), model.predict(numbers))
 
 
 def test_a_uniform_schema_takes_frames_by_position():
@@ -105,6 +117,5 @@ def test_a_uniform_schema_takes_frames_by_position():
     for frame in (
         pd.DataFrame(numbers, columns=["p", "q"]),
         pl.DataFrame(numbers, schema=["p", "q"]),
-        numbers.tolist(),
     ):
         np.testing.assert_array_equal(fitted(SGBDTRegressor, schema, frame, PRICE).predict(frame), expected)

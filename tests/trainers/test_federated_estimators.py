@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor, PrivacyStatement
 from ledgerwood.trainers.federated_estimators import stacked, unstacked
 
@@ -139,9 +139,11 @@ def test_odd_tables(odd, split_method):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_labels_outside_the_classes_are_refused():
-    with pytest.raises(SchemaError, match="y"):
-        FederatedGBDTClassifier(schema=TWO).fit(np.full((3, 3), 0.5), [0, 1, 2])
+def test_a_label_outside_the_classes_contributes_nothing():
+    options = {"schema": TWO, "random_state": 1, "n_trees": 2}
+    more = FederatedGBDTClassifier(**options).fit(np.full((3, 3), 0.5), [0, 1, 2])
+    less = FederatedGBDTClassifier(**options).fit(np.full((2, 3), 0.5), [0, 1])
+    np.testing.assert_array_equal(more.predict_proba(np.eye(3)), less.predict_proba(np.eye(3)))
 
 
 def test_cycles_are_counted():

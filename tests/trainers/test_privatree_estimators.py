@@ -144,7 +144,6 @@ def test_rows_have_no_weights():
 
 
 BAD = [
-    (X, np.where(np.arange(N_ROWS) == 3, "never", Y), SCHEMA, "label 'never'"),
     (X[:, :2], Y, SCHEMA, "2 columns"),
     (X, Y[:-1], SCHEMA, "inconsistent"),
     (X, Y, lw.Schema(features=FEATURES, target=lw.Numeric("y", 0, 1)), "Categorical target"),

@@ -1,7 +1,6 @@
 """Weights through a whole fit: what is refused before anything is spent, what a weight does, what it costs."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -109,12 +108,9 @@ def refused(error, words, *, schema=NUMBERS, **arguments):
 
 def test_weights_that_do_not_fit_cost_nothing():
     for weights, words in (
-        (np.append(WEIGHTS[1:], W + 1), r"holds 9\.0"),
-        (np.append(WEIGHTS[1:], -1), r"holds -1\.0"),
-        (np.append(WEIGHTS[1:], math.nan), "holds nan"),
-        (WEIGHTS[1:], r"\(299,\), and X and y have 300 rows"),
-        (np.zeros(N), "zero in all 300 rows"),
-        ([None] * N, "nan|number"),
+        (WEIGHTS[1:], "X and sample_weight differ"),
+        (np.array(["1"] * N), "declared to hold numbers"),
+        (np.ones((N, 2)), "1d array"),
     ):
         refused(SchemaError, words, sample_weight=weights)
     refused(SchemaError, "declare the largest weight", schema=PLAIN, sample_weight=WEIGHTS)

@@ -93,7 +93,7 @@ def test_a_wrong_sensitivity_is_refuted_with_a_pair_that_shows_it(name):
         assert_sensitivity(query, **options)
 
 
-# ------------------------------------------------------------------------------------------------- what is right
+# ------------------------------------------------------------------------------------------------------ what is right
 
 RIGHT = {
     "sum": (lambda x: clean(x).sum(), {}, {A: 1.0, R: 1.0}, 1.0),
@@ -157,7 +157,7 @@ def test_rounding_is_no_breach(scale, offset, parts, dtype, seed):
     assert not report.refuted, report
 
 
-# ------------------------------------------------------------------------------------------- of rows under a schema
+# --------------------------------------------------------------------------------------------- of rows under a schema
 
 SCHEMA = lw.Schema(
     features=(Numeric("a", 0, 1, missing=True), Categorical("kind", ("u", "v"))),
@@ -320,3 +320,96 @@ def test_a_least_number_of_rows_is_found(least):
 
 def test_a_claim_may_be_any_number():
     assert check_sensitivity(len, claimed=np.int64(1), rng=3).ratio == 1.0
+
+
+# ------------------------------------------------------------------------------------------------- rounding of floats
+
+
+HUGE = (2.0**52, 2.0**52 + 1.0)
+
+
+def sum_of_huge(x):
+    return np.clip(np.nan_to_num(x, nan=HUGE[0], posinf=HUGE[0], neginf=HUGE[0]), *HUGE).sum()
+
+
+def test_a_sum_of_floats_that_moves_by_sixteen_times_the_claim_is_refuted_up_to_rounding():
+    report = check_sensitivity(sum_of_huge, claimed=1.0, adjacency=R, bounds=HUGE)
+    assert (report.verdict, report.refuted) == ("refuted up to rounding", False)
+    assert report.ratio >= 8.0
+    assert "the claim allows" in report.why  # in numpy's longer floats it moves by 1 at most
+    first, second = sum_of_huge(report.data), sum_of_huge(report.neighbour.data)
+    assert abs(second - first) == report.distance  # the pair shows it
+    assert str(report).startswith("sensitivity 1.0 (l2, replace-one) is refuted up to rounding: ")
+    assert repr(float(first)) in str(report)  # all digits: the two values differ in the last ones
+    assert repr(float(second)) in str(report)
+    with pytest.warns(lw.PrivacyWarning, match="Round rows to a public grid"):
+        assert assert_sensitivity(sum_of_huge, claimed=1.0, adjacency=R, bounds=HUGE).ratio == report.ratio
+
+
+def counts_of_huge(x):
+    """Exact in fractions: no constant of it is a float."""
+    return 2**56 + np.clip(x, 0, 1).sum() * 3 if len(x) else 2**56
+
+
+@pytest.mark.parametrize(("claimed", "verdict"), [(3.0, "refuted up to rounding"), (2.5, "refuted")])
+def test_exact_fractions_tell_rounding_from_a_breach_that_rounding_hides(claimed, verdict):
+    """Near 2^56 the spacing of floats is 16: a row moves the value by 0 or 16, and in truth by 3."""
+    report = check_sensitivity(counts_of_huge, claimed=claimed, rows="valid", bounds=(0.0, 1.0))
+    assert report.verdict == verdict
+    assert report.distance == 16.0
+    assert "fractions" in report.why
+
+
+def test_what_takes_neither_fractions_nor_longer_floats_is_left_open():
+    def query(x):
+        return np.float64(2.0**56) + np.float64(np.clip(np.nan_to_num(x), 0, 1).sum())
+
+    report = check_sensitivity(query, claimed=1.0)
+    assert report.verdict == "refuted up to rounding"
+    assert "open" in report.why
+
+
+def test_cancellation_of_large_numbers_is_rounding_by_exact_arithmetic():
+    """The sum of squares around 2^27 minus its own large part: intermediate numbers are far larger than the value."""
+
+    def query(x):
+        shifted = np.clip(x, 0, 1) * 3 + 2**27
+        return ((shifted * shifted) * 2**14 - (shifted * shifted) * (2**14 - 1)).sum() - (shifted * shifted).sum()
+
+    report = check_sensitivity(query, claimed=1.0, rows="valid", bounds=(0.0, 1.0))
+    assert report.verdict != "refuted"  # in fractions it is 0 on all data
+
+
+def test_a_ratio_just_above_one_is_printed_with_its_digits():
+    report = check_sensitivity(lambda x: clean(x).sum(), claimed=1.0 - 1e-12, tolerance=0.0)
+    assert report.verdict == "refuted"  # fractions say so, though floats are as far off
+    assert "1.000000000001 times it" in str(report)
+
+
+# -------------------------------------------------------------------------------------------------- what was left out
+
+
+def test_what_the_search_left_out_is_named():
+    found = check_sensitivity(lambda x: clean(x).sum(), claimed=1.0, data=np.linspace(0, 1, 500), evaluations=50)
+    assert any("500 rows that were given, 100 were looked at" in words for words in found.left_out)
+    assert any("evaluations=50 was used up" in words for words in found.left_out)
+    assert "not looked at: " in str(found)
+    everything = check_sensitivity(lambda x: clean(x).sum(), claimed=1.0, evaluations=10**6)
+    assert everything.left_out == ()
+
+
+def test_a_slow_query_is_searched_for_as_long_as_is_said():
+    import time
+
+    def slow(x):
+        end = time.perf_counter() + 2e-3
+        while time.perf_counter() < end:
+            pass
+        return clean(x).sum()
+
+    start = time.perf_counter()
+    found = check_sensitivity(slow, claimed=1.0, seconds=0.2)
+    assert time.perf_counter() - start < 1.0
+    assert any("seconds=0.2 was used up" in words for words in found.left_out)
+    with pytest.raises(InvalidParameter, match="seconds"):
+        check_sensitivity(slow, claimed=1.0, seconds=0.0)

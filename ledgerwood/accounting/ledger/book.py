@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -168,6 +168,19 @@ class Ledger:
                 self._state.commit(entry)
                 return Grant(self, entry)
 
+    def require_room(self, events: Sequence[Event], *, delta: float | None = None) -> None:
+        """Refuse several plans that do not fit together, one grant after the other; nothing is granted or reserved.
+
+        Args:
+            events: the plans.
+            delta: of each grant, as in `grant`.
+
+        Raises:
+            BudgetExceeded, UnsupportedEvent, AdjacencyMismatch: as in `grant`.
+        """
+        with self._current() as state:
+            state.require_room(events, delta, self._analyst)
+
     def spend(
         self, event: Event, *, purpose: str, delta: float | None = None, randomness: Randomness = "secure"
     ) -> Receipt:
@@ -303,6 +316,11 @@ class Grant:
         return self._entry.event
 
     @property
+    def ledger(self) -> Ledger:
+        """The ledger that granted it."""
+        return self._ledger
+
+    @property
     def charge(self) -> Charge:
         """What the plan cost."""
         return self._entry.charge
@@ -355,4 +373,9 @@ class Grant:
 
 
 def _no_copy(what: str) -> LedgerError:
-    return LedgerError(f"{what} cannot be copied or pickled, or one budget would be spent twice; keep ledger.record()")
+    return LedgerError(
+        f"{what} cannot be copied or pickled, or one budget would be spent twice. To keep the entries: "
+        "ledger.record(). To fit in parallel (n_jobs > 1): ledgerwood.trainers.private_cross_validate and "
+        "private_grid_search, whose threads share one ledger; or a ledger in a database, which every process opens "
+        "for itself by Ledger.open('sqlite:///...', dataset=...)"
+    )

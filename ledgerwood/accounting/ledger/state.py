@@ -1,7 +1,7 @@
 """The ledger as a state machine without input or output: what may follow what, and what it adds up to."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import final, get_args
 
@@ -81,6 +81,22 @@ class State:
         filter_ = self.terms.filter
         spent, budget = min(self._purses(analyst), key=lambda purse: filter_.remaining(*purse).delta or 0.0)
         return filter_.charge(event, spent, budget, delta)
+
+    def require_room(self, events: Sequence[Event], delta: float | None, analyst: str | None = None) -> None:
+        """Refuse plans that would not fit if they were granted one after the other; nothing changes.
+
+        Raises:
+            BudgetExceeded, UnsupportedEvent, AdjacencyMismatch, LedgerError: as `price` and `propose_grant`.
+        """
+        filter_ = self.terms.filter
+        self._require_analyst(analyst)
+        for spent, budget in self._purses(analyst):
+            charges = list(spent)
+            for event in events:
+                self._require_adjacency(event)
+                charge = filter_.charge(event, charges, budget, delta)
+                filter_.admit(charges, charge, budget)
+                charges.append(charge)
 
     def remaining(self, analyst: str | None = None) -> Remaining:
         """What one more grant may have: of the analyst's share if named, and of the whole."""

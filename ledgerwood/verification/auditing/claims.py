@@ -118,7 +118,8 @@ class ClaimedCurve:
     def less_noise(self, epsilon: float, delta: float) -> Event | None:
         """The claim with so little noise that it has `delta` at epsilon: the least of the family that the data refuse.
 
-        None where the claim is no event whose noise is one Gaussian multiplier, or where it needs no less.
+        None where the claim is no event whose noise is one Gaussian multiplier, where it needs no less, or where no
+        member has as much: then what was measured is of another mechanism, and only bounds without an assumption hold.
         """
         if not isinstance(self.claim, Event) or with_noise(self.claim, 1.0) is None or delta <= self.delta(epsilon):
             return None
@@ -139,6 +140,8 @@ class ClaimedCurve:
                 high, at_high = middle, excess
             if (low < 0.0 and high - low < _CLOSE) or at_high > -1e-3 or high <= math.log(_LEAST_NOISE):
                 break
+        if low == 0.0 and high <= math.log(_LEAST_NOISE):
+            return None
         return with_noise(self.claim, math.exp(high))
 
     def _log_delta_with(self, log_factor: float, epsilon: float) -> float:

@@ -5,6 +5,7 @@ from typing import Literal, final, get_args
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.verification._digits import rounded_down
 
 Assumption = Literal["none", "large counts", "Gaussian noise", "the claim's family"]
 """What a bound rests on besides independent runs (or canaries that were included independently).
@@ -56,7 +57,7 @@ class LowerBound:
     def __str__(self) -> str:
         rests = "" if self.assumption == "none" else f", assuming {self.assumption}"
         return (
-            f"epsilon >= {self.value:.4g} at delta {self.delta:.3g} (alpha {self.alpha:g}, {self.statistic}, "
+            f"epsilon >= {rounded_down(self.value)} at delta {self.delta:.3g} (alpha {self.alpha:g}, {self.statistic}, "
             f"{self.samples} samples{rests})"
         )
 

@@ -1,27 +1,29 @@
 """`audit`: a lower bound on the epsilon of any mechanism that can be called, and a verdict on what is claimed of it."""
 
+import math
 import time
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.errors import AuditFailed, InvalidParameter, PrivacyWarning
 from ledgerwood.verification._generators import Seeded, generator_of
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
+from ledgerwood.verification.auditing.result import LowerBound
+from ledgerwood.verification.black_box.budget import sizes
+from ledgerwood.verification.black_box.choosing import Question
 from ledgerwood.verification.black_box.draws import Draws, NonFinite, Sampler
 from ledgerwood.verification.black_box.fitting import Learners
 from ledgerwood.verification.black_box.learning import candidates, choose
-from ledgerwood.verification.black_box.pairs import best_pair, two
+from ledgerwood.verification.black_box.pairs import best_pair, patterns, two
+from ledgerwood.verification.black_box.reading import varying
 from ledgerwood.verification.black_box.result import Audit, Numeric
 from ledgerwood.verification.black_box.terms import Stop, Terms, needed
-from ledgerwood.verification.black_box.testing import agenda, concluded
-
-_LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
-_LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 200_000_000
-_EARLY = 10
-"""Where a test may stop early, a tenth as many outputs are learned from."""
+from ledgerwood.verification.black_box.testing import Finding, agenda, concluded
 
 
 def audit(
@@ -38,11 +40,14 @@ def audit(
     rng: Seeded = None,
     non_finite: NonFinite = "outcome",
     learners: Learners = "all",
+    max_draws: int | None = None,
+    seconds: float | None = None,
 ) -> Audit:
     """Bound the epsilon of a mechanism from below by its outputs on two neighbouring data sets, and judge a claim.
 
     Args:
-        sampler: `sampler(dataset, n, rng)` returns the outputs of n independent runs, an array of shape (n, ...).
+        sampler: `sampler(dataset, n, rng)` returns the outputs of n independent runs: an array of shape (n, ...), a
+            list, a data frame. An output is a number, a text, or an array, tuple, mapping or record of them.
         pair: two neighbouring data sets, whatever the sampler takes.
         claim: what is promised: a Budget, an event, or a function from epsilon (nats) to delta.
         n: outputs of the final test are 2n; as many again, or up to three times as many, are drawn to choose its event,
@@ -58,10 +63,17 @@ def audit(
         rng: handed to the sampler, and tosses the coins, or its seed; None: fresh entropy of the operating system.
         non_finite: whether NaN and infinities are outcomes like others, or refused.
         learners: "light" leaves out the boosted trees, which need the extra `trainers`.
+        max_draws: of a slow mechanism, outputs that may be drawn in all, learning included; None for what n asks for.
+        seconds: the same as a time: the first outputs are timed, and the number of all others follows before any is
+            tested. `notes` says what was left out for either of the two.
 
     Raises:
         InvalidParameter: a value outside its bound; a claim that is no profile; too few outputs for any bound.
-        AuditFailed: the sampler raised, or returned something that is not n outputs of one shape, or only one value.
+        AuditFailed: the sampler raised, or did not return n outputs; its runs are not independent; its outputs are
+            of a type that cannot be taken apart, or texts of which nothing can be learned.
+
+    Warns:
+        PrivacyWarning: some part of the outputs is too varied to be looked at.
         ImportError: outputs of several numbers, `learners="all"`, and scikit-learn is missing.
 
     Source: docs/explanation/black-box.md.
@@ -74,27 +86,70 @@ def audit(
     if pair is not None and pairs is not None:
         raise InvalidParameter("pair and pairs were both given: say which pair, or which to search (unit: pairs)")
     asked = terms.question()
-    generator = generator_of(rng)
-    draws = Draws(sampler, ((), ()) if pair is None else two(pair), generator, non_finite)
-    if pair is None:
-        best_pair(draws, pairs, asked, n=n, numeric=numeric, learners=learners)
-    learn = n if stop == "never" else max(n // _EARLY, min(n, 2000))
-    fit = [draws.once(side, min(learn, _LEAST_FIT)) for side in (0, 1)]
-    wide = fit[0].shape[1]
-    more = min(learn, max(_FIT // wide, _LEAST_FIT), _MOST_FIT) - len(fit[0])
+    draws = Draws(sampler, ((), ()) if pair is None else two(pair), generator_of(rng), non_finite)
+    searched = None if pair is not None else (patterns() if pairs is None else list(pairs))
+    if searched and seconds is not None:
+        draws.use(two(searched[0]))
+    parts = sizes(
+        draws, n, stop=stop, alpha=alpha, max_draws=max_draws, seconds=seconds, searching=searched is not None
+    )
+    if parts.n < n:
+        terms = replace(terms, n=parts.n)
+        asked = terms.question()
+    if searched is not None:
+        best_pair(draws, searched, asked, sizes=parts, numeric=numeric, learners=learners, skip=pairs is None)
+    fit = draws.first(parts.fit_first)
+    more = parts.fit_more(fit[0].shape[1])
     if more > 0:
         fit = [np.concatenate([part, draws.once(side, more)]) for side, part in enumerate(fit)]
-    found = candidates(fit[0], fit[1], numeric=numeric, learners=learners)
-    # An event is the better chosen the more outputs it is chosen on; those of one or two numbers cost next to nothing.
-    bound, point = choose(
-        draws, found, asked, n=max(learn, min(3 * learn, _CHEAP // wide**2)), rank=max(_RANK // wide, _LEAST_RANK)
-    )
-    finding = concluded(draws, terms, asked, agenda(terms, asked, bound, point))
+    reading = draws.encoding
+    notes = (*reading.notes, *parts.notes)
+    columns = varying(fit[0], fit[1], bits=numeric == "bitwise")
+    if reading.unread:
+        if not columns.size:
+            raise AuditFailed(f"nothing can be learned from these outputs: {'; '.join(reading.notes)}")
+        warnings.warn(f"this audit did not look at all of the outputs: {'; '.join(reading.notes)}", PrivacyWarning, 2)
+    if not columns.size:
+        return _of_one_value(draws, terms, asked, fit, notes, began)
+    fit = draws.keep(columns.tolist(), fit)
+    wide = fit[0].shape[1]
+    found = candidates(fit[0], fit[1], names=draws.encoding.names, numeric=numeric, learners=learners)
+    chosen = choose(draws, found, asked, n=parts.choose(wide), rank=parts.rank(wide))
+    finding = concluded(draws, terms, asked, agenda(terms, asked, chosen))
+    return _audit(draws, terms, asked, finding, notes, began)
+
+
+def _audit(
+    draws: Draws, terms: Terms, asked: Question, finding: Finding, notes: tuple[str, ...], began: float
+) -> Audit:
     head, seconds = finding.bounds[0], time.perf_counter() - began
     return Audit(
         epsilon_lower=head.value, delta=asked.delta, rejected=finding.rejected, assumption=head.assumption,
         alpha=asked.alpha, event=head.event, direction=finding.side, samples=draws.drawn, seconds=seconds,
-        bounds=tuple(replace(bound, seconds=seconds) for bound in finding.bounds), test=finding.words, claim=claim,
-        claimed_epsilon=asked.claimed, needed=needed(asked.claimed, asked.alpha), scores=finding.scores,
-        pair=draws.pair, numeric=numeric,
+        bounds=tuple(replace(bound, seconds=seconds) for bound in finding.bounds), test=finding.words,
+        claim=terms.claim, claimed_epsilon=asked.claimed, needed=needed(asked.claimed, asked.alpha),
+        scores=finding.scores, pair=draws.pair, numeric=terms.numeric, notes=(*finding.notes, *notes),
     )  # fmt: skip
+
+
+def _of_one_value(
+    draws: Draws, terms: Terms, asked: Question, fit: list[FloatArray], notes: tuple[str, ...], began: float
+) -> Audit:
+    """Outputs that are all the same: a bound of 0, and what that does not show."""
+    runs = fit[0].shape[0]
+    rare = -math.expm1(math.log(asked.alpha) / runs)
+    note = (
+        f"all {2 * runs:,} outputs of both data sets were the same: the bound is 0, and nothing was tested. An "
+        f"outcome of probability above {rare:.2g} would have been seen, with confidence {1.0 - asked.alpha:g}; one "
+        "that is rarer needs a larger n"
+    )
+    event = "none: every output was the same"
+    bound = LowerBound(
+        value=0.0, delta=asked.delta, alpha=asked.alpha, assumption="none", event=event, samples=2 * runs,
+        statistic="outputs of one value",
+    )  # fmt: skip
+    finding = Finding(
+        rejected=False, words="nothing: every output was the same", bounds=(bound,), side="first", scores=None,
+        notes=(note,),
+    )  # fmt: skip
+    return _audit(draws, terms, asked, finding, notes, began)

@@ -50,7 +50,7 @@ def _bit_cells(column: FloatArray) -> IntArray:
     return np.asarray(exponent * 8192 + place + 2048)
 
 
-def of_bits(first: FloatArray, second: FloatArray) -> list[Candidate]:
+def of_bits(first: FloatArray, second: FloatArray, names: tuple[str, ...]) -> list[Candidate]:
     """Exponents and lowest bits, column by column and summed; and outputs that are equal in every bit."""
     found: list[Candidate] = []
     known, ups, downs = [], [], []
@@ -62,9 +62,7 @@ def of_bits(first: FloatArray, second: FloatArray) -> list[Candidate]:
         known.append(distinct)
         ups.append(up)
         downs.append(down)
-        words = (
-            f"exponent and lowest bit of output[{j}]" if len(first.T) > 1 else "exponent and lowest bit of the output"
-        )
+        words = f"exponent and lowest bit of {'the output' if names[j] == 'output' else names[j]}"
         found.append(Candidate(score=Bits((j,), (distinct,), (up,)), side="first", words=words))
         found.append(Candidate(score=Bits((j,), (distinct,), (down,)), side="second", words=words))
     if first.shape[1] > 1:

@@ -32,6 +32,19 @@ class Point:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """The largest delta that any candidate showed at a point, as counted, and its standard error.
+
+    The largest of many figures: a little too high, if anything.
+    """
+
+    point: Point
+    delta: float
+    error: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What the test is to answer.
 
@@ -185,6 +198,23 @@ def best_point(tail: Tails, question: Question) -> Choice | None:
             power=float(power[at]),
         )
     return best
+
+
+def attacks(seen: Sequence[Tails], question: Question) -> tuple[Attack, ...]:
+    """The best attack at each point."""
+    found = []
+    for point in question.points:
+        factor, best = math.exp(point.epsilon), Attack(point=point, delta=0.0, error=0.0)
+        for tail in seen:
+            p, q = tail.for_it / tail.runs[0], tail.against / tail.runs[1]
+            at = int(np.argmax(p - factor * q))
+            delta = float(p[at] - factor * q[at])
+            if delta > best.delta:
+                variance = (p[at] * (1.0 - p[at]) + 1.0 / tail.runs[0]) / tail.runs[0]
+                variance += factor**2 * (q[at] * (1.0 - q[at]) + 1.0 / tail.runs[1]) / tail.runs[1]
+                best = Attack(point=point, delta=delta, error=math.sqrt(variance))
+        found.append(best)
+    return tuple(found)
 
 
 def _less_noise(point: Point, deltas: FloatArray) -> FloatArray:

@@ -1,14 +1,20 @@
 """The claim at another amount of noise: the least noise that the outputs leave room for."""
 
 import math
+from collections.abc import Sequence
+
+from scipy import optimize
 
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.claims import Claim, with_noise
-from ledgerwood.verification.black_box.choosing import Point
+from ledgerwood.verification.black_box.choosing import Attack, Point
 
 _WIDEST = math.log(1e3)
-_HALVINGS = 22
+_STEP, _CLOSE, _TINY = 0.25, 1e-6, 1e-300
+_ERRORS, _SLACK = 3.0, 1.2
+"""Standard errors, and a factor, by which a curve that was measured may miss that of a member: attacks are learned, and
+not quite the best ones."""
 
 
 def has_family(claim: Claim) -> bool:
@@ -21,24 +27,83 @@ def scaled(claim: Event, log_factor: float) -> Event | None:
     return with_noise(claim, math.exp(min(max(log_factor, -_WIDEST), _WIDEST)))
 
 
-def member(claim: Event, point: Point, delta: float) -> Event | None:
+def member(claim: Event, point: Point, delta: float, start: float = 0.0) -> Event | None:
     """The member of the family with the least noise whose delta at the point's epsilon is at most `delta`.
 
-    None where even a thousand times the noise has more.
+    None where even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
+
+    Args:
+        claim: of the family.
+        point: where.
+        delta: positive.
+        start: log of the factor of noise where the search begins.
     """
+    found = log_factor(claim, point, delta, start)
+    return None if found is None else scaled(claim, found)
 
-    def fits(log_factor: float) -> bool:
-        other = scaled(claim, log_factor)
-        return other is not None and price(other).delta(point.epsilon) <= delta
 
-    low, high = (-0.5, 0.5)
-    while not fits(high):
-        if high >= _WIDEST:
-            return None
-        low, high = high, min(2.0 * high, _WIDEST)
-    while low > -_WIDEST and fits(low):
-        low, high = max(2.0 * low, -_WIDEST), low
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return scaled(claim, high)
+def log_factor(claim: Event, point: Point, delta: float, start: float = 0.0) -> float | None:
+    """By how much the noise of `member` differs from the claim's, as a logarithm; arguments as there."""
+
+    def excess(at: float) -> float:
+        other = scaled(claim, at)
+        found = 1.0 if other is None else price(other).delta(point.epsilon)
+        return math.log(max(found, _TINY)) - math.log(delta)
+
+    start = min(max(start, -_WIDEST), _WIDEST)
+    step, low, high = _STEP, start, start
+    while high < _WIDEST and excess(high) > 0.0:
+        low, high, step = high, min(high + step, _WIDEST), 2.0 * step
+    if high == _WIDEST and excess(high) > 0.0:
+        return None
+    while low == high or excess(low) <= 0.0:
+        if low <= -_WIDEST:
+            return -_WIDEST
+        low, high, step = max(low - step, -_WIDEST), low, 2.0 * step
+    # log delta is nearly straight in the log of the noise: a few steps, where halving takes twenty.
+    found = float(optimize.brentq(excess, low, high, xtol=_CLOSE, rtol=_CLOSE))
+    while excess(found) > 0.0:
+        found += _CLOSE
+    return min(found, high)
+
+
+def beyond(claim: Event, point: Point, delta: float) -> bool:
+    """Whether no member has as large a delta at the point's epsilon, even with a thousandth of the noise."""
+    least = scaled(claim, -_WIDEST)
+    return least is not None and price(least).delta(point.epsilon) < delta
+
+
+def misfit(claim: Event, attacks: Sequence[Attack], tested: Point, start: float = 0.0) -> str | None:
+    """Why no member of the family fits the deltas that learning measured; None where one does, or might.
+
+    One amount of noise must explain all points: the member that explains the tested one is held against the others.
+    docs/explanation/black-box.md#black-box-family.
+    """
+    least = scaled(claim, -_WIDEST)
+    if least is None:
+        return None
+    most = price(least)
+    for attack in attacks:
+        sure, allowed = attack.delta - _ERRORS * attack.error, most.delta(attack.point.epsilon)
+        if sure > allowed:
+            return (
+                f"delta at epsilon {attack.point.epsilon:.4g} was about {attack.delta:.4g}, and not even a thousandth "
+                f"of the claim's noise has more than {allowed:.4g}"
+            )
+    here = next((attack for attack in attacks if attack.point == tested), None)
+    if here is None or here.delta - _ERRORS * here.error <= 0.0:
+        return None
+    fitted = member(claim, tested, here.delta, start)
+    if fitted is None:
+        return None
+    curve = price(fitted)
+    for attack in attacks:
+        expected, spread = curve.delta(attack.point.epsilon), _ERRORS * attack.error
+        # Where the member is fitted its own delta is uncertain, by the same share at other points.
+        loose = _SLACK * (1.0 + _ERRORS * here.error / here.delta)
+        if expected > loose * (attack.delta + spread) or attack.delta - spread > loose * expected:
+            return (
+                f"the noise that has delta {here.delta:.4g} at epsilon {tested.epsilon:.4g}, as measured, has "
+                f"{expected:.4g} at epsilon {attack.point.epsilon:.4g}, where about {attack.delta:.4g} was measured"
+            )
+    return None

@@ -61,8 +61,12 @@ def features(both: FloatArray, known: tuple[Atoms, ...]) -> Features:
     centres, scales, marks = [], [], []
     for column, atoms in zip(both.T, known, strict=True):
         finite = column[np.isfinite(column)]
-        low, middle, high = np.quantile(finite, [0.25, 0.5, 0.75]) if finite.size else (0.0, 0.0, 0.0)
-        spread = float(high - low) or (float(finite.std()) if finite.size else 0.0)
+        # Halves: the difference of two of the largest numbers has no float64.
+        quarters = np.quantile(0.5 * finite, [0.25, 0.5, 0.75]) if finite.size else np.zeros(3)
+        low, middle, high = quarters.tolist()
+        with np.errstate(over="ignore"):
+            spread = 2.0 * (high - low) or (float(finite.std()) if finite.size else 0.0)
+        middle *= 2.0
         centres.append(float(middle))
         scales.append(spread if 0.0 < spread < np.inf else 1.0)
         kept = atoms.values
@@ -130,6 +134,11 @@ def of_regression(first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...
     return both_ways(Linear(encode, fitted), words)
 
 
+def _splits(column: FloatArray) -> bool:
+    known = column[~np.isnan(column)]
+    return bool(known.size) and (known.size < column.size or bool(known.min() < known.max()))
+
+
 def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64]) -> list[Candidate]:
     """Boosted trees over these columns, on at most 30 000 rows a side.
 
@@ -146,6 +155,11 @@ def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64
         ) from missing
     rows = min(_ROWS, first.shape[0], second.shape[0])
     both = np.clip(np.concatenate([first[:rows, columns], second[:rows, columns]]), -_HUGE, _HUGE)
+    # A column of one value, or of NaN alone, has nothing to split at.
+    telling = np.array([_splits(column) for column in both.T], np.bool_)
+    columns, both = columns[telling], both[:, telling]
+    if not columns.size:
+        return []
     model = HistGradientBoostingClassifier(
         max_iter=24, learning_rate=0.25, max_leaf_nodes=15, min_samples_leaf=30, early_stopping=False, random_state=0
     )

@@ -1,24 +1,35 @@
 """From learning draws to the candidates worth choosing among."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.errors import AuditFailed
 from ledgerwood.verification.black_box import bits, fitting, scores
-from ledgerwood.verification.black_box.choosing import LUCK, Choice, Question, Tails, best_bound, best_point, tails, top
+from ledgerwood.verification.black_box.choosing import (
+    LUCK,
+    Attack,
+    Choice,
+    Question,
+    Tails,
+    attacks,
+    best_bound,
+    best_point,
+    tails,
+    top,
+)
 from ledgerwood.verification.black_box.counting import IntArray
 from ledgerwood.verification.black_box.draws import Draws
-from ledgerwood.verification.black_box.encoding import Atoms, atoms, keys, row_bits
+from ledgerwood.verification.black_box.encoding import Atoms, atoms, keys
 from ledgerwood.verification.black_box.encoding import bins as bins_of
 from ledgerwood.verification.black_box.fitting import Learners
 from ledgerwood.verification.black_box.result import Numeric
 from ledgerwood.verification.black_box.scores import Candidate, Derived
 
-_SINGLE, _HEAD = 4, 1000
+_SINGLE = 4
 """So many columns have scores of their own."""
 _WIDE = 64
 """Boosted trees see so many columns at most."""
@@ -26,48 +37,32 @@ _FINALISTS, _LAST, _GROWTH, _HOPE = 4, 2, 4, 0.3
 """Candidates that are looked at again on more outputs, how many more, and how lucky they may have been until then."""
 
 
-def candidates(first: FloatArray, second: FloatArray, *, numeric: Numeric, learners: Learners) -> list[Candidate]:
-    """All scores, learned on these outputs of the two data sets, shape (n, k) each.
+def candidates(
+    first: FloatArray, second: FloatArray, *, names: tuple[str, ...], numeric: Numeric, learners: Learners
+) -> list[Candidate]:
+    """All scores, learned on these outputs of the two data sets, shape (n, k) each, k >= 1; each column varies.
+
+    Args:
+        first, second: outputs.
+        names: of the columns.
+        numeric, learners: as for `audit`.
 
     Raises:
-        AuditFailed: every output of both data sets was the same.
         ImportError: boosted trees are wanted and scikit-learn is missing.
     """
     both = np.concatenate([first, second])
-    if alike(first, second, numeric=numeric):
-        raise AuditFailed(
-            f"all {both.shape[0]} outputs of both data sets were the same ({_few(both[0])}): there is nothing to "
-            "learn, and no bound above 0 can follow"
-        )
     columns = _telling(first, second)
     marks = tuple(atoms(column) for column in both.T)
     codes = [mark.codes(column) for mark, column in zip(marks, both.T, strict=True)]
-    found = scores.of_numbers(first, second, columns) + scores.of_patterns(first, second, marks, codes)
+    found = scores.of_numbers(first, second, columns, names) + scores.of_patterns(first, second, marks, codes)
     if both.shape[1] > 1:
         found += scores.of_columns(first, second) + fitting.of_regression(first, second, marks)
         if learners == "all" and _has_numbers(marks, codes):
             picked = np.array(sorted(_telling(first, second, _WIDE)))
             found += fitting.of_boosting(first, second, picked)
     if numeric == "bitwise":
-        found += bits.of_bits(first, second)
+        found += bits.of_bits(first, second, names)
     return found
-
-
-def alike(first: FloatArray, second: FloatArray, *, numeric: Numeric) -> bool:
-    """Whether all outputs of both data sets are the same."""
-    if any(
-        ((part[:_HEAD] != first[0]) & ~(np.isnan(part[:_HEAD]) & np.isnan(first[0]))).any() for part in (first, second)
-    ):
-        return False
-    both = np.concatenate([first, second])
-    if numeric == "bitwise":
-        return bool(np.unique(row_bits(both)).size == 1)
-    return bool(((both == both[0]) | (np.isnan(both) & np.isnan(both[0]))).all())
-
-
-def _few(row: FloatArray) -> str:
-    shown = ", ".join(f"{value:g}" for value in row[:4])
-    return shown + (", ..." if row.size > 4 else "")
 
 
 def _telling(first: FloatArray, second: FloatArray, most: int = _SINGLE) -> tuple[int, ...]:
@@ -90,14 +85,29 @@ def _has_numbers(marks: tuple[Atoms, ...], codes: list[IntArray]) -> bool:
     return bool(np.unique(keys(codes)).size > 0.02 * codes[0].size)
 
 
-def choose(
-    draws: Draws, found: list[Candidate], question: Question, *, n: int, rank: int
-) -> tuple[Choice, Choice | None]:
-    """The event for the bound on epsilon and the one for a point of the claim's curve, on n fresh outputs a side.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What the test will look at.
+
+    Args:
+        bound: the event for the bound on epsilon.
+        point: the event for a point of the claim's curve; None where it has no points.
+        attacks: the best attack at each point.
+    """
+
+    bound: Choice
+    point: Choice | None
+    attacks: tuple[Attack, ...]
+
+
+def choose(draws: Draws, found: list[Candidate], question: Question, *, n: int, rank: int) -> Chosen:
+    """The events, on n fresh outputs a side.
 
     All candidates are ranked on the first `rank` of them; the best four see four times as many, the best two all.
     """
     left, seen = found, 0
+    best: tuple[Attack, ...] | None = None
     parts: list[tuple[list[FloatArray], list[FloatArray]]] = [([], []) for _ in left]
     for size, most in _rounds(rank, n):
         for side in (0, 1):
@@ -109,11 +119,13 @@ def choose(
             tails(candidate, np.concatenate(part[0]), np.concatenate(part[1]))
             for candidate, part in zip(left, parts, strict=True)
         ]
+        if best is None:  # all candidates are still there
+            best = attacks(ranked, question)
         bound, point = _both(ranked, question, LUCK if size == n else _HOPE, most)
         finalists = dict.fromkeys(choice.candidate for choice in (*bound, *point))
         places = [place for place, candidate in enumerate(left) if candidate in finalists]
         left, parts = [left[place] for place in places], [parts[place] for place in places]
-    return bound[0], point[0] if point else None
+    return Chosen(bound=bound[0], point=point[0] if point else None, attacks=best or ())
 
 
 def _scored(left: list[Candidate], values: FloatArray) -> Iterator[FloatArray]:

@@ -1,5 +1,6 @@
 """Which pair of data sets to audit: candidates, and a race among them on small samples."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,14 +9,15 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed, InvalidParameter
+from ledgerwood.verification.black_box.budget import Sizes
 from ledgerwood.verification.black_box.choosing import Question
 from ledgerwood.verification.black_box.draws import Draws
 from ledgerwood.verification.black_box.fitting import Learners
-from ledgerwood.verification.black_box.learning import alike, candidates, choose
+from ledgerwood.verification.black_box.learning import candidates, choose
+from ledgerwood.verification.black_box.reading import varying
 from ledgerwood.verification.black_box.result import Numeric
 
 _LENGTHS = (1, 5, 10)
-_FIRST = 2000
 Pair = tuple[Any, Any]
 
 
@@ -41,53 +43,54 @@ def patterns(lengths: Iterable[int] = _LENGTHS) -> list[Pair]:
 
 
 def best_pair(
-    draws: Draws, pairs: Iterable[Pair] | None, asked: Question, *, n: int, numeric: Numeric, learners: Learners
+    draws: Draws, pairs: list[Any], asked: Question, *, sizes: Sizes, numeric: Numeric, learners: Learners, skip: bool
 ) -> Pair:
     """The pair whose event promises most, by halving: all on 2000 outputs a side, the better half on twice as many.
 
-    Where the patterns are our own, one on which the mechanism raises for both data sets is left out: it takes no
+    Where no pair has outputs that differ at all, the first one that can be drawn from.
+
+    With `skip`, for patterns of our own, one on which the mechanism raises for both data sets is left out: it takes no
     vectors of that length.
 
     Raises:
-        AuditFailed: the mechanism raised on one data set of a pair, or on every pair; no pair has different outputs.
+        AuditFailed: the mechanism raised on one data set of a pair, or on every pair.
         InvalidParameter: no pairs.
     """
-    left = patterns() if pairs is None else [two(pair) for pair in pairs]
+    left = [two(pair) for pair in pairs]
     if not left:
         raise InvalidParameter("pairs=() must be at least one pair of data sets (unit: pairs)")
-    size, number = _FIRST, len(left)
+    n = sizes.n
+    size, number = sizes.search_first(len(left)), len(left)
     while True:
         ranked: list[tuple[float, int]] = []
         for index, pair in enumerate(left):
             draws.use(pair)
-            fit = _outputs(draws, min(size, n), skip=pairs is None)
-            if fit is not None and not alike(*fit, numeric=numeric):
-                ranked.append((_merit(draws, fit, asked, numeric=numeric, learners=learners), index))
+            fit = _outputs(draws, min(size, n), skip=skip)
+            if fit is None:
+                continue
+            columns = varying(*fit, bits=numeric == "bitwise")
+            merit = -math.inf
+            if columns.size:
+                merit = _merit(draws, draws.keep(columns.tolist(), fit), asked, numeric=numeric, learners=learners)
+            ranked.append((merit, index))
         if not ranked:
-            raise AuditFailed(
-                f"none of {number} pairs can be audited: on each the outputs of both data sets were all the same, or "
-                "the sampler raised on both"
-            )
+            raise AuditFailed(f"none of {number} pairs can be audited: the sampler raised on both data sets of each")
         ranked.sort(key=lambda found: -found[0])
         left = [left[index] for _, index in ranked[: (len(ranked) + 1) // 2]]
-        if len(left) == 1 or size >= n:
+        if len(left) == 1 or size >= n or ranked[0][0] == -math.inf:
             draws.use(left[0])
             return left[0]
         size *= 2
 
 
-def _outputs(draws: Draws, n: int, *, skip: bool) -> tuple[FloatArray, FloatArray] | None:
+def _outputs(draws: Draws, n: int, *, skip: bool) -> list[FloatArray] | None:
     """Outputs on both data sets; None where the mechanism raises on both and that may be skipped."""
-    found: list[FloatArray] = []
-    errors: list[AuditFailed] = []
-    for side in (0, 1):
-        try:
-            found.append(draws.once(side, n))
-        except AuditFailed as error:
-            errors.append(error)
-    if errors and not (skip and len(errors) == 2):
-        raise errors[0]
-    return None if errors else (found[0], found[1])
+    try:
+        return draws.first(n)
+    except AuditFailed:
+        if skip and draws.fails(1, n):
+            return None
+        raise
 
 
 def two(pair: Any) -> Pair:
@@ -103,12 +106,11 @@ def two(pair: Any) -> Pair:
     return first, second
 
 
-def _merit(
-    draws: Draws, fit: tuple[FloatArray, FloatArray], asked: Question, *, numeric: Numeric, learners: Learners
-) -> float:
+def _merit(draws: Draws, fit: list[FloatArray], asked: Question, *, numeric: Numeric, learners: Learners) -> float:
     n = fit[0].shape[0]
-    found = candidates(*fit, numeric=numeric, learners=learners)
-    bound, point = choose(draws, found, asked, n=n, rank=n)
+    found = candidates(fit[0], fit[1], names=draws.encoding.names, numeric=numeric, learners=learners)
+    chosen = choose(draws, found, asked, n=n, rank=n)
+    bound, point = chosen.bound, chosen.point
     if point is None or point.point is None:
         return bound.merit
     return point.merit if point.point.family else max(bound.power, point.power)

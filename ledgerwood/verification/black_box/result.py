@@ -42,6 +42,7 @@ class Audit:
             bands around their ROC do not allow for that.
         pair: the two data sets.
         numeric: what was looked at: values, or bits too.
+        notes: what a reader must know besides: what was not looked at, or why a bound is 0 or is not stated.
     """
 
     epsilon_lower: float
@@ -61,6 +62,7 @@ class Audit:
     scores: Scores | None
     pair: tuple[Any, Any]
     numeric: Numeric
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and words, ready for JSON; infinities as "inf". Neither data sets nor outputs."""
@@ -79,6 +81,7 @@ class Audit:
             "claimed_epsilon": _finite(self.claimed_epsilon),
             "needed": self.needed,
             "numeric": self.numeric,
+            "notes": list(self.notes),
             "bounds": [
                 {
                     "value": _finite(bound.value),
@@ -96,7 +99,7 @@ class Audit:
 
     def __str__(self) -> str:
         verdict = "refuted" if self.rejected else "not refuted"
-        return f"{self.bounds[0]}; claim {verdict}: {self.test}"
+        return "\n".join([f"{self.bounds[0]}; claim {verdict}: {self.test}", *(f"note: {note}" for note in self.notes)])
 
 
 def _finite(value: float) -> float | str:

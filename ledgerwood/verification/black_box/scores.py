@@ -70,7 +70,8 @@ class Value(Score):
     def __call__(self, values: FloatArray) -> FloatArray:
         column = values[:, self.column]
         if self.centre is not None:
-            column = np.abs(column - self.centre)
+            with np.errstate(over="ignore"):
+                column = np.abs(column - self.centre)
         column = self.sign * column
         return np.where(np.isnan(column), -np.inf, column)
 
@@ -124,13 +125,15 @@ def _by_group(places: IntArray, number: int) -> tuple[IntArray, IntArray]:
     return np.argsort(small, kind="stable"), np.concatenate([[0], np.cumsum(counts(places, number))])
 
 
-def of_numbers(first: FloatArray, second: FloatArray, columns: tuple[int, ...]) -> list[Candidate]:
-    """Thresholds and bins of single columns."""
+def of_numbers(
+    first: FloatArray, second: FloatArray, columns: tuple[int, ...], names: tuple[str, ...]
+) -> list[Candidate]:
+    """Thresholds and bins of single columns, which have names."""
     found: list[Candidate] = []
     for j in columns:
         both = np.concatenate([first[:, j], second[:, j]])
         finite = both[np.isfinite(both)]
-        name = f"output[{j}]" if first.shape[1] > 1 else "the output"
+        name = "the output" if names[j] == "output" else names[j]
         if finite.size and finite.min() < finite.max():
             centre = float(np.median(finite))
             for sign, word in ((1.0, "above"), (-1.0, "below")):

@@ -54,9 +54,7 @@ class Terms:
             if value not in get_args(allowed):
                 raise _validate.fail(name, value, " or ".join(map(repr, get_args(allowed))), "mode")
         level(self.alpha)
-        # Even outputs that always tell the data set show nothing while alpha^(1 / n) <= 1 / 2; and scores want some
-        # outputs to be learned from.
-        least = max(_LEAST, math.ceil(math.log(1.0 / self.alpha) / math.log(2.0)) + 1)
+        least = least_outputs(self.alpha)
         if _validate.count("n", self.n, "outputs a side", minimum=1) < least:
             bound = f"at least {least}: fewer can show nothing at alpha={self.alpha}"
             raise _validate.fail("n", self.n, bound, "outputs a side")
@@ -92,6 +90,14 @@ class Terms:
             alpha=self.alpha,
             fair=self.stop == "rejected",
         )
+
+
+def least_outputs(alpha: float) -> int:
+    """Of each data set, for a test that can show anything at all, and for scores that can be learned.
+
+    Even outputs that always tell the data set show nothing while alpha^(1 / n) <= 1 / 2.
+    """
+    return max(_LEAST, math.ceil(math.log(1.0 / alpha) / math.log(2.0)) + 1)
 
 
 def needed(claimed: float, alpha: float) -> int | None:

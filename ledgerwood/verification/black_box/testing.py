@@ -8,15 +8,21 @@ import numpy as np
 
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.pricing import price
+from ledgerwood.verification._digits import beside
 from ledgerwood.verification.auditing.result import LowerBound, Scores
 from ledgerwood.verification.auditing.sequential import anytime, log_e_value
 from ledgerwood.verification.black_box import family
 from ledgerwood.verification.black_box.choosing import Choice, Question
 from ledgerwood.verification.black_box.coins import Counts
 from ledgerwood.verification.black_box.draws import Draws
+from ledgerwood.verification.black_box.learning import Chosen
 from ledgerwood.verification.black_box.result import Side
 from ledgerwood.verification.black_box.terms import Terms
 
+_NO_MEMBER = (
+    "no member of the claim's family (the same event at another amount of noise) fits what was measured, so that the "
+    "headline assumes none: {}"
+)
 _FIRST_BATCH, _GROWTH = 200, 1.5
 _HALVINGS = 50
 
@@ -33,6 +39,7 @@ class Finding:
         side: of the headline's event.
         scores: of the headline's event; None where the test stopped before its end, since what is drawn of them later
             (bands of a ROC) takes their number for fixed.
+        notes: what a reader must know besides.
     """
 
     rejected: bool
@@ -40,6 +47,7 @@ class Finding:
     bounds: tuple[LowerBound, ...]
     side: Side
     scores: Scores | None
+    notes: tuple[str, ...]
 
 
 @final
@@ -50,12 +58,14 @@ class Agenda:
     Args:
         main: its event decides about the claim.
         bound: its event bounds epsilon without assumptions; may be the same.
-        in_family: epsilon is also to be stated inside the claim's family, and that is the headline.
+        family_first: whether epsilon inside the claim's family is the headline; None where it is not stated.
+        notes: why not, if that is news.
     """
 
     main: Choice
     bound: Choice
     family_first: bool | None
+    notes: tuple[str, ...] = ()
 
     @property
     def events(self) -> list[Choice]:
@@ -63,13 +73,17 @@ class Agenda:
         return [self.main] if self.main is self.bound else [self.main, self.bound]
 
 
-def agenda(terms: Terms, asked: Question, bound: Choice, point: Choice | None) -> Agenda:
+def agenda(terms: Terms, asked: Question, chosen: Chosen) -> Agenda:
     """Which of the two events decides: the one that is expected to stand out more."""
+    bound, point = chosen.bound, chosen.point
     if point is None or point.point is None:
         return Agenda(main=bound, bound=bound, family_first=None)
     if not point.point.family or asked.delta == 0.0 or not isinstance(terms.claim, Event):
         outright = math.isfinite(asked.claimed) and bound.power >= point.power
         return Agenda(main=bound if outright else point, bound=bound, family_first=None)
+    reason = family.misfit(terms.claim, chosen.attacks, point.point, -point.merit)
+    if reason is not None:
+        return Agenda(main=point, bound=bound, family_first=None, notes=(_NO_MEMBER.format(reason),))
     # Inside the family epsilon is stated, unless the outputs say more without it: bits that leak, for instance.
     first = True
     if bound.merit > asked.claimed:
@@ -122,27 +136,25 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
         samples=runs,
         statistic="randomised labels" if terms.stop == "never" else "e-process",
     )
-    bounds = [plain]
+    bounds, notes = [plain], list(plan.notes)
     at = plan.main.point
     if at is None:
         rejected = value > asked.claimed
-        words = f"epsilon >= {value:.4g} at delta {asked.delta:.3g}, claimed {asked.claimed:.4g}"
+        found, allowed = beside(value, asked.claimed)
+        words = f"epsilon >= {found} at delta {asked.delta:.3g}, claimed {allowed}"
     else:
         least = _delta(tallies[0], terms, plan.main, at.epsilon)
         rejected = least > at.delta
-        words = f"delta >= {least:.4g} at epsilon {at.epsilon:.4g}, claimed {at.delta:.4g}"
+        found, allowed = beside(least, at.delta)
+        words = f"delta >= {found} at epsilon {at.epsilon:.4g}, claimed {allowed}"
         if plan.family_first is not None and isinstance(terms.claim, Event):
-            member = family.member(terms.claim, at, least) if least > 0.0 else None
-            conditional = LowerBound(
-                value=0.0 if member is None else price(member).epsilon_interval(asked.delta)[0],
-                delta=asked.delta,
-                alpha=asked.alpha,
-                assumption="the claim's family",
-                event=plan.main.words,
-                samples=runs,
-                statistic=f"profile at epsilon {at.epsilon:.4g}",
-            )
-            bounds.insert(0 if plan.family_first else 1, conditional)
+            if family.beyond(terms.claim, at, least):
+                # The level stays: were the family right, this would be the error of the conditional bound itself.
+                notes.append(_NO_MEMBER.format(f"{words.split(',')[0]}, and a thousandth of the noise has less"))
+            else:
+                bounds.insert(
+                    0 if plan.family_first else 1, _conditional(terms, terms.claim, asked, plan.main, least, runs)
+                )
     head, part = (plan.bound, parts[-1]) if bounds[0] is plain else (plan.main, parts[0])
     speaks, other = part if head.candidate.side == "first" else part[::-1]
     return Finding(
@@ -151,6 +163,22 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
         bounds=tuple(bounds),
         side=head.candidate.side,
         scores=Scores(speaks, other) if runs >= asked.runs else None,
+        notes=tuple(notes),
+    )
+
+
+def _conditional(terms: Terms, claim: Event, asked: Question, main: Choice, least: float, runs: int) -> LowerBound:
+    """Epsilon inside the claim's family, from a lower bound on delta at the point of the main event."""
+    assert main.point is not None
+    member = family.member(claim, main.point, least, -main.merit) if least > 0.0 else None
+    return LowerBound(
+        value=0.0 if member is None else price(member).epsilon_interval(asked.delta)[0],
+        delta=asked.delta,
+        alpha=terms.alpha,
+        assumption="the claim's family",
+        event=main.words,
+        samples=runs,
+        statistic=f"profile at epsilon {main.point.epsilon:.4g}",
     )
 
 

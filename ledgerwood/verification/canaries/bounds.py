@@ -17,6 +17,10 @@ Mask = NDArray[np.bool_]
 _FAR = 200.0
 """Statistics above it have a simpler bound: the series of the noncentral t law does not converge far out."""
 _SQUARED = 1e100
+_FEWEST_RESIDUALS, _SHAPIRO, _UNLIKELY = 20, 5000, 1e-5
+"""Residuals that a normality test needs, those that it takes, and the p-value below which noise is not Gaussian."""
+_LEAST_SPREAD = 1e-9
+"""Of the scores: residuals below it are rounding, not noise."""
 
 
 @final
@@ -98,6 +102,21 @@ def mu_from_scores(with_canary: Floats, without: Floats, *, alpha: float) -> flo
 
 def _tail(statistic: float, freedom: int, alpha: float, shift: float) -> float:
     return float(stats.nct.sf(statistic, freedom, shift)) - alpha
+
+
+def looks_gaussian(with_canary: Floats, without: Floats) -> bool:
+    """Whether scores of both kinds may be of one Gaussian noise: they vary, and their residuals pass a normality test.
+
+    The test refuses one right noise in 10^5, far below every alpha in use; it fixes no bound, only which one is the
+    headline. docs/explanation/canaries.md#canary-means.
+    """
+    residuals = np.concatenate([with_canary - with_canary.mean(), without - without.mean()])
+    spread = float(np.abs(residuals).max(initial=0.0))
+    if len(residuals) < _FEWEST_RESIDUALS:
+        return spread > 0.0 or not len(residuals)
+    if not spread > _LEAST_SPREAD * max(1.0, float(np.abs(with_canary).max(initial=0.0))):
+        return False
+    return float(stats.shapiro(residuals[:_SHAPIRO] / spread).pvalue) > _UNLIKELY
 
 
 def gaussian_bound(with_canary: Floats, without: Floats, *, delta: float, alpha: float) -> LowerBound:

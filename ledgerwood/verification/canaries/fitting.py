@@ -182,7 +182,7 @@ def classifies(estimator: object) -> bool:
     return isinstance(estimator, BaseEstimator) and is_classifier(estimator)
 
 
-def agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
+def agreement(model: Any, rows: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
     """How far predictions agree with labels, float64 (m,): minus the distance, or the label's probability.
 
     Raises:
@@ -203,7 +203,7 @@ def agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[n
     return np.asarray(found, dtype=np.float64)
 
 
-def _agreement(model: Any, rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+def _agreement(model: Any, rows: Any, labels: NDArray[Any]) -> NDArray[Any]:
     classes_told = classifies(model)
     probability = getattr(model, "predict_proba", None)
     if classes_told and callable(probability):

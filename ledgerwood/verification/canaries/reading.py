@@ -12,7 +12,7 @@ from ledgerwood.verification.auditing.one_run import one_run, one_run_p_value
 from ledgerwood.verification.auditing.one_run_curves import one_run_curve, one_run_mu
 from ledgerwood.verification.auditing.result import LowerBound
 from ledgerwood.verification.canaries import theory
-from ledgerwood.verification.canaries.bounds import Guesses, gaussian_bound, guess
+from ledgerwood.verification.canaries.bounds import Guesses, gaussian_bound, guess, looks_gaussian
 from ledgerwood.verification.canaries.seeing import Seen
 
 
@@ -99,7 +99,9 @@ def read(seen: Seen, terms: Terms, generator: np.random.Generator) -> Reading:
         bound = gaussian_bound(
             seen.normal[seen.coins], seen.normal[~seen.coins], delta=terms.delta, alpha=terms.alpha
         )  # fmt: skip
-        pairs.insert(0, (bound, _expected_means(terms)))
+        # Scores that are none of Gaussian noise say nothing by it; the guesses, which assume nothing, come first then.
+        place = 0 if looks_gaussian(seen.normal[seen.coins], seen.normal[~seen.coins]) else len(pairs)
+        pairs.insert(place, (bound, _expected_means(terms)))
     bounds, expected = zip(*pairs, strict=True)
     return Reading(
         bounds=bounds, expected=expected, rejected=_refuted(found, everyone, terms), needed=_needed(bounds[0], terms)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ledgerwood.curator import Categorical, Numeric, Schema
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.verification.canaries.cells import CanaryCells, extreme_labels
+from ledgerwood.verification.canaries.frames import FrameShape, seen_feature, seen_range
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -28,6 +29,7 @@ class AuditRows:
         own, other: (m,), the label of each canary, and of rows that speak against it: one end of the target and the
             other one. Half of the canaries have them exchanged, so that canaries do not move the mean label.
         replaced: whether a canary that is out is replaced by the same row with the other label.
+        frame: columns and types of the data frame that the background came as, which learners are given; None: arrays.
     """
 
     background: Array
@@ -37,6 +39,11 @@ class AuditRows:
     own: Array
     other: Array
     replaced: bool
+    frame: FrameShape | None = None
+
+    def given(self, rows: Array) -> Any:
+        """Rows as the audit's user gives them to a learner: a data frame where the background was one."""
+        return rows if self.frame is None else self.frame.filled(rows)
 
     def data(self, included: Mask) -> tuple[Array, Array]:
         """X and y of a fit: the background, the canaries that are in, and what replaces the others.
@@ -89,35 +96,37 @@ def background_rows(X: Any, y: Any, schema: Schema) -> tuple[Array, Array]:
 
 
 def seen_schema(X: Any, y: Any, *, classify: bool) -> Schema:
-    """The ranges of the auditor's own background: for an estimator that declares no schema.
+    """The ranges and categories of the auditor's own background: for an estimator that declares no schema.
 
     Raises:
-        InvalidParameter: columns that are no numbers, or fewer than two labels.
+        InvalidParameter: columns that are neither numbers nor texts, or fewer than two labels.
     """
-    try:
-        rows = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidParameter(
-            "X has columns that are no numbers: give audit_model a schema= for the canaries' cells"
-        ) from error
-    if rows.ndim != 2 or not len(rows):
-        raise SchemaError(
-            f"X has shape {rows.shape}: an audit needs a background (n_rows, n_features) of 1 row at least"
-        )
-    features = tuple(_range(f"x{place}", column) for place, column in enumerate(rows.T))
-    labels = np.asarray(y)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        if not len(frame):
+            raise SchemaError(f"X has shape {frame.shape}: an audit needs a background of 1 row at least")
+        features: tuple[Numeric | Categorical, ...] = tuple(seen_feature(frame[name]) for name in frame.columns)
+    else:
+        try:
+            rows = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidParameter(
+                "X is an array with columns that are no numbers: give audit_model a schema= for the canaries' cells, "
+                "or X as a data frame, whose columns have types"
+            ) from error
+        if rows.ndim != 2 or not len(rows):
+            raise SchemaError(
+                f"X has shape {rows.shape}: an audit needs a background (n_rows, n_features) of 1 row at least"
+            )
+        features = tuple(seen_range(f"x{place}", column) for place, column in enumerate(rows.T))
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    labels = np.asarray(series.to_list() if isinstance(series, nw.Series) else y)
     if classify:
         classes = tuple(np.unique(labels).tolist())
         if len(classes) < 2:
             raise InvalidParameter(f"y has {len(classes)} class: a canary needs a label that the others have not")
         return Schema(features=features, target=Categorical("y", classes))
-    return Schema(features=features, target=_range("y", labels.astype(np.float64)))
-
-
-def _range(name: str, column: Array) -> Numeric:
-    finite = column[np.isfinite(column)]
-    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-    return Numeric(name, low, high if high > low else low + 1.0, missing=len(finite) < len(column))
+    return Schema(features=features, target=seen_range("y", labels.astype(np.float64)))
 
 
 def with_fill(rows: AuditRows, against: NDArray[np.int64], beside: NDArray[np.int64]) -> AuditRows:
@@ -148,4 +157,5 @@ def audit_rows(X: Any, y: Any, cells: CanaryCells, *, replaced: bool) -> AuditRo
         own=ends[side],
         other=ends[1 - side],
         replaced=replaced,
+        frame=FrameShape.of(X, [feature.name for feature in cells.schema.features]),
     )

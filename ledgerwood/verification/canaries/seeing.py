@@ -94,11 +94,11 @@ def seen_predictions(
     for training, included in enumerate(coins):
         data = rows.data(included)
         if fits is None:
-            model = _fitted(estimator, *data, generator)
+            model = _fitted(estimator, rows.given(data[0]), data[1], generator)
         else:
             model, recording = fits.fitted(*data, generator)
             fixed = fits.structure is not None and recording.trees > 0
-        values[training] = agreement(model, places, rows.own) - without
+        values[training] = agreement(model, rows.given(places) if fits is None else places, rows.own) - without
     # Only in the audit's own trees is it known that no two canaries meet.
     return Seen(coins=coins.reshape(-1), values=values.reshape(-1), alone=fixed, fixed=fixed)
 
@@ -111,9 +111,8 @@ def _known_without(
     Then noise may be the same in every fit, and the difference of two fits would be free of it: no model is that
     private. docs/explanation/canaries.md#repeated-noise.
     """
-    first, second = (
-        agreement(_fitted(estimator, rows.background, rows.labels, generator), places, rows.own) for _ in range(2)
-    )
+    known, asked = rows.given(rows.background), rows.given(places)
+    first, second = (agreement(_fitted(estimator, known, rows.labels, generator), asked, rows.own) for _ in range(2))
     if not np.array_equal(first, second):
         return 0.5 * (first + second)
     if trainings > 1:
@@ -125,7 +124,7 @@ def _known_without(
     return np.zeros(len(places))
 
 
-def _fitted(estimator: Any, X: NDArray[Any], y: NDArray[Any], generator: np.random.Generator) -> Any:
+def _fitted(estimator: Any, X: Any, y: NDArray[Any], generator: np.random.Generator) -> Any:
     model = fresh_copy(estimator, generator)
     model.fit(X, _plain_labels(y))
     return model

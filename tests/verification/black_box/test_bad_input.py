@@ -36,29 +36,13 @@ def test_a_wrong_number_of_outputs():
         run(lambda dataset, n, rng: 1.0)
 
 
-def test_ragged_outputs():
-    with pytest.raises(AuditFailed, match="one shape"):
-        run(lambda dataset, n, rng: [[0.0] * (1 + i % 2) for i in range(n)])
-    with pytest.raises(AuditFailed, match="one shape"):
-        run(lambda dataset, n, rng: np.array([[0.0] * (1 + i % 2) for i in range(n)], dtype=object))
-
-
-def test_another_shape_on_the_other_data_set():
-    with pytest.raises(AuditFailed, match="had"):
-        run(lambda dataset, n, rng: rng.laplace(size=(n, 1 + int(dataset))))
-
-
 def test_outputs_of_no_kind_that_can_be_audited():
-    with pytest.raises(AuditFailed, match="dtype"):
-        run(lambda dataset, n, rng: np.zeros(n, "datetime64[s]"))
-    with pytest.raises(AuditFailed, match="empty"):
-        run(lambda dataset, n, rng: np.zeros((n, 0)))
-
-
-@pytest.mark.parametrize("value", [0.0, math.nan, math.inf])
-def test_constant_outputs_say_that_there_is_nothing_to_learn(value):
-    with pytest.raises(AuditFailed, match="nothing to learn"):
-        run(lambda dataset, n, rng: np.full(n, value))
+    with pytest.raises(AuditFailed, match=r"output is of type object: .* Return what the mechanism releases"):
+        run(lambda dataset, n, rng: [object()] * n)
+    with pytest.raises(AuditFailed, match=r"output\[1\] is of type function"):
+        run(lambda dataset, n, rng: [(1.0, laplace)] * n)
+    with pytest.raises(AuditFailed, match="column 'b' has 3 entries, for 500 runs"):
+        run(lambda dataset, n, rng: {"a": np.zeros(n), "b": np.zeros(3)})
 
 
 def test_outputs_that_are_not_finite_may_be_refused():
@@ -128,8 +112,12 @@ def test_pairs():
         run(laplace, pairs=[(0.0, 1.0)])
     with pytest.raises(InvalidParameter, match="at least one pair"):
         run(laplace, pair=None, pairs=[])
+
+    def refuses(dataset, n, rng):
+        raise ValueError("no vectors")
+
     with pytest.raises(AuditFailed, match="none of"):
-        run(lambda dataset, n, rng: np.zeros(n), pair=None)
+        run(refuses, pair=None)
 
 
 def test_a_mechanism_that_fails_on_one_data_set_of_a_pattern_is_not_passed_over():
@@ -190,8 +178,8 @@ def test_outputs_whose_kind_depends_on_other_runs_are_refused():
     """One text among n numbers turns all of them into texts: a call with it has another encoding than one without."""
 
     def halting(dataset, n, rng):
-        outputs = rng.laplace(size=n).tolist()
-        return ["halt", *outputs[1:]] if rng.random() < 0.5 else outputs
+        outputs = rng.laplace(size=n)
+        return np.array(["halt", *outputs[1:]]) if rng.random() < 0.5 else outputs
 
     with pytest.raises(AuditFailed, match="of one kind"):
         run(halting)

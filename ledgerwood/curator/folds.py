@@ -1,0 +1,189 @@
+"""Folds by a secret coin a row: training rows for fits, and held-out scores as a table that a curator releases from.
+
+docs/explanation/cross-validation.md has the proofs.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from ledgerwood import _validate
+from ledgerwood.curator.encoding import encode_classes, encode_numeric_target
+from ledgerwood.curator.queries import LeafMoments
+from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.curator.table import Table
+from ledgerwood.ensemble import Ensemble, TreeStructure
+from ledgerwood.errors import LedgerError, SchemaError
+from ledgerwood.mechanisms import RandomSource
+
+MOST_FOLDS = 256
+Judgement = Literal["right", "absolute", "squared"]
+"""What a held-out row counts: whether its class was predicted, or 1 minus its absolute or squared error in ranges."""
+
+
+@final
+class Folds:
+    """Rows, each in one of k folds by a coin of its own: uniform, independent of all other rows, and never released.
+
+    Args:
+        X: array-like or data frame, shape (n_rows, n_features).
+        y: array-like, shape (n_rows,).
+        folds: k, in [2, 256].
+        source: of the coins.
+
+    Raises:
+        SchemaError: X and y of different lengths.
+    """
+
+    __slots__ = ("_X", "_places", "_y", "folds")
+
+    def __init__(self, X: Any, y: Any, *, folds: int, source: RandomSource) -> None:
+        self.folds = fold_count(folds)
+        n_rows = _num_samples(X)
+        if y is None or _num_samples(y) != n_rows:
+            labels = "None" if y is None else _num_samples(y)
+            raise SchemaError(
+                f"Found input variables with inconsistent numbers of samples: X {n_rows}, y {labels} (unit: rows)"
+            )
+        self._X, self._y = X, y
+        self._places = source.integers(self.folds, n_rows)
+
+    def training(self, fold: int) -> tuple[Any, Any, bool]:
+        """The rows of all other folds, (X, y), and whether there is none: then one row stands for its types only."""
+        rows = np.flatnonzero(self._places != fold)
+        nobody = not len(rows)
+        return *self._taken(rows if len(rows) else np.arange(min(1, len(self._places)))), nobody
+
+    def judged(
+        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
+    ) -> "HeldOut":
+        """Score each row by the model that did not see it.
+
+        Args:
+            predictors: of each fold, the prediction of the model that was trained without it.
+            target: the declared one.
+            judgement: what a row counts.
+        """
+        scores = np.full(len(self._places), np.nan)
+        for fold, predict in enumerate(predictors):
+            rows = np.flatnonzero(self._places == fold)
+            if len(rows):
+                X, y = self._taken(rows)
+                scores[rows] = _judged(_predicted(predict, X, len(rows)), y, target, judgement)
+        return HeldOut(self._places, scores, self.folds)
+
+    def _taken(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
+        return _safe_indexing(self._X, rows), _safe_indexing(self._y, rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise LedgerError("folds are neither copied nor pickled: which fold a row is in stays secret")
+
+
+@final
+class HeldOut:
+    """Each row's fold and score in [0, 1]; NaN for a row that counts nowhere. Made by `Folds.judged`."""
+
+    __slots__ = ("_folds", "_places", "_scores")
+
+    def __init__(self, places: NDArray[np.int64], scores: NDArray[np.float64], folds: int) -> None:
+        self._places, self._scores, self._folds = places, scores, folds
+
+    def table(self) -> Table:
+        """For a curator: the rows as (fold, score), scores scaled to [-1, 1]."""
+        return Table(
+            schema=fold_schema(self._folds),
+            cells=self._places[np.newaxis].astype(np.uint16),
+            targets=self._scores * 2.0 - 1.0,
+        )
+
+    def exact(self) -> NDArray[np.float64]:
+        """(Number of rows, sum of scores) of each fold, float64 (k, 2), without noise: for the rows' owner only."""
+        there = ~np.isnan(self._scores)
+        weights = (np.ones(len(self._scores)), np.where(there, self._scores, 0.0))
+        return np.column_stack(
+            [np.bincount(self._places[there], weights=each[there], minlength=self._folds) for each in weights]
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise LedgerError("held-out scores are neither copied nor pickled: they are a row's each")
+
+
+def fold_count(folds: object) -> int:
+    """A number of folds.
+
+    Raises:
+        InvalidParameter: not a whole number in [2, 256]; a splitter of another library, say.
+    """
+    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or not 2 <= folds <= MOST_FOLDS:
+        raise _validate.fail(
+            "cv",
+            folds,
+            f"a whole number in [2, {MOST_FOLDS}]: rows are put into folds by secret coins, and a splitter that goes "
+            "by position or by label would move other rows when one is removed",
+            "folds",
+        )
+    return int(folds)
+
+
+def fold_schema(folds: int) -> Schema:
+    """The public description of held-out scores: the fold, in cells of a complete tree, and a score."""
+    cells = 1 << _depth(folds)
+    return Schema(features=(Numeric("fold", 0.0, float(cells)),), target=Numeric("score", -1.0, 1.0))
+
+
+def fold_sums(folds: int) -> LeafMoments:
+    """The statistic (rows, minus the sum of scores) of each fold, shape (2**ceil(log2 k), 2), all folds at once.
+
+    A row is in one fold, so that it moves one pair, by at most (1, 1): docs/explanation/queries.md#leaf-moments.
+    """
+    depth = _depth(folds)
+    splits = [
+        place * (1 << (depth - level)) + (1 << (depth - level - 1))
+        for level in range(depth)
+        for place in range(1 << level)
+    ]
+    structure = TreeStructure(
+        feature=np.zeros(len(splits), dtype=np.int32),
+        split=np.array(splits, dtype=np.uint16),
+        equals=np.zeros(len(splits), dtype=np.bool_),
+    )
+    return LeafMoments(structure=structure, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+
+
+def _depth(folds: int) -> int:
+    return (folds - 1).bit_length()
+
+
+def _predicted(predict: Callable[[Any], NDArray[Any]], X: Any, n_rows: int) -> NDArray[Any]:
+    """Predictions; where a row cannot be predicted, row by row, None for that one: it must not stop the others."""
+    try:
+        return np.asarray(predict(X))
+    except (ValueError, TypeError):
+        found = np.empty(n_rows, dtype=object)
+        for row in range(n_rows):
+            try:
+                found[row] = np.asarray(predict(_safe_indexing(X, np.array([row])))).tolist()[0]
+            except (ValueError, TypeError):
+                found[row] = None
+        return found
+
+
+def _judged(predicted: NDArray[Any], y: Any, target: Feature, judgement: Judgement) -> NDArray[np.float64]:
+    there = np.asarray(predicted != None) if predicted.dtype == object else np.ones(len(predicted), dtype=np.bool_)  # noqa: E711
+    if isinstance(target, Categorical):
+        labels = encode_classes(y, target)
+        places = np.full(len(labels), -2, dtype=np.int32)
+        if there.any():
+            places[there] = encode_classes(np.array(predicted[there].tolist()), target)
+        return np.where(labels < 0, np.nan, (labels == places).astype(np.float64))
+    wanted = encode_numeric_target(y, target)
+    scaled = np.full(len(wanted), np.inf)
+    middle, half = (target.low + target.high) / 2.0, (target.high - target.low) / 2.0
+    scaled[there] = np.clip((predicted[there].astype(np.float64) - middle) / half, -1.0, 1.0)
+    # Both are in [-1, 1]: the error is at most a whole range; a row without a prediction is as wrong as can be.
+    error = np.minimum(np.abs(scaled - wanted) / 2.0, 1.0)
+    return 1.0 - (error if judgement == "absolute" else error**2)

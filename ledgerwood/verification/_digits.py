@@ -1,0 +1,34 @@
+"""Numbers as a reader compares them: what was found rounded down, what is allowed rounded up, as long as it takes."""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+_FEW, _SOME, _ALL = 4, 6, 17
+"""Significant digits: of what was found, of what is allowed, and all that float64 holds."""
+
+
+def rounded_down(value: float, digits: int = _FEW) -> str:
+    """Significant digits of a lower bound."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = _FEW) -> str:
+    """Significant digits of an upper bound."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def beside(found: float, allowed: float) -> tuple[str, str]:
+    """Both as texts, four digits and six, or as many as show that what was found is above what is allowed, if it is."""
+    digits = _FEW
+    while True:
+        down, up = rounded_down(found, digits), rounded_up(allowed, max(digits, _SOME))
+        if digits == _ALL or found <= allowed or float(down) > float(up):
+            return down, up
+        digits += 1
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    exact = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
+    return f"{float(exact):.{digits}g}"

@@ -1,0 +1,157 @@
+"""How many outputs go to learning, to choosing and to the test; and less of each where a mechanism is slow.
+
+All numbers are settled before the outputs of the test are drawn, from the arguments and from the time that the first
+outputs took, so that the test stays one test.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+from ledgerwood import _validate
+from ledgerwood.errors import AuditFailed, InvalidParameter
+from ledgerwood.verification.black_box.draws import Draws
+from ledgerwood.verification.black_box.terms import Stop, least_outputs
+
+_LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
+_LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 200_000_000
+_EARLY = 10
+"""Where a test may stop early, a tenth as many outputs are learned from."""
+_TEST, _CHOOSE = 0.5, 0.3
+"""Of a limited number of outputs: for the test, and for choosing its event. The rest is for learning."""
+_SEARCH, _FIRST, _LEAST_SEARCH = 0.3, 2000, 25
+"""Of a limited number of outputs: for the search of a pair; and outputs of its first round, at most and at least."""
+_PROBE, _TRIAL = 10, 0.02
+"""Outputs of the first trial, and how much of the time trials may take before the last one."""
+_USED = 0.8
+"""Of the time that is given: the rest is for learning itself."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Outputs of each data set.
+
+    Args:
+        n: of the test.
+        learn: of learning, at most.
+        most: of all parts together, on both data sets; None without a limit.
+        search: of the search of a pair, on both data sets; None without a limit.
+        notes: what was left out, in words.
+    """
+
+    n: int
+    learn: int
+    most: int | None
+    search: int | None
+    notes: tuple[str, ...]
+
+    @property
+    def fit_first(self) -> int:
+        """Of the first call, from which it is learned how outputs are read."""
+        return min(self.learn, _LEAST_FIT)
+
+    def fit_more(self, columns: int) -> int:
+        """Of a second call, for outputs of so many numbers."""
+        return max(min(self.learn, max(_FIT // max(columns, 1), _LEAST_FIT), _MOST_FIT) - self.fit_first, 0)
+
+    def choose(self, columns: int) -> int:
+        """To choose an event on: the more, the better chosen; those of one or two numbers cost next to nothing."""
+        if self.most is not None:
+            return max(int(0.5 * _CHOOSE * self.most), 1)
+        return max(self.learn, min(3 * self.learn, _CHEAP // columns**2))
+
+    def rank(self, columns: int) -> int:
+        """Of these, what all candidates see."""
+        return max(_RANK // columns, _LEAST_RANK)
+
+    def search_first(self, pairs: int) -> int:
+        """Of the first round of the search for each of several pairs; each later round has half the pairs, twice that.
+
+        Raises:
+            InvalidParameter: fewer than can be learned from.
+        """
+        first = min(_FIRST, self.n)
+        if self.search is None:
+            return first
+        left, scale, outputs = pairs, 1, 0
+        while True:
+            outputs += 4 * left * scale  # to learn and to choose, on both data sets
+            left, scale = (left + 1) // 2, 2 * scale
+            if left == 1:
+                break
+        if self.search < _LEAST_SEARCH * outputs:
+            raise InvalidParameter(
+                f"max_draws or seconds leave {self.search} outputs for the search among {pairs} pairs, and at least "
+                f"{_LEAST_SEARCH * outputs} are needed: give fewer pairs, or one pair=, or raise the limit "
+                "(unit: outputs)"
+            )
+        return min(first, self.search // outputs)
+
+
+def unlimited(n: int, stop: Stop) -> Sizes:
+    """As many as n asks for."""
+    learn = n if stop == "never" else max(n // _EARLY, min(n, 2000))
+    return Sizes(n=n, learn=learn, most=None, search=None, notes=())
+
+
+def sizes(
+    draws: Draws, n: int, *, stop: Stop, alpha: float, max_draws: int | None, seconds: float | None, searching: bool
+) -> Sizes:
+    """What each part of the audit may draw.
+
+    Args:
+        draws: to be timed, where seconds are given.
+        n, stop, alpha, max_draws, seconds: as for `audit`.
+        searching: whether a pair is searched first.
+
+    Raises:
+        InvalidParameter: too few draws for any bound, or not a number of them.
+        AuditFailed: the mechanism is too slow for the time that is given.
+    """
+    full, notes = unlimited(n, stop), []
+    most = None if max_draws is None else _validate.count("max_draws", max_draws, "outputs in all")
+    # Each part has its least number on both data sets.
+    least = math.ceil(2 * least_outputs(alpha) / _TEST / (1.0 - _SEARCH if searching else 1.0))
+    if most is not None and most < least:
+        bound = f"at least {least}: fewer can show nothing at alpha={alpha}"
+        raise _validate.fail("max_draws", max_draws, bound, "outputs in all")
+    if seconds is not None:
+        given = _validate.positive("seconds", seconds, "seconds")
+        fitting, each = _timed(draws, given, n)
+        if fitting < least:
+            raise AuditFailed(
+                f"seconds={given:g} is enough for {fitting} outputs of this mechanism, at {each:.3g} s each; at least "
+                f"{least} are needed, which take about {least * each / _USED:.3g} s"
+            )
+        if most is None or fitting < most:
+            notes.append(f"seconds={given:g} left room for {fitting:,} outputs in all, at {each:.2g} s each")
+            most = fitting
+    if most is None:
+        return full
+    left = int(most * (1.0 - _SEARCH)) if searching else most
+    if 2 * (full.learn + 3 * full.learn + n) <= left:
+        return full
+    tested = min(n, int(0.5 * _TEST * left))
+    learn = min(full.learn, int(0.5 * (1.0 - _TEST - _CHOOSE) * left))
+    if tested < n:
+        notes.append(
+            f"the test had {2 * tested:,} outputs instead of the {2 * n:,} that n={n:,} asks for"
+            + ("" if max_draws is None else f" (max_draws={max_draws:,})")
+        )
+    if learn < full.learn:
+        notes.append(f"its event was learned on {learn:,} outputs a side instead of up to {full.learn:,}")
+    return Sizes(n=tested, learn=learn, most=left, search=most - left if searching else None, notes=tuple(notes))
+
+
+def _timed(draws: Draws, seconds: float, n: int) -> tuple[int, float]:
+    """How many outputs fit the time, and what one takes: by trials that grow as long as they are quick."""
+    size = _PROBE
+    while True:
+        before = draws.seconds
+        draws.trial(size)
+        took = draws.seconds - before
+        each = max(took / (2 * size), 1e-9)
+        if size >= n or 10.0 * took > _TRIAL * seconds:
+            return int(_USED * max(seconds - draws.seconds, 0.0) / each), each
+        size *= 10

@@ -1,0 +1,278 @@
+"""Neighbouring data sets are fitted in the same silence: warnings, logs, output and refusals are equal, byte for byte.
+
+House rules 5 and 6: what a fit says follows from declared types and shapes, never from a value or the number of rows.
+"""
+
+import datetime as dt
+import importlib
+import inspect
+import logging
+import math
+import pkgutil
+import typing
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import is_regressor
+
+import ledgerwood as lw
+from ledgerwood import trainers
+from ledgerwood.accounting.pricing import Price
+from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.streams import AbstractStreamEstimator
+from ledgerwood.trainers.tuning import PrivateSearch
+
+FEATURES = (lw.Numeric("length", 0, 1), lw.Categorical("kind", ("u", "v")), lw.Numeric("age", 0, 9, missing=True))
+TARGETS = {True: lw.Numeric("y", 0, 1), False: lw.Categorical("y", ("no", "yes"))}
+THRESHOLDS = (0, 1, 2, 10, 21, 22, 23)
+"""Numbers of rows, among them those at which scikit-learn begins or stops to talk."""
+
+
+def concrete(kind):
+    """The estimators below a class that can be made."""
+    found = [] if inspect.isabstract(kind) or kind.__name__.startswith("Abstract") else [kind]
+    for below in kind.__subclasses__():
+        found += concrete(below)
+    return [each for each in found if each.__module__.startswith("ledgerwood.")]
+
+
+def estimators():
+    """Every estimator of the package, by looking at all of its modules."""
+    for module in pkgutil.walk_packages(trainers.__path__, "ledgerwood.trainers."):
+        importlib.import_module(module.name)
+    return sorted(set(concrete(AbstractTreeEstimator)), key=lambda kind: kind.__name__)
+
+
+def presets(kind):
+    """The presets that the constructor's own annotation lists."""
+    return typing.get_args(typing.get_type_hints(kind.__init__).get("preset", None)) or (None,)
+
+
+CASES = [(kind, preset) for kind in estimators() for preset in presets(kind)]
+
+
+def small(kind, preset, schema):
+    """An estimator of few trees, whose noise and structures are the same in every fit."""
+    if kind is PrivateSearch:
+        plain = trainers.SGBDTClassifier()
+        candidates = [{"n_trees": 2, "max_depth": 1}, {"n_trees": 3, "max_depth": 1}]
+        return PrivateSearch(plain, candidates, epsilon=4.0, schema=schema, mean_runs=3.0, random_state=1)
+    known = inspect.signature(kind).parameters
+    options = {"n_trees": 4, "max_depth": 2, "expected_rows": 1_000}
+    named = {name: value for name, value in options.items() if name in known}
+    if preset is not None:
+        named["preset"] = preset
+    return kind(epsilon=50.0, delta=1e-5, schema=schema, random_state=1, **named)
+
+
+def target_of(kind):
+    return TARGETS[kind is not PrivateSearch and is_regressor(kind())]
+
+
+def rows(target, n):
+    generator = np.random.default_rng(0)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0], X[:, 1] = generator.uniform(0, 1, n), np.where(np.arange(n) % 3, "u", "v")
+    X[:, 2] = generator.uniform(0, 9, n)
+    y = np.empty(n, dtype=object)
+    y[:] = X[:, 0] if isinstance(target, lw.Numeric) else np.where(np.arange(n) % 2, "yes", "no")
+    return X, y
+
+
+class Liar:
+    """A number by its own word, which it does not keep."""
+
+    def __float__(self):
+        raise RuntimeError("row 3 was read")
+
+    def __len__(self):
+        raise RuntimeError("row 3 was measured")
+
+    def __eq__(self, other):
+        raise RuntimeError("row 3 was compared")
+
+    __hash__ = None
+
+
+ODD = {
+    "out of range": (1e6, "w", -5.0, 77.0),
+    "no number": (math.nan, None, None, math.nan),
+    "infinite": (math.inf, "u", -math.inf, -math.inf),
+    "huge": (1e308, "v", -1e308, 1e308),
+    "longer than a float": (10**400, 10**400, -(10**400), 10**400),
+    "another class": (0.5, "another", 1.0, "another"),
+    "nested": ([1.0], ["u"], [[1.0], 2.0], [10.0]),
+    "arrays": (np.array(0.5), np.array(["u", "v"]), np.zeros((2, 2)), np.zeros(3)),
+    "texts": ("0.5", 3, "nine", "0.7"),
+    "foreign": (Liar(), Liar(), pd.NA, Liar()),
+    "other types": (1 + 2j, b"u", dt.date(2020, 1, 1), {"a": 1}),
+    "decimal": (Decimal("sNaN"), Decimal(3), Decimal("0.5"), Decimal("1e999")),
+}
+
+
+def with_row(X, y, odd, *, replacing):
+    """The odd row in the place of the fourth one, or after it."""
+    *cells, label = ODD[odd]
+    row = np.empty((1, 3), dtype=object)
+    row[0, :] = np.fromiter(cells, object, 3)
+    last = np.fromiter([label], object, 1)
+    rest = X[4:] if replacing else X[3:], y[4:] if replacing else y[3:]
+    return np.concatenate([X[:3], row, rest[0]]), np.concatenate([y[:3], last, rest[1]])
+
+
+def heard(fit, capfd):
+    """All that a fit says: warnings, log records, both outputs, and what it raises."""
+    records = []
+    handler = logging.Handler(0)
+    handler.emit = lambda record: records.append((record.name, record.levelno, record.getMessage()))
+    root, level = logging.getLogger(), logging.getLogger().level
+    root.addHandler(handler)
+    root.setLevel(0)
+    capfd.readouterr()
+    raised = None
+    try:
+        with warnings.catch_warnings(record=True) as warned, np.errstate(all="warn"):
+            warnings.simplefilter("always")
+            try:
+                fit()
+            except Exception as error:  # noqa: BLE001  # whatever it is, it says something
+                raised = (type(error), str(error))
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    said = [(each.category.__name__, str(each.message)) for each in warned]
+    ours = [record for record in records if not record[0].startswith("numba")]
+    return said, ours, tuple(capfd.readouterr()), raised
+
+
+QUOTES = {}
+
+
+@pytest.fixture(autouse=True)
+def remembered(monkeypatch):
+    """Costs and plans follow from public parameters: each is worked out once."""
+    quote = Price.quote
+
+    def remembering(price, delta):
+        key = price.event, price.method, delta
+        if key not in QUOTES:
+            QUOTES[key] = quote(price, delta)
+        return QUOTES[key]
+
+    monkeypatch.setattr(Price, "quote", remembering)
+
+
+def planned_once(kind, monkeypatch):
+    plans, make_plan = {}, kind.make_plan
+
+    def remembering(model, schema):
+        if repr(schema) not in plans:
+            plans[repr(schema)] = make_plan(model, schema)
+        return plans[repr(schema)]
+
+    monkeypatch.setattr(kind, "make_plan", remembering)
+
+
+def test_every_estimator_is_among_them():
+    public = {value for value in vars(trainers).values() if inspect.isclass(value) and hasattr(value, "fit")}
+    assert public <= {kind for kind, _ in CASES}
+    assert len({kind for kind, _ in CASES}) >= 10
+    assert len(CASES) >= 25
+
+
+@pytest.mark.parametrize(("kind", "preset"), CASES)
+def test_neighbours_are_fitted_in_the_same_silence(kind, preset, capfd, monkeypatch):
+    planned_once(kind, monkeypatch)
+    target = target_of(kind)
+    schema = lw.Schema(features=FEATURES, target=target)
+
+    def said(X, y):
+        return heard(lambda: small(kind, preset, schema).fit(X, y), capfd)
+
+    said(*rows(target, 30))  # what is said once in a process is said here
+    expected = said(*rows(target, 30))
+    assert expected[3] is None
+    first = preset == presets(kind)[0]  # the others read rows by the same code
+    for n in THRESHOLDS if first else (0, 1, 22, 23):
+        assert said(*rows(target, n)) == expected, n
+    for turn, odd in enumerate(ODD if first else ("out of range", "no number", "huge", "nested")):
+        data = with_row(*rows(target, 22), odd, replacing=bool(turn % 2))
+        assert said(*data) == expected, odd
+        if first:
+            assert said([list(row) for row in data[0]], list(data[1])) == expected, odd
+    # All of them odd: nothing is left.
+    alone = with_row(*rows(target, 0), "nested", replacing=False)
+    assert said(*alone) == expected
+
+
+@pytest.mark.parametrize("kind", [kind for kind in estimators() if kind is not PrivateSearch])
+def test_neighbours_without_a_schema(kind, capfd, monkeypatch):
+    planned_once(kind, monkeypatch)
+    target = target_of(kind)
+
+    def said(X, y):
+        frame = pd.DataFrame(
+            {
+                "length": np.array([value if isinstance(value, float) else math.nan for value in X[:, 0]], dtype=float),
+                "kind": pd.Series(X[:, 1], dtype=object),
+            }
+        )
+        model = small(kind, None, None)
+        return heard(lambda: model.fit(frame, list(y)), capfd)
+
+    said(*rows(target, 3_000))
+    expected = said(*rows(target, 3_000))
+    assert expected[3] is None
+    for odd in ODD:
+        assert said(*with_row(*rows(target, 3_000), odd, replacing=True)) == expected, odd
+        assert said(*with_row(*rows(target, 2_999), odd, replacing=False)) == expected, odd
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in estimators() if "sample_weight" in inspect.signature(kind.fit).parameters]
+)
+def test_neighbouring_weights(kind, capfd, monkeypatch):
+    planned_once(kind, monkeypatch)
+    target = target_of(kind)
+    schema = lw.Schema(features=FEATURES, target=target, weight_bound=2.0)
+    X, y = rows(target, 12)
+    model = small(kind, None, schema)
+    said = [
+        heard(lambda weights=weights: model.fit(X, y, sample_weight=weights), capfd)
+        for weights in (
+            [1.0] * 12,
+            [1.0] * 12,
+            *([1.0] * 11 + [odd] for odd in (7.0, -3.0, math.nan, math.inf, 0.0, [1.0], "1", None, Liar(), 10**400)),
+            [0.0] * 12,
+        )
+    ]
+    assert all(each == said[1] for each in said[2:])
+    assert said[1][3] is None
+
+
+@pytest.mark.parametrize("kind", [kind for kind in estimators() if issubclass(kind, AbstractStreamEstimator)])
+def test_neighbouring_streams(kind, capfd):
+    target = target_of(kind)
+    schema = lw.Schema(features=FEATURES, target=target)
+    X, y = rows(target, 12)
+
+    def said(keys, *, odd=None):
+        def fit():
+            model = small(kind, None, schema)
+            data = (X, y) if odd is None else with_row(X, y, odd, replacing=True)
+            model.partial_fit(*data, keys=keys)
+            model.partial_fit(*data, keys=keys)
+
+        return heard(fit, capfd)
+
+    names = [f"unit {i}" for i in range(12)]
+    said(names)
+    expected = said(names)
+    assert expected[3] is None
+    for key in (None, math.nan, "", "a\0", 3, "unit 0", (), b"x", pd.NA, Liar(), 2.5, True):
+        assert said([*names[:11], key]) == expected, key
+    for odd in ODD:
+        assert said(names, odd=odd) == expected, odd

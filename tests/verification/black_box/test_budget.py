@@ -1,0 +1,80 @@
+"""A limit on all draws of a slow mechanism: kept, divided, and said."""
+
+import time
+
+import numpy as np
+import pytest
+
+from ledgerwood import Adjacency, Budget
+from ledgerwood.errors import AuditFailed, InvalidParameter
+from ledgerwood.verification import assert_dp, audit
+
+ONE = Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE)
+
+
+class Counting:
+    """Half the noise, and how many outputs were asked for."""
+
+    def __init__(self, seconds=0.0):
+        self.drawn, self.seconds = 0, seconds
+
+    def __call__(self, dataset, n, rng):
+        self.drawn += n
+        end = time.perf_counter() + n * self.seconds
+        while time.perf_counter() < end:
+            pass
+        return np.sum(dataset) + rng.laplace(scale=0.4, size=n)
+
+
+@pytest.mark.parametrize("most", [400, 1_000, 5_000, 60_000])
+@pytest.mark.parametrize("stop", ["never", "rejected"])
+@pytest.mark.parametrize("pairs", [None, [(0.0, 0.1), (0.0, 1.0), (0.0, 0.5)]])
+def test_no_more_is_drawn_than_was_allowed_and_what_was_left_out_is_said(most, stop, pairs):
+    if pairs is not None and most == 400:
+        with pytest.raises(InvalidParameter, match="at least 572"):  # the search has a share of its own
+            audit(Counting(), pairs=pairs, claim=ONE, max_draws=most)
+        return
+    if pairs is not None and most == 1_000:
+        with pytest.raises(InvalidParameter, match="300 outputs for the search among 3 pairs, and at least 700"):
+            audit(Counting(), pairs=pairs, claim=ONE, max_draws=most)
+        return
+    sampler = Counting()
+    pair = (0.0, 1.0) if pairs is None else None
+    found = audit(sampler, pair, pairs=pairs, claim=ONE, n=20_000, max_draws=most, rng=1, stop=stop)
+    assert sampler.drawn == found.samples <= most
+    assert found.bounds[0].samples <= most // 2
+    if most == 60_000 and stop == "rejected":
+        return  # little is learned from where a test may stop early: all fits
+    assert any(f"max_draws={most:,}" in note and "instead of the 40,000" in note for note in found.notes)
+    assert found.rejected or most < 5_000
+
+
+def test_a_limit_that_is_not_reached_changes_nothing():
+    limited = audit(Counting(), (0.0, 1.0), claim=ONE, n=2_000, max_draws=10**6, rng=1)
+    free = audit(Counting(), (0.0, 1.0), claim=ONE, n=2_000, rng=1)
+    assert limited.epsilon_lower == free.epsilon_lower
+    assert limited.notes == ()
+
+
+def test_seconds_become_draws_before_anything_is_tested():
+    sampler = Counting(seconds=2e-4)
+    start = time.perf_counter()
+    found = audit(sampler, (0.0, 1.0), claim=ONE, n=100_000, seconds=1.0, rng=1)
+    assert time.perf_counter() - start < 3.0
+    assert sampler.drawn == found.samples
+    assert any("seconds=1 left room for" in note for note in found.notes)
+    assert found.bounds[0].samples >= 200
+
+
+def test_too_small_a_limit_says_what_is_needed():
+    with pytest.raises(InvalidParameter, match="max_draws=100 must be at least 400"):
+        audit(Counting(), (0.0, 1.0), claim=ONE, max_draws=100)
+    with pytest.raises(AuditFailed, match=r"seconds=0.01 is enough for .* at least 400 are needed, which take about"):
+        audit(Counting(seconds=1e-3), (0.0, 1.0), claim=ONE, seconds=0.01)
+    with pytest.raises(InvalidParameter, match="seconds"):
+        audit(Counting(), (0.0, 1.0), claim=ONE, seconds=-1.0)
+
+
+def test_assertions_take_the_same_limits():
+    with pytest.raises(AssertionError):
+        assert_dp(Counting(), pair=(0.0, 1.0), claim=ONE, max_draws=8_000)

@@ -1,0 +1,117 @@
+"""Bounds inside the claim's family: stated where a member fits, and where none does the unconditional one is first."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ledgerwood import Adjacency, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
+from ledgerwood.accounting import gdp
+from ledgerwood.accounting.pricing import price
+from ledgerwood.report.audit_pages import mechanism_page
+from ledgerwood.report.auditing import run_mechanism_audit
+from ledgerwood.report.html import render
+from ledgerwood.verification import audit
+from ledgerwood.verification.auditing import ClaimedCurve
+from ledgerwood.verification.black_box import family
+from ledgerwood.verification.black_box.choosing import Attack, Point
+
+A = Adjacency.ADD_REMOVE
+
+
+def gaussian(sigma):
+    return GaussianEvent(noise_multiplier=sigma, adjacency=A)
+
+
+def normal(stddev, rate=1.0):
+    return lambda dataset, n, rng: dataset * (rng.random(n) < rate) + rng.normal(scale=stddev, size=n)
+
+
+def run(sampler, claim, **named):
+    return audit(sampler, (0.0, 1.0), claim=claim, delta=1e-5, **({"n": 20_000, "rng": 3, "learners": "light"} | named))
+
+
+@pytest.mark.parametrize(("rate", "sigma"), [(0.01, 1.0), (0.1, 1.0), (0.3, 0.5), (0.5, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize("stop", ["never", "rejected"])
+def test_a_sampler_that_always_includes_has_an_unconditional_headline_below_the_truth(rate, sigma, stop):
+    claim = PoissonSampled(gaussian(sigma), sampling_rate=rate)
+    found = run(normal(sigma), claim, stop=stop)
+    assert found.rejected
+    assert found.assumption == "none"
+    assert all(bound.assumption == "none" for bound in found.bounds)
+    assert found.epsilon_lower <= gdp.epsilon(1.0 / sigma, 1e-5)
+    assert "no member of the claim's family" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("claim", "sampler"),
+    [
+        (gaussian(1.0), lambda d, n, rng: d + rng.laplace(size=n)),
+        (gaussian(2.0), lambda d, n, rng: np.where(rng.random(n) < 0.01, 1e3 * d, d + rng.normal(scale=2.0, size=n))),
+        (Repeated(PoissonSampled(gaussian(1.0), sampling_rate=0.001), count=2), normal(0.7)),
+    ],
+)
+def test_other_mechanisms_than_the_claim_s_family_have_no_conditional_headline(claim, sampler):
+    found = run(sampler, claim)
+    assert (found.assumption, found.rejected) == ("none", True)
+    assert found.notes
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("sigma", "stddev", "rate"), [(1.0, 1.0, 1.0), (3.7, 1.9, 1.0), (1.0, 1.0, 0.3), (1.0, 0.5, 0.3)]
+)
+def test_members_of_the_family_are_known_as_such(sigma, stddev, rate, seed):
+    claim = gaussian(sigma) if rate == 1.0 else PoissonSampled(gaussian(sigma), sampling_rate=rate)
+    truth = gaussian(stddev) if rate == 1.0 else PoissonSampled(gaussian(stddev), sampling_rate=rate)
+    found = run(normal(stddev, rate), claim, rng=seed)
+    assert found.assumption == "the claim's family"
+    assert found.notes == ()
+    assert found.epsilon_lower <= 1.02 * price(truth).epsilon(1e-5)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 3.0, 50.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+def test_the_member_is_the_gaussian_that_has_this_delta(mu, epsilon):
+    delta = stats.norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * stats.norm.cdf(-epsilon / mu - mu / 2)
+    if not 1e-12 < delta < 1.0 - 1e-9:
+        return
+    member = family.member(gaussian(1.0), Point(epsilon, 0.1, True), float(delta))
+    assert member.noise_multiplier == pytest.approx(1.0 / mu, rel=1e-5)
+    assert price(member).delta(epsilon) <= delta
+
+
+def test_beyond_the_family_is_what_a_sample_cannot_show():
+    """Whoever is in the sample with probability .1 can be told with probability .1, without any noise."""
+    claim, point = PoissonSampled(gaussian(1.0), sampling_rate=0.1), Point(0.5, 0.01, True)
+    assert not family.beyond(claim, point, 0.0999)
+    assert family.beyond(claim, point, 0.1001)
+    assert ClaimedCurve(claim).less_noise(0.5, 0.2) is None
+    assert ClaimedCurve(claim).less_noise(0.5, 0.08) is not None
+
+
+def test_attacks_that_are_a_little_worse_than_the_best_are_no_misfit():
+    claim = gaussian(1.0)
+    points = [Point(epsilon, price(claim).delta(epsilon), True) for epsilon in (0.0, 0.5, 1.0, 2.0)]
+    exact = [Attack(point=point, delta=point.delta, error=0.01 * point.delta) for point in points]
+    assert family.misfit(claim, exact, points[1]) is None
+    worse = [Attack(point=point, delta=0.9 * point.delta, error=0.01 * point.delta) for point in points]
+    assert family.misfit(claim, [exact[0], exact[1], *worse[2:]], points[1]) is None
+    broken = [*exact[:3], Attack(point=points[3], delta=0.3 * points[3].delta, error=0.01 * points[3].delta)]
+    assert "was measured" in family.misfit(claim, broken, points[1])
+    assert family.misfit(LaplaceEvent(noise_multiplier=1.0, adjacency=A), exact, points[1]) is None
+
+
+def test_pages_and_the_command_line_show_the_unconditional_bound_and_the_note(capsys):
+    from ledgerwood.report.auditing import show_mechanism
+
+    claim = PoissonSampled(gaussian(1.0), sampling_rate=0.01)
+    report = run_mechanism_audit(
+        "noise.py:sampler", normal(1.0), (0.0, 1.0), claim, n=5_000, alpha=0.05, numeric="ideal", delta=1e-5, seed=1
+    )
+    page = render(mechanism_page(report))
+    assert "no member of the claim&#x27;s family" in page or "no member of the claim's family" in page
+    assert "Notes" in page
+    show_mechanism(report, html=None, as_json=False)
+    assert "no member of the claim's family" in " ".join(capsys.readouterr().out.split())
