@@ -25,7 +25,6 @@ _WHOLE_BOUNDS = (1, 2**53)
 _TOLERANCE = 1e-12
 _MARGIN = 1e-12  # so that the plan also fits a limit that another currency states, rounded on its own
 _FAR = 60.0  # where the search's excess is cut off
-_COMPOSED = frozenset({"pld", "mgf"})  # prices that take milliseconds and are not smooth to the last digits
 _NEAR = 1e-4  # relative width to which their estimate is followed
 _STRIDE = 1e-3  # relative distance at which the price is first tried around an estimated whole number
 _CLOSE = 1e-5  # relative distance from their root at which the search ends
@@ -71,7 +70,7 @@ def calibrate(
         make_event: a value > 0 to the whole plan, whose cost is monotone in it. Values at which it raises ValueError
             or ArithmeticError (as events do outside their bounds) are outside its domain, an interval.
         budget: the limit.
-        method: as in `price`; by one that is not certified, what is returned fits by its estimate.
+        method: as in `price`.
         integer: whole numbers only; make_event gets an int.
         bounds: the least and the largest value to try; (1e-9, 1e12) or, for whole numbers, (1, 2**53) if not given.
             If given, its end is the answer where every value within it fits.
@@ -204,7 +203,7 @@ class _Cost:
             return
         beside = [value for value in (0.5 * start, 2.0 * start) if not self.whole or value.is_integer()]
         kinds = [price(first, method=self.method), *(self._price(value) for value in beside if self.accepts(value))]
-        self.composes = any(priced is not None and priced.method in _COMPOSED for priced in kinds)
+        self.composes = any(priced is not None and priced.method == "pld" for priced in kinds)
 
     def _price(self, value: float) -> Price | None:
         """The price, or None where the plan has none by this method at this value."""
@@ -225,7 +224,7 @@ class _Cost:
 
     def _estimate(self, value: float) -> float:
         priced = self._price(value)
-        if priced is None or priced.method not in _COMPOSED:
+        if priced is None or priced.method != "pld":
             return self.exact(value)
         try:
             epsilon = plans.estimated_epsilon(plans.plan(priced.event), math.log(self.budget.delta))

@@ -19,7 +19,6 @@ _NEIGHBOURS = {
 def explain(priced: Price, delta: float | None) -> str:
     """Several lines of text; with a `delta`, the number there, its method and its error budget too."""
     event = priced.event
-    certainty = "a proven upper bound, rounded up" if priced.certified else "an estimate, not a bound"
     lines = [
         f"event: {short(event)}",
         f"adjacency: {event.adjacency.value}: data sets {_NEIGHBOURS[event.adjacency]}",
@@ -29,7 +28,7 @@ def explain(priced: Price, delta: float | None) -> str:
         lines += _at(priced, delta)
     pure = event.pure_epsilon()
     cap = f"never above the pure sum {pure:.6g}" if math.isfinite(pure) else "at delta 0 there is none"
-    lines.append(f"the numbers: each is {certainty}; epsilon in nats; {cap}")
+    lines.append(f"the numbers: each is a proven upper bound, rounded up; epsilon in nats; {cap}")
     lines.append(
         "meaning: whatever else is known, any set of outcomes is at most e^epsilon times as likely, plus delta, in one "
         "of two neighbouring data sets as in the other"
@@ -47,14 +46,9 @@ def _at(priced: Price, delta: float) -> list[str]:
         lines.append(f"order: {quote.order:.6g}, the best of all real ones")
     if quote.method == "pld":
         lines += _lattice(priced, quote)
-    slack = (
-        f"at most {upper - lower:.3g} nats are slack of the method"
-        if priced.certified
-        else "proven by the default method"
-    )
     lines.append(
-        f"error budget: the dominating pair's epsilon is between {lower!r} and {upper!r}; {slack} "
-        "(a mechanism may be better than its pair)"
+        f"error budget: the dominating pair's epsilon is between {lower!r} and {upper!r}; "
+        f"at most {upper - lower:.3g} nats are slack of the method (a mechanism may be better than its pair)"
     )
     return lines
 

@@ -11,18 +11,19 @@ from typing import Literal, assert_never, final, get_args
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search, conversion, crowds, gdp, mgf
+from ledgerwood.accounting import _search, conversion, crowds, gdp
 from ledgerwood.accounting.adjacency import Direction
-from ledgerwood.accounting.events import fixed_size
+from ledgerwood.accounting.events import tree
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
+from ledgerwood.accounting.events.fixed_size import ReplaceOneSampled
 from ledgerwood.accounting.losses import plans
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
-Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld", "mgf"]
-"""How a number was got. Ledgers store all of these but "mgf": a name is never removed and never changes its meaning."""
-Curve = Literal["profile", "renyi", "gdp", "pure", "pld", "mgf"]
+Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld"]
+"""How a number was got, as ledgers store it: a name is never removed and never changes its meaning."""
+Curve = Literal["profile", "renyi", "gdp", "pure", "pld"]
 """How a whole curve is got; single points of it may be cut off by another route."""
-Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld", "mgf"]
+Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld"]
 """What one may ask for."""
 
 _LARGEST = 1e300
@@ -32,7 +33,6 @@ SOURCES: dict[Route, str] = {
     "renyi": "exact Renyi divergences, the best real order, Canonne-Kamath-Steinke 2020, Proposition 12",
     "gdp": "the profile of the Gaussian pair of the event's mu, Dong-Roth-Su 2019, Corollary 2.13",
     "pld": "the privacy losses of all draws on a lattice, composed; connect the dots, Doroshenko et al. 2022",
-    "mgf": "the losses' moments inverted along the line through their saddle point; accurate as measured, mgf.md",
     "unsampled": "the exact profile of the same plan with every unit in every sample, which dominates it",
     "pure": "the sum of pure epsilons; at delta > 0 the randomised-response pair, Kairouz-Oh-Viswanath 2015",
 }
@@ -106,10 +106,6 @@ class Price:
                 return self._renyi_quote(delta, pure)
             case "pld":
                 return self._losses_quote(delta, pure)
-            case "mgf":
-                found = mgf.epsilon(mgf.plan(self.event), math.log(delta))
-                cap = conversion.pure_epsilon_at(pure, delta) if math.isfinite(pure) else math.inf
-                return self._quoted(min(found, cap), delta, "mgf" if found <= cap else "pure", None)
             case "profile" | "gdp":
                 return self._quoted(self._invert(math.log(delta), pure)[1], delta, self.method, None)
             case _:
@@ -122,11 +118,8 @@ class Price:
         It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
         lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Where neither
         exists, the lower end is the largest exact epsilon of any one draw; 0 for a `ReplaceOneSampled`, whose profile
-        is a bound on every pair and not the profile of one. Both ends are proven: for an estimate they are those of the
-        default method.
+        is a bound on every pair and not the profile of one. Both ends are proven.
         """
-        if not self.certified:
-            return price(self.event).epsilon_interval(delta)
         upper = self.epsilon(delta)
         if delta == 0.0:
             return upper, upper
@@ -139,7 +132,7 @@ class Price:
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         for part in parts if lower == 0.0 else []:
-            if strict < 0.0 and _has_profile(part) and not fixed_size.holds(part, fixed_size.ReplaceOneSampled):
+            if strict < 0.0 and _has_profile(part) and _of_one_pair(part):
                 exact = Price(event=part, method="profile", certified=True)
                 lower = max(lower, exact._invert(strict, part.pure_epsilon())[0])
         return min(lower, upper), upper
@@ -183,12 +176,10 @@ class Price:
             refusals.append(error)
         else:
             quotes.append(self._quoted(found, delta, "pld", None))
-        # Thousands of different samples have thousands of different Renyi integrals, and losses that are tighter.
-        if not (quotes and plan.grouped and math.isfinite(quotes[0].epsilon)):
-            try:
-                quotes.insert(0, self._renyi_quote(delta, pure))
-            except UnsupportedEvent as error:
-                refusals.append(error)
+        try:
+            quotes.insert(0, self._renyi_quote(delta, pure))
+        except UnsupportedEvent as error:
+            refusals.append(error)
         if math.isfinite(pure):
             quotes.insert(0, self._quoted(conversion.pure_epsilon_at(pure, delta), delta, "pure", None))
         best = min(quotes, key=lambda quote: quote.epsilon, default=None)
@@ -216,9 +207,9 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         event: what is to be released.
         method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
             at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
-            losses of its draws, or takes the Renyi price where that is lower; "mgf" inverts their moments (an estimate
-            for long plans, not certified); "tightest" is the exact profile where it exists, else "pld", else the
-            lesser of Renyi and pure.
+            losses of its draws, or takes whichever of the Renyi price and the pure sum is lower; "tightest" is the
+            exact profile where it exists, else "pld", else the lesser of Renyi and pure. So no other method here is
+            below "tightest" but by the width of a lattice (docs/explanation/pricing.md#tightest).
 
     Raises:
         InvalidParameter: not an event, or not one of these methods.
@@ -236,11 +227,9 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
         event.mu()
     elif route == "pld":
         plans.plan(event)
-    elif route == "mgf":
-        mgf.plan(event)
     elif not math.isfinite(event.pure_epsilon()):
         raise UnsupportedEvent(f"the event has no finite pure epsilon: {short(event)}")
-    return Price(event=event, method=route, certified=route != "mgf")
+    return Price(event=event, method=route, certified=True)
 
 
 def log_delta(priced: Price, epsilon: float) -> float:
@@ -264,13 +253,9 @@ def log_delta(priced: Price, epsilon: float) -> float:
             plan = plans.plan(event)
             with contextlib.suppress(UnsupportedEvent):
                 values.append(plans.log_delta(plan, epsilon, above=True))
-            if not plan.grouped or len(values) == 1:
-                with contextlib.suppress(UnsupportedEvent):
-                    values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
+            with contextlib.suppress(UnsupportedEvent):
+                values.append(log_delta(Price(event=event, method="renyi", certified=True), epsilon))
             return min(*values, 0.0)
-        case "mgf":
-            cap = conversion.pure_log_delta(pure, epsilon) if math.isfinite(pure) else 0.0
-            return min(mgf.log_delta(mgf.plan(event), epsilon), cap, 0.0)
         case "profile" | "gdp":
             return min(float(_log_profile(priced, np.array([epsilon]))[0]), 0.0)
         case _:
@@ -332,6 +317,14 @@ def _has_profile(event: Event) -> bool:
     except UnsupportedEvent:
         return False
     return True
+
+
+def _of_one_pair(event: Event) -> bool:
+    """Whether the event's profile is that of a pair, and no bound on several."""
+    try:
+        return not tree.holds(event, ReplaceOneSampled)
+    except UnsupportedEvent:  # nobody knows
+        return False
 
 
 def _probability(delta: float) -> float:

@@ -7,7 +7,6 @@ The holder keeps an advisory lock on the file that the path names.
 import hashlib
 import json
 import os
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import BinaryIO, cast, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.accounting.ledger import held
 from ledgerwood.accounting.ledger.entries import canonical
 from ledgerwood.accounting.ledger.jsonl import sync_folder
 from ledgerwood.accounting.row_costs import FULL
@@ -27,6 +27,7 @@ DIGEST_BYTES, SALT_BYTES = 16, 32
 DIGEST = np.dtype(f"S{DIGEST_BYTES}")  # compares as the 16 bytes do: numpy pads with the zeros that it drops
 _LEFT = np.dtype("<i8")
 _CHECKSUM_BYTES = 32
+_WHAT = "the row vault"
 
 
 @final
@@ -148,23 +149,15 @@ class VaultFile:
         Raises:
             LedgerError: it cannot be opened, or another holder has it.
         """
-        for _ in range(100):
-            try:
-                file = path.open("r+b", buffering=0)
-            except FileNotFoundError:
-                return None
-            except OSError as error:
-                raise LedgerError(f"the row vault {path} cannot be opened: {error}") from error
-            try:
-                _lock(file, path)
-                if _is_at(file, path):
-                    _remove_parts(path)  # of holders that were killed: nobody else writes here
-                    return cls(path, file)
-            except BaseException:
-                file.close()
-                raise
-            file.close()  # it was replaced between opening and locking: a lock on what it was keeps nobody out
-        raise LedgerError(f"the row vault {path} is replaced again and again by another process; one holder at a time")
+        file = held.hold(path, _WHAT, create=False)
+        if file is None:
+            return None
+        try:
+            _remove_parts(path)  # of holders that were killed: nobody else writes here
+        except BaseException:
+            file.close()
+            raise
+        return cls(path, file)
 
     @classmethod
     def create(cls, path: Path, data: bytes) -> "VaultFile":
@@ -200,7 +193,7 @@ class VaultFile:
         """
         if self._file.closed:
             raise LedgerError(f"the row vault {self.path} was closed")
-        if not _is_at(self._file, self.path):
+        if not held.is_at(self._file, self.path):
             raise LedgerError(
                 f"{self.path} is no longer the file that this row vault holds: it was moved, removed or put back "
                 "from a copy, which may have more left than is true; nothing was written"
@@ -241,7 +234,7 @@ def _write_part(path: Path, data: bytes) -> tuple[Path, BinaryIO]:
     part = Path(name)
     file: BinaryIO = os.fdopen(handle, "r+b", buffering=0)
     try:
-        _lock(file, path)  # before anyone can find it at `path`
+        held.lock(file, f"{_WHAT} {path}")  # before anyone can find it at `path`
         rest = memoryview(data)
         while rest:
             rest = rest[_write(file, rest) :]
@@ -262,27 +255,9 @@ def _remove_parts(path: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
 def _write(file: BinaryIO, data: memoryview) -> int:
     return file.write(data)
 
 
 def _fsync(handle: int) -> None:
     os.fsync(handle)
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    if sys.platform == "win32":
-        raise LedgerError("row vaults in files need the advisory locks of a POSIX system; keep the vault in memory")
-    import fcntl
-
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise LedgerError(f"the row vault {path} is in use elsewhere; one holder at a time") from error

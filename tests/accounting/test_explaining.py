@@ -57,17 +57,6 @@ def test_by_losses_it_gives_the_lattice_and_the_error_budget():
     assert 0.0 < slack < 1e-3
 
 
-def test_an_estimate_names_the_proven_interval_around_it():
-    estimated, proven = price(training(), method="mgf"), price(training())
-    lower, upper = estimated.epsilon_interval(1e-5)
-    assert (lower, upper) == proven.epsilon_interval(1e-5)
-    assert lower < estimated.epsilon(1e-5) < upper
-    text = estimated.explain(1e-5)
-    assert f"between {lower!r} and {upper!r}; proven by the default method" in text
-    assert "an estimate, not a bound; epsilon in nats" in text
-    assert "slack" not in text
-
-
 def test_a_point_of_another_method_says_so():
     text = price(Repeated(LaplaceEvent(noise_multiplier=2.0, adjacency=A), count=3), method="renyi").explain(1e-30)
     assert "at delta=1e-30: epsilon=1.5 nats" in text

@@ -314,7 +314,7 @@ def test_epsilons_outside_their_bound_are_refused(epsilon):
 
 
 def test_unknown_methods_and_non_events_are_refused():
-    with pytest.raises(InvalidParameter, match="tightest, profile, renyi, gdp, pure, pld, mgf"):
+    with pytest.raises(InvalidParameter, match="tightest, profile, renyi, gdp, pure, pld"):
         price(gaussian(1.0), method="fft")
     with pytest.raises(InvalidParameter):
         price(1.0)
@@ -458,3 +458,22 @@ def test_an_impostor_that_is_priced_first_does_not_leave_its_price_behind() -> N
 
     assert price(plan(Impostor(noise_multiplier=1.25, adjacency=A))).epsilon(1e-6) < 1.0
     assert price(plan(LaplaceEvent(noise_multiplier=1.25, adjacency=A))).epsilon(1e-6) > 9.0
+
+
+def test_the_tightest_is_the_least_of_all_certified_methods_beyond_64_kinds():
+    """Once, the Renyi price was not asked for where there were more kinds than are composed one by one."""
+    noise = [GaussianEvent(noise_multiplier=float(s), adjacency=A) for s in np.geomspace(60.0, 400.0, 100)]
+    plan = Composed((*noise, LaplaceEvent(noise_multiplier=1e4, adjacency=A)))
+    methods = set()
+    for delta in (1e-3, 1e-6, 1e-60):
+        best = price(plan).quote(delta)
+        methods.add(best.method)
+        assert best.epsilon <= price(plan, method="renyi").epsilon(delta)
+        assert best.epsilon <= price(plan, method="pld").epsilon(delta)
+        assert price(plan).delta(best.epsilon) <= price(plan, method="renyi").delta(best.epsilon)
+    assert methods == {"pld", "renyi"}
+
+
+def test_the_estimate_that_was_not_certified_is_gone():
+    with pytest.raises(InvalidParameter, match="method='mgf'"):
+        price(GaussianEvent(noise_multiplier=1.0, adjacency=A), method="mgf")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
+from ledgerwood.accounting.ledger import held
 from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator import vault_files
 from ledgerwood.curator.keys import read_keys
@@ -90,11 +91,11 @@ def test_a_file_has_one_holder(used, fork):
         try:
             RowVault.open(used)
         except LedgerError as refusal:
-            return 7 if "in use elsewhere" in str(refusal) else 1
+            return 7 if "open for writing elsewhere" in str(refusal) else 1
         return 0
 
     with RowVault.open(used) as vault:
-        with pytest.raises(LedgerError, match="in use elsewhere"):
+        with pytest.raises(LedgerError, match="open for writing elsewhere"):
             RowVault.open(used)
         vault.claim(keys("a"), RECEIPT)  # the file is another one now, and held too
         child = fork(another)
@@ -104,17 +105,17 @@ def test_a_file_has_one_holder(used, fork):
 
 def test_a_lock_on_a_file_that_was_replaced_keeps_nobody_out(used, monkeypatch):
     """Between opening and locking, the holder replaces the file and goes away: what it was is not what is read."""
-    lock, replaced = vault_files._lock, []
+    lock, replaced = held.lock, []
 
-    def slow(file, place):
+    def slow(file, name):
         if not replaced:
             replaced.append(True)
             shutil.copy(used, used.with_name("copy"))
             with RowVault.open(used) as vault:
                 vault.claim(keys("a", "b", "c"), RECEIPT)
-        lock(file, place)
+        lock(file, name)
 
-    monkeypatch.setattr(vault_files, "_lock", slow)
+    monkeypatch.setattr(held, "lock", slow)
     with RowVault.open(used) as vault:
         assert vault.claim(keys("a", "b", "c"), RECEIPT).tolist() == [0, 0, 0]
 

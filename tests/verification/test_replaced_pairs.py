@@ -33,7 +33,7 @@ SAMPLES = [
     FixedSizeSampled(Parallel((GAUSSIAN, LAPLACE), probabilities=(0.25, 0.5)), sample_size=5, population=50),
     ReplaceOneSampled(GAUSSIAN, add_remove=PRESENT, sampling_rate=0.1),
     ReplaceOneSampled(GAUSSIAN, add_remove=GaussianEvent(noise_multiplier=0.4, adjacency=Z), sampling_rate=0.01),
-    ReplaceOneSampled(LAPLACE, add_remove=PURE, sampling_rate=0.5),
+    ReplaceOneSampled(LAPLACE, add_remove=PureEvent(epsilon=0.7, adjacency=A), sampling_rate=0.5),
 ]
 SELECTIONS = [
     RepeatedSelection(PRESENT, shape=1.0, stopping_rate=0.1),

@@ -99,6 +99,12 @@ class Event(abc.ABC):
         yield self, 1
 
 
+class Derived(Event):
+    """An event that pricing puts in the place of stated ones; nobody states it, and it has no record."""
+
+    __slots__ = ()
+
+
 def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float, reason: str) -> FloatArray:
     """Log excess moments from the event's own Renyi divergences, for an event whose sample has none; shape (k,).
 

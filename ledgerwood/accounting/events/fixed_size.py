@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from ledgerwood import _validate
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events import replaced
+from ledgerwood.accounting.events import presence, replaced, tree
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
-from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.sampling import LEAST_RATE, sampled_epsilon
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
@@ -42,7 +41,8 @@ class FixedSizeSampled(Event):
 
     Raises:
         InvalidParameter: a value outside its bound, or something that is not an event.
-        UnsupportedEvent: an add-remove or zero-out event; a fixed-size sample of a fixed-size sample.
+        UnsupportedEvent: an add-remove or zero-out event; a fixed-size sample of a fixed-size sample, directly or, at
+            any depth, one whose population is not this `sample_size`.
     """
 
     event: Event
@@ -68,6 +68,12 @@ class FixedSizeSampled(Event):
             )
         if isinstance(self.event, FixedSizeSampled):
             raise UnsupportedEvent("a sample of a sample is one sample: state it as FixedSizeSampled of the event")
+        for inner in tree.walk(self.event, until=FixedSizeSampled):
+            if isinstance(inner, FixedSizeSampled) and inner.population != size:
+                raise UnsupportedEvent(
+                    f"a sample with population={inner.population} within a sample of sample_size={size} rows: what it "
+                    f"is drawn from has {size} rows; state it with population={size} (unit: rows)"
+                )
 
     @property
     def adjacency(self) -> Adjacency:
@@ -124,7 +130,8 @@ class ReplaceOneSampled(Event):
 
     Raises:
         InvalidParameter: a rate outside its bound, or something that is not an event.
-        UnsupportedEvent: `event` is not stated under replace-one, or `add_remove` is; a fixed-size sample within.
+        UnsupportedEvent: `event` is not stated under replace-one, or `add_remove` is; a fixed-size sample within; or
+            `event` loses more than two presences allow, at some threshold (docs/explanation/events.md#two-presences).
     """
 
     event: Event
@@ -144,7 +151,7 @@ class ReplaceOneSampled(Event):
                 f"ReplaceOneSampled of a {self.event.adjacency.value} event: a sample under that relation is a "
                 "PoissonSampled"
             )
-        if holds(self.event, FixedSizeSampled):
+        if tree.holds(self.event, FixedSizeSampled):
             raise UnsupportedEvent(
                 "a fixed-size sample of a Poisson sample has no price: the number of rows that it is drawn from is "
                 "random and private, so its rate is not sample_size / population; draw the fixed-size sample first"
@@ -152,6 +159,12 @@ class ReplaceOneSampled(Event):
         if self.add_remove.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
                 "add_remove must be stated under add-remove or zero-out: it is what the presence of a row costs"
+            )
+        if why := presence.contradiction(self.event, self.add_remove):
+            raise UnsupportedEvent(
+                f"event cannot lose more than adding one row and removing another, and by add_remove it would: {why}. "
+                "A clipped sum's presence costs half of its replacement: state add_remove with at most twice the noise "
+                "multiplier of event (a half of its epsilon), or grouped(add_remove, size=2) as event"
             )
 
     @property
@@ -200,17 +213,6 @@ def _renyi(
     """Divergences, never above those of the unsampled event, nor above the sample's pure epsilon; shape (k,)."""
     found = renyi.guarded(replaced.log_moment(a, sample.sampling_rate, event, present), a)
     return np.minimum(np.minimum(found, event.renyi(a)), sample.pure_epsilon())
-
-
-def holds(event: Event, kind: type[Event]) -> bool:
-    """Whether the event is of this class, or is made of one that is."""
-    match event:
-        case Repeated() | ReplaceOneSampled() | FixedSizeSampled():
-            return isinstance(event, kind) or holds(event.event, kind)
-        case Composed() | Parallel():
-            return any(holds(member, kind) for member in event.events)
-        case _:
-            return isinstance(event, kind)
 
 
 def _mu_of_all(event: Event, inner: Event, everything: bool) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
+from ledgerwood.accounting.events import tree
 from ledgerwood.accounting.events.base import Event, FloatArray, remembered
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.sampling import PoissonSampled, remove_epsilon
@@ -153,8 +154,8 @@ def _is_pair(event: Event) -> bool:
             return all(map(_is_pair, event.events))
         case Repeated() | PoissonSampled():
             return event.symmetric() and _is_pair(event.event)
-        case _:
-            return event.symmetric()
+        case _:  # what is made of others in another way may be a supremum over several of their pairs
+            return event.symmetric() and not tree.children(event)
 
 
 def _reach(event: Event) -> float:

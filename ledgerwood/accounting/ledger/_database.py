@@ -66,16 +66,18 @@ def sqlite_file(address: sa.URL) -> Path | None:
 
 
 def engine_for(address: sa.URL) -> sa.Engine:
-    """One connection at a time, tested before each use; a statement that fails never shows its parameters."""
+    """One connection at a time; a statement that fails never shows its parameters.
+
+    A server's is tested before each use. SQLite's is opened anew for each transaction: a file that was replaced or
+    removed meanwhile would else be spent from where nobody finds it.
+    """
     if sqlite_file(address) is None:
         return sa.create_engine(
             address, pool_size=1, max_overflow=0, pool_pre_ping=True, hide_parameters=True,
             isolation_level="READ COMMITTED",  # a row that was waited for is read as its last writer left it
             connect_args={"connect_timeout": int(PATIENCE) + 1, "tcp_user_timeout": int(PATIENCE * 1000)},
         )  # fmt: skip
-    engine = sa.create_engine(
-        address, pool_size=1, max_overflow=0, hide_parameters=True, connect_args={"timeout": PATIENCE}
-    )
+    engine = sa.create_engine(address, poolclass=sa.NullPool, hide_parameters=True, connect_args={"timeout": PATIENCE})
 
     @sa.event.listens_for(engine, "connect")
     def opened(connection: sqlite3.Connection, _: object) -> None:

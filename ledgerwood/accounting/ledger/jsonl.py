@@ -1,41 +1,50 @@
 """Ledger files: JSON lines that are appended, flushed and locked (docs/explanation/ledger.md#durability)."""
 
+import errno
 import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, final
 
+from ledgerwood.accounting.ledger import held
 from ledgerwood.accounting.ledger.entries import Entry, encode
 from ledgerwood.accounting.ledger.state import State
-from ledgerwood.errors import LedgerError, LedgerWriteFailed
+from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
+
+_WHAT = "the ledger file"
+_TRIES = 100
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}  # of a file system without hard links
 
 
 @final
 class JsonLinesFile:
     """One open ledger file, held under an exclusive advisory lock by one process.
 
+    Args:
+        path: of the file.
+        create: make an empty one where there is none.
+
     Raises:
         LedgerError: another holder has the file open for writing, or the platform has no such lock.
+        InvalidParameter: there is no file, and none was to be made.
     """
 
-    __slots__ = ("_broken", "_count", "_file", "_length", "path")
+    __slots__ = ("_broken", "_count", "_file", "_length", "_named", "_owner", "_place", "path")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
+        self._place = path.absolute()  # whatever the process's folder will be later
+        file = held.hold(self._place, _WHAT, create=create)
+        if file is None:
+            raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
+        self._file: BinaryIO = file
+        self._owner = os.getpid()
         self._broken = False
-        try:
-            self._file: BinaryIO = path.open("a+b", buffering=0)
-        except OSError as error:
-            raise LedgerError(f"the ledger file {path} cannot be opened: {error}") from error
-        try:
-            _lock(self._file, path)
-        except BaseException:
-            self._file.close()
-            raise
+        self._named = False  # whether the file's name is certainly on the disk
         self._length = 0  # bytes, and lines, that were acknowledged
         self._count = 0
 
@@ -88,18 +97,20 @@ class JsonLinesFile:
 
         Raises:
             LedgerWriteFailed: nothing was recorded; the file is as before, or refuses further use.
+            LedgerError: the path does not name this file any more, or others wrote to it; nothing was recorded.
         """
         self._require_usable(entry.index)
+        self._require_in_place(self._length)
         data = encode(entry).encode("utf-8") + b"\n"
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[_write(self._file, rest) :]
+            _write_all(self._file, data)
             self._file.flush()
             if durable:
                 _fsync(self._file.fileno())
-                if self._length == 0:
-                    sync_folder(self.path.parent)
+                if not self._named:  # new, or renamed into place by somebody who may have died before this
+                    sync_folder(self._place.parent)
+                self._require_in_place(self._length + len(data))
+                self._named = True
         except OSError as error:
             self._undo(error)
             raise LedgerWriteFailed(
@@ -113,8 +124,27 @@ class JsonLinesFile:
         self._count += 1
 
     def close(self) -> None:
-        """Release the file and its lock."""
+        """Release the file and its lock; a forked process leaves its parent's lock alone."""
+        if not self._file.closed and self._owner == os.getpid():
+            held.unlock(self._file)
         self._file.close()
+
+    def _require_in_place(self, length: int) -> None:
+        """Refuse to record where nobody would find it, or after what others wrote in spite of the lock."""
+        try:
+            found = os.fstat(self._file.fileno()).st_size if held.is_at(self._file, self._place) else None
+        except OSError as error:
+            raise LedgerError(f"{_WHAT} {self.path} cannot be found any more: {error}; nothing was recorded") from error
+        if found is None:
+            raise LedgerError(
+                f"{self.path} is no longer the file that this ledger holds: it was moved, removed or replaced; nothing "
+                "was recorded. Put the file back that was spent from last, or everything spent since its copy is lost"
+            )
+        if found != length:
+            raise LedgerError(
+                f"{_WHAT} {self.path} has {found} bytes where this ledger wrote {length}: another program changed it; "
+                "nothing was recorded. Open it again to see whether it is whole"
+            )
 
     def _undo(self, cause: BaseException) -> None:
         try:
@@ -145,32 +175,109 @@ class JsonLinesFile:
 def write_atomically(path: Path, lines: Iterable[str]) -> None:
     """Write a whole ledger beside `path` and rename it into place.
 
+    The file that is there, and the one that takes its place, stay locked from before they are compared until the new
+    name is on the disk: nobody can spend from either meanwhile.
+
     Raises:
-        LedgerWriteFailed: `path` is as it was before.
-        LedgerError: `path` is the file of an open ledger, or holds anything that these lines do not begin with:
-            entries would be lost.
+        LedgerWriteFailed: `path` is as it was before; or, if the message says so, written but perhaps not durable.
+        LedgerError: `path` is the file of an open ledger, is not a regular file, has other names, or holds anything
+            that these lines do not begin with: entries would be lost.
     """
     content = "".join(line + "\n" for line in lines).encode("utf-8")
     try:
-        if path.exists():
-            with path.open("rb") as present:
-                if sys.platform != "win32":
-                    _lock(present, path)
-                if not content.startswith(present.read()):
+        place = Path(os.path.realpath(path))  # a rename would replace a symbolic link, not the file that it names
+        for _ in range(_TRIES):
+            with _kept_still(place) as present:
+                if present is not None and not content.startswith(present):
                     raise LedgerError(f"{path} holds something else than the start of this ledger; save elsewhere")
-        handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
+                if _put(place, content, new=present is None):
+                    return
+    except LedgerError:
+        raise
     except OSError as error:
         raise LedgerWriteFailed(error.errno or 0, f"{path} cannot be written: {error.strerror}") from error
+    raise LedgerError(f"{_WHAT} {path} is made and removed again and again by other processes; save elsewhere")
+
+
+@contextmanager
+def _kept_still(place: Path) -> Iterator[bytes | None]:
+    """The bytes of the file, which nobody else can change or replace meanwhile; None where there is none."""
+    if sys.platform == "win32":  # without locks no ledger is open in a file
+        yield place.read_bytes() if place.exists() else None
+        return
+    file = held.hold(place, _WHAT, create=False)
+    if file is None:
+        yield None
+        return
+    with file:
+        if (names := os.fstat(file.fileno()).st_nlink) > 1:
+            raise LedgerError(
+                f"{_WHAT} {place} has {names} names (hard links): the others would go on naming what it was, a second "
+                "purse of the same budget; remove them, or save elsewhere"
+            )
+        file.seek(0)
+        yield file.read()
+
+
+def _put(place: Path, content: bytes, *, new: bool) -> bool:
+    """Write a file and give it its name, durably; False where a file came to be there meanwhile.
+
+    Raises:
+        OSError: nothing changed.
+        LedgerWriteFailed: it was written, and may not survive a loss of power.
+    """
+    handle, name = tempfile.mkstemp(prefix=place.name + ".", suffix=".part", dir=place.parent)
+    part = Path(name)
+    file: BinaryIO = os.fdopen(handle, "r+b", buffering=0)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
+        with file:
+            if sys.platform != "win32":
+                held.lock(file, f"{_WHAT} {part}")  # before anybody can find it: its name is not on the disk yet
+            _write_all(file, content)
+            if not new:
+                _look_alike(file, place)
             _fsync(file.fileno())
-        Path(name).replace(path)
-        sync_folder(path.parent)
+            if sys.platform == "win32":
+                file.close()  # an open file has no other name there
+            if not new:
+                part.replace(place)
+            elif not _link(part, place):
+                return False
+            try:
+                sync_folder(place.parent)
+            except OSError as error:
+                raise LedgerWriteFailed(
+                    error.errno or 0, f"{place} was written, but may not survive a loss of power: {error.strerror}"
+                ) from error
+            return True
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _link(part: Path, place: Path) -> bool:
+    """Give a new file its name; unlike a rename, this never replaces another."""
+    try:
+        os.link(part, place)
+    except FileExistsError:
+        return False
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise LedgerWriteFailed(error.errno or 0, f"{path} was not written: {error.strerror}") from error
+        if error.errno not in _NO_LINKS:
+            raise
+        with suppress(FileExistsError):  # then an empty file takes the place, which is locked and replaced
+            os.close(os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        return False
+    part.unlink()  # before the lock is given back: a file with two names is not replaced
+    return True
+
+
+def _look_alike(file: BinaryIO, place: Path) -> None:
+    """Give the file the owner and the mode of the one that it replaces: whoever could open that can open this."""
+    if sys.platform == "win32":
+        return
+    former, handle = place.stat(), file.fileno()
+    with suppress(PermissionError):  # only the superuser gives files away
+        os.fchown(handle, former.st_uid, former.st_gid)
+    os.fchmod(handle, former.st_mode & 0o777)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -199,22 +306,15 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[_write(file, rest) :]
+
+
 def _write(file: BinaryIO, data: memoryview) -> int:
     return file.write(data)
 
 
 def _fsync(handle: int) -> None:
     os.fsync(handle)
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    if sys.platform == "win32":
-        raise LedgerError(
-            "ledger files need the advisory locks of a POSIX system; keep the ledger in memory and save it"
-        )
-    import fcntl
-
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise LedgerError(f"the ledger file {path} is open for writing elsewhere; one holder at a time") from error

@@ -8,7 +8,7 @@ from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.filters import Filter
 from ledgerwood.accounting.ledger.jsonl import JsonLinesFile
 from ledgerwood.accounting.ledger.state import State
-from ledgerwood.errors import InvalidParameter, LedgerError
+from ledgerwood.errors import LedgerError
 
 if TYPE_CHECKING:
     from ledgerwood.accounting.ledger.sql import SqlStore
@@ -25,10 +25,7 @@ def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "Jso
             raise ImportError(
                 f"a ledger in a database needs {missing.name}: pip install 'ledgerwood[sql]'", name=missing.name
             ) from missing
-    path = Path(path_or_url)
-    if not new and not path.exists():
-        raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
-    return JsonLinesFile(path)
+    return JsonLinesFile(Path(path_or_url), create=new)
 
 
 def require_terms(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.accounting.events.base import Derived, Event, FloatArray
 from ledgerwood.accounting.losses import lattice
 from ledgerwood.accounting.losses.lattice import ULP, Law
 from ledgerwood.errors import UnsupportedEvent
@@ -170,7 +170,7 @@ def _joined(t: list[float], h: list[float], s: list[float], g: list[float]) -> t
 
 @final
 @dataclass(frozen=True, slots=True)
-class Joint(Event):
+class Joint(Derived):
     """A composition as one draw, for samples and groups of it: its profile is a bound, from above.
 
     Args:

@@ -286,7 +286,7 @@ def test_presence_may_cost_more_than_replacement() -> None:
 
 def test_a_presence_by_the_dearest_group_is_bounded() -> None:
     """A supremum over groups has no tail of its own: the bound is that without sampling where none is known."""
-    groups = Parallel.worst((GaussianEvent(noise_multiplier=2.0, adjacency=A), PureEvent(epsilon=0.1, adjacency=A)))
+    groups = Parallel.worst((GaussianEvent(noise_multiplier=1.0, adjacency=A), PureEvent(epsilon=0.1, adjacency=A)))
     event = ReplaceOneSampled(GAUSSIAN, add_remove=groups, sampling_rate=0.1)
     np.testing.assert_array_equal(event.renyi(ORDERS), GAUSSIAN.renyi(ORDERS))
 

@@ -303,7 +303,7 @@ def _in_the_child(ledger):
 
 def test_a_forgotten_ledger_gives_its_connection_back(url):
     ledger = create(url)
-    engine = ledger._store._engine
-    assert engine.pool.checkedin() == 1
+    pool = ledger._store._engine.pool  # SQLite's has nothing to keep: its file is opened for each transaction
+    assert isinstance(pool, sa.NullPool) if url.startswith("sqlite") else pool.checkedin() == 1
     del ledger
-    assert engine.pool.checkedin() == 0
+    assert isinstance(pool, sa.NullPool) or pool.checkedin() == 0

@@ -147,11 +147,19 @@ def test_an_interrupt_loses_budget_at_most(url, monkeypatch, interrupt):
         assert verify_ledger(url, dataset="adult").grants == 1 + landed
 
 
+def at_every_connection(ledger, pragma):
+    def connected(connection, _):
+        connection.execute(pragma)
+
+    sa.event.listen(ledger._store._engine, "connect", connected)
+    return connected
+
+
 def test_a_full_disk_records_nothing(sqlite_url):
     with create(sqlite_url) as ledger:
         with ledger._store._engine.connect() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
-            connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+        limit = at_every_connection(ledger, f"PRAGMA max_page_count = {pages}")
         granted = 0
         with pytest.raises(LedgerWriteFailed, match="disk is full") as failure:
             for _ in range(100):
@@ -159,8 +167,7 @@ def test_a_full_disk_records_nothing(sqlite_url):
                 granted += 1
         assert failure.value.errno == errno.ENOSPC
         assert len(ledger.entries) == 1 + granted
-        with ledger._store._engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA max_page_count = 100000")
+        sa.event.remove(ledger._store._engine, "connect", limit)
         ledger.grant(pure(0.5), purpose="after")
         assert verify_ledger(sqlite_url, dataset="adult").grants == granted + 1
 
@@ -226,8 +233,7 @@ def test_a_read_only_database_is_read(url):
         ledger = Ledger.open(f"{url}%20-cdefault_transaction_read_only%3Don", dataset="adult")
     else:
         ledger = Ledger.open(url, dataset="adult")
-        with ledger._store._engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA query_only = ON")
+        at_every_connection(ledger, "PRAGMA query_only = ON")
     with ledger:
         assert ledger.spent().epsilon == 0.0
         with pytest.raises(LedgerWriteFailed, match="read-only") as failure:
