@@ -186,6 +186,40 @@ def plain_array(values: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
+def row_count(values: Any) -> int:
+    """The number of rows of a table, or of values of a column.
+
+    Raises:
+        SchemaError: None, or a single value.
+        SchemaTypeError: neither a table nor a column at all.
+    """
+    held = _held(values)
+    if held is not None or _is_list(values):
+        return len(values if held is None else held)
+    if not isinstance(values, ArrayLike | memoryview):
+        kind = SchemaError if values is None else SchemaTypeError
+        raise kind(f"rows are a {type(values).__name__}; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    array = plain_array(values)
+    if not array.ndim:
+        raise SchemaError(f"rows are a single value; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    return len(array)
+
+
+def rows_at(values: Any, places: NDArray[np.int64]) -> Any:
+    """The rows of a table, or the values of a column, at these places: of the same types, be there few rows or none."""
+    held = _held(values)
+    if held is not None:
+        return held[places].to_native()
+    if _is_list(values):
+        return [values[place] for place in places.tolist()]
+    return plain_array(values)[places]
+
+
+def _held(values: Any) -> nw.DataFrame[Any] | Series | None:
+    frame = _frame(values)
+    return _series_of(values) if frame is None else frame
+
+
 def same_length(length: int, other: int, name: str) -> None:
     """Refuse columns of another length than X. The message tells no number of rows.
 

@@ -114,8 +114,6 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     random_state: Any
     verbose: int
     _plan_type: ClassVar[type[Any]]
-    _without_rows: bool = False
-    """Whether a fit leaves all rows out: the training rows of a fold may be none, which must not show."""
     _plan_names: ClassVar[Mapping[str, str]] = {}
     """The parameter of each field of the plan that a parameter sets."""
 
@@ -241,7 +239,6 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             described = declared.resolved(n_features)
             plan = self.make_plan(described)
             rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
-            rows = rows.emptied() if self._without_rows else rows
         own = ledger is None
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
