@@ -99,7 +99,7 @@ BAD_DATA = [
     (X[:, :0], Y, "0 feature"),
     (X[0], Y, "Expected 2D array"),
     (X, Y[:-1], "inconsistent numbers of samples: X and y differ"),
-    (X, Y.astype(str), "declared to hold numbers"),
+    (X, Y.astype(str), "a regressor needs numbers"),
     (X, Y.astype(complex), "Complex data not supported"),
     (X, None, "requires y"),
     (sparse.csr_matrix(X), Y, "[Ss]parse"),
