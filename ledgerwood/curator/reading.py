@@ -5,7 +5,8 @@ list stays a list of values, each of which `values` reads by itself.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 import narwhals as nw
@@ -184,6 +185,17 @@ def plain_array(values: Any) -> NDArray[Any]:
         data[mask] = np.nan if numbers else None
         return np.asarray(data)
     return np.asarray(values)
+
+
+@contextmanager
+def points_to_check(schema: Schema | None) -> Iterator[None]:
+    """Let errors of a declared schema's columns, types and shapes say where their owner sees all that does not fit."""
+    try:
+        yield
+    except SchemaError as error:
+        if schema is None or "schema.check" in str(error):
+            raise
+        raise type(error)(f"{error} (schema.check(X, y) shows the owner of the rows all that does not fit)") from error
 
 
 def row_count(values: Any) -> int:

@@ -28,6 +28,7 @@ from ledgerwood.curator import (
     column_count,
     fold_sums,
     keeps_no_rows,
+    points_to_check,
     real,
     require_labels,
 )
@@ -362,15 +363,17 @@ class _Run:
         target = schema.target
         assert target is not None  # `declared_schema` refuses it
         scoring = scoring_of(scoring, schema)
-        require_labels(y, target, numeric=is_regressor(estimator))
-        described = schema.resolved(column_count(X, schema))
+        with points_to_check(schema):
+            require_labels(y, target, numeric=is_regressor(estimator))
+            described = schema.resolved(column_count(X, schema))
         plans = plans_of(estimator, described, candidates)
         plan = ValidationPlan.of_plans(
             plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit
         )
         # All rows at once: what the fits would refuse of a part of them is refused before anything is spent.
         for loss, bins in {(each.loss, each.bins) for each in plans}:
-            Table.from_data(X, y, schema, loss=loss, bins=bins)
+            with points_to_check(schema):
+                Table.from_data(X, y, schema, loss=loss, bins=bins)
         own = ledger is None
         ledger = plan.own_ledger() if ledger is None else ledger
         plan.require_room(ledger)
