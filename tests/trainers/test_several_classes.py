@@ -149,7 +149,9 @@ def test_the_total_is_what_the_user_asked_and_verifies(kind, tmp_path):
     assert model.privacy_.certified
     assert price(model.plan_.event).quote(1e-5).epsilon == model.privacy_.epsilon
     model.ledger_.save(tmp_path / "ledger.jsonl")
-    assert verify_ledger(tmp_path / "ledger.jsonl").epsilon_readded <= 2.0 * (1 + 1e-9)
+    report = verify_ledger(tmp_path / "ledger.jsonl")
+    assert report.verdict == "confirmed"
+    assert report.epsilon_readded <= 2.0 * 1.01  # the verifier's own upper bound, which confirms within 1 %
 
 
 @pytest.mark.parametrize("names", ["text", "numbers"])
