@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events.base import Derived, Event, FloatArray, remembered
@@ -20,6 +20,7 @@ _LOG_NEGLIGIBLE = math.log(1e-7)  # of it: profiles below are left out of the ch
 _PILOTS = 96  # kinds that stand for all when the tilt is chosen
 _CUTS = 15  # places at which a group may be cut in two, for each order of its members
 
+Members = NDArray[np.intp]
 Counted = tuple[tuple[Event, int], ...]
 
 
@@ -76,14 +77,14 @@ class _Seen:
         integral = (np.exp(rises) + np.exp(back - (1.0 + self.tilt) * saddle.NODES)) @ _WEIGHTS
         return np.asarray(np.log1p(self.tilt * (1.0 + self.tilt) * integral))
 
-    def cost(self, members: FloatArray) -> float:
+    def cost(self, members: Members) -> float:
         ahead, back = self.ahead[members].max(axis=0), self.back[members].max(axis=0)
         return float(self.counts[members].sum() * self.excess(ahead, back))
 
-    def cut(self, members: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def cut(self, members: Members) -> tuple[float, Members, Members]:
         """The cheapest way to make two groups of one: (cost of both, the two)."""
         places = np.unique(np.linspace(1, len(members) - 1, min(_CUTS, len(members) - 1)).astype(np.int64))
-        best = (math.inf, members, members)
+        best: tuple[float, Members, Members] = (math.inf, members, members)
         tails = np.argmax(self.ahead[members] <= self.log_lost, axis=1)
         for key in (self.excess(self.ahead[members], self.back[members]), self.ahead[members, 0], tails):
             ordered = members[np.argsort(key, kind="stable")]
@@ -113,8 +114,8 @@ def grouped(parts: Counted, most: int) -> Counted:
     if len(alone) >= most or not kinds:
         raise UnsupportedEvent(f"{len(alone)} distinct draws have no profile, too many to compose by their losses")
     found = _seen([side for _, side in kinds], [count for (_, count), _ in kinds])
-    everyone = np.arange(len(kinds))
-    done = [(found.cost(everyone), everyone)]
+    everyone: Members = np.arange(len(kinds), dtype=np.intp)
+    done: list[tuple[float, Members]] = [(found.cost(everyone), everyone)]
     cuts = {0: found.cut(everyone)} if len(kinds) > 1 else {}
     while len(done) + len(alone) < most and cuts:
         place = max(cuts, key=lambda k: done[k][0] - cuts[k][0])
