@@ -5,7 +5,8 @@ list stays a list of values, each of which `values` reads by itself.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 import narwhals as nw
@@ -184,6 +185,51 @@ def plain_array(values: Any) -> NDArray[Any]:
         data[mask] = np.nan if numbers else None
         return np.asarray(data)
     return np.asarray(values)
+
+
+@contextmanager
+def points_to_check(schema: Schema | None) -> Iterator[None]:
+    """Let errors of a declared schema's columns, types and shapes say where their owner sees all that does not fit."""
+    try:
+        yield
+    except SchemaError as error:
+        if schema is None or "schema.check" in str(error):
+            raise
+        raise type(error)(f"{error} (schema.check(X, y) shows the owner of the rows all that does not fit)") from error
+
+
+def row_count(values: Any) -> int:
+    """The number of rows of a table, or of values of a column.
+
+    Raises:
+        SchemaError: None, or a single value.
+        SchemaTypeError: neither a table nor a column at all.
+    """
+    held = _held(values)
+    if held is not None or _is_list(values):
+        return len(values if held is None else held)
+    if not isinstance(values, ArrayLike | memoryview):
+        kind = SchemaError if values is None else SchemaTypeError
+        raise kind(f"rows are a {type(values).__name__}; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    array = plain_array(values)
+    if not array.ndim:
+        raise SchemaError(f"rows are a single value; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    return len(array)
+
+
+def rows_at(values: Any, places: NDArray[np.int64]) -> Any:
+    """The rows of a table, or the values of a column, at these places: of the same types, be there few rows or none."""
+    held = _held(values)
+    if held is not None:
+        return held[places].to_native()
+    if _is_list(values):
+        return [values[place] for place in places.tolist()]
+    return plain_array(values)[places]
+
+
+def _held(values: Any) -> nw.DataFrame[Any] | Series | None:
+    frame = _frame(values)
+    return _series_of(values) if frame is None else frame
 
 
 def same_length(length: int, other: int, name: str) -> None:

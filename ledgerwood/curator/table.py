@@ -188,15 +188,6 @@ class Table(AbstractRows):
             left_out=left_out,
         )  # fmt: skip
 
-    def emptied(self) -> "Table":
-        """A table of the same columns without any row."""
-        return Table(
-            schema=self.schema,
-            cells=self._cells[:, :0],
-            targets=self._scored[None].targets[:0],
-            classes=None if self._classes is None else self._classes[:0],
-        )
-
     @property
     def n_rows(self) -> int:
         """The number of rows, for the curator alone."""
