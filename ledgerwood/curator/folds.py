@@ -69,11 +69,13 @@ class Folds:
             judgement: what a row counts.
         """
         scores = np.full(len(self._places), np.nan)
+        # Read once for all folds: a warning of its shape for each fold that has rows would tell how many have some.
+        labels = _labels(self._y, target)
         for fold, predict in enumerate(predictors):
             rows = np.flatnonzero(self._places == fold)
             if len(rows):
-                X, y = self._taken(rows)
-                scores[rows] = _judged(_predicted(predict, X, len(rows)), y, target, judgement)
+                predicted = _predicted(predict, _safe_indexing(self._X, rows), len(rows))
+                scores[rows] = _judged(predicted, labels[rows], target, judgement)
         return HeldOut(self._places, scores, self.folds)
 
     def _taken(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
@@ -172,18 +174,25 @@ def _predicted(predict: Callable[[Any], NDArray[Any]], X: Any, n_rows: int) -> N
         return found
 
 
-def _judged(predicted: NDArray[Any], y: Any, target: Feature, judgement: Judgement) -> NDArray[np.float64]:
+def _labels(y: Any, target: Feature) -> NDArray[Any]:
+    """Each row's label: the place of its class, or its number in [-1, 1]; (n_rows,)."""
+    return encode_classes(y, target) if isinstance(target, Categorical) else encode_numeric_target(y, target)
+
+
+def _judged(
+    predicted: NDArray[Any], labels: NDArray[Any], target: Feature, judgement: Judgement
+) -> NDArray[np.float64]:
     there = np.asarray(predicted != None) if predicted.dtype == object else np.ones(len(predicted), dtype=np.bool_)  # noqa: E711
     if isinstance(target, Categorical):
-        labels = encode_classes(y, target)
         places = np.full(len(labels), -2, dtype=np.int32)
         if there.any():
             places[there] = encode_classes(np.array(predicted[there].tolist()), target)
-        return np.where(labels < 0, np.nan, (labels == places).astype(np.float64))
-    wanted = encode_numeric_target(y, target)
-    scaled = np.full(len(wanted), np.inf)
+        right: NDArray[np.float64] = (labels == places).astype(np.float64)
+        return np.where(labels < 0, np.nan, right)
+    scaled = np.full(len(labels), np.inf)
     middle, half = (target.low + target.high) / 2.0, (target.high - target.low) / 2.0
     scaled[there] = np.clip((predicted[there].astype(np.float64) - middle) / half, -1.0, 1.0)
     # Both are in [-1, 1]: the error is at most a whole range; a row without a prediction is as wrong as can be.
-    error = np.minimum(np.abs(scaled - wanted) / 2.0, 1.0)
-    return 1.0 - (error if judgement == "absolute" else error**2)
+    error = np.minimum(np.abs(scaled - labels) / 2.0, 1.0)
+    scores: NDArray[np.float64] = 1.0 - (error if judgement == "absolute" else error**2)
+    return scores

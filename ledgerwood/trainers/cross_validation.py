@@ -4,7 +4,6 @@ docs/explanation/cross-validation.md.
 """
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar, final
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from ledgerwood import cautions
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
 from ledgerwood.curator import (
@@ -27,9 +27,10 @@ from ledgerwood.curator import (
     Table,
     column_count,
     fold_sums,
+    keeps_no_rows,
     real,
 )
-from ledgerwood.errors import InvalidParameter, LedgerError, PrivacyWarning
+from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
 from ledgerwood.trainers.estimator import (
     ASSUMPTIONS,
@@ -169,6 +170,7 @@ class GridSearch:
         return f"GridSearch({self.plan}; best: {self.best_params!r}; epsilon in all {self.epsilon:.4g})"
 
 
+@keeps_no_rows
 def private_cross_validate(
     estimator: AbstractTreeEstimator,
     X: Any,
@@ -216,6 +218,7 @@ def private_cross_validate(
     )
 
 
+@keeps_no_rows
 def private_grid_search(
     estimator: AbstractTreeEstimator,
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
@@ -336,10 +339,8 @@ class _Run:
             Table.from_data(X, y, schema, loss=own_plan.loss, bins=own_plan.bins)
         own = ledger is None
         if ledger is None:
-            warnings.warn(
-                f"{plan}: the estimator's epsilon is that of one fit. Pass ledger= to hold all of them to a budget",
-                PrivacyWarning,
-                stacklevel=3,
+            cautions.emit(
+                [f"{plan}: the estimator's epsilon is that of one fit. Pass ledger= to hold all of them to a budget"]
             )
             ledger = plan.own_ledger()
         plan.require_room(ledger)
