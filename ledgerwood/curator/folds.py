@@ -62,11 +62,12 @@ class Folds:
             judgement: what a row counts.
         """
         scores = np.full(len(self._places), np.nan)
+        # Read once for all folds: a warning of its shape for each fold that has rows would tell how many have some.
+        labels = _labels(self._y, target)
         for fold, predict in enumerate(predictors):
             rows = np.flatnonzero(self._places == fold)
             if len(rows):
-                X, y = self._taken(rows)
-                scores[rows] = _judged(predict(X), y, target, judgement)
+                scores[rows] = _judged(predict(rows_at(self._X, rows)), labels[rows], target, judgement)
         return HeldOut(self._places, scores, self.folds)
 
     def _taken(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
@@ -151,13 +152,19 @@ def _depth(folds: int) -> int:
     return (folds - 1).bit_length()
 
 
-def _judged(predicted: NDArray[Any], y: Any, target: Feature, judgement: Judgement) -> NDArray[np.float64]:
+def _labels(y: Any, target: Feature) -> NDArray[Any]:
+    """Each row's label: the place of its class, or its number in [-1, 1]; (n_rows,)."""
+    return encode_classes(y, target) if isinstance(target, Categorical) else encode_numeric_target(y, target)
+
+
+def _judged(
+    predicted: NDArray[Any], labels: NDArray[Any], target: Feature, judgement: Judgement
+) -> NDArray[np.float64]:
     if isinstance(target, Categorical):
-        labels = encode_classes(y, target)
-        return np.where(labels < 0, np.nan, (labels == encode_classes(predicted, target)).astype(np.float64))
-    wanted = encode_numeric_target(y, target)
+        right = np.asarray(labels == encode_classes(predicted, target), dtype=np.float64)
+        return np.where(labels < 0, np.nan, right)
     middle, half = (target.low + target.high) / 2.0, (target.high - target.low) / 2.0
     scaled = np.clip((predicted.astype(np.float64) - middle) / half, -1.0, 1.0)
     # Both are in [-1, 1]: the error is at most a whole range.
-    error = np.minimum(np.abs(scaled - wanted) / 2.0, 1.0)
+    error = np.minimum(np.abs(scaled - labels) / 2.0, 1.0)
     return 1.0 - (error if judgement == "absolute" else error**2)

@@ -156,11 +156,19 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
     if series.dtype.is_numeric():
         # numpy has no integers of 128 bits.
         long = series.dtype in (nw.Int128, nw.UInt128)
-        whole = series.dtype.is_integer() and not long and not series.null_count()
-        return series.to_numpy() if whole else series.cast(nw.Float64).to_numpy()
-    if series.dtype != nw.Boolean and series.dtype not in _CATEGORIES:
+        if long or not series.dtype.is_integer():
+            return series.cast(nw.Float64).to_numpy()
+        if not series.null_count():
+            return series.to_numpy()
+        # Not by a cast: Arrow's refuses a whole number that no float is equal to, and shows it.
+        gaps = series.is_null().to_numpy()
+        found = series.fill_null(0).to_numpy().astype(np.float64)
+        found[gaps] = np.nan
+        return found
+    if (series.dtype != nw.Boolean and series.dtype not in _CATEGORIES) or _is_foreign(series):
         raise SchemaTypeError(
-            f"column {series.name!r} has type {series.dtype}, neither numbers nor categories: convert it, or drop it"
+            f"column {series.name!r} has type {_type_name(series)}, neither numbers nor categories: convert it, or "
+            "drop it"
         )
     if numeric and series.dtype in (nw.String, nw.Enum):
         raise SchemaTypeError(
@@ -176,12 +184,35 @@ def has_objects(series: Series) -> bool:
     return series.implementation.is_pandas_like() and series.to_native().dtype == np.dtype(object)
 
 
+def _is_foreign(series: Series) -> bool:
+    """Whether a pandas column is of a type without a name in narwhals whose values are neither numbers nor texts.
+
+    Periods, intervals (what `pandas.cut` makes, as categories) and complex numbers: no row could be read.
+    """
+    pandas, native = nw.dependencies.get_pandas(), series.to_native()
+    if pandas is None or not isinstance(native, pandas.Series):
+        return False
+    dtype = native.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    return isinstance(dtype, pandas.PeriodDtype | pandas.IntervalDtype) or dtype.kind in "cmM"
+
+
+def _type_name(series: Series) -> str:
+    """narwhals' name, or where it has none the data frame's own."""
+    if not _is_foreign(series):
+        return str(series.dtype)
+    native = series.to_native().dtype
+    return f"{native} of {native.categories.dtype}" if series.dtype == nw.Categorical else str(native)
+
+
 def plain_array(values: Any) -> NDArray[Any]:
     """An array, with NaN or None where a masked one has no value."""
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(values)
         numbers = values.dtype.kind in "biuf"
-        data = values.data.astype(np.float64 if numbers else object)
+        with np.errstate(all="ignore"):  # as in `values.numbers`
+            data = values.data.astype(np.float64 if numbers else object)
         data[mask] = np.nan if numbers else None
         return np.asarray(data)
     return np.asarray(values)

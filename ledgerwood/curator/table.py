@@ -22,6 +22,7 @@ from ledgerwood.curator.gridless_gains import GridlessGains, GroupedGains
 from ledgerwood.curator.histogram_sums import HistogramSums
 from ledgerwood.curator.histograms import CandidateCounts, CellHessians, CellSums, HistogramQuery, SideSums
 from ledgerwood.curator.known import AnyQuery, known_query
+from ledgerwood.curator.label_types import require_categories
 from ledgerwood.curator.leaf_labels import LeafLabels
 from ledgerwood.curator.queries import (
     STEP,
@@ -171,6 +172,7 @@ class Table(AbstractRows):
             SchemaError: columns, types or shapes that are not the schema's. `Schema.check` tells the owner of values.
         """
         cells, left_out = encode_rows(X, schema, bins=bins)
+        require_categories(X, schema)
         targets, classes = None, None
         match loss, schema.target:
             case "squared", Numeric() as target:

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom, chi2
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -604,3 +605,15 @@ def test_the_score_round_releases_the_planned_event_and_no_more():
         sums = real(round_.release(fold_sums(3), plan.score_mechanism, purpose="scores"))
     assert sums.shape == (4, 2)
     assert not grant.remaining
+
+
+def test_labels_in_a_column_are_told_of_as_often_whatever_the_rows():
+    """A warning for each fold that has held-out rows would count them."""
+    told = []
+    for n in (0, 1, 2, 40):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            private_cross_validate(REGRESSOR, X[:n], Y[:n, np.newaxis], cv=5, ledger=ledger())
+        told.append([(each.category, str(each.message), each.filename, each.lineno) for each in found])
+    assert any(category is DataConversionWarning for category, *_ in told[0])
+    assert told == [told[0]] * 4

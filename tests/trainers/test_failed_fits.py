@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.curator import Curator, Table, keeps_no_rows
+from ledgerwood.curator import Curator, Folds, Table, keeps_no_rows
 from ledgerwood.curator.encoding import encode_rows
 from ledgerwood.errors import BudgetExceeded, RunFailed, SchemaTypeError
 from ledgerwood.trainers import (
@@ -214,3 +214,21 @@ def test_no_frame_of_a_failed_validation_holds_a_row(how, n_jobs, monkeypatch):
         for frame in visited:
             found = [value for value in reachable([frame.f_locals]) if holds_rows(value)]
             assert not found, (frame.f_code.co_name, len(found))
+
+
+@pytest.mark.parametrize("act", [private_cross_validate, private_grid_search])
+@pytest.mark.parametrize("where", ["before", "in a fold"])
+def test_a_failed_validation_holds_no_row(act, where, monkeypatch):
+    model = SGBDTRegressor(schema=lw.Schema.uniform(0, 1, n_features=2, target=NUMBER), n_trees=2, max_depth=1)
+
+    def failing(*_):
+        raise MemoryError("no room")
+
+    if where == "in a fold":
+        monkeypatch.setattr(SGBDTRegressor, "_train", failing)
+    grid = ({"max_depth": [1]},) if act is private_grid_search else ()
+    options = {"ledger": spent()} if where == "before" else {}
+    error = failure(lambda: act(model, *grid, X, labels(NUMBER), cv=2, **options))
+    assert type(error) is (MemoryError if where == "in a fold" else BudgetExceeded)
+    found = reachable([frame.f_locals for frame in frames(error)])
+    assert not any(holds_rows(value) or isinstance(value, Folds) for value in found)
