@@ -161,10 +161,11 @@ def _judged(
     predicted: NDArray[Any], labels: NDArray[Any], target: Feature, judgement: Judgement
 ) -> NDArray[np.float64]:
     if isinstance(target, Categorical):
-        right = np.asarray(labels == encode_classes(predicted, target), dtype=np.float64)
-        return np.where(labels < 0, np.nan, right)
+        right: NDArray[np.float64] = (labels == encode_classes(predicted, target)).astype(np.float64)
+        right[labels < 0] = np.nan
+        return right
     middle, half = (target.low + target.high) / 2.0, (target.high - target.low) / 2.0
     scaled = np.clip((predicted.astype(np.float64) - middle) / half, -1.0, 1.0)
     # Both are in [-1, 1]: the error is at most a whole range.
-    error = np.minimum(np.abs(scaled - labels) / 2.0, 1.0)
+    error: NDArray[np.float64] = np.minimum(np.abs(scaled - labels) / 2.0, 1.0)
     return 1.0 - (error if judgement == "absolute" else error**2)
