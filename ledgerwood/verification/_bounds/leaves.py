@@ -21,6 +21,7 @@ from ledgerwood.verification._bounds.pair import (
     merged,
     split,
 )
+from ledgerwood.verification._effort import spend
 from ledgerwood.verification._pairs.stated import Table, table_masses
 
 BINS = 8192
@@ -205,6 +206,7 @@ def skellam(variance: float, shift: int, log_negligible: float, side: Side) -> L
 @functools.lru_cache(maxsize=8)
 def skellam_log_law(variance: float, last: int) -> Floats:
     """Logarithms of the probabilities of 0 .. last, by ratios of Bessel functions, backward; shape (last + 1,)."""
+    spend(last * 400)
     log_ratio = np.zeros(last + 1)  # of I_k to I_{k-1}
     ratio = 0.0
     for k in range(last + 2 * math.ceil(40.0 + math.sqrt(80.0 * variance)), 0, -1):
