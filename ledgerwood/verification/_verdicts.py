@@ -12,8 +12,8 @@ from ledgerwood.verification import _pairs
 from ledgerwood.verification._atoms import mp, mpf
 from ledgerwood.verification._bounds.bounds import Bounds, Untaken
 from ledgerwood.verification._bounds.divergences import converted_epsilon, renyi_bounds, rho_bounds
-from ledgerwood.verification._bounds.presences import doubt
 from ledgerwood.verification._bounds.points import point_bounds, pure_bound
+from ledgerwood.verification._bounds.presences import doubt
 from ledgerwood.verification._effort import TooMuchWork, counted
 from ledgerwood.verification._filters import SLACK, Rule
 
@@ -146,7 +146,7 @@ def _within_numbers(bounds: Callable[[], Bounds]) -> Bounds:
         raise
     except TooMuchWork as error:
         return Bounds(0.0, math.inf, str(error))
-    except Exception as error:  # noqa: BLE001: a verifier that crashes has not looked, and must say so
+    except Exception as error:  # noqa: BLE001 - a verifier that crashes has not looked, and must say so
         return Bounds(0.0, math.inf, f"the verifier's numbers do not hold it ({type(error).__name__}: {error})")
     if math.isnan(found.lower) or math.isnan(found.upper):
         return Bounds(0.0, math.inf, "the verifier's numbers do not hold it (not a number)")

@@ -48,12 +48,14 @@ class Work:
         products: products of pairs that may still be taken.
         bins: outputs of a leaf.
         factor: outputs of each factor of a product.
+        order: of the moment by which one of several pairs is chosen from below.
         known: pairs that were made.
     """
 
     products: int = _MOST_PRODUCTS
     bins: int = leaves.BINS
     factor: int = FACTOR
+    order: float = 2.0
     known: dict[tuple[Node, float, Side], LossPair] = field(default_factory=dict)
 
     def spend(self) -> bool:
@@ -91,7 +93,7 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
         case Pure():
             found = leaves.response(_held(float(node.epsilon), _HELD, side), node.categories)
         case Range():
-            found = leaves.bounded_range(float(node.epsilon), far, side, bins)
+            found = leaves.bounded_range(float(node.epsilon), far, side, bins, work.order)
         case Staircase():
             found = leaves.staircase(node.atoms()) if node.epsilon < 1e5 else None
         case DiscreteLaplace():

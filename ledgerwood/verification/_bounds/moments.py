@@ -179,8 +179,8 @@ class Moments:
     def _tail(self, inner: Node, cut: float, p: float) -> float:
         """log of E_P[s^{p-1}; a set of P-mass `cut`], s the ratio of a sample or of what was sampled.
 
-        Hoelder: at most E_P[s^{(p-1) c}]^{1/c} cut^{1 - 1/c} for c > 1, where E_P[s^{(p-1) c}] = E_Q[s^{(p-1) c + 1}], which
-        sampling lowers (Jensen: s = 1 - q + q r, and the power is convex). The room is for the rounding of floats.
+        Hoelder: at most E_P[s^{(p-1) c}]^{1/c} cut^{1 - 1/c} for c > 1, where E_P[s^{(p-1) c}] = E_Q[s^{(p-1) c + 1}],
+        which sampling lowers (Jensen: s = 1 - q + q r, and the power is convex). The room is for floats' rounding.
         """
         best = math.inf
         for s in (1.1, 1.25, 1.5, 2.0, 4.0):
@@ -238,8 +238,8 @@ def _skellam_moment(variance: float, shift: int, p: float) -> Range:
 def _range_moment(epsilon: float, rate: float, p: float) -> Range:
     """log E_Q s^p of the worst of a bounded range's pairs, s = 1 - q + q r, from both sides.
 
-    A pair has the ratios e^t and e^{t - epsilon}, of Q-masses that fall and rise with t. With f(s) = s^p - 1 - p (s - 1)
-    at both ratios, which is convex and least at s = 1, the first term's factor f rises with t and the second's falls.
+    A pair has the ratios e^t and e^{t - epsilon}, of Q-masses that fall and rise with t. f(s) = s^p - 1 - p (s - 1) is
+    convex and least at s = 1, so that it rises with t at the first ratio and falls at the second.
     So in a cell of t each factor is at most its value at one end: from above the largest such product over all cells,
     halved around the largest until it is within 1e-4 of what is reached.
     """

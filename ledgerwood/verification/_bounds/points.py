@@ -20,6 +20,7 @@ from ledgerwood.verification._pairs.stated import Approximate, Table
 
 _OUTPUTS = 1 << 17  # of all kinds together, from each side
 _FEWEST = 64  # of a kind
+_RANGE_ORDERS = (1.2, 4.0, 10.0, 30.0)
 _MOST_DRAWS = 10**10  # of a kind, in a spectrum
 _CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, Table)
 
@@ -111,7 +112,26 @@ def _composed_bounds(node: Node, delta: float, fine: bool) -> Bounds:
         upper, missing = _side(counts, delta, log_negligible, "upper", fine)
         if fine:
             return Bounds(_composed_bounds(node, delta, False).lower, upper, missing)
-        return Bounds(_side(counts, delta, log_negligible, "lower", False)[0], upper, missing)
+        lower = _side(counts, delta, log_negligible, "lower", False)[0]
+        if any(_holds_range(part) for part in counts):  # another of its pairs may cost more
+            for order in _RANGE_ORDERS:
+                lower = max(lower, _side(counts, delta, log_negligible, "lower", False, order)[0])
+        return Bounds(lower, upper, missing)
+
+
+def _holds_range(node: Node) -> bool:
+    match node:
+        case Range():
+            return True
+        case Sampled():
+            return _holds_range(node.inner)
+        case Groups():
+            return any(map(_holds_range, node.members))
+        case Several():
+            return any(_holds_range(part) for part, _ in node.parts)
+        case Replaced():
+            return _holds_range(node.replaced)
+    return False
 
 
 def _counted(node: Node) -> dict[Node, int]:
@@ -130,9 +150,13 @@ def _counted(node: Node) -> dict[Node, int]:
     return counts
 
 
-def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Side, fine: bool) -> tuple[float, str]:
+def _side(
+    counts: dict[Node, int], delta: float, log_negligible: float, side: Side, fine: bool, order: float = 2.0
+) -> tuple[float, str]:
     """Epsilon from one side, in words what is missing."""
-    work = Work(bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), _FEWEST)), factor=FACTOR * (3 if fine else 1))
+    work = Work(
+        bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), _FEWEST)), factor=FACTOR * (3 if fine else 1), order=order
+    )
     # the work of a lattice grows with the number of kinds: coarser where there are many
     target = composed.TARGET * min(1.0 + len(counts) / 16.0, 50.0) / (16.0 if fine else 1.0)
     try:
