@@ -47,7 +47,8 @@ def blocks(parts: list[Part]) -> list[Part]:
         if part.count * width >= _BLOCK:
             kept.append(part)
             continue
-        single = np.bincount(part.index - first, weights=part.mass, minlength=width + 1)
+        single = np.zeros(width + 1)
+        single[part.index - first] = part.mass
         power, error = _power(single, part.count, part.error)
         waiting.append((power.size, number, part.count * first, power, error))
     heapq.heapify(waiting)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ledgerwood.verification._atoms import Number, mp, mpf
-from ledgerwood.verification._bounds import composed
+from ledgerwood.verification._bounds import composed, leaves
 from ledgerwood.verification._bounds.bounds import Bounds
 from ledgerwood.verification._bounds.events import FACTOR, Unheld, Work, pair_of, power_product
 from ledgerwood.verification._bounds.leaves import BINS
@@ -132,6 +132,12 @@ def _holds_range(node: Node) -> bool:
         case Replaced():
             return _holds_range(node.replaced)
     return False
+
+
+def forget() -> None:
+    """Start anew, so that what one ledger may take does not depend on those that were verified before it."""
+    for remembered in (_composed_bounds, leaves.skellam_log_law):
+        remembered.cache_clear()
 
 
 def _counted(node: Node) -> dict[Node, int]:
