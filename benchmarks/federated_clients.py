@@ -98,8 +98,7 @@ def trained(data: data_sets.Data, plan: FederatedPlan, train_rows: NDArray[np.in
     ]
     budget = Budget(epsilon=EPSILON, delta=DELTAS[NAME], adjacency=Adjacency.ADD_REMOVE)
     grant = Ledger(budget, unit=PrivacyUnit.ROW).grant(plan.event, purpose="clients")
-    (ensemble,) = train(plan, Curator(Clients(tables), grant, TestRandom(0)), np.random.default_rng(0))
-    return ensemble
+    return train(plan, Curator(Clients(tables), grant, TestRandom(0)), np.random.default_rng(0))
 
 
 def same(one: Ensemble, other: Ensemble) -> bool:

@@ -65,7 +65,7 @@ class _Forest:
         self._generator = generator
         self._positive = positive
         self._named = named
-        self._thresholds = list(thresholds)
+        self._thresholds = thresholds.copy()
         self._cells = aggregator.schema.cells(plan.bins)
         self._batch: list[tuple[TreeStructure, NDArray[np.float64]]] = []
 

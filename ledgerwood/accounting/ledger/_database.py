@@ -77,10 +77,16 @@ def engine_for(address: sa.URL) -> sa.Engine:
             isolation_level="READ COMMITTED",  # a row that was waited for is read as its last writer left it
             connect_args={"connect_timeout": int(PATIENCE) + 1, "tcp_user_timeout": int(PATIENCE * 1000)},
         )  # fmt: skip
+    path = Path(str(address.database))
     engine = sa.create_engine(address, poolclass=sa.NullPool, hide_parameters=True, connect_args={"timeout": PATIENCE})
 
     @sa.event.listens_for(engine, "connect")
     def opened(connection: sqlite3.Connection, _: object) -> None:
+        try:
+            _require_one_name(path)
+        except LedgerError:
+            connection.close()
+            raise
         connection.isolation_level = None  # transactions begin where we say so
         connection.execute("PRAGMA synchronous=EXTRA")  # FULL, and the folder too once the rollback journal is gone
 
@@ -91,6 +97,19 @@ def engine_for(address: sa.URL) -> sa.Engine:
         )
 
     return engine
+
+
+def _require_one_name(path: Path) -> None:
+    """Refuse a file with hard links: SQLite's logs stand beside one name, and who comes by the other misses them."""
+    try:
+        names = path.stat().st_nlink
+    except FileNotFoundError:  # it will be made
+        return
+    if names > 1:
+        raise LedgerError(
+            f"the ledger database {path} has {names} names (hard links): what is granted by one of them may not be "
+            "seen by the others, a second purse of the same budget; remove them"
+        )
 
 
 def begin(engine: sa.Engine, *, writes: bool) -> sa.Connection:

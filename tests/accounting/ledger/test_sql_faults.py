@@ -317,6 +317,28 @@ def test_a_copied_file_cannot_know_that_it_is_one(sqlite_url, tmp_path):
         verify_ledger(sqlite_url, dataset="adult", head=heads[1])
 
 
+def test_a_file_with_two_names_is_not_spent_from(sqlite_url, tmp_path):
+    """SQLite keeps its log beside the name by which a file was opened: what one name wrote the other does not see."""
+    create(sqlite_url).close()
+    journal = sqlite3.connect(tmp_path / "team.db")
+    assert journal.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+    journal.close()
+    (tmp_path / "other.db").hardlink_to(tmp_path / "team.db")
+    reader = sqlite3.connect(tmp_path / "team.db", isolation_level=None)  # what is new stays in the log
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM ledgerwood_heads").fetchall()
+    for name in ("team.db", "other.db"):  # once each of them granted .75 of the 1.0
+        with pytest.raises(LedgerError, match=f"{name}.* 2 names"):
+            Ledger.open(f"sqlite:///{tmp_path}/{name}", dataset="adult").grant(pure(0.75), purpose="p")
+    reader.close()
+    (tmp_path / "other.db").unlink()
+    with Ledger.open(sqlite_url, dataset="adult") as ledger:
+        ledger.grant(pure(0.75), purpose="p")
+        (tmp_path / "other.db").hardlink_to(tmp_path / "team.db")
+        with pytest.raises(LedgerError, match="2 names"):  # under an open ledger too
+            ledger.grant(pure(0.125), purpose="p")
+
+
 def test_a_file_that_is_no_database(tmp_path):
     (tmp_path / "a.db").write_text("no database, but long enough to be taken for one by its length" * 20)
     for use in (Ledger.open, verify_ledger):

@@ -3,5 +3,12 @@
 docs/explanation/canaries.md#released-values.
 """
 
-from ledgerwood.verification.canaries.released.auditing import audit_released as audit_released
-from ledgerwood.verification.canaries.released.values import Released as Released
+from ledgerwood import _extras
+
+try:
+    from ledgerwood.verification.canaries.released.auditing import audit_released as audit_released
+    from ledgerwood.verification.canaries.released.values import Released as Released
+except ModuleNotFoundError as _missing:  # the base install: each name says which extra it needs
+    __getattr__ = _extras.absent(__name__, _missing)
+
+__all__ = _extras.own_names(vars())  # noqa: PLE0605
