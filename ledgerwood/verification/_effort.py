@@ -80,8 +80,8 @@ def spend(operations: float) -> None:
 def counting(function: Callable[..., Any], operations: int, digits: Callable[[], int]) -> Callable[..., Any]:
     """The function of numbers in many digits, counted at every call."""
 
-    def called(x: Any) -> Any:
+    def called(*values: Any) -> Any:
         spend(operations * max(digits() / 50, 1.0) ** 2)
-        return function(x)
+        return function(*values)
 
     return called
