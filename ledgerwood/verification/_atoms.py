@@ -10,9 +10,13 @@ from typing import Any
 
 from mpmath import MPContext
 
+from ledgerwood.verification._effort import EXPONENTIAL, counting, spend
+
 mp = MPContext()
 """A context of its own: nobody else's working precision reaches in here, and none is left behind."""
 mpf = mp.mpf
+for _name, _cost in (("exp", 1), ("log", 1), ("log1p", 4), ("expm1", 4), ("erfc", 6)):
+    setattr(mp, _name, counting(getattr(mp, _name), _cost * EXPONENTIAL, lambda: int(mp.dps)))
 
 Number = Any
 """An mpmath real; mpmath ships no types."""
@@ -130,6 +134,7 @@ def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Numb
     left, right = -reach - int(power) * shift, reach + (int(power) + 1) * shift
     if right - left > _MOST_INTEGERS:
         raise ValueError(f"a discrete Gaussian over {right - left} integers is too wide to be enumerated")
+    spend((right - left) * EXPONENTIAL)
     total = mp.jtheta(3, 0, mp.exp(-1 / (2 * scale**2)))
     return [
         (shift * (z - mpf(shift) / 2) / scale**2, mp.exp(-(mpf(z) ** 2) / (2 * scale**2)) / total)
@@ -169,6 +174,7 @@ def _skellam_reach(variance: Number, level: int) -> int:
 def _skellam_law(variance: Number, last: int, precision: int) -> list[Number]:
     """The probabilities of 0 .. last, by Miller's backward recurrence of the Bessel functions I_k(variance)."""
     start = last + 2 * _skellam_reach(variance, precision)
+    spend(start * 5_000)
     above, value, kept = mpf(0), mpf(1), [mpf(0)] * (last + 1)
     total = mpf(0)
     for k in range(start, -1, -1):

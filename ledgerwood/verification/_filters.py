@@ -69,7 +69,7 @@ class Rule:
             return False
         if main == 0:
             return True
-        with _digits(_up(delta)):
+        with _digits():
             small = _number(main) * (1 - mpf(SLACK)) ** 2
             match self.name:
                 case "whitehouse":
@@ -85,12 +85,12 @@ class Rule:
         if self.name == "basic":
             return _up(main), _up(deltas)
         if self.name == "whitehouse":
-            with _digits(self.parameter):
+            with _digits():
                 epsilon = _above(_advanced(_number(main), mpf(self.parameter)))
             return epsilon, _up(deltas + Fraction(self.parameter))
         if main == 0:
             return 0.0, delta
-        with _digits(delta):
+        with _digits():
             if self.name == "gdp":
                 return _gaussian_epsilon(_number(main), delta), delta
             return _above(max(self._converted(_number(main), mpf(delta)), mpf(0))), delta
@@ -146,8 +146,8 @@ def _gaussian_epsilon(square: Any, delta: float) -> float:
     return _above(high)
 
 
-def _digits(delta: float) -> Any:
-    return mp.workdps(50 + math.ceil(-math.log10(delta)))
+def _digits() -> Any:
+    return mp.workdps(60)  # sums of terms of one sign: relative digits are enough for any delta
 
 
 def _number(value: Fraction) -> Any:

@@ -10,9 +10,11 @@ from typing import Any, Literal, final
 
 from ledgerwood.verification import _pairs
 from ledgerwood.verification._atoms import mp, mpf
-from ledgerwood.verification._bounds.bounds import Bounds
+from ledgerwood.verification._bounds.bounds import Bounds, Untaken
 from ledgerwood.verification._bounds.divergences import converted_epsilon, renyi_bounds, rho_bounds
-from ledgerwood.verification._bounds.points import point_bounds
+from ledgerwood.verification._bounds.points import point_bounds, pure_bound
+from ledgerwood.verification._bounds.presences import doubt
+from ledgerwood.verification._effort import TooMuchWork, counted
 from ledgerwood.verification._filters import SLACK, Rule
 
 Verdict = Literal["refuted", "unconfirmed", "confirmed"]
@@ -21,6 +23,7 @@ Verdict = Literal["refuted", "unconfirmed", "confirmed"]
 VERDICTS: tuple[Verdict, ...] = ("refuted", "unconfirmed", "confirmed")
 _AGREEMENT = 0.01  # relative: both bounds this near to a charge confirm it
 _NEAR = 1e-3  # relative: an upper bound this little above a charge is worth a finer grid
+_DIGITS = 60  # every value that is compared is a sum of terms of one sign, so relative digits are enough
 _METHODS = ("pure", "profile", "gdp", "unsampled", "pld", "renyi")
 
 
@@ -59,7 +62,10 @@ def judged(entry: int, rule: Rule, node: _pairs.Node, charge: dict[str, Any]) ->
     Raises:
         ValueError: a charge that is not in the filter's currency, or a plan that the filter does not take.
     """
-    with mp.workdps(50):
+    with mp.workdps(_DIGITS):
+        doubted = _within_numbers(lambda: Bounds(0.0, math.inf if doubt(node) else 0.0, doubt(node)))
+        if math.isinf(doubted.upper):  # what it costs then is not known
+            return _doubted(entry, rule, charge, doubted)
         match rule.name:
             case "gdp":
                 return _gdp(entry, node, charge)
@@ -70,13 +76,28 @@ def judged(entry: int, rule: Rule, node: _pairs.Node, charge: dict[str, Any]) ->
     return _point(entry, node, charge)
 
 
+def _doubted(entry: int, rule: Rule, charge: dict[str, Any], bounds: Bounds) -> GrantVerdict:
+    """A plan that holds a statement which cannot be, or cannot be checked: nothing bounds it."""
+    currencies: dict[str, Literal["epsilon", "mu", "rho", "divergence"]] = {
+        "gdp": "mu", "zcdp": "rho", "renyi": "divergence",
+    }  # fmt: skip
+    currency = currencies.get(rule.name, "epsilon")
+    delta = charge.get("delta")
+    _require(delta is None or (is_number(delta) and 0 <= delta < 1), f"delta {delta!r}")
+    return _verdict(entry, currency, _amount(charge, currency), delta, bounds)
+
+
 def _gdp(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
     _require(set(charge) == {"mu", "method"} and charge["method"] == "gdp", "fields of the charge")
     mu = _amount(charge, "mu")
     square = _pairs.mu_squared(node)
     _require(square is not None, "the plan is no Gaussian pair")
-    own = float(mp.sqrt(square))
-    return _verdict(entry, "mu", mu, None, Bounds(own, own, ""))
+
+    def exact() -> Bounds:
+        own = float(mp.sqrt(square))
+        return Bounds(own, own, "")
+
+    return _verdict(entry, "mu", mu, None, _within_numbers(exact))
 
 
 def _zcdp(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
@@ -101,22 +122,35 @@ def _point(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdic
     _require(delta > 0 or method == "pure", "delta is 0, where only a pure charge holds")
     order: Any = charge.get("order")
     _require(method != "renyi" or (is_number(order) and order > 1), f"order {order!r}")
-    digits = 50 + (math.ceil(-math.log10(delta)) if delta > 0 else 0)
-    with mp.workdps(digits):
+    with mp.workdps(_DIGITS):
         bounds = _within_numbers(lambda: point_bounds(node, delta))
         if delta > 0 and epsilon * (1 + SLACK) < bounds.upper and bounds.lower <= epsilon * (1 + SLACK):
             before = bounds
             bounds = _within_numbers(lambda: _other_ways(node, epsilon, delta, method, order, before))
             bounds = Bounds(max(bounds.lower, before.lower), min(bounds.upper, before.upper), bounds.missing)
+        if math.isinf(bounds.upper) and delta > 0:
+            with counted(None):  # a few operations more
+                above = _within_numbers(lambda: pure_bound(node, delta)).upper
+            bounds = Bounds(min(bounds.lower, above), above, bounds.missing)
     return _verdict(entry, "epsilon", epsilon, delta, bounds)
 
 
 def _within_numbers(bounds: Callable[[], Bounds]) -> Bounds:
-    """What is found, or nothing where the verifier's own numbers overflow: that is not the ledger's fault."""
+    """What is found, or nothing where the verifier cannot compute it: that is not the ledger's fault.
+
+    Whatever goes wrong in a bound says nothing of the plan, so it neither confirms nor refutes anything.
+    """
     try:
-        return bounds()
-    except (ArithmeticError, IndexError, MemoryError) as error:
+        found = bounds()
+    except Untaken:
+        raise
+    except TooMuchWork as error:
+        return Bounds(0.0, math.inf, str(error))
+    except Exception as error:  # noqa: BLE001 - a verifier that crashes has not looked, and must say so
         return Bounds(0.0, math.inf, f"the verifier's numbers do not hold it ({type(error).__name__}: {error})")
+    if math.isnan(found.lower) or math.isnan(found.upper):
+        return Bounds(0.0, math.inf, "the verifier's numbers do not hold it (not a number)")
+    return found
 
 
 def _other_ways(

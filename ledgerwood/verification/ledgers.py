@@ -15,7 +15,9 @@ from typing import Any, Literal, NoReturn, final
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import _filters, _pairs
+from ledgerwood.verification._bounds.points import forget
 from ledgerwood.verification._databases import database_lines
+from ledgerwood.verification._effort import Effort, TooMuchWork, counted
 from ledgerwood.verification._verdicts import GrantVerdict, Verdict, is_number, judged, worst
 from ledgerwood.verification.signatures import check_signature, read_signature, signature_of
 
@@ -27,6 +29,16 @@ _KEYS = {
 }
 _KEYS_OF_2 = {"open": {"analysts"}, "grant": {"analyst"}, "draw": set(), "migrate": {"analysts"}}  # besides
 _COMMON = {"version", "index", "previous", "hash", "kind"}
+_MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    TooMuchWork,
+)
 _PRECISION = threading.Lock()  # an mpmath context has one working precision for all threads
 
 
@@ -147,8 +159,9 @@ def _checked(
         lines, kept = database_lines(path_or_record, dataset)
     else:
         lines, kept = _lines(path_or_record), None
-    with _PRECISION:
-        report = _verified(lines, head)
+    with _PRECISION, counted(Effort()) as effort:
+        forget()
+        report = _verified(lines, head, effort)
     if kept not in (None, report.head):
         raise LedgerCorrupted(
             f"entry {len(lines) - 1}: the chain ends with hash {report.head}, the database's head is {kept}: "
@@ -162,16 +175,16 @@ def _checked(
     return lines, report
 
 
-def _verified(lines: list[str], head: str | None) -> LedgerReport:
+def _verified(lines: list[str], head: str | None, effort: Effort) -> LedgerReport:
     book: _Book | None = None
     for index, line in enumerate(lines):
         try:
             record = _entry(line, index, book.head if book is not None else "0" * 64)
             if book is None:
-                book = _Book(record)
+                book = _Book(record, effort)
             else:
                 book.add(record)
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        except _MALFORMED as error:
             raise LedgerCorrupted(f"entry {index}: {error}") from error
     if book is None:
         raise LedgerCorrupted("entry 0: the ledger is empty")
@@ -188,6 +201,7 @@ class _Book:
     """What the entries so far have said."""
 
     terms: dict[str, Any]
+    effort: Effort
     version: int = field(init=False)
     head: str = field(init=False)
     grants: int = 0
@@ -237,7 +251,8 @@ class _Book:
 
     def report(self) -> LedgerReport:
         limit = self.terms["budget"]
-        epsilon, delta = self.rule.added_up(self.found or self.spent, limit["delta"]) if self.grants else (0.0, 0.0)
+        with counted(None):
+            epsilon, delta = self.rule.added_up(self.found or self.spent, limit["delta"]) if self.grants else (0.0, 0.0)
         if self.found is None:
             epsilon = math.inf
         return LedgerReport(
@@ -250,15 +265,18 @@ class _Book:
     def _grant(self, record: dict[str, Any]) -> None:
         limit, charge, event = self.terms["budget"], record["charge"], record["event"]
         _label(record["purpose"])
-        node = _pairs.parse(event)
+        with counted(None):  # reading is linear in the line's length
+            node = _pairs.parse(event)
         _require(_pairs.adjacencies(event) == {limit["adjacency"]}, "the plan's adjacency is not the budget's")
         _require(isinstance(charge, dict), "no charge")
+        self.effort.next_grant()
         verdict = judged(record["index"], self.rule, node, charge)
         self.verdicts.append(verdict)
         self.spent = _plus(self.spent, self.rule.amounts(charge))
-        counted = self.rule.counted(charge, verdict.upper)
-        self.found = None if self.found is None or counted is None else _plus(self.found, counted)
-        within = self.rule.fits(self.spent, Fraction(limit["epsilon"]), Fraction(limit["delta"]))
+        amounts = self.rule.counted(charge, verdict.upper)
+        self.found = None if self.found is None or amounts is None else _plus(self.found, amounts)
+        with counted(None):
+            within = self.rule.fits(self.spent, Fraction(limit["epsilon"]), Fraction(limit["delta"]))
         _require(within, "the grants exceed the budget")
         held: dict[str, int] = {}
         for item, count in _pairs.draws(event):
@@ -285,7 +303,8 @@ class _Book:
         limit, share = self.terms["budget"], self.shares[analyst]
         self.by_analyst[analyst] = _plus(self.by_analyst[analyst], self.rule.amounts(charge))
         own = Fraction(limit["epsilon"]) * share, Fraction(limit["delta"]) * share
-        within = self.rule.fits(self.by_analyst[analyst], *own)
+        with counted(None):
+            within = self.rule.fits(self.by_analyst[analyst], *own)
         _require(within, f"the grants of {analyst!r} exceed their share")
 
     def _draw(self, record: dict[str, Any]) -> None:

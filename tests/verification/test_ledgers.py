@@ -93,6 +93,7 @@ def by_method(lines, event, method):
 
 
 LINES = by_method(example().record().lines, PLAN, "renyi")
+LEAST = price(PLAN).epsilon_interval(json.loads(LINES[1])["charge"]["delta"])[0]  # what the first grant costs at least
 DATA = "".join(line + "\n" for line in LINES).encode()
 
 
@@ -211,9 +212,9 @@ def test_a_cut_tail_is_found_against_the_head_only():
 @pytest.mark.parametrize(
     ("index", "change", "match"),
     [
-        (1, lambda b: with_charge(epsilon=b["charge"]["epsilon"] * 0.5)(b), BELOW),
+        (1, lambda b: with_charge(epsilon=0.99 * LEAST)(b), BELOW),
         (1, with_charge(epsilon=0.0), BELOW),
-        (1, with_charge(delta=4e-30), BELOW),
+        (1, with_charge(epsilon=LEAST * (1 + 1e-3), delta=4e-6), BELOW),
         (1, with_charge(method="guess"), "fields of the charge"),
         (1, with_charge(order=1.0), "order"),
         (1, with_charge(delta=0.0), "delta is 0"),
@@ -265,9 +266,10 @@ def test_every_method_is_held_to_its_own_number(event, delta, asked, method):
     assert charge["method"] == method
     assert verify_text(lines).grants == 1
     with pytest.raises(LedgerCorrupted, match=f"entry 1: .*{BELOW}"):
-        # the cost itself is closer than the bounds of a coarser method
-        share = 1 - 1e-7 if method in ("pure", "profile") else 0.1
-        verify_text(rebuilt(lines, 1, with_charge(epsilon=charge["epsilon"] * share)))
+        # a coarser method charges more than the plan costs: then it is held to the certified lower end of the cost
+        least = charge["epsilon"] if method in ("pure", "profile") else price(event).epsilon_interval(delta)[0]
+        share = 1 - 1e-7 if method in ("pure", "profile") else 0.99
+        verify_text(rebuilt(lines, 1, with_charge(epsilon=least * share)))
 
 
 @pytest.mark.parametrize(

@@ -94,14 +94,15 @@ FORGED = [
     (Composed((*CHEAP, *(laplace(0.1 + i / 1000) for i in range(10)))), 90.0),
     (Composed(tuple(laplace(3.0 + i / 400) for i in range(300))), 28.0),
     (PoissonSampled(Composed((*CHEAP[:16], *(laplace(0.5 + i / 10) for i in range(5)))), sampling_rate=0.1), 5.0),
+    (Composed(tuple(laplace(20.0 + i / 40) for i in range(2000))), 5.5),
     (PoissonSampled(Repeated(laplace(100.0), count=10_000), sampling_rate=0.1), 1.67),
     (Repeated(TruncatedLaplaceEvent(noise_multiplier=2.0, bound=60.0, adjacency=A), count=1000), 166.0),
     (
         Repeated(
             ProfileEvent(epsilons=POINTS, deltas=tuple(0.5 * (1 - x / POINTS[-1]) ** 2 for x in POINTS), adjacency=A),
-            count=100,
+            count=1000,
         ),
-        20.0,
+        577.0,
     ),
 ]
 

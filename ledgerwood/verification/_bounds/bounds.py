@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 
 
+class Untaken(ValueError):
+    """A plan that the ledger's filter does not take: no library grants it there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """lower <= truth <= upper, in the same unit.

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ledgerwood.verification._atoms import Number, mp, mpf
-from ledgerwood.verification._bounds.bounds import Bounds
+from ledgerwood.verification._bounds.bounds import Bounds, Untaken
 from ledgerwood.verification._bounds.moments import Moments
 from ledgerwood.verification._pairs import Node
 from ledgerwood.verification._pairs.combined import Groups, Several
@@ -53,7 +53,7 @@ def rho_bounds(node: Node) -> Bounds:
     """Bounds of the least rho with D_a <= rho a for every order a > 1 and both directions.
 
     Raises:
-        ValueError: the plan holds what has no proven rho, as a sampled Gaussian.
+        Untaken: the plan holds what has no proven rho, as a sampled Gaussian.
     """
     linear, rest = _linear(node)
     if not rest:
@@ -72,7 +72,7 @@ def _linear(node: Node) -> tuple[float, list[tuple[Node, int]]]:
     """The sum of rho of the parts with a theorem, and the pure parts that have none.
 
     Raises:
-        ValueError: a part that has neither.
+        Untaken: a part that has neither.
     """
     total, rest = mpf(0), []
     for part, count in node.parts if isinstance(node, Several) else ((node, 1),):
@@ -107,7 +107,7 @@ def _groups_above(node: Node) -> Number:
     if isinstance(node, Groups):
         weights = node.probabilities or (mpf(1),) * len(node.members)
         return max(mpf(rho_bounds(member).upper) for member, w in zip(node.members, weights, strict=True) if w > 0)
-    raise ValueError("the plan has a part without a proven rho")
+    raise Untaken("the plan has a part without a proven rho")
 
 
 def pure_rho(epsilon: Number) -> Number:

@@ -21,6 +21,7 @@ from ledgerwood.verification._bounds.pair import (
     times,
     trimmed,
 )
+from ledgerwood.verification._effort import spend
 from ledgerwood.verification._pairs import Node
 from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
 from ledgerwood.verification._pairs.continuous import Gaussian, Laplace, TruncatedLaplace
@@ -47,12 +48,14 @@ class Work:
         products: products of pairs that may still be taken.
         bins: outputs of a leaf.
         factor: outputs of each factor of a product.
+        order: of the moment by which one of several pairs is chosen from below.
         known: pairs that were made.
     """
 
     products: int = _MOST_PRODUCTS
     bins: int = leaves.BINS
     factor: int = FACTOR
+    order: float = 2.0
     known: dict[tuple[Node, float, Side], LossPair] = field(default_factory=dict)
 
     def spend(self) -> bool:
@@ -76,6 +79,7 @@ def pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossPa
 
 
 def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossPair:
+    spend(300_000 + 200 * work.bins)
     reach = math.sqrt(-2.0 * log_negligible) + 1.0
     far, bins = 60.0 - log_negligible, work.bins
     found: LossPair | None
@@ -89,7 +93,7 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
         case Pure():
             found = leaves.response(_held(float(node.epsilon), _HELD, side), node.categories)
         case Range():
-            found = leaves.bounded_range(float(node.epsilon), far, side, bins)
+            found = leaves.bounded_range(float(node.epsilon), far, side, bins, work.order)
         case Staircase():
             found = leaves.staircase(node.atoms()) if node.epsilon < 1e5 else None
         case DiscreteLaplace():
@@ -215,6 +219,7 @@ def _joined(a: LossPair, b: LossPair, log_negligible: float, side: Side, work: W
         if side == "lower":  # fewer draws are dominated by more
             return a if _spread(a) >= _spread(b) else b
         raise Unheld(f"its samples hold compositions of more than {_MOST_PRODUCTS} products")
+    spend(300 * a.loss.size * b.loss.size)
     found = compressed(trimmed(times(a, b), log_negligible, side), work.factor, side)
     if max(abs(found.loss[0]), abs(found.loss[-1])) > 1e6:
         if side == "lower":

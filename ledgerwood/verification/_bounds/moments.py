@@ -12,7 +12,8 @@ import numpy as np
 from ledgerwood.verification._atoms import mp, mpf
 from ledgerwood.verification._bounds.events import Unheld, Work, name, pair_of
 from ledgerwood.verification._bounds.leaves import MOST_ENUMERATED, skellam_log_law
-from ledgerwood.verification._bounds.pair import LossPair, Side
+from ledgerwood.verification._bounds.pair import Floats, LossPair, Side
+from ledgerwood.verification._effort import spend
 from ledgerwood.verification._integrals import settles
 from ledgerwood.verification._pairs import Node
 from ledgerwood.verification._pairs.combined import Groups, Sampled, Several
@@ -82,8 +83,8 @@ class Moments:
                 return _skellam_moment(float(node.variance), node.sensitivity, p)
             case DiscreteLaplace() if node.sensitivity > _FEW:
                 return self._enumerated(node, p)
-            case BoundedRange() if self.integrals <= 0:
-                return _range_moment(float(node.epsilon), p)
+            case BoundedRange():
+                return _range_moment(float(node.epsilon), 1.0, p)
             case _:
                 return self._exact(node, p)
 
@@ -137,6 +138,8 @@ class Moments:
         rate, inner = node.rate, node.inner
         while isinstance(inner, Sampled):
             rate, inner = rate * inner.rate, inner.inner
+        if isinstance(inner, BoundedRange):
+            return _range_moment(float(inner.epsilon), float(rate), p)
         if not isinstance(inner, Several | Replaced | Groups | Skellam) and _light(inner) and self.integrals > 0:
             if not isinstance(inner, Gaussian) or settles(mp.sqrt(inner.square), p):
                 self.integrals -= 1
@@ -174,11 +177,15 @@ class Moments:
         return max(found[0], 0.0), min(found[1], whole)
 
     def _tail(self, inner: Node, cut: float, p: float) -> float:
-        """log of E_P[r^{p-1}; a set of this mass], by Hoelder's inequality; r is that of what was sampled."""
+        """log of E_P[s^{p-1}; a set of P-mass `cut`], s the ratio of a sample or of what was sampled.
+
+        Hoelder: at most E_P[s^{(p-1) c}]^{1/c} cut^{1 - 1/c} for c > 1, where E_P[s^{(p-1) c}] = E_Q[s^{(p-1) c + 1}],
+        which sampling lowers (Jensen: s = 1 - q + q r, and the power is convex). The room is for floats' rounding.
+        """
         best = math.inf
         for s in (1.1, 1.25, 1.5, 2.0, 4.0):
             _, high = self.log_moment(inner, (p - 1.0) * s + 1.0)
-            best = min(best, max(high, 0.0) * (1.0 + 1e-3) / s + math.log(cut) * (1.0 - 1.0 / s))
+            best = min(best, (max(high, 0.0) * (1.0 + 1e-12) + 1e-12) / s + math.log(cut) * (1.0 - 1.0 / s))
         return best
 
 
@@ -228,17 +235,44 @@ def _skellam_moment(variance: float, shift: int, p: float) -> Range:
     return value * (1.0 - 1e-9), value * (1.0 + 1e-9)
 
 
-def _range_moment(epsilon: float, p: float) -> Range:
-    """The largest moment of all pairs of two outputs of a bounded range, on a grid; by docs/explanation/events.md."""
-    log_whole, low, high, found = math.log(-math.expm1(-epsilon)), 0.0, epsilon, 0.0
-    for _ in range(3):  # the grid, and twice finer around its best point
-        t = low + (high - low) * (np.arange(1, 400) / 400.0)
-        log_light, log_heavy = np.log(-np.expm1(t - epsilon)) - t - log_whole, np.log(-np.expm1(-t)) - log_whole
-        values = np.logaddexp(log_light + p * t, log_heavy + p * (t - epsilon))
-        best = int(values.argmax())
-        found, step = max(found, float(values[best])), (high - low) / 400.0
-        low, high = max(float(t[best]) - step, 0.0), min(float(t[best]) + step, epsilon)
-    return found * (1.0 - 1e-9) - 1e-14, min(p * (p - 1.0) * epsilon * epsilon / 8.0, found * (1.0 + 1e-6) + 1e-14)
+def _range_moment(epsilon: float, rate: float, p: float) -> Range:
+    """log E_Q s^p of the worst of a bounded range's pairs, s = 1 - q + q r, from both sides.
+
+    A pair has the ratios e^t and e^{t - epsilon}, of Q-masses that fall and rise with t. f(s) = s^p - 1 - p (s - 1) is
+    convex and least at s = 1, so that it rises with t at the first ratio and falls at the second.
+    So in a cell of t each factor is at most its value at one end: from above the largest such product over all cells,
+    halved around the largest until it is within 1e-4 of what is reached.
+    """
+    log_rate, log_rest = math.log(rate), (math.log1p(-rate) if rate < 1.0 else -math.inf)
+
+    def log_height(loss: Floats) -> Floats:  # log f(s)
+        small = np.log1p(rate * np.expm1(np.minimum(loss, 1.0))) if rate < 1.0 else loss
+        log_s = np.where(loss < 1.0, small, np.logaddexp(log_rest, log_rate + loss))
+        return np.asarray(log_excess(log_s, p))
+
+    log_whole = math.log(-math.expm1(-epsilon))
+    edges = np.unique(np.concatenate((np.linspace(0.0, epsilon, 513), epsilon * np.geomspace(1e-12, 0.5, 256))))
+    edges = np.unique(np.concatenate((edges, epsilon - edges)))
+    left, right = edges[:-1], edges[1:]
+    floor, reached = -math.inf, -math.inf
+    for _ in range(12):
+        spend(6_000 * left.size)
+        with np.errstate(divide="ignore"):
+            light = np.log(np.maximum(-np.expm1(left - epsilon), 0.0)) - left - log_whole
+            heavy, heavy_left = (np.log(-np.expm1(-t)) - log_whole for t in (right, left))
+        up, down, up_left = log_height(right), log_height(left - epsilon), log_height(left)
+        reached = max(reached, float(np.max(np.logaddexp(light + up_left, heavy_left + down))))
+        cells = np.logaddexp(light + up, heavy + down)
+        fine = cells > reached + 1e-4
+        floor = max(floor, float(np.max(cells[~fine], initial=-math.inf)))
+        if not fine.any() or np.count_nonzero(fine) > 1 << 14:
+            break
+        ends = left[fine, None] + (right - left)[fine, None] * np.linspace(0.0, 1.0, 9)
+        ends[:, -1] = right[fine]
+        left, right, cells = ends[:, :-1].ravel(), ends[:, 1:].ravel(), cells[fine]
+    above = max(float(cells[fine].max(initial=-math.inf)) if cells.size == fine.size else float(cells.max()), floor)
+    low, high = (float(np.logaddexp(0.0, value + sign * 1e-10)) for value, sign in ((reached, -1.0), (above, 1.0)))
+    return low * (1.0 - 1e-12), high * (1.0 + 1e-12)
 
 
 def _finite(pair: LossPair) -> LossPair:
@@ -262,11 +296,26 @@ def pair_moment(pair: LossPair, p: float) -> float:
 def _excess(loss: np.ndarray, p: float) -> np.ndarray:
     """r^p - 1 - p (r - 1), which cancels where p times the loss is small."""
     small = np.abs(loss) * (1.0 + abs(p)) < 0.02
-    x = np.where(small, loss, 0.0)
-    series, power, factorial = np.zeros_like(x), np.ones_like(x) * 1.0, 1.0
-    power = x.copy()
-    for k in range(2, 9):
+    return np.where(small, _series(np.where(small, loss, 0.0), p), np.expm1(p * loss) - p * np.expm1(loss))
+
+
+def _series(x: Floats, p: float) -> Floats:
+    """Its Taylor series, where (1 + |p|) |x| < .02: all terms after the eighth are below 1e-17 of the first."""
+    series, power, factorial = np.zeros_like(x), x.copy(), 1.0
+    for k in range(2, 11):
         power = power * x
         factorial *= k
         series += (p**k - p) * power / factorial
-    return np.where(small, series, np.expm1(p * loss) - p * np.expm1(loss))
+    return series
+
+
+def log_excess(log_s: Floats, p: float) -> Floats:
+    """log(s^p - 1 - p (s - 1)) for p > 1 or p < 0, whatever the size."""
+    small = np.abs(log_s) * (1.0 + abs(p)) < 0.02
+    x = np.where(small, 0.0, log_s)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        near = np.log(np.maximum(_series(np.where(small, log_s, 0.0), p), 0.0))
+        plain = np.expm1(np.minimum(p * x, 600.0)) - p * np.expm1(np.minimum(x, 600.0))
+        # beyond what floats hold one of the two powers is all that counts, but for a factor of 1 + 1e-200
+        far = np.maximum(p * x, np.log(max(-p, 1e-300)) + x if p < 0.0 else -math.inf)
+        return np.where(small, near, np.where((p * x > 500.0) | (x > 500.0), far, np.log(np.maximum(plain, 1e-320))))

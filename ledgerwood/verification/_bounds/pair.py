@@ -65,7 +65,8 @@ def merged(loss: Floats, log_p: Floats, starts: NDArray[np.intp]) -> tuple[Float
     total = np.add.reduceat(weights, starts)
     # Q e^first / P - 1: losses of one group differ by little, and those that differ by more have hardly any Q
     shrunk = np.add.reduceat(weights * np.expm1(np.repeat(first, sizes) - loss), starts) / total
-    return first - np.log1p(shrunk), top + np.log(total)
+    # what rounding took for all of Q has less: a smaller loss is dominated
+    return first - np.log1p(np.maximum(shrunk, 2.0**-52 - 1.0)), top + np.log(total)
 
 
 def split(loss: Floats, log_p: Floats, nodes: Floats) -> tuple[Floats, Floats]:

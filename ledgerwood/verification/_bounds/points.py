@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ledgerwood.verification._atoms import Number, mp, mpf
-from ledgerwood.verification._bounds import composed
+from ledgerwood.verification._bounds import composed, leaves
 from ledgerwood.verification._bounds.bounds import Bounds
 from ledgerwood.verification._bounds.events import FACTOR, Unheld, Work, pair_of, power_product
 from ledgerwood.verification._bounds.leaves import BINS
@@ -18,8 +18,9 @@ from ledgerwood.verification._pairs.pure import Pure, Range, Staircase
 from ledgerwood.verification._pairs.replaced import Replaced
 from ledgerwood.verification._pairs.stated import Approximate, Table
 
-_MOST_KINDS = 4096  # that have a spectrum each
 _OUTPUTS = 1 << 17  # of all kinds together, from each side
+_FEWEST = 64  # of a kind
+_RANGE_ORDERS = (1.2, 4.0, 10.0, 30.0)
 _MOST_DRAWS = 10**10  # of a kind, in a spectrum
 _CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, Table)
 
@@ -31,14 +32,26 @@ def point_bounds(node: Node, delta: float, *, fine: bool = False) -> Bounds:
     """
     pure = pure_epsilon(node)
     if delta == 0.0:
-        value = float(pure)
+        value = _above(pure)
         return Bounds(value, value, "it is not pure" if math.isinf(value) else "")
     if _is_closed(node):
         value = _closed_epsilon(node, delta)
         return Bounds(value, value, "")
     found = _composed_bounds(node, delta, fine)
-    limit = math.inf if mp.isinf(pure) else float(response_epsilon(pure, mpf(delta)))
+    limit = pure_bound(node, delta).upper
     return Bounds(min(found.lower, limit), min(found.upper, limit), found.missing if limit > found.upper else "")
+
+
+def pure_bound(node: Node, delta: float) -> Bounds:
+    """From above, in a few operations: the epsilon at delta of the randomised response of the pure epsilon."""
+    pure = pure_epsilon(node)
+    limit = math.inf if mp.isinf(pure) else _above(response_epsilon(pure, mpf(delta)))
+    return Bounds(0.0, limit, "")
+
+
+def _above(value: Number) -> float:
+    found = float(value)
+    return found if mpf(found) >= value else math.nextafter(found, math.inf)
 
 
 def response_epsilon(pure: Number, delta: Number) -> Number:
@@ -87,8 +100,7 @@ def _closed_epsilon(node: Node, delta: float) -> float:
             low, g_low, g_high = x, g, g_high / 2
         else:
             high, g_high, g_low = x, g, g_low / 2
-    found = float(high)
-    return found if mpf(found) >= high else math.nextafter(found, math.inf)
+    return _above(high)
 
 
 @functools.lru_cache(maxsize=64)
@@ -100,7 +112,32 @@ def _composed_bounds(node: Node, delta: float, fine: bool) -> Bounds:
         upper, missing = _side(counts, delta, log_negligible, "upper", fine)
         if fine:
             return Bounds(_composed_bounds(node, delta, False).lower, upper, missing)
-        return Bounds(_side(counts, delta, log_negligible, "lower", False)[0], upper, missing)
+        lower = _side(counts, delta, log_negligible, "lower", False)[0]
+        if any(_holds_range(part) for part in counts):  # another of its pairs may cost more
+            for order in _RANGE_ORDERS:
+                lower = max(lower, _side(counts, delta, log_negligible, "lower", False, order)[0])
+        return Bounds(lower, upper, missing)
+
+
+def _holds_range(node: Node) -> bool:
+    match node:
+        case Range():
+            return True
+        case Sampled():
+            return _holds_range(node.inner)
+        case Groups():
+            return any(map(_holds_range, node.members))
+        case Several():
+            return any(_holds_range(part) for part, _ in node.parts)
+        case Replaced():
+            return _holds_range(node.replaced)
+    return False
+
+
+def forget() -> None:
+    """Start anew, so that what one ledger may take does not depend on those that were verified before it."""
+    for remembered in (_composed_bounds, leaves.skellam_log_law):
+        remembered.cache_clear()
 
 
 def _counted(node: Node) -> dict[Node, int]:
@@ -119,10 +156,15 @@ def _counted(node: Node) -> dict[Node, int]:
     return counts
 
 
-def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Side, fine: bool) -> tuple[float, str]:
+def _side(
+    counts: dict[Node, int], delta: float, log_negligible: float, side: Side, fine: bool, order: float = 2.0
+) -> tuple[float, str]:
     """Epsilon from one side, in words what is missing."""
-    work = Work(bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), 128)), factor=FACTOR * (3 if fine else 1))
-    target = composed.TARGET / (16.0 if fine else 1.0)
+    work = Work(
+        bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), _FEWEST)), factor=FACTOR * (3 if fine else 1), order=order
+    )
+    # the work of a lattice grows with the number of kinds: coarser where there are many
+    target = composed.TARGET * min(1.0 + len(counts) / 16.0, 50.0) / (16.0 if fine else 1.0)
     try:
         pairs = [
             (compressed(pair_of(part, log_negligible, side, work), 2 * work.bins, side), count)
@@ -143,11 +185,10 @@ def _side(counts: dict[Node, int], delta: float, log_negligible: float, side: Si
 def _few(
     pairs: list[tuple[LossPair, int]], log_negligible: float, side: Side, work: Work
 ) -> list[tuple[LossPair, int]]:
-    """At most `_MOST_KINDS` kinds, each with a count that a spectrum holds: the lightest are multiplied out."""
-    pairs = sorted(pairs, key=lambda item: -item[1] * _weight(item[0]))
-    kept, rest = pairs[:_MOST_KINDS], pairs[_MOST_KINDS:]
+    """Kinds with counts that a spectrum holds: what is repeated more often is multiplied out."""
+    rest: list[tuple[LossPair, int]] = []
     few: list[tuple[LossPair, int]] = []
-    for pair, count in kept:
+    for pair, count in pairs:
         power, left = pair, count
         while left > _MOST_DRAWS:
             if left % 2:
@@ -157,10 +198,6 @@ def _few(
     if rest:
         few.append((power_product(rest, log_negligible, side, work), 1))
     return few
-
-
-def _weight(pair: LossPair) -> float:
-    return pair.lost_p + float(np.exp(pair.log_p) @ np.minimum(pair.loss**2, 1e12))
 
 
 def _single(pair: LossPair, delta: float, side: Side) -> float:
@@ -209,7 +246,7 @@ def _direction(
     if side == "upper" and log_excess(0.0) <= 0.0:
         return 0.0
     # From Chernoff's bound, which is above the root: where errors are small, delta falls by e^{-tilt} a nat.
-    low, high = 0.0, max(sum(draw.count * float(draw.loss[-1]) for draw in draws) * (1.0 + 1e-9), 1e-300)
+    low, high = 0.0, max(draws.top() * (1.0 + 1e-9), 1e-300)
     x = composed.saddle(draws, math.log(delta))[1]
     for turn in range(60):
         if not low < x < high:
@@ -220,4 +257,5 @@ def _direction(
             break
         shift = value / total.tilt
         x += shift + math.copysign(max(2e-10 * x, 0.02 * abs(shift)), shift)  # so that both ends close in
-    return low if side == "lower" else high
+    room = composed.LOSS_ERROR * draws.largest()  # what rounding may have moved all losses together
+    return max(low - room, 0.0) if side == "lower" else high + room

@@ -16,12 +16,15 @@ class Gaussian(Node):
     square: Number
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
-        if slope < 0:  # (x)+ = x + (-x)+, and E_Q[r] = 1
-            return slope + constant + self.positive_part(-slope, -constant)
-        if slope == 0 or constant >= 0:
+        if slope == 0 or (constant >= 0 and slope > 0):
             return max(slope + constant, 0)
+        if slope < 0 and constant <= 0:
+            return mpf(0)
         mu = mp.sqrt(self.square)
         threshold = mp.log(-constant / slope) / mu + mu / 2
+        if slope < 0:  # the outputs below the threshold, by their own masses: a difference from 1 would lose digits
+            low = threshold / mp.sqrt(2)
+            return (slope * mp.erfc(mu / mp.sqrt(2) - low) + constant * mp.erfc(-low)) / 2
         return (slope * mp.erfc((threshold - mu) / mp.sqrt(2)) + constant * mp.erfc(threshold / mp.sqrt(2))) / 2
 
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
@@ -44,8 +47,8 @@ class Laplace(Node):
     scale: Number
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
-        if slope < 0:  # (x)+ = x + (-x)+, and E_Q[r] = 1
-            return slope + constant + self.positive_part(-slope, -constant)
+        if slope < 0:  # P and Q exchanged are the same pair, mirrored
+            return self.positive_part(constant, slope) if constant > 0 else mpf(0)
         if slope == 0 or constant >= 0:
             return max(slope + constant, 0)
         with_unit, without = self._above(mp.log(-constant / slope))
@@ -83,8 +86,8 @@ class TruncatedLaplace(Node):
     bound: Number
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
-        if slope < 0:  # (x)+ = x + (-x)+, and P has mass 1, some of it at an infinite ratio
-            return slope + constant + self.positive_part(-slope, -constant)
+        if slope < 0:  # P and Q exchanged are the same pair, mirrored
+            return self.positive_part(constant, slope) if constant > 0 else mpf(0)
         if slope == 0 or constant >= 0:
             return max(slope + constant, 0)
         x = (self.scale * mp.log(-constant / slope) + 1) / 2  # on 0 .. 1 the ratio rises from e^{-1/b} to e^{1/b}

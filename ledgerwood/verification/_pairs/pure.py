@@ -39,8 +39,8 @@ class Range(Node):
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
         """At e^s the worst pair is that of t = (s + epsilon) / 2: (1 - e^{(s - epsilon)/2})^2 / (1 - e^{-epsilon})."""
-        if slope < 0:  # (x)+ = x + (-x)+, and E_Q[r] = 1
-            return slope + constant + self.positive_part(-slope, -constant)
+        if slope < 0:  # both directions of the largest profile are one
+            return self.positive_part(constant, slope) if constant > 0 else mpf(0)
         if slope == 0 or constant >= 0:
             return max(slope + constant, 0)
         s = mp.log(-constant / slope)

@@ -24,8 +24,8 @@ class Replaced(Node):
     rate: Number
 
     def positive_part(self, slope: Number, constant: Number) -> Number:
-        if slope < 0:
-            return slope + constant + self.positive_part(-slope, -constant)
+        if slope < 0:  # both directions of the bounding profile are one
+            return self.positive_part(constant, slope) if constant > 0 else mpf(0)
         if slope == 0 or constant >= 0:
             return max(slope + constant, 0)
         x = -constant / slope
