@@ -46,6 +46,9 @@ def _finish(index: int, pool: float, balance: float, step: float, pooled: dict[i
 
     It rises to the upper one by what it borrows from other pools, or falls to the lower one, as costs less.
     """
+    if step > 600.0:  # no float holds what it would have to borrow
+        pooled[index] = pooled.get(index, 0.0) + pool
+        return
     rise = -math.expm1(-step)
     needed = (pool - balance) * math.exp(step) - pool
     borrowed: list[tuple[int, float]] = []
