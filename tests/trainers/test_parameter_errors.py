@@ -81,14 +81,14 @@ def test_presets_keep_the_names(preset, name):
 
 PLANS = [
     (trainers.SGBDTRegressor, {"epsilon": 1e-8}),
-    (trainers.SGBDTRegressor, {"epsilon": 1e-8, "expected_rows": 10_000}),
-    (trainers.SGBDTClassifier, {"epsilon": 1e-7, "preset": "paper"}),
+    (trainers.SGBDTRegressor, {"epsilon": 1e-9, "expected_rows": 10_000}),
+    (trainers.SGBDTClassifier, {"epsilon": 1e-12, "preset": "paper"}),
     (trainers.DPBoostRegressor, {"epsilon": 1e-8}),
     (trainers.DPBoostClassifier, {"epsilon": 1e-8, "preset": "paper"}),
     (trainers.DPXGBoostRegressor, {"epsilon": 1e-8, "n_trees": 100}),
     (trainers.DPXGBoostClassifier, {"epsilon": 1e-8}),
-    (trainers.FederatedGBDTRegressor, {"epsilon": 1e-8}),
-    (trainers.FederatedGBDTClassifier, {"epsilon": 1e-8}),
+    (trainers.FederatedGBDTRegressor, {"epsilon": 1e-12}),
+    (trainers.FederatedGBDTClassifier, {"epsilon": 1e-12}),
     (trainers.PrivaTreeClassifier, {"epsilon": 1e-12}),
 ]
 
@@ -96,7 +96,7 @@ PLANS = [
 @pytest.mark.parametrize("estimated", [False, True])
 @pytest.mark.parametrize(("kind", "options"), PLANS, ids=str)
 def test_what_is_said_to_fit_fits(kind, options, estimated):
-    options = {"delta": 1e-9} | options
+    options = {"delta": 1e-18} | options
     schema = schema_for(kind)
     if estimated:
         columns = tuple(TypedColumn(name, "numeric") for name in ("a", "b"))

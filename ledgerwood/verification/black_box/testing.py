@@ -25,8 +25,8 @@ _NO_MEMBER = (
 )
 _SMALLER = (
     "the bound inside the claim's family came out as {:.4g}, below the {:.4g} that the same outputs show without an "
-    "assumption, so that the headline assumes none; each of the two is wrong with probability {:g} at most, and one of "
-    "them with {:g} at most"
+    "assumption; which of the two is stated first was settled before the test, and the larger one, picked afterwards, "
+    "would be wrong with probability {:g} at most, not {:g}"
 )
 _FIRST_BATCH, _GROWTH = 200, 1.5
 _HALVINGS = 50
@@ -157,8 +157,8 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
             else:
                 inside = _conditional(terms, terms.claim, asked, plan.main, least, runs)
                 if plan.family_first and inside.value < value:
-                    notes.append(_SMALLER.format(inside.value, value, terms.alpha, 2.0 * terms.alpha))
-                bounds.insert(0 if plan.family_first and inside.value >= value else 1, inside)
+                    notes.append(_SMALLER.format(inside.value, value, 2.0 * terms.alpha, terms.alpha))
+                bounds.insert(0 if plan.family_first else 1, inside)
     head, part = (plan.bound, parts[-1]) if bounds[0] is plain else (plan.main, parts[0])
     speaks, other = part if head.candidate.side == "first" else part[::-1]
     return Finding(
