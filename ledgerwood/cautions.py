@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral
 
 from ledgerwood.errors import PrivacyWarning
@@ -22,18 +23,48 @@ UNKNOWN_ROWS = 10_000
 _DOUBLINGS = 60
 _PASSED_THROUGH = frozenset({"ledgerwood", "sklearn", "joblib"})
 """Packages that lie between a user's line and a fit."""
+_ALREADY: ContextVar[bool] = ContextVar("already warned", default=False)
+"""Whether whoever makes these fits has warned for all of them."""
 _LOCK = threading.Lock()
 _FITS: Counter[frozenset[str]] = Counter()
 """The fits of this process, by the names of their features."""
 
 
 def emit(messages: Iterable[str | None]) -> None:
-    """Warn of each, at the user's own line; in a recording of a verification's, whose fits nobody releases, of none."""
-    if is_recorded():
+    """Warn of each, at the user's own line.
+
+    Of none in a recording of a verification's, whose fits nobody releases, nor in `already_warned`.
+    """
+    if is_recorded() or _ALREADY.get():
         return
     for message in messages:
         if message is not None:
             warnings.warn(message, PrivacyWarning, stacklevel=_users_level())
+
+
+@contextmanager
+def already_warned() -> Iterator[None]:
+    """Let the fits in this block, of this thread, warn of nothing, and not count: their maker has done it for all."""
+    token = _ALREADY.set(True)
+    try:
+        yield
+    finally:
+        _ALREADY.reset(token)
+
+
+def of_candidates(found: Sequence[Sequence[str]]) -> list[str]:
+    """What to warn of candidates, once: what holds for all of them, and one text for what holds for some.
+
+    Args:
+        found: for each candidate, the texts of its own.
+    """
+    common = [text for text in dict.fromkeys(found[0]) if all(text in texts for texts in found)]
+    others = [[text for text in texts if text not in common] for texts in found]
+    some = [(place, texts[0]) for place, texts in enumerate(others) if texts]
+    if some:
+        place, text = some[0]
+        common.append(f"{len(some)} of {len(found)} candidates are warned of; candidate {place}: {text}")
+    return common
 
 
 def _users_level() -> int:
@@ -134,7 +165,9 @@ def estimate_caution(useless: Sequence[str]) -> str | None:
 
 @contextmanager
 def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
-    """Count a fit on these columns; inside of a recording, and where the block raises, it does not count.
+    """Count a fit on these columns, or several that are made as one.
+
+    It does not count in a recording or in `already_warned`, nor where the block raises.
 
     Args:
         features: the names of the columns, in any order; the rows are not looked at.
@@ -143,7 +176,7 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
     Yields:
         What to warn of, where it opens its own and this process has fitted the same columns before; else None.
     """
-    if is_recorded():
+    if is_recorded() or _ALREADY.get():
         yield None
         return
     columns = frozenset(features)

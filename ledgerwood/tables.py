@@ -1,7 +1,7 @@
 """Tables in CSV files, read by the names and types of a public schema.
 
-Rows for training are read one by one, and nothing is refused because of one: what cannot be read stays what it is, for
-the curator to leave out and for `Schema.check` to show. Rows for prediction are refused by line.
+Rows for training are read one by one, each line by itself, and nothing is refused because of one: what cannot be read
+stays what it is, for the curator to leave out and for `Schema.check` to show. Rows for prediction are refused by line.
 """
 
 import csv
@@ -28,7 +28,8 @@ def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[
     Args:
         path: the file.
         strict: whether to refuse a line of another length than the header's, or with bytes that are not UTF-8;
-            otherwise it is taken as it is, such bytes as lone surrogates.
+            otherwise it is taken as it is, such bytes as lone surrogates, and each line of the file is a row: one
+            with an open quote takes in no other line, and is one cell.
 
     Raises:
         SchemaError: not such a file, an empty one, or what is strictly refused.
@@ -40,7 +41,7 @@ def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[
         csv.field_size_limit(_ANY_LENGTH)
     try:
         with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline="") as file:
-            lines = [line for line in csv.reader(file) if line]
+            lines = [line for line in (csv.reader(file) if strict else map(_cells_of_line, file)) if line]
     except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
         raise SchemaError(f"{path} is not a CSV file in UTF-8: {error}") from error
     finally:
@@ -54,6 +55,13 @@ def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[
                 f"{path}, line {number}: {len(row)} cells where the header has {len(header)} (unit: columns)"
             )
     return header, rows
+
+
+def _cells_of_line(line: str) -> list[str]:
+    """The cells of one line; one cell of all of it where it may be a part of a cell that has line breaks."""
+    reader = csv.reader((line, "\n"))
+    cells = next(reader)
+    return cells if reader.line_num == 1 and line.count('"') % 2 == 0 else [line]
 
 
 def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 import ledgerwood as lw
 from ledgerwood.accounting.ledger import LedgerRecord, transfer
@@ -313,6 +314,11 @@ class Team:
             assert verify_ledger(self.url, dataset="adult", head=ledger.head).epsilon_readded == 0.5
 
 
+def on_each_connection(ledger, pragma):
+    """From now on: each transaction opens a connection, and a pragma is a connection's own."""
+    sa.event.listen(ledger._store._engine, "connect", lambda connection, _: connection.execute(pragma))
+
+
 @pytest.fixture
 def team(tmp_path):
     return Team(tmp_path)
@@ -321,8 +327,7 @@ def team(tmp_path):
 def test_a_database_that_is_read_only(team):
     with team.kept(), team.open() as ledger:
         head = ledger.head
-        with ledger._store._engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA query_only = ON")
+        on_each_connection(ledger, "PRAGMA query_only = ON")
         for write in (
             lambda: ledger.grant(pure(0.25), purpose="p"),
             lambda: ledger.migrate(analysts={"ada": 0.5}),
@@ -346,7 +351,7 @@ def test_a_database_that_is_full(team):
     with team.kept(), team.open() as ledger:
         with ledger._store._engine.connect() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
-            connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+        on_each_connection(ledger, f"PRAGMA max_page_count = {pages}")
         many = lw.Composed(tuple(pure(2.0**-60 * (1 + i)) for i in range(200)))  # a line of several pages
         with pytest.raises(LedgerWriteFailed, match="nothing was recorded .*its disk is full"):
             ledger.grant(many, purpose="p")

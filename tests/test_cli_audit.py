@@ -151,7 +151,7 @@ def test_wrong_usage_is_code_2(file, options, words):
     [
         ("raising", ("--epsilon", 1), "the data base is gone"),
         ("foreign", ("--epsilon", 1), "output is of type object"),
-        ("half", ("--epsilon", 1, "--max-draws", 10), "max_draws=10 must be at least 400"),
+        ("half", ("--epsilon", 1, "--max-draws", 10), "--max-draws=10 must be at least 400"),
         ("missing", ("--epsilon", 1), "has no 'missing'"),
         ("half", ("--epsilon", -1), "epsilon=-1.0 must be > 0"),
         ("half", ("--epsilon", 1, "--alpha", 0.9), "alpha=0.9 must be in (0, 0.5]"),

@@ -8,7 +8,7 @@ import pytest
 
 from ledgerwood.curator.schema import Categorical, Numeric, Schema
 from ledgerwood.errors import SchemaError
-from ledgerwood.tables import read_csv
+from ledgerwood.tables import read_csv, read_rows
 
 SCHEMA = Schema(
     features=(Numeric("age", 0, 100), Categorical("sex", ("F", "M"))),
@@ -96,3 +96,38 @@ def test_training_needs_a_target(tmp_path):
     schema = Schema(features=SCHEMA.features)
     with pytest.raises(SchemaError, match="names no target"):
         read_csv(write(tmp_path, "age,sex\n30,F\n"), schema, with_target=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"0.1,M,3',
+        '0"1,M,3',
+        'a","b,M,3',
+        '0.1,"M,3',
+        '0.1,M,"3',
+        '"',
+        '0.1,M,3"',
+        "0.1\x00,M,3",
+        "",
+        "0.1,M",
+        '"a"b,M,3',
+    ],
+)
+def test_a_line_for_training_changes_the_reading_of_no_other_line(tmp_path, line):
+    """An open quote would take in all lines that follow: one row would change as many as the file has."""
+    others = ["0.2,M,1", '0.3,"F",2', "0.4,M,3"]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["length,sex,rings", others[0], line, *others[1:]]) + "\n", encoding="utf-8")
+    header, rows = read_rows(path, strict=False)
+    assert header == ["length", "sex", "rings"]
+    assert [rows[0], *rows[-2:]] == [["0.2", "M", "1"], ["0.3", "F", "2"], ["0.4", "M", "3"]]
+    assert len(rows) == (4 if line else 3)
+
+
+def test_the_lines_of_a_cell_with_a_line_break_are_no_rows(tmp_path):
+    """Where a record has two lines, neither is read as a row of its own."""
+    path = tmp_path / "rows.csv"
+    path.write_text('length,sex,rings\n0.2,"M\nM",1\n0.3,"F,\n",4\n', encoding="utf-8")
+    assert [len(row) for row in read_rows(path, strict=False)[1]] == [1, 1, 1, 1]
+    assert read_rows(path, strict=True)[1][0] == ["0.2", "M\nM", "1"]

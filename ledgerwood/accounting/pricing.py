@@ -209,7 +209,8 @@ def price(event: Event, *, method: Method = "tightest") -> Price:
             at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
             losses of its draws, or takes whichever of the Renyi price and the pure sum is lower; "tightest" is the
             exact profile where it exists, else "pld", else the lesser of Renyi and pure. So no other method here is
-            below "tightest" but by the width of a lattice (docs/explanation/pricing.md#tightest).
+            below "tightest" but by the width of a lattice. Beyond 64 kinds of draw, similar kinds are grouped upward:
+            proven, and a little above the truth (docs/explanation/pricing.md#tightest).
 
     Raises:
         InvalidParameter: not an event, or not one of these methods.

@@ -48,6 +48,7 @@ try:
     from ledgerwood.curator.queries import PredictionFit as PredictionFit
     from ledgerwood.curator.queries import Query as Query
     from ledgerwood.curator.reading import headings as headings
+    from ledgerwood.curator.reading import points_to_check as points_to_check
     from ledgerwood.curator.reading import schema_for as schema_for
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected

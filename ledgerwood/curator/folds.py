@@ -8,16 +8,15 @@ from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from ledgerwood import _validate
 from ledgerwood.curator.encoding import encode_classes, encode_numeric_target
 from ledgerwood.curator.queries import LeafMoments
+from ledgerwood.curator.reading import row_count, rows_at, same_length
 from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
 from ledgerwood.curator.table import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
-from ledgerwood.errors import LedgerError, SchemaError
+from ledgerwood.errors import LedgerError
 from ledgerwood.mechanisms import RandomSource
 
 MOST_FOLDS = 256
@@ -36,27 +35,21 @@ class Folds:
         source: of the coins.
 
     Raises:
-        SchemaError: X and y of different lengths.
+        SchemaError: X and y of different lengths, or without rows to count. The message tells no number of rows.
     """
 
     __slots__ = ("_X", "_places", "_y", "folds")
 
     def __init__(self, X: Any, y: Any, *, folds: int, source: RandomSource) -> None:
         self.folds = fold_count(folds)
-        n_rows = _num_samples(X)
-        if y is None or _num_samples(y) != n_rows:
-            labels = "None" if y is None else _num_samples(y)
-            raise SchemaError(
-                f"Found input variables with inconsistent numbers of samples: X {n_rows}, y {labels} (unit: rows)"
-            )
+        n_rows = row_count(X)
+        same_length(n_rows, row_count(y), "y")
         self._X, self._y = X, y
         self._places = source.integers(self.folds, n_rows)
 
-    def training(self, fold: int) -> tuple[Any, Any, bool]:
-        """The rows of all other folds, (X, y), and whether there is none: then one row stands for its types only."""
-        rows = np.flatnonzero(self._places != fold)
-        nobody = not len(rows)
-        return *self._taken(rows if len(rows) else np.arange(min(1, len(self._places)))), nobody
+    def training(self, fold: int) -> tuple[Any, Any]:
+        """The rows of all other folds, (X, y), of the same types as the whole; there may be none."""
+        return self._taken(np.flatnonzero(self._places != fold))
 
     def judged(
         self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
@@ -69,15 +62,16 @@ class Folds:
             judgement: what a row counts.
         """
         scores = np.full(len(self._places), np.nan)
+        # Read once for all folds: a warning of its shape for each fold that has rows would tell how many have some.
+        labels = _labels(self._y, target)
         for fold, predict in enumerate(predictors):
             rows = np.flatnonzero(self._places == fold)
             if len(rows):
-                X, y = self._taken(rows)
-                scores[rows] = _judged(_predicted(predict, X, len(rows)), y, target, judgement)
+                scores[rows] = _judged(predict(rows_at(self._X, rows)), labels[rows], target, judgement)
         return HeldOut(self._places, scores, self.folds)
 
     def _taken(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
-        return _safe_indexing(self._X, rows), _safe_indexing(self._y, rows)
+        return rows_at(self._X, rows), rows_at(self._y, rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise LedgerError("folds are neither copied nor pickled: which fold a row is in stays secret")
@@ -158,32 +152,20 @@ def _depth(folds: int) -> int:
     return (folds - 1).bit_length()
 
 
-def _predicted(predict: Callable[[Any], NDArray[Any]], X: Any, n_rows: int) -> NDArray[Any]:
-    """Predictions; where a row cannot be predicted, row by row, None for that one: it must not stop the others."""
-    try:
-        return np.asarray(predict(X))
-    except (ValueError, TypeError):
-        found = np.empty(n_rows, dtype=object)
-        for row in range(n_rows):
-            try:
-                found[row] = np.asarray(predict(_safe_indexing(X, np.array([row])))).tolist()[0]
-            except (ValueError, TypeError):
-                found[row] = None
-        return found
+def _labels(y: Any, target: Feature) -> NDArray[Any]:
+    """Each row's label: the place of its class, or its number in [-1, 1]; (n_rows,)."""
+    return encode_classes(y, target) if isinstance(target, Categorical) else encode_numeric_target(y, target)
 
 
-def _judged(predicted: NDArray[Any], y: Any, target: Feature, judgement: Judgement) -> NDArray[np.float64]:
-    there = np.asarray(predicted != None) if predicted.dtype == object else np.ones(len(predicted), dtype=np.bool_)  # noqa: E711
+def _judged(
+    predicted: NDArray[Any], labels: NDArray[Any], target: Feature, judgement: Judgement
+) -> NDArray[np.float64]:
     if isinstance(target, Categorical):
-        labels = encode_classes(y, target)
-        places = np.full(len(labels), -2, dtype=np.int32)
-        if there.any():
-            places[there] = encode_classes(np.array(predicted[there].tolist()), target)
-        return np.where(labels < 0, np.nan, (labels == places).astype(np.float64))
-    wanted = encode_numeric_target(y, target)
-    scaled = np.full(len(wanted), np.inf)
+        right: NDArray[np.float64] = (labels == encode_classes(predicted, target)).astype(np.float64)
+        right[labels < 0] = np.nan
+        return right
     middle, half = (target.low + target.high) / 2.0, (target.high - target.low) / 2.0
-    scaled[there] = np.clip((predicted[there].astype(np.float64) - middle) / half, -1.0, 1.0)
-    # Both are in [-1, 1]: the error is at most a whole range; a row without a prediction is as wrong as can be.
-    error = np.minimum(np.abs(scaled - wanted) / 2.0, 1.0)
+    scaled = np.clip((predicted.astype(np.float64) - middle) / half, -1.0, 1.0)
+    # Both are in [-1, 1]: the error is at most a whole range.
+    error: NDArray[np.float64] = np.minimum(np.abs(scaled - labels) / 2.0, 1.0)
     return 1.0 - (error if judgement == "absolute" else error**2)

@@ -5,6 +5,7 @@ rows of one unit the first one does. Nothing is refused, or said, because of a k
 """
 
 import re
+from decimal import Decimal
 from typing import Any, Literal, final
 
 import narwhals as nw
@@ -16,6 +17,7 @@ from ledgerwood.errors import SchemaTypeError
 
 KeyKind = Literal["integers", "strings"]
 _WANTED = "one whole number, or one text, for each row"
+_LONG = 1 << 128
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
@@ -105,7 +107,12 @@ def _token(key: object) -> bytes | None:
             return None
         return b"i" + text.encode() if _WHOLE.fullmatch(text) else b"s" + text.encode("utf-8", "surrogatepass")
     if issubclass(kind, int) and kind is not bool:
-        return b"i%d" % int.__int__(key)  # type: ignore[arg-type]
+        return _whole(int.__int__(key))  # type: ignore[arg-type]
     if issubclass(kind, np.integer):
-        return b"i%d" % int(key)  # type: ignore[call-overload]
+        return _whole(int(key))  # type: ignore[call-overload]
     return None
+
+
+def _whole(number: int) -> bytes:
+    # Python refuses to spell out integers of more than some thousand digits: one key would stop a call.
+    return b"i%d" % number if abs(number) < _LONG else b"i" + f"{Decimal(number):f}".encode()

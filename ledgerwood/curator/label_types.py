@@ -10,7 +10,8 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from ledgerwood.curator.schema import Categorical, Feature, Numeric
+from ledgerwood.curator.reading import frame_or_none
+from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
 from ledgerwood.errors import SchemaError, SchemaTypeError
 
 LabelKind = Literal["whole", "float", "boolean", "text", "categorical", "untyped", "other"]
@@ -102,10 +103,42 @@ def _require_numbers(kind: LabelKind, name: str, target: Feature | None) -> None
 
 
 def _require_same_type(kind: LabelKind, name: str, target: Categorical) -> None:
-    texts = {isinstance(category, str) for category in target.categories}
-    if (kind == "text" and True not in texts) or (kind in _NUMBERS and False not in texts):
-        declared = "strings" if True in texts else "numbers"
+    declared = _other_type(kind, target)
+    if declared is not None:
         raise SchemaTypeError(
             f"y is of type {name}, and target {target.name!r} declares the classes {target.categories}, which are "
             f"{declared}: no label could be one of them. Convert y or the classes, so that both are of one type"
         )
+
+
+def require_categories(X: Any, schema: Schema) -> None:
+    """Refuse a column whose type says that none of its values can be one of the declared categories.
+
+    Args:
+        X: a table of training rows, with the schema's columns.
+        schema: as declared.
+
+    Raises:
+        SchemaTypeError: there is one.
+    """
+    frame = frame_or_none(X)
+    array = isinstance(X, np.ndarray)
+    for place, feature in enumerate(schema.features):
+        if not isinstance(feature, Categorical) or (frame is None and not array):
+            continue
+        kind, name = label_kind(X[:, place] if frame is None else frame[feature.name])
+        declared = _other_type(kind, feature)
+        if declared is not None:
+            raise SchemaTypeError(
+                f"column {feature.name!r} is of type {name}, and declares the categories {feature.categories}, which "
+                f"are {declared}: every row would be of none of them. Convert the column or the categories, so that "
+                "both are of one type"
+            )
+
+
+def _other_type(kind: LabelKind, column: Categorical) -> str | None:
+    """What the categories are, where no value of the type could be one of them."""
+    texts = {isinstance(category, str) for category in column.categories}
+    if (kind == "text" and True not in texts) or (kind in _NUMBERS and False not in texts):
+        return "strings" if True in texts else "numbers"
+    return None

@@ -5,7 +5,8 @@ list stays a list of values, each of which `values` reads by itself.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 import narwhals as nw
@@ -155,11 +156,19 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
     if series.dtype.is_numeric():
         # numpy has no integers of 128 bits.
         long = series.dtype in (nw.Int128, nw.UInt128)
-        whole = series.dtype.is_integer() and not long and not series.null_count()
-        return series.to_numpy() if whole else series.cast(nw.Float64).to_numpy()
-    if series.dtype != nw.Boolean and series.dtype not in _CATEGORIES:
+        if long or not series.dtype.is_integer():
+            return series.cast(nw.Float64).to_numpy()
+        if not series.null_count():
+            return series.to_numpy()
+        # Not by a cast: Arrow's refuses a whole number that no float is equal to, and shows it.
+        gaps = series.is_null().to_numpy()
+        found = series.fill_null(0).to_numpy().astype(np.float64)
+        found[gaps] = np.nan
+        return found
+    if (series.dtype != nw.Boolean and series.dtype not in _CATEGORIES) or _is_foreign(series):
         raise SchemaTypeError(
-            f"column {series.name!r} has type {series.dtype}, neither numbers nor categories: convert it, or drop it"
+            f"column {series.name!r} has type {_type_name(series)}, neither numbers nor categories: convert it, or "
+            "drop it"
         )
     if numeric and series.dtype in (nw.String, nw.Enum):
         raise SchemaTypeError(
@@ -175,15 +184,83 @@ def has_objects(series: Series) -> bool:
     return series.implementation.is_pandas_like() and series.to_native().dtype == np.dtype(object)
 
 
+def _is_foreign(series: Series) -> bool:
+    """Whether a pandas column is of a type without a name in narwhals whose values are neither numbers nor texts.
+
+    Periods, intervals (what `pandas.cut` makes, as categories) and complex numbers: no row could be read.
+    """
+    pandas, native = nw.dependencies.get_pandas(), series.to_native()
+    if pandas is None or not isinstance(native, pandas.Series):
+        return False
+    dtype = native.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    return isinstance(dtype, pandas.PeriodDtype | pandas.IntervalDtype) or dtype.kind in "cmM"
+
+
+def _type_name(series: Series) -> str:
+    """narwhals' name, or where it has none the data frame's own."""
+    if not _is_foreign(series):
+        return str(series.dtype)
+    native = series.to_native().dtype
+    return f"{native} of {native.categories.dtype}" if series.dtype == nw.Categorical else str(native)
+
+
 def plain_array(values: Any) -> NDArray[Any]:
     """An array, with NaN or None where a masked one has no value."""
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(values)
         numbers = values.dtype.kind in "biuf"
-        data = values.data.astype(np.float64 if numbers else object)
+        with np.errstate(all="ignore"):  # as in `values.numbers`
+            data = values.data.astype(np.float64 if numbers else object)
         data[mask] = np.nan if numbers else None
         return np.asarray(data)
     return np.asarray(values)
+
+
+@contextmanager
+def points_to_check(schema: Schema | None) -> Iterator[None]:
+    """Let errors of a declared schema's columns, types and shapes say where their owner sees all that does not fit."""
+    try:
+        yield
+    except SchemaError as error:
+        if schema is None or "schema.check" in str(error):
+            raise
+        raise type(error)(f"{error} (schema.check(X, y) shows the owner of the rows all that does not fit)") from error
+
+
+def row_count(values: Any) -> int:
+    """The number of rows of a table, or of values of a column.
+
+    Raises:
+        SchemaError: None, or a single value.
+        SchemaTypeError: neither a table nor a column at all.
+    """
+    held = _held(values)
+    if held is not None or _is_list(values):
+        return len(values if held is None else held)
+    if not isinstance(values, ArrayLike | memoryview):
+        kind = SchemaError if values is None else SchemaTypeError
+        raise kind(f"rows are a {type(values).__name__}; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    array = plain_array(values)
+    if not array.ndim:
+        raise SchemaError(f"rows are a single value; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    return len(array)
+
+
+def rows_at(values: Any, places: NDArray[np.int64]) -> Any:
+    """The rows of a table, or the values of a column, at these places: of the same types, be there few rows or none."""
+    held = _held(values)
+    if held is not None:
+        return held[places].to_native()
+    if _is_list(values):
+        return [values[place] for place in places.tolist()]
+    return plain_array(values)[places]
+
+
+def _held(values: Any) -> nw.DataFrame[Any] | Series | None:
+    frame = _frame(values)
+    return _series_of(values) if frame is None else frame
 
 
 def same_length(length: int, other: int, name: str) -> None:

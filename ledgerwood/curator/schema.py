@@ -13,6 +13,8 @@ from ledgerwood.errors import InvalidParameter, SchemaError
 if TYPE_CHECKING:
     from ledgerwood.curator.checking import SchemaReport
 
+LEAST_WIDTH = 1e-300
+"""Of a range: the steps of a smaller one are no numbers of float64, and rows at its ends could not be placed."""
 MAX_CATEGORIES = 60_000
 MAX_CATEGORY = 2**53
 """Numbers below it, and no others, are told apart by every type of column that may hold them, whole or float."""
@@ -41,10 +43,9 @@ class Numeric:
         object.__setattr__(self, "low", _validate.real(f"low of {self.name!r}", self.low, "the column's unit"))
         object.__setattr__(self, "high", _validate.real(f"high of {self.name!r}", self.high, "the column's unit"))
         width = self.high - self.low
-        if not 0.0 < width < math.inf:
-            raise _validate.fail(
-                f"high of {self.name!r}", self.high, f"> low={self.low!r} by a finite width", "the column's unit"
-            )
+        if not LEAST_WIDTH <= width < math.inf:
+            by = f"> low={self.low!r} by a finite width of at least {LEAST_WIDTH}"
+            raise _validate.fail(f"high of {self.name!r}", self.high, by, "the column's unit")
         _validate.flag(f"missing of {self.name!r}", self.missing)
 
     def cells(self, bins: int) -> FeatureCells:

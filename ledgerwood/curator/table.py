@@ -22,6 +22,7 @@ from ledgerwood.curator.gridless_gains import GridlessGains, GroupedGains
 from ledgerwood.curator.histogram_sums import HistogramSums
 from ledgerwood.curator.histograms import CandidateCounts, CellHessians, CellSums, HistogramQuery, SideSums
 from ledgerwood.curator.known import AnyQuery, known_query
+from ledgerwood.curator.label_types import require_categories
 from ledgerwood.curator.leaf_labels import LeafLabels
 from ledgerwood.curator.queries import (
     STEP,
@@ -171,6 +172,7 @@ class Table(AbstractRows):
             SchemaError: columns, types or shapes that are not the schema's. `Schema.check` tells the owner of values.
         """
         cells, left_out = encode_rows(X, schema, bins=bins)
+        require_categories(X, schema)
         targets, classes = None, None
         match loss, schema.target:
             case "squared", Numeric() as target:
@@ -187,15 +189,6 @@ class Table(AbstractRows):
             schema=schema.resolved(len(cells)), cells=cells, targets=targets, classes=classes, weights=weights,
             left_out=left_out,
         )  # fmt: skip
-
-    def emptied(self) -> "Table":
-        """A table of the same columns without any row."""
-        return Table(
-            schema=self.schema,
-            cells=self._cells[:, :0],
-            targets=self._scored[None].targets[:0],
-            classes=None if self._classes is None else self._classes[:0],
-        )
 
     @property
     def n_rows(self) -> int:

@@ -64,7 +64,8 @@ _BY_OPTION = {"count": "steps"}
 
 
 def _as_options(message: str, options: Mapping[str, object]) -> str:
-    """The message with the names of parameters as options of this command."""
+    """The message with the names of parameters as options of this command, and with commands for functions."""
+    message = message.replace("schema.check(X, y)", "`ledgerwood schema check`")
     for name in sorted({*options, *(own for own, option in _BY_OPTION.items() if option in options)}):
         option = _BY_OPTION.get(name, name).replace("_", "-")
         message = re.sub(rf"(?<![\w-]){name}=(?!=)", f"--{option}=", message)

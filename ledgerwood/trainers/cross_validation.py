@@ -4,7 +4,6 @@ docs/explanation/cross-validation.md.
 """
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar, final
@@ -12,9 +11,10 @@ from typing import Any, Generic, NoReturn, TypeVar, final
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
 
+from ledgerwood import _validate, cautions
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
 from ledgerwood.curator import (
@@ -27,14 +27,18 @@ from ledgerwood.curator import (
     Table,
     column_count,
     fold_sums,
+    keeps_no_rows,
+    points_to_check,
     real,
+    require_labels,
 )
-from ledgerwood.errors import InvalidParameter, LedgerError, PrivacyWarning
+from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
 from ledgerwood.trainers.estimator import (
     ASSUMPTIONS,
     DECLARED,
     AbstractTreeEstimator,
+    Plan,
     grant_delta,
     require_ledger,
 )
@@ -45,6 +49,7 @@ from ledgerwood.trainers.validation_plan import (
     Scoring,
     ValidationPlan,
     declared_schema,
+    plans_of,
     require_trainer,
     scoring_of,
 )
@@ -169,6 +174,7 @@ class GridSearch:
         return f"GridSearch({self.plan}; best: {self.best_params!r}; epsilon in all {self.epsilon:.4g})"
 
 
+@keeps_no_rows
 def private_cross_validate(
     estimator: AbstractTreeEstimator,
     X: Any,
@@ -202,10 +208,14 @@ def private_cross_validate(
         n_jobs: fits at a time, as in joblib; threads of this process, which share the ledger, be it a file.
 
     Raises:
-        InvalidParameter, SchemaError, CalibrationFailed: what cannot be validated. Nothing was spent.
+        InvalidParameter, SchemaError, CalibrationFailed: what cannot be validated, by names, types and shapes alone;
+            `schema.check(X, y)` tells the owner of values. Nothing was spent.
         BudgetExceeded, AdjacencyMismatch, UnsupportedEvent: the ledger cannot hold all fits. Nothing was spent.
+
+    Warns:
+        PrivacyWarning: of the total where no ledger was passed, and of what a fit would warn of; once for all fits.
     """
-    run = _Run.checked(estimator, ({},), X, y, ledger, cv, scores, scoring, score_share, refit=False)
+    run = _Run.checked(estimator, ({},), X, y, ledger, cv, scores, scoring, score_share, n_jobs, refit=False)
     found, record = run.carried_out(X, y, n_jobs)
     return CrossValidation(
         plan=run.plan,
@@ -216,6 +226,7 @@ def private_cross_validate(
     )
 
 
+@keeps_no_rows
 def private_grid_search(
     estimator: AbstractTreeEstimator,
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
@@ -241,8 +252,11 @@ def private_grid_search(
         refit: fit the best candidate on all rows; refused with `scores="owner"`, where the choice is not private.
 
     Raises:
-        InvalidParameter, SchemaError, CalibrationFailed: what cannot be searched. Nothing was spent.
+        InvalidParameter, SchemaError, CalibrationFailed: as `private_cross_validate`. Nothing was spent.
         BudgetExceeded, AdjacencyMismatch, UnsupportedEvent: the ledger cannot hold all fits. Nothing was spent.
+
+    Warns:
+        PrivacyWarning: as `private_cross_validate`.
     """
     if scores == "owner" and refit:
         raise InvalidParameter(
@@ -250,12 +264,13 @@ def private_grid_search(
             "beyond its epsilon; set refit=False, or scores='private'"
         )
     candidates = _grid(param_grid)
-    run = _Run.checked(estimator, candidates, X, y, ledger, cv, scores, scoring, score_share, refit=refit)
+    run = _Run.checked(estimator, candidates, X, y, ledger, cv, scores, scoring, score_share, n_jobs, refit=refit)
     found, record = run.carried_out(X, y, n_jobs)
     best = int(np.argmax([each.mean_test_score for each in found]))
     model = None
     if refit:
-        model = run.copy(best, seed_place=-1).fit(X, y, ledger=run.ledger)
+        with cautions.already_warned():
+            model = run.copy(best, seed_place=-1).fit(X, y, ledger=run.ledger)
         record = model.ledger_
     return GridSearch(
         plan=run.plan,
@@ -282,16 +297,42 @@ def _grid(param_grid: Any) -> tuple[Mapping[str, Any], ...]:
     return candidates
 
 
+def _require_jobs(n_jobs: object) -> None:
+    """Refuse what joblib would refuse later, when all is paid for."""
+    if n_jobs is None or (isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) and n_jobs != 0):
+        return
+    raise _validate.fail(
+        "n_jobs", n_jobs, "None or a whole number other than 0; -1 for all processors", "fits at a time"
+    )
+
+
+def _warned(
+    estimator: AbstractTreeEstimator, candidates: Sequence[Mapping[str, Any]], plans: Sequence[Plan]
+) -> tuple[str, ...]:
+    """What a fit of each candidate would warn of by its plan; what holds for all of them, once."""
+    models = [clone(estimator).set_params(**dict(each)) for each in candidates]
+    return tuple(cautions.of_candidates([model.plan_cautions(plan) for model, plan in zip(models, plans, strict=True)]))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Run:
-    """A checked validation whose ledger has room for it."""
+    """A checked validation whose ledger has room for it.
+
+    Args:
+        columns: the names of the features.
+        warned: what a fit of each candidate would warn of by its plan.
+        own: whether the ledger was opened for this.
+        others: see `private_cross_validate`.
+    """
 
     estimator: AbstractTreeEstimator
     candidates: tuple[Mapping[str, Any], ...]
     plan: ValidationPlan
     scoring: Scoring
     target: Feature
+    columns: tuple[str, ...]
+    warned: tuple[str, ...]
     ledger: Ledger
     source: RandomSource
     seeds: tuple[int, ...] | None
@@ -309,6 +350,7 @@ class _Run:
         scores: ScoreRelease,
         scoring: Scoring | None,
         score_share: float,
+        n_jobs: int | None,
         *,
         refit: bool,
     ) -> "_Run":
@@ -316,32 +358,24 @@ class _Run:
         if isinstance(ledger, Grant):
             raise InvalidParameter("ledger must be a ledgerwood.Ledger, not a Grant: all fits are granted at once")
         require_ledger(ledger)
+        _require_jobs(n_jobs)
         schema = declared_schema(estimator)
         target = schema.target
         assert target is not None  # `declared_schema` refuses it
         scoring = scoring_of(scoring, schema)
-        n_features = column_count(X) if schema.every is not None else len(schema.features)
-        plan = ValidationPlan.of(
-            estimator,
-            n_features=n_features,
-            cv=cv,
-            scores=scores,
-            score_share=score_share,
-            candidates=candidates,
-            refit=refit,
+        with points_to_check(schema):
+            require_labels(y, target, numeric=is_regressor(estimator))
+            described = schema.resolved(column_count(X, schema))
+        plans = plans_of(estimator, described, candidates)
+        plan = ValidationPlan.of_plans(
+            plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit
         )
         # All rows at once: what the fits would refuse of a part of them is refused before anything is spent.
-        for candidate in candidates:
-            own_plan = clone(estimator).set_params(**candidate).make_plan(schema.resolved(n_features))
-            Table.from_data(X, y, schema, loss=own_plan.loss, bins=own_plan.bins)
+        for loss, bins in {(each.loss, each.bins) for each in plans}:
+            with points_to_check(schema):
+                Table.from_data(X, y, schema, loss=loss, bins=bins)
         own = ledger is None
-        if ledger is None:
-            warnings.warn(
-                f"{plan}: the estimator's epsilon is that of one fit. Pass ledger= to hold all of them to a budget",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-            ledger = plan.own_ledger()
+        ledger = plan.own_ledger() if ledger is None else ledger
         plan.require_room(ledger)
         source = estimator._random_source()
         seeds = None
@@ -353,6 +387,8 @@ class _Run:
             plan=plan,
             scoring=scoring,
             target=target,
+            columns=tuple(feature.name for feature in described.features),
+            warned=_warned(estimator, candidates, plans),
             ledger=ledger,
             source=source,
             seeds=seeds,
@@ -366,18 +402,15 @@ class _Run:
 
     def carried_out(self, X: Any, y: Any, n_jobs: int | None) -> tuple[tuple[FoldScores, ...], LedgerRecord]:
         """Pay for all, fit all, score all."""
-        grant = self.ledger.grant(
-            self.plan.event,
-            purpose=f"{type(self.estimator).__name__}: {self.plan.folds} folds, {len(self.candidates)} candidates",
-            delta=grant_delta(self.ledger, self.plan.budget),
-        )
+        grant = self._pay()
         folds = Folds(X, y, folds=self.plan.folds, source=self.source)
         places = [(candidate, fold) for candidate in range(len(self.candidates)) for fold in range(folds.folds)]
 
         def fitted(place: int, candidate: int, fold: int) -> Any:
             model = self.copy(candidate, seed_place=place)
-            rows, labels, model._without_rows = folds.training(fold)
-            return model.fit(rows, labels, ledger=grant)
+            rows, labels = folds.training(fold)
+            with cautions.already_warned():
+                return model.fit(rows, labels, ledger=grant)
 
         # Threads of this process: it alone writes to the ledger. The loops over rows run beside each other.
         models = joblib.Parallel(n_jobs=n_jobs, backend="threading")(
@@ -389,6 +422,18 @@ class _Run:
             held = folds.judged([model.predict for model in own], self.target, _JUDGEMENTS[self.scoring])
             found.append(self._scores(held, grant))
         return tuple(found), self.ledger.record()
+
+    def _pay(self) -> Grant:
+        """Warn once of all fits, and pay for all of them but a search's last one."""
+        seeded = cautions.seed_caution(self.estimator.random_state) if self.source.kind == "test" else None
+        total = f"{self.plan}: the estimator's epsilon is that of one fit. Pass ledger= to hold all of them to a budget"
+        with cautions.counted_fit(self.columns, own=self.own) as again:
+            cautions.emit([seeded, again, total if self.own else None, *self.warned])
+            return self.ledger.grant(
+                self.plan.event,
+                purpose=f"{type(self.estimator).__name__}: {self.plan.folds} folds, {len(self.candidates)} candidates",
+                delta=grant_delta(self.ledger, self.plan.budget),
+            )
 
     def statement(self, record: LedgerRecord) -> PrivacyStatement:
         """The guarantee of everything together."""

@@ -121,8 +121,9 @@ class AbstractDPBoost(AbstractTreeEstimator):
             guess and the grid-less choice of the S-GBDT paper), or what the paper compares with: "para", "seq" and
             "np", see docs/explanation/dpboost.md#dpboost-presets.
         loss: "squared" (classes are -1 and 1) or "logistic" (classes only).
-        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated,
-            of all forests together, and at least 32.
+        n_trees: T, of each class's forest where more than two are declared. Where the classes are privately estimated
+            (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller number,
+            be there two classes or more: the trees are paid for before the classes are known. `plan_` has the number.
         trees_per_ensemble: T_e. assignment: how an ensemble's trees share the rows, "geometric" or
             "halving". max_depth: levels of splits. learning_rate: eta, at most 1.
         l2_lambda: lambda of gains and leaves, in rows.

@@ -116,8 +116,9 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         loss: "squared", on labels scaled to [-1, 1] and classes as -1 and 1, or "logistic" (classes only). Either way a
             row counts 1 in gains and leaves; Newton's gain is not offered, as no noise would make it private.
-        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated,
-            of all forests together, and at least 32.
+        n_trees: T, of each class's forest where more than two are declared. Where the classes are privately estimated
+            (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller number,
+            be there two classes or more: the trees are paid for before the classes are known. `plan_` has the number.
         max_depth: levels of splits. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
         l2_lambda: lambda of gains and leaves, in rows.
         leaf_damping: of the leaves, "lambda", or "noise" for lambda and a multiple of their noise, by `score_noise`.

@@ -31,6 +31,7 @@ from ledgerwood.curator import (
     encode_features,
     headings,
     keeps_no_rows,
+    points_to_check,
     require_labels,
     schema_for,
 )
@@ -114,8 +115,6 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     random_state: Any
     verbose: int
     _plan_type: ClassVar[type[Any]]
-    _without_rows: bool = False
-    """Whether a fit leaves all rows out: the training rows of a fold may be none, which must not show."""
     _plan_names: ClassVar[Mapping[str, str]] = {}
     """The parameter of each field of the plan that a parameter sets."""
 
@@ -227,8 +226,9 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
                 "the largest weight of the rows is not public"
             )
-        require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
-        n_features = column_count(X, declared)
+        with points_to_check(declared):
+            require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
+            n_features = column_count(X, declared)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, headings(X, declared), skip_check_array=True)
         rows: Table | UndeclaredTable
@@ -240,8 +240,8 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         else:
             described = declared.resolved(n_features)
             plan = self.make_plan(described)
-            rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
-            rows = rows.emptied() if self._without_rows else rows
+            with points_to_check(declared):
+                rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
         own = ledger is None
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:

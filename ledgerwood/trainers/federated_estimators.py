@@ -47,7 +47,10 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         candidate_share: share of epsilon for "quantiles".
         features_per_tree: k features a tree, or "all". feature_cycle: "windows" of neighbours or "combinations" of k in
             a cycle, or "random" ones.
-        n_trees: T; with full_cycles, how often the cycle of all features is gone through.
+        n_trees: T, of each class's forest where more than two are declared; with full_cycles, how often the cycle of
+            all features is gone through. Where the classes are privately estimated (schema=None, labels of strings or
+            whole numbers), of all forests together, and 32 for any smaller number, be there two classes or more: the
+            trees are paid for before the classes are known. `plan_` has the number.
         full_cycles: whether n_trees counts cycles of all features.
         batch: B, trees that share gradients: a whole number, or a share of T below 1.
         recalibrate: whether one query more brings scores back to log-odds (classes).

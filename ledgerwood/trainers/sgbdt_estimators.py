@@ -110,8 +110,9 @@ class AbstractSGBDT(AbstractStreamEstimator):
         filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
             there are extra trees, see docs/explanation/sgbdt.md#sgbdt-filter.
         extra_trees: trees beyond `n_trees`, for rows that have lost less than `n_trees` trees cost a row at the clip.
-        n_trees: T, of each class's forest where more than two are declared; where the classes are privately estimated,
-            of all forests together, and at least 32.
+        n_trees: T, of each class's forest where more than two are declared. Where the classes are privately estimated
+            (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller number,
+            be there two classes or more: the trees are paid for before the classes are known. `plan_` has the number.
         max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
         l2_lambda: lambda of the leaf's denominator, or "noise" for a multiple of the known noise, by `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.

@@ -22,6 +22,7 @@ from ledgerwood.curator import (
     headings,
     keep_vault,
     kept_vault,
+    points_to_check,
     require_labels,
     schema_for,
 )
@@ -150,13 +151,15 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             raise SchemaError(
                 f"target={schema.target!r}: a stream learns a number or two classes; for several classes use fit(X, y)"
             )
-        require_labels(y, schema.target, numeric=is_regressor(self))
-        n_features = column_count(X, schema)
+        with points_to_check(schema):
+            require_labels(y, schema.target, numeric=is_regressor(self))
+            n_features = column_count(X, schema)
         validate_data(self, headings(X, schema), skip_check_array=True)
         described = schema.resolved(n_features)
         plan = self.make_stream_plan(described)
         source = self._random_source()
-        rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
+        with points_to_check(schema):
+            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
         own = ledger is None
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
         curator = StreamCurator(rows, grant, source)
@@ -192,11 +195,13 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
                 f"random_state={self.random_state!r}: the stream began with secure noise, which its ledger states; "
                 "leave random_state=None"
             )
-        require_labels(y, self.schema_.target, numeric=is_regressor(self))
         schema = schema_for(X, self.schema_, self.n_features_in_)
+        with points_to_check(schema):
+            require_labels(y, schema.target, numeric=is_regressor(self))
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         plan = self.plan_
-        rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
+        with points_to_check(schema):
+            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
         curator = StreamCurator(rows, receipt, source)
         try:
             with progress_bar(type(self).__name__, self.verbose) as progress:

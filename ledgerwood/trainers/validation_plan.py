@@ -21,7 +21,7 @@ from ledgerwood.curator import Categorical, Schema, fold_count, fold_sums
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism
 from ledgerwood.trainers.bounds import require_name
-from ledgerwood.trainers.estimator import AbstractTreeEstimator, grant_delta
+from ledgerwood.trainers.estimator import AbstractTreeEstimator, Plan, grant_delta
 
 ScoreRelease = Literal["private", "owner"]
 """Held-out scores with noise and charged, or exact, uncharged and for the owner of the rows only."""
@@ -76,12 +76,33 @@ class ValidationPlan:
             InvalidParameter, SchemaError, CalibrationFailed, AdjacencyMismatch: what cannot be validated.
         """
         require_trainer(estimator)
+        plans = plans_of(estimator, declared_schema(estimator).resolved(n_features), candidates)
+        return cls.of_plans(plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit)
+
+    @classmethod
+    def of_plans(
+        cls,
+        plans: Sequence[Plan],
+        budget: Budget,
+        *,
+        cv: int = 5,
+        scores: ScoreRelease = "private",
+        score_share: float = 0.5,
+        refit: bool = False,
+    ) -> "ValidationPlan":
+        """The plan for fits that are planned already.
+
+        Args:
+            plans: of each candidate, calibrated.
+            budget: that of one fit.
+            cv, scores, score_share, refit: as in `of`.
+
+        Raises:
+            InvalidParameter: what cannot be validated.
+        """
         require_name("scores", scores, get_args(ScoreRelease))
         folds = fold_count(cv)
-        schema = declared_schema(estimator).resolved(n_features)
-        plans = [clone(estimator).set_params(**dict(each)).make_plan(schema) for each in candidates]
         fits = tuple(plan.event for plan in plans)
-        budget = estimator.budget
         mechanism = _score_noise(fits, budget, folds, score_share) if scores == "private" else None
         return cls(
             budget=budget, folds=folds, fits=fits, score_mechanism=mechanism, refit=_validate.flag("refit", refit)
@@ -183,6 +204,19 @@ def require_trainer(estimator: object) -> None:
             "pipeline, apply the steps before the trainer to X first (they must not be fitted on rows: see "
             "check_pipeline)"
         )
+
+
+def plans_of(
+    estimator: AbstractTreeEstimator, schema: Schema, candidates: Sequence[Mapping[str, Any]]
+) -> tuple[Plan, ...]:
+    """The calibrated plan of each candidate; pure, no data. Errors are those of `make_plan`.
+
+    Args:
+        estimator: a trainer.
+        schema: resolved.
+        candidates: parameters of `estimator`, one mapping a candidate.
+    """
+    return tuple(clone(estimator).set_params(**dict(each)).make_plan(schema) for each in candidates)
 
 
 def declared_schema(estimator: AbstractTreeEstimator) -> Schema:

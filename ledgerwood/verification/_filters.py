@@ -18,6 +18,8 @@ SLACK = 1e-9
 
 Amounts = tuple[Fraction, Fraction]
 
+ORDERS = (1 + 1e-6, 1 + 1e6)
+"""Where divergences are looked at: nearer to 1 no float holds them, and the library itself uses no others."""
 _PARAMETER = {"renyi": "order", "whitehouse": "delta_prime"}
 _PLAIN = ("basic", "gdp", "zcdp")
 _ORDERS = 96
@@ -114,7 +116,7 @@ def rule(record: Any) -> Rule:
         key = _PARAMETER.get(record.get("name", ""))
         if key is not None and set(record) == {"name", key} and isinstance(record[key], float):
             value = record[key]
-            if (1 < value < math.inf) if key == "order" else (0 < value < 1):
+            if (ORDERS[0] <= value <= ORDERS[1]) if key == "order" else (0 < value < 1):
                 return Rule(record["name"], value)
     raise ValueError(f"unknown filter {record!r}")
 

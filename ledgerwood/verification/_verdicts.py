@@ -15,7 +15,7 @@ from ledgerwood.verification._bounds.divergences import converted_epsilon, renyi
 from ledgerwood.verification._bounds.points import point_bounds, pure_bound
 from ledgerwood.verification._bounds.presences import doubt
 from ledgerwood.verification._effort import TooMuchWork, counted
-from ledgerwood.verification._filters import SLACK, Rule
+from ledgerwood.verification._filters import ORDERS, SLACK, Rule
 
 Verdict = Literal["refuted", "unconfirmed", "confirmed"]
 """From the worst to the best."""
@@ -121,7 +121,10 @@ def _point(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdic
     _require(is_number(delta) and 0 <= delta < 1, f"delta {delta!r}")
     _require(delta > 0 or method == "pure", "delta is 0, where only a pure charge holds")
     order: Any = charge.get("order")
-    _require(method != "renyi" or (is_number(order) and order > 1), f"order {order!r}")
+    _require(
+        method != "renyi" or (is_number(order) and ORDERS[0] <= order <= ORDERS[1]),
+        f"order {order!r}",
+    )
     with mp.workdps(_DIGITS):
         bounds = _within_numbers(lambda: point_bounds(node, delta))
         if delta > 0 and epsilon * (1 + SLACK) < bounds.upper and bounds.lower <= epsilon * (1 + SLACK):

@@ -1,5 +1,7 @@
 """Keys: each read by itself, by type alone; who has none takes no part, and of several rows of a unit the first one."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -128,3 +130,12 @@ def test_of_several_rows_of_a_unit_the_first_one_takes_part_and_no_key_is_shown(
     read = read_keys(["a", "secret-17", "b", "secret-17", 7, "7", "07"], 7)
     assert read.rows.tolist() == [0, 1, 2, 4, 6]
     assert "secret" not in repr(read)
+
+
+@pytest.mark.parametrize(
+    "key", [10**5000, -(10**5000), int("7" * 4300) * 10], ids=["long", "negative", "just too long"]
+)
+def test_a_number_that_python_does_not_spell_out_is_a_key_like_any_other(key):
+    text = f"{Decimal(key):f}"
+    read = read_keys([1, key, text], 3)
+    assert read.tokens == (b"i1", b"i" + text.encode())

@@ -3,9 +3,11 @@
 import datetime as dt
 import enum
 import math
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,13 +19,14 @@ import ledgerwood as lw
 from ledgerwood.curator.columns import ColumnTable
 from ledgerwood.curator.encoding import encode_keys, encode_rows
 from ledgerwood.curator.keys import read_keys
+from ledgerwood.curator.reading import one_column
 from ledgerwood.curator.streams import StreamRows
 from ledgerwood.curator.table import Table
 from ledgerwood.curator.typed_columns import TypedColumns
 from ledgerwood.curator.undeclared import UndeclaredTable
-from ledgerwood.curator.values import Keys
+from ledgerwood.curator.values import Keys, numbers
 from ledgerwood.curator.vault import RowVault
-from ledgerwood.errors import SchemaError
+from ledgerwood.errors import SchemaError, SchemaTypeError
 
 FEATURES = (lw.Numeric("size", 0, 10), lw.Numeric("age", 0, 9, missing=True), lw.Categorical("kind", ("a", 1, 2)))
 NUMBER, CLASSES = lw.Numeric("y", 0, 10), lw.Categorical("y", ("no", "yes"))
@@ -338,3 +341,75 @@ def test_a_list_of_rows_has_no_width_of_its_own():
     known = lw.Schema.uniform(0, 1, n_features=1, target=NUMBER)
     assert Table.from_data([[0.5], [0.5]], [1.0, 2.0], known, loss="squared", bins=8).n_rows == 2
     assert Table.from_data([], [], known, loss="squared", bins=8).n_rows == 0
+
+
+@pytest.mark.parametrize("value", ["1e4000", "nan", "-1e4000"])
+def test_a_masked_number_beyond_float64_is_read_in_silence(value):
+    wide = np.array(["1", value, "2"], dtype=np.longdouble)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = numbers(one_column(np.ma.masked_array(wide, [False, False, True]), "y"), "y")
+    assert read[0] == 1.0
+    assert not np.isfinite(read[1])
+    assert np.isnan(read[2])
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt64"])
+def test_a_gap_among_whole_numbers_changes_no_other_one(dtype):
+    """Whatever a data frame makes of gaps: a whole number beyond 2**53 is the nearest float, as it is without them."""
+    column = pd.Series([2**53 + 1, 2**62 + 1, 3, 4], dtype=dtype)
+    gaps = column.copy()
+    gaps[2] = pd.NA
+    whole, read = (numbers(one_column(each, "y", numeric=True), "y") for each in (column, gaps))
+    assert np.isnan(read[2])
+    assert read[[0, 1, 3]].tolist() == whole[[0, 1, 3]].tolist() == [2.0**53, 2.0**62, 4.0]
+
+
+def test_whole_numbers_with_a_gap_are_never_cast(monkeypatch):
+    """The cast of Arrow columns refuses a number that no float is equal to, in a text that shows it."""
+
+    def refusing(column, _dtype):
+        raise ValueError(f"Integer value {column.max()} not in range")
+
+    monkeypatch.setattr(nw.Series, "cast", refusing)
+    for column in (pd.Series([2**53 + 1, None], dtype="Int64"), pl.Series([2**53 + 1, None])):
+        assert numbers(one_column(column, "y", numeric=True), "y")[0] == 2.0**53
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.cut(pd.Series([0.1, 0.5, 0.9]), 2),
+        pd.Series(pd.arrays.IntervalArray.from_breaks(range(4))),
+        pd.Series(pd.period_range("2020", periods=3, freq="D")),
+        pd.Series([1j, 2j, 3j]),
+        pd.Series(pd.date_range("2020", periods=3)).astype("category"),
+    ],
+    ids=["cut", "intervals", "periods", "complex", "dates as categories"],
+)
+def test_types_of_which_no_row_could_be_read_are_refused(column):
+    """Not left out row by row, without a word."""
+    for feature in (lw.Numeric("a", 0, 1), lw.Categorical("a", ("u", "v"))):
+        schema = lw.Schema(features=(feature,), target=NUMBER)
+        with pytest.raises(SchemaTypeError, match="column 'a' has type .*neither numbers nor categories"):
+            Table.from_data(pd.DataFrame({"a": column}), [1.0] * 3, schema, loss="squared", bins=8)
+
+
+@pytest.mark.parametrize("frame", [np.asarray, pd.Series, pl.Series])
+def test_categories_of_another_type_than_the_column_are_refused(frame):
+    """Every row would be of no category, and the model would say nothing."""
+    texts, whole = lw.Categorical("x0", ("0", "1")), lw.Categorical("x0", (0, 1))
+
+    def read(values, feature):
+        column = frame(values)
+        X = column[:, np.newaxis] if isinstance(column, np.ndarray) else {"x0": column}
+        X = pd.DataFrame(X) if frame is pd.Series else pl.DataFrame(X) if frame is pl.Series else X
+        Table.from_data(X, [1.0] * 3, lw.Schema(features=(feature,), target=NUMBER), loss="squared", bins=8)
+
+    for values, feature in (([0, 1, 1], texts), ([True, False, True], texts), (["0", "1", "1"], whole)):
+        with pytest.raises(SchemaTypeError, match="column 'x0' is of type .*Convert the column or the categories"):
+            read(values, feature)
+    mixed = lw.Categorical("x0", ("0", 1))
+    for values, feature in (([0, 1, 1], whole), ([True, False, True], whole), (["0", "1", "1"], texts)):
+        read(values, feature)
+        read(values, mixed)

@@ -148,3 +148,11 @@ def test_a_second_category_is_not_taken_for_the_flag_of_missing_values():
         Categorical("sex", ("male",), "female")
     with pytest.raises(InvalidParameter, match="missing of 'age'='no' must be True or False"):
         Numeric("age", 0, 1, "no")
+
+
+@pytest.mark.parametrize("high", [5e-324, 1e-305, 9.9e-301])
+def test_a_range_whose_steps_are_no_numbers_is_refused(high):
+    """Rows at its ends were placed by infinity times zero, which numpy warns of: a warning that told of a row."""
+    with pytest.raises(InvalidParameter, match="a finite width of at least 1e-300"):
+        Numeric("a", 0.0, high)
+    assert Numeric("a", 0.0, 1e-300).high == 1e-300

@@ -283,7 +283,9 @@ def everything():
                 if callable(value):
                     found[name, key] = id(value)
                 if inspect.isclass(value):
-                    found.update({(name, key, method): id(each) for method, each in vars(value).items()})
+                    # Python adds an empty `__annotations__` to a class, when an isinstance first looks at a protocol.
+                    members = {method: each for method, each in vars(value).items() if method != "__annotations__"}
+                    found.update({(name, key, method): id(each) for method, each in members.items()})
     return found
 
 before = everything()

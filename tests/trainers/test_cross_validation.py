@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 import threading
+import warnings
 
 import mpmath
 import numpy as np
@@ -12,11 +13,12 @@ import polars as pl
 import pytest
 from scipy.stats import binom, chi2
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import ledgerwood as lw
-from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
+from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit, cautions
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry
 from ledgerwood.curator import Curator, Folds, fold_sums, real
 from ledgerwood.errors import BudgetExceeded, DrawRefused, InvalidParameter, LedgerError, PrivacyWarning, SchemaError
@@ -148,8 +150,7 @@ def test_training_rows_are_all_but_those_of_the_fold():
     rows = np.arange(50.0).reshape(-1, 1)
     folds = Folds(rows, np.arange(50), folds=3, source=TestRandom(2))
     for fold in range(3):
-        train, labels, nobody = folds.training(fold)
-        assert not nobody
+        train, labels = folds.training(fold)
         assert set(labels) == set(np.flatnonzero(folds._places != fold))
         np.testing.assert_array_equal(train[:, 0], labels)
 
@@ -264,7 +265,7 @@ def test_private_scores_are_the_exact_ones_and_noise_of_the_stated_size():
     found = private_cross_validate(model, X, np.full(len(X), 7.0), ledger=ledger(30)).scores
     assert abs(found.mean_test_score + 2.0) < 6 * found.noise_stddev
     assert 0.0 < found.noise_stddev < 2.0
-    run = _Run.checked(model, ({},), X, np.full(len(X), 7.0), ledger(30), 5, "private", None, 0.5, refit=False)
+    run = _Run.checked(model, ({},), X, np.full(len(X), 7.0), ledger(30), 5, "private", None, 0.5, None, refit=False)
     folds = Folds(X, np.full(len(X), 7.0), folds=5, source=TestRandom(0))
     held = folds.judged([lambda rows: np.full(len(rows), 5.0)] * 5, NUMBERS.target, "absolute")
     grant = ledger(1e3).grant(lw.Repeated(run.plan.score_event, count=200), purpose="scores")
@@ -321,7 +322,7 @@ def test_rows_come_as_frames_or_lists(rows, labels):
     assert found.test_score == wanted.test_score
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_fold_that_leaves_no_training_rows_is_fitted_on_none(n):
     """With one row every validation has such a fold: it must run, or its error would tell of the number of rows."""
     for _ in range(6):
@@ -329,11 +330,147 @@ def test_a_fold_that_leaves_no_training_rows_is_fitted_on_none(n):
         assert len(result.scores.test_score) == 2
 
 
-def test_a_fit_on_no_rows_is_the_fit_on_an_empty_table():
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (X, Y),
+        (pd.DataFrame(X, columns=["x0", "x1"]), pd.Series(Y)),
+        (pl.DataFrame(X, schema=["x0", "x1"]), pl.Series(Y)),
+        (X.tolist(), Y.tolist()),
+    ],
+    ids=["array", "pandas", "polars", "lists"],
+)
+def test_the_training_rows_of_a_fold_may_be_none_of_the_same_types(rows, labels):
+    """Everybody in one fold: a fit on nobody, which the noise alone decides."""
+    folds = Folds(rows, labels, folds=2, source=TestRandom(1))
+    folds._places[:] = 0
+    nobody, none = folds.training(0)
+    assert type(nobody) is type(rows)
+    assert len(nobody) == len(none) == 0
     model = SGBDTRegressor(schema=NUMBERS, n_trees=4, random_state=1)
-    model._without_rows = True
-    one, other = model.fit(X[:1], Y[:1]).predict(X), model.fit(X[5:9], Y[5:9]).predict(X)
-    np.testing.assert_array_equal(one, other)
+    found = model.fit(nobody, none).predict(rows)
+    np.testing.assert_array_equal(found, model.fit(X[:0], Y[:0]).predict(X))
+
+
+ODD = [
+    None,
+    [7.0],
+    [7.0, 8.0],
+    "seven",
+    {"seven": 7},
+    float("nan"),
+    float("inf"),
+    -1e300,
+    (),
+    np.zeros((2, 2)),
+    10**400,
+]
+
+
+@pytest.mark.parametrize("scores", ["private", "owner"])
+def test_no_value_stops_a_validation_or_changes_what_it_says(scores, recwarn):
+    """The rows are read one by one, as in a fit: odd labels, odd cells, and rows that are none."""
+    rows, labels = X[:60].tolist(), Y[:60].tolist()
+    for place, odd in enumerate(ODD):
+        labels[place] = odd
+        rows[20 + place][1] = odd
+        rows[40 + place] = odd
+    seeded = clone(REGRESSOR).set_params(random_state=7)
+    result = private_cross_validate(seeded, rows, labels, ledger=ledger(), cv=2, scores=scores)
+    if scores == "owner":
+        # Labels that cannot be read count nowhere: the scores are those of the rest.
+        assert all(-10.0 < score <= 0.0 for score in result.scores.reveal().test_score)
+    assert [each for each in recwarn if each.category is not PrivacyWarning] == []
+
+
+def test_rows_that_do_not_match_are_refused_without_a_number_of_rows():
+    book = ledger()
+    for rows, labels in ((X, Y[1:]), (X.tolist(), Y[1:].tolist()), (pl.DataFrame(X, ["x0", "x1"]), pl.Series(Y[1:]))):
+        with pytest.raises(SchemaError, match="X and y differ") as caught:
+            private_cross_validate(REGRESSOR, rows, labels, ledger=book)
+        assert not any(number in str(caught.value) for number in ("399", "400"))
+    assert len(book.entries) == 1
+    for none in (None, 3.0, object()):
+        with pytest.raises(SchemaError, match="give a data frame"):
+            Folds(X, none, folds=2, source=TestRandom(0))
+
+
+@pytest.mark.parametrize(
+    ("model", "labels", "words"),
+    [
+        (REGRESSOR, YES, "a regressor needs numbers"),
+        (CLASSIFIER, X[:, 0], "declares the classes"),
+        (CLASSIFIER, None, "requires y"),
+    ],
+)
+def test_labels_of_another_type_are_refused_before_anything_is_spent(model, labels, words):
+    book = ledger()
+    with pytest.raises(SchemaError, match=words):
+        private_cross_validate(model, X, labels, ledger=book)
+    assert len(book.entries) == 1
+
+
+def test_a_list_of_rows_needs_no_width_where_the_schema_has_one():
+    every = clone(REGRESSOR).set_params(schema=lw.Schema.uniform(0, 1, target=NUMBERS.target))
+    with pytest.raises(SchemaError, match="rows alone tell how many columns"):
+        private_cross_validate(every, X.tolist(), Y.tolist(), ledger=ledger())
+    assert len(private_cross_validate(every, X, Y, ledger=ledger(), cv=2).scores.test_score) == 2
+
+
+def told(caught):
+    return [str(each.message) for each in caught if each.category is PrivacyWarning]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_every_caution_comes_once_for_all_fits(n_jobs):
+    schema = lw.Schema(features=(lw.Numeric("once0", 0, 1), lw.Numeric("once1", 0, 1)), target=NUMBERS.target)
+    model = SGBDTRegressor(
+        schema=schema, n_trees=3, max_depth=1, epsilon=0.01, delta=0.002, expected_rows=20, random_state=5
+    )
+    SGBDTRegressor(schema=schema, n_trees=3, max_depth=1).fit(X, Y, ledger=ledger())
+    for act in (
+        lambda: private_cross_validate(model, X, Y, n_jobs=n_jobs),
+        lambda: private_grid_search(model, {"max_depth": [1, 2]}, X, Y, cv=2, n_jobs=n_jobs),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            act()
+        texts = told(caught)
+        for words in ("random_state=5", "has fitted columns", "that of one fit", "delta=0.002 (", "little but noise"):
+            assert sum(words in text for text in texts) == 1, words
+        assert len(texts) == 5
+        assert {each.filename for each in caught if each.category is PrivacyWarning} == {__file__}
+
+
+def test_a_validation_on_a_given_ledger_says_nothing_of_ledgers_and_counts_as_one_use():
+    schema = lw.Schema(features=(lw.Numeric("use0", 0, 1), lw.Numeric("use1", 0, 1)), target=NUMBERS.target)
+    model = SGBDTRegressor(schema=schema, n_trees=3, max_depth=1, expected_rows=10**6)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        private_cross_validate(model, X, Y, ledger=ledger(), cv=2)
+    assert told(caught) == []
+    with pytest.warns(PrivacyWarning, match="has fitted columns"):
+        model.fit(X, Y)
+
+
+def test_a_refused_validation_is_no_use_of_the_rows():
+    schema = lw.Schema(features=(lw.Numeric("no0", 0, 1), lw.Numeric("no1", 0, 1)), target=NUMBERS.target)
+    model = SGBDTRegressor(schema=schema, n_trees=3, max_depth=1, expected_rows=10**6)
+    with pytest.raises(BudgetExceeded):
+        private_cross_validate(model, X, Y, ledger=ledger(0.1), cv=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+    assert told(caught) == []
+
+
+def test_candidates_are_warned_of_once():
+    assert cautions.of_candidates([["a", "b"], ["a", "b"]]) == ["a", "b"]
+    assert cautions.of_candidates([["a"], ["a", "c"], ["a", "d"]]) == [
+        "a",
+        "2 of 3 candidates are warned of; candidate 1: c",
+    ]
+    assert cautions.of_candidates([[], []]) == []
 
 
 REFUSED = [
@@ -346,6 +483,8 @@ REFUSED = [
     ({"scoring": "accuracy"}, InvalidParameter, "does not fit target"),
     ({"score_share": 0.0}, InvalidParameter, "score_share"),
     ({"score_share": "all"}, InvalidParameter, "score_share"),
+    ({"n_jobs": 0}, InvalidParameter, "n_jobs=0"),
+    ({"n_jobs": "two"}, InvalidParameter, "n_jobs"),
 ]
 
 
@@ -466,3 +605,15 @@ def test_the_score_round_releases_the_planned_event_and_no_more():
         sums = real(round_.release(fold_sums(3), plan.score_mechanism, purpose="scores"))
     assert sums.shape == (4, 2)
     assert not grant.remaining
+
+
+def test_labels_in_a_column_are_told_of_as_often_whatever_the_rows():
+    """A warning for each fold that has held-out rows would count them."""
+    told = []
+    for n in (0, 1, 2, 40):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            private_cross_validate(REGRESSOR, X[:n], Y[:n, np.newaxis], cv=5, ledger=ledger())
+        told.append([(each.category, str(each.message), each.filename, each.lineno) for each in found])
+    assert any(category is DataConversionWarning for category, *_ in told[0])
+    assert told == [told[0]] * 4

@@ -72,7 +72,7 @@ def with_value(place, value):
 
 
 BAD = [
-    ({}, X, np.full(200, "11"), SchemaError, "declared to hold numbers"),
+    ({}, X, np.full(200, "11"), SchemaError, "a regressor needs numbers"),
     ({}, X[:, :2], Y, SchemaError, "X has 2 columns, but the schema declares 3"),
     ({}, X[1:], Y, SchemaError, "inconsistent numbers of samples"),
     ({"n_trees": 0}, X, Y, InvalidParameter, "trees=0"),

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, GDPFilter, Ledger, PrivacyUnit, RenyiFilter, ZCDPFilter
 from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
-from ledgerwood.curator import Table, encode_features
+from ledgerwood.curator import Table, TypedColumns, encode_features
 from ledgerwood.errors import (
     AdjacencyMismatch,
     BudgetExceeded,
@@ -25,7 +25,13 @@ from ledgerwood.errors import (
     SchemaError,
     UnsupportedEvent,
 )
-from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers import (
+    DPBoostClassifier,
+    DPXGBoostClassifier,
+    FederatedGBDTClassifier,
+    SGBDTClassifier,
+    SGBDTRegressor,
+)
 from ledgerwood.verification import verify_ledger
 
 FEATURES = (lw.Numeric("a", 0.0, 1.0), lw.Numeric("b", 0.0, 1.0))
@@ -99,7 +105,7 @@ BAD_DATA = [
     (X[:, :0], Y, "0 feature"),
     (X[0], Y, "Expected 2D array"),
     (X, Y[:-1], "inconsistent numbers of samples: X and y differ"),
-    (X, Y.astype(str), "declared to hold numbers"),
+    (X, Y.astype(str), "a regressor needs numbers"),
     (X, Y.astype(complex), "Complex data not supported"),
     (X, None, "requires y"),
     (sparse.csr_matrix(X), Y, "[Ss]parse"),
@@ -133,9 +139,26 @@ def test_odd_rows_are_fitted_like_others(odd_X, odd_y):
 def test_bad_data_is_named_and_costs_nothing(bad_X, bad_y, words):
     ledger = ledger_of()
     before = ledger.entries
-    with pytest.raises((ValueError, TypeError), match=words):
+    with pytest.raises((ValueError, TypeError), match=words) as refused:
         regressor().fit(bad_X, bad_y, ledger=ledger)
     assert ledger.entries == before
+    # Each says where the owner of the rows sees the rest, once.
+    assert str(refused.value).count("schema.check") == 1
+    assert not SCHEMA.check(bad_X, bad_y).ok
+
+
+@pytest.mark.parametrize("kind", [SGBDTClassifier, DPBoostClassifier, DPXGBoostClassifier, FederatedGBDTClassifier])
+@pytest.mark.parametrize(("labels", "trees"), [("text", 32), ("codes", 32), ("boolean", 5)])
+def test_a_plan_for_estimated_classes_says_how_many_trees_it_has(kind, labels, trees):
+    """Two classes or more: the trees are paid for before the classes are known."""
+    values = {"text": np.array(["a", "b"] * 20), "codes": np.arange(40) % 2, "boolean": np.arange(40) % 2 == 0}
+    columns = TypedColumns.of(X[:40], values[labels], numeric_target=False)
+    plan = kind(epsilon=8.0, delta=1e-5, n_trees=5).make_plan(columns)
+    assert plan.trees == trees
+    assert f"={trees}," in repr(plan)
+    words = " ".join(" ".join(each.__doc__ or "" for each in kind.__mro__).split())
+    assert "Where the classes are privately estimated" in words
+    assert "32 for any smaller number" in words
 
 
 def test_targets_that_cannot_be_learned_cost_nothing():

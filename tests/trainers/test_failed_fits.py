@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.curator import Curator, Table, keeps_no_rows
+from ledgerwood.curator import Curator, Folds, Table, keeps_no_rows
 from ledgerwood.curator.encoding import encode_rows
-from ledgerwood.errors import BudgetExceeded, RunFailed, SchemaError
-from ledgerwood.trainers import PrivateSearch, PrivaTreeClassifier, SGBDTClassifier, SGBDTRegressor
+from ledgerwood.errors import BudgetExceeded, RunFailed, SchemaTypeError
+from ledgerwood.trainers import (
+    PrivateSearch,
+    PrivaTreeClassifier,
+    SGBDTClassifier,
+    SGBDTRegressor,
+    private_cross_validate,
+    private_grid_search,
+)
 from ledgerwood.trainers.estimator import AbstractTreeEstimator
 
 MARK = 0.123456789
@@ -132,7 +139,7 @@ def test_a_refusal_by_type_holds_no_row_either():
     target = np.full(50, MARK) * 1j
     schema = lw.Schema.uniform(0, 1, n_features=2, target=NUMBER)
     error = failure(lambda: SGBDTRegressor(schema=schema).fit(X, target))
-    assert type(error) is SchemaError
+    assert type(error) is SchemaTypeError
     assert not any(holds_rows(value) for value in reachable([frame.f_locals for frame in frames(error)]))
 
 
@@ -186,3 +193,42 @@ def test_without_the_guard_the_rows_are_there():
     schema = lw.Schema.uniform(0, 1, n_features=3, target=NUMBER)
     error = failure(lambda: encode_rows(X, schema, bins=4))
     assert any(holds_rows(value) for value in reachable([frame.f_locals for frame in frames(error)]))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("how", ["refused", "broken"])
+def test_no_frame_of_a_failed_validation_holds_a_row(how, n_jobs, monkeypatch):
+    expected, ledger = BudgetExceeded, spent()
+    if how == "broken":
+        expected, ledger = KeyError, None
+        monkeypatch.setattr(Table, "statistic", explode)
+    model = SGBDTRegressor(schema=lw.Schema.uniform(0, 1, n_features=2, target=NUMBER), n_trees=3, epsilon=2.0)
+    for act in (
+        lambda: private_cross_validate(model, X, labels(NUMBER), ledger=ledger, cv=2, n_jobs=n_jobs),
+        lambda: private_grid_search(model, {"n_trees": [2]}, X, labels(NUMBER), ledger=ledger, cv=2, n_jobs=n_jobs),
+    ):
+        error = failure(act)
+        assert type(error) is expected
+        visited = list(frames(error))
+        assert len(visited) > 2
+        for frame in visited:
+            found = [value for value in reachable([frame.f_locals]) if holds_rows(value)]
+            assert not found, (frame.f_code.co_name, len(found))
+
+
+@pytest.mark.parametrize("act", [private_cross_validate, private_grid_search])
+@pytest.mark.parametrize("where", ["before", "in a fold"])
+def test_a_failed_validation_holds_no_row(act, where, monkeypatch):
+    model = SGBDTRegressor(schema=lw.Schema.uniform(0, 1, n_features=2, target=NUMBER), n_trees=2, max_depth=1)
+
+    def failing(*_):
+        raise MemoryError("no room")
+
+    if where == "in a fold":
+        monkeypatch.setattr(SGBDTRegressor, "_train", failing)
+    grid = ({"max_depth": [1]},) if act is private_grid_search else ()
+    options = {"ledger": spent()} if where == "before" else {}
+    error = failure(lambda: act(model, *grid, X, labels(NUMBER), cv=2, **options))
+    assert type(error) is (MemoryError if where == "in a fold" else BudgetExceeded)
+    found = reachable([frame.f_locals for frame in frames(error)])
+    assert not any(holds_rows(value) or isinstance(value, Folds) for value in found)

@@ -254,8 +254,8 @@ def test_auto_takes_the_filter_that_fits():
     [
         ({"filter": "laplace"}, InvalidParameter, "filter='laplace' must be one of 'none', 'gdp', 'renyi'"),
         ({"filter": "none"}, InvalidParameter, "extra_trees=4 need a filter"),
-        ({"extra_trees": -1}, InvalidParameter, "extra_rounds=-1"),
-        ({"extra_trees": 1.5}, InvalidParameter, "extra_rounds=1.5"),
+        ({"extra_trees": -1}, InvalidParameter, "extra_trees=-1"),
+        ({"extra_trees": 1.5}, InvalidParameter, "extra_trees=1.5"),
         ({"adjacency": "replace-one"}, AdjacencyMismatch, "filter='gdp' needs adjacency add-remove or zero-out"),
         ({"leaf_noise": "static"}, InvalidParameter, "filter='gdp' needs leaf_noise='dynamic'"),
         ({"filter": "gdp", "sampling_rate": 0.5}, InvalidParameter, "set filter='renyi'"),

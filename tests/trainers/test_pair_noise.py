@@ -76,7 +76,7 @@ def test_more_than_sums_of_leaves_is_refused():
     ):
         with pytest.raises(InvalidParameter, match="noise='skellam' is for sums of leaves alone"):
             fitted(**wrong)
-    with pytest.raises(InvalidParameter, match="noise_kind"):
+    with pytest.raises(InvalidParameter, match="^noise='laplace' must be one of 'gaussian', 'skellam'"):
         FederatedGBDTClassifier(schema=SCHEMA, noise="laplace").fit(np.ones((4, 2)), [0, 1, 0, 1])
     weighted = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", 0, 1), weight_bound=2.0)
     with pytest.raises(InvalidParameter, match="rows without weights"):

@@ -12,9 +12,12 @@ from ledgerwood.accounting.events.gaussian import GaussianEvent
 from ledgerwood.accounting.events.laplace import LaplaceEvent
 from ledgerwood.accounting.events.pure import PureEvent
 from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.losses import worst
 from ledgerwood.errors import UnsupportedEvent
 
 _MOST_DISTINCT = 64
+_MOST_BELOW = 128  # distinct draws of a bound from below
+_MOST_KINDS = 1024  # whose profiles can be compared
 _FINEST, _COARSEST = 4096, 32  # cells per factor e of a parameter
 
 Parts = tuple[tuple[Event, int], ...]
@@ -23,16 +26,18 @@ Parts = tuple[tuple[Event, int], ...]
 def parts(event: Event) -> tuple[Parts, Parts]:
     """The draws and their counts, in two versions: each draw dominated by its own, and dominating it.
 
-    Both are the draws themselves where at most 64 are distinct.
+    Both are the draws themselves where at most 64 are distinct. Of more, those that a grid of parameters leaves; where
+    no grid leaves 64, groups of draws behind their largest profile, and from below the costliest draws.
 
     Raises:
-        UnsupportedEvent: more distinct draws, and no grid of parameters that leaves 64.
+        UnsupportedEvent: more than 1024 distinct draws that no grid leaves fewer of, or too many without a profile.
     """
     exact = _merged(event.draws())
     if len(exact) <= _MOST_DISTINCT:
         return exact, exact
     # A coarser grid refines none of the groups, so what one grid has merged may be rounded again.
     above = below = exact
+    few = exact if len(exact) <= _MOST_KINDS else None
     cells = _FINEST
     while cells >= _COARSEST:
         above, below = (
@@ -40,10 +45,14 @@ def parts(event: Event) -> tuple[Parts, Parts]:
         )
         if max(len(above), len(below)) <= _MOST_DISTINCT:
             return above, below
+        if few is None and len(above) <= _MOST_KINDS:
+            few = above
         cells //= 2
-    raise UnsupportedEvent(
-        f"the plan has {len(exact)} distinct draws, too many to compose by their losses, and too different to group"
-    )
+    if few is None:
+        raise UnsupportedEvent(
+            f"the plan has {len(exact)} distinct draws, too many to compose by their losses, and too different to group"
+        )
+    return worst.grouped(few, _MOST_DISTINCT), worst.costliest(few if few is exact else below, _MOST_BELOW)
 
 
 def _merged(draws: Iterable[tuple[Event, int]]) -> Parts:

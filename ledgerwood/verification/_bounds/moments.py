@@ -28,6 +28,7 @@ from ledgerwood.verification._pairs.stated import Approximate, Table
 _LOG_NEGLIGIBLE = -700.0
 _MOST_INTEGRALS = 24  # in mpmath; beyond, floats
 _FEW = 64  # atoms that are enumerated in mpmath
+_UNDERFLOW = 1e-300  # more than all masses together that floats took for 0 on the way to a pair
 _INVERSES = (1e-4, 1e-3, 0.01, *(i / 24 for i in range(1, 24)), 0.99)  # of orders
 _SIDES: tuple[Side, Side] = ("lower", "upper")
 
@@ -129,7 +130,7 @@ class Moments:
 
         def total(side: int) -> float:
             excess = math.fsum(w * math.expm1(min(k[side], 700.0)) for k, w in members)
-            if excess < 1.0:
+            if excess < 1.0 and all(k[side] <= 700.0 for k, _ in members):
                 return math.log1p(excess)
             return float(np.logaddexp.reduce(found + [k[side] + math.log(w) for k, w in members]))
 
@@ -170,8 +171,11 @@ class Moments:
                 with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                     pair = pair_of(node, _LOG_NEGLIGIBLE, side, self.work)
                     found[place] = pair_moment(pair, p)
-                    if side == "upper" and pair.lost_p > 0.0 and p > 1.0:
-                        found[1] = float(np.logaddexp(pair_moment(_finite(pair), p), self._tail(inner, pair.lost_p, p)))
+                    if side == "upper" and p > 1.0:
+                        cut = pair.lost_p + _UNDERFLOW
+                        found[1] = float(np.logaddexp(pair_moment(_finite(pair), p), self._tail(inner, cut, p)))
+                    elif side == "upper":
+                        found[1] = float(np.logaddexp(found[1], _far_below(node, p)))
             except (Unheld, ValueError) as error:
                 self.missing = f"{name(node)}: {error}"
         whole = self.log_moment(inner, p)[1] if found[1] == math.inf else math.inf
@@ -188,6 +192,13 @@ class Moments:
             _, high = self.log_moment(inner, (p - 1.0) * s + 1.0)
             best = min(best, (max(high, 0.0) * (1.0 + 1e-12) + 1e-12) / s + math.log(cut) * (1.0 - 1.0 / s))
         return best
+
+
+def _far_below(node: Node, p: float) -> float:
+    """log of the most that Q-masses which floats took for 0 add to a sample's moment at p < 0: s is at least 1 - q."""
+    if not isinstance(node, Sampled) or node.rate >= 1:
+        return math.inf
+    return math.log(_UNDERFLOW) + p * math.log1p(-float(node.rate))
 
 
 def _light(node: Node) -> bool:

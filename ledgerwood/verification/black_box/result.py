@@ -22,7 +22,7 @@ class Audit:
 
     Args:
         epsilon_lower: epsilon at `delta` is at least this, in nats, with probability 1 - alpha, if `assumption` holds;
-            inf if no epsilon is left.
+            inf if no epsilon is left. A note says so where it was chosen as the larger of two bounds after the test.
         delta: at which it holds.
         rejected: the claim is refuted. It rests on independent runs only, whatever `assumption` says, and happens to a
             mechanism that keeps its claim with probability alpha at most.

@@ -23,6 +23,11 @@ _NO_MEMBER = (
     "no member of the claim's family (the same event at another amount of noise) fits what was measured, so that the "
     "headline assumes none: {}"
 )
+_SMALLER = (
+    "the bound inside the claim's family came out as {:.4g}, below the {:.4g} that the same outputs show without an "
+    "assumption, so that the headline assumes none; each of the two is wrong with probability {:g} at most, and one of "
+    "them with {:g} at most"
+)
 _FIRST_BATCH, _GROWTH = 200, 1.5
 _HALVINGS = 50
 
@@ -85,10 +90,8 @@ def agenda(terms: Terms, asked: Question, chosen: Chosen) -> Agenda:
     if reason is not None:
         return Agenda(main=point, bound=bound, family_first=None, notes=(_NO_MEMBER.format(reason),))
     # Inside the family epsilon is stated, unless the outputs say more without it: bits that leak, for instance.
-    first = True
-    if bound.merit > asked.claimed:
-        expected = family.scaled(terms.claim, -point.merit)
-        first = expected is not None and price(expected).epsilon(asked.delta) >= bound.merit
+    expected = family.scaled(terms.claim, -point.merit)
+    first = expected is not None and price(expected).epsilon(asked.delta) >= bound.merit
     return Agenda(main=point, bound=bound, family_first=first)
 
 
@@ -152,9 +155,10 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
                 # The level stays: were the family right, this would be the error of the conditional bound itself.
                 notes.append(_NO_MEMBER.format(f"{words.split(',')[0]}, and a thousandth of the noise has less"))
             else:
-                bounds.insert(
-                    0 if plan.family_first else 1, _conditional(terms, terms.claim, asked, plan.main, least, runs)
-                )
+                inside = _conditional(terms, terms.claim, asked, plan.main, least, runs)
+                if plan.family_first and inside.value < value:
+                    notes.append(_SMALLER.format(inside.value, value, terms.alpha, 2.0 * terms.alpha))
+                bounds.insert(0 if plan.family_first and inside.value >= value else 1, inside)
     head, part = (plan.bound, parts[-1]) if bounds[0] is plain else (plan.main, parts[0])
     speaks, other = part if head.candidate.side == "first" else part[::-1]
     return Finding(

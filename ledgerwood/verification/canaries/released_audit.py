@@ -15,6 +15,7 @@ from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.canaries import power, theory
 from ledgerwood.verification.canaries.claiming import adjacency_of, claimed, column_count_of, require_known
 from ledgerwood.verification.canaries.fitting import OwnFits, classifies
+from ledgerwood.verification.canaries.frames import FrameShape
 from ledgerwood.verification.canaries.released import Released, audit_released
 from ledgerwood.verification.canaries.released.auditing import FITS, LEAST_FITS
 from ledgerwood.verification.canaries.released.fits import ManyFits, jobs
@@ -52,9 +53,11 @@ def released_audit(
         require_known(adjacency, claim, estimator)
     rows = background_rows(X, y, schema)
     schema = schema.resolved(rows[0].shape[1])
+    # Learners of other libraries may ask for columns by name; our own take rows in the schema's order.
+    frame = None if own is not None else FrameShape.of(X, [feature.name for feature in schema.features])
     claim, delta = claimed(own, claim, delta)
     with progress_bar(type(estimator).__name__, verbose) as progress:
-        many = ManyFits(estimator, released, processes, budget, progress)
+        many = ManyFits(estimator, released, processes, budget, progress, frame)
         found = audit_released(
             many, rows, schema, bounded=bounded, classify=isinstance(schema.target, Categorical), claim=claim,
             adjacency=adjacency, delta=delta, alpha=alpha, canary=canary, background=background, generator=generator,

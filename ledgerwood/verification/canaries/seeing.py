@@ -110,7 +110,7 @@ def _known_without(
     """What fits without any canary say at the canaries, (m,); 0 where two of them say the same.
 
     Then noise may be the same in every fit, and the difference of two fits would be free of it: no model is that
-    private. docs/explanation/canaries.md#repeated-noise.
+    private. docs/explanation/canaries.md#same-noise-again.
     """
     known, asked = rows.given(rows.background), rows.given(places)
     first, second = (agreement(_fitted(estimator, known, rows.labels, generator), asked, rows.own) for _ in range(2))

@@ -17,7 +17,6 @@ from ledgerwood.accounting import (
     PoissonSampled,
     PureEvent,
     Repeated,
-    ZeroConcentratedEvent,
     price,
 )
 from ledgerwood.accounting.losses import groups
@@ -74,12 +73,24 @@ def test_a_plan_of_many_draws_lies_between_plain_ones():
     assert high <= low * 1.02
 
 
-def test_draws_that_are_too_different_are_refused():
+def test_draws_that_are_too_different_for_a_grid_are_grouped_by_their_profiles():
     event = Composed(
         tuple(gaussian(1.5**k) for k in range(40)) + tuple(PureEvent(epsilon=1.5**-k, adjacency=A) for k in range(40))
     )
-    with pytest.raises(UnsupportedEvent, match="80 distinct draws"):
-        groups.parts(event)
+    above, below = groups.parts(event)
+    assert len(above) == 64
+    assert sum(count for _, count in above) == 80
+    assert set(below) == set(event.draws())  # few enough to be composed as they are
     assert math.isfinite(price(event).epsilon(1e-5))
-    with pytest.raises(UnsupportedEvent):
-        groups.parts(Composed(tuple(ZeroConcentratedEvent(rho=0.1 + k, adjacency=A) for k in range(65))))
+
+
+def test_more_different_draws_than_can_be_compared_are_refused():
+    rng = np.random.default_rng(0)
+    event = Composed(
+        tuple(
+            PoissonSampled(gaussian(float(m)), sampling_rate=float(q))
+            for m, q in zip(np.exp(rng.uniform(-2, 6, 3000)), np.exp(rng.uniform(-20, -1, 3000)), strict=True)
+        )
+    )
+    with pytest.raises(UnsupportedEvent, match="3000 distinct draws, too many"):
+        groups.parts(event)

@@ -26,7 +26,7 @@ class Counting:
         return np.sum(dataset) + rng.laplace(scale=0.4, size=n)
 
 
-@pytest.mark.parametrize("most", [400, 1_000, 5_000, 60_000])
+@pytest.mark.parametrize("most", [400, 1_000, 5_000, 20_000])
 @pytest.mark.parametrize("stop", ["never", "rejected"])
 @pytest.mark.parametrize("pairs", [None, [(0.0, 0.1), (0.0, 1.0), (0.0, 0.5)]])
 def test_no_more_is_drawn_than_was_allowed_and_what_was_left_out_is_said(most, stop, pairs):
@@ -43,8 +43,6 @@ def test_no_more_is_drawn_than_was_allowed_and_what_was_left_out_is_said(most, s
     found = audit(sampler, pair, pairs=pairs, claim=ONE, n=20_000, max_draws=most, rng=1, stop=stop)
     assert sampler.drawn == found.samples <= most
     assert found.bounds[0].samples <= most // 2
-    if most == 60_000 and stop == "rejected":
-        return  # little is learned from where a test may stop early: all fits
     assert any(f"max_draws={most:,}" in note and "instead of the 40,000" in note for note in found.notes)
     assert found.rejected or most < 5_000
 

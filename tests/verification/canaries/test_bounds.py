@@ -1,10 +1,11 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from ledgerwood.verification.canaries.bounds import gaussian_bound, guess, mu_from_scores
+from ledgerwood.verification.canaries.bounds import gaussian_bound, guess, looks_gaussian, mu_from_scores
 
 
 @pytest.mark.parametrize(("mu", "spread", "size"), [(0.0, 1.0, 8), (0.9, 1.0, 25), (2.0, 0.3, 25)])
@@ -75,6 +76,42 @@ def test_the_bound_says_that_noise_is_assumed_gaussian() -> None:
     rng = np.random.default_rng(20_266)
     bound = gaussian_bound(1.0 + rng.standard_normal(50), rng.standard_normal(60), delta=1e-5, alpha=0.01)
     assert (bound.assumption, bound.samples, bound.alpha, bound.delta) == ("Gaussian noise", 110, 0.01, 1e-5)
+
+
+@pytest.mark.parametrize("size", [10, 100, 4000])
+@pytest.mark.parametrize("spread", [1e-6, 1.0, 1e6])
+def test_gaussian_scores_look_gaussian_at_every_shift_and_spread(size: int, spread: float) -> None:
+    """Forty audits; the rule refuses one right noise in 10^5."""
+    rng = np.random.default_rng(20_273)
+    for shift in (0.0, 1.0, 30.0, 1e4):
+        for _ in range(10):
+            with_canary = spread * (shift + rng.standard_normal(size))
+            assert looks_gaussian(with_canary, spread * rng.standard_normal(size + 3))
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        lambda rng, size: rng.laplace(size=size),
+        lambda rng, size: rng.uniform(size=size),
+        lambda rng, size: rng.integers(0, 2, size).astype(float),
+        lambda rng, size: rng.standard_cauchy(size=size),
+        lambda rng, size: np.where(rng.random(size) < 0.02, 20.0, 1.0) * rng.standard_normal(size),
+        lambda rng, size: np.zeros(size),
+        lambda rng, size: 1e-12 * rng.standard_normal(size),
+    ],
+    ids=["Laplace", "uniform", "coins", "Cauchy", "outliers", "none", "rounding"],
+)
+def test_scores_of_other_noise_and_of_none_do_not_look_gaussian(noise: Any) -> None:
+    """What is left over where canaries are in and where they are out is looked at, not the shift between them."""
+    rng = np.random.default_rng(20_274)
+    for shift in (1.0, 30.0):
+        assert not looks_gaussian(shift + noise(rng, 1000), noise(rng, 1000))
+
+
+def test_few_residuals_pass_only_if_they_vary() -> None:
+    assert looks_gaussian(np.array([1.0, 2.0]), np.array([0.0]))
+    assert not looks_gaussian(np.array([1.0, 1.0]), np.array([0.0]))
 
 
 def test_guesses_take_the_highest_and_the_lowest() -> None:

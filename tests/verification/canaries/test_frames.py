@@ -94,6 +94,29 @@ def test_learners_are_given_the_frame_that_the_user_has(frame, series):
 
 
 @frames
+def test_fits_whose_attributes_are_looked_at_are_given_the_frame_too(frame, series):
+    """A noisy sum of a column that is found by its name, with an eighth of its noise, beside texts and gaps."""
+    kinds = set()
+
+    class Summing:
+        def fit(self, X, y):
+            kinds.add(type(X))
+            ages = nw.from_native(X)["age"].to_numpy()
+            self.sum_ = float(np.clip(ages / 90.0, 0.0, 1.0).sum() + np.random.laplace(scale=1 / 8))  # noqa: NPY002
+
+        def predict(self, X):
+            return np.full(len(X), self.sum_)
+
+    for claim, refuted in ((1.0, True), (8.0, False)):
+        budget = lw.Budget(epsilon=claim, delta=0.0, adjacency=lw.Adjacency.ADD_REMOVE)
+        options = {"released": "attributes", "fits": 1000, "rng": 0, "alpha": 1e-3}
+        audit = audit_model(Summing(), frame(), np.arange(N) / N, claim=budget, **options)
+        assert audit.rejected == refuted
+        assert audit.epsilon_lower <= 8.0
+    assert kinds == {type(frame())}
+
+
+@frames
 def test_the_schema_that_is_seen_has_a_column_of_each_kind(frame, series):
     schema = seen_schema(frame(), series(LABELS), classify=True)
     assert schema.features[0] == lw.Numeric("age", COLUMNS["age"].min(), COLUMNS["age"].max())

@@ -83,12 +83,12 @@ def test_the_right_versions_of_both_are_not_accused(learner: Any, claim: Any) ->
 
 
 def test_bounds_are_above_the_truth_no_more_often_than_alpha() -> None:
-    """Twenty audits at alpha .2 of exactly epsilon 1: more than 9 above it have probability .003."""
+    """Ten audits at alpha .2 of exactly epsilon 1: more than 6 above it have probability .0009."""
     audits = [
-        audited(Sum(), claim=LaplaceEvent(noise_multiplier=1.0, adjacency=A), rng=seed, alpha=0.2) for seed in range(20)
+        audited(Sum(), claim=LaplaceEvent(noise_multiplier=1.0, adjacency=A), rng=seed, alpha=0.2) for seed in range(10)
     ]
-    assert sum(audit.bounds[0].value > 1.0 for audit in audits) <= 9
-    assert sum(audit.rejected for audit in audits) <= 9
+    assert sum(audit.bounds[0].value > 1.0 for audit in audits) <= 6
+    assert sum(audit.rejected for audit in audits) <= 6
     assert (
         np.mean([audit.epsilon_lower for audit in audits]) > 0.3
     )  # and they see it: .6 is what a perfect attack shows

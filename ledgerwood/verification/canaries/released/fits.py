@@ -16,6 +16,7 @@ from ledgerwood import _validate
 from ledgerwood.errors import AuditFailed, InvalidParameter, PrivacyError, PrivacyWarning
 from ledgerwood.trainers.progress import Progress
 from ledgerwood.verification.canaries.fitting import fresh_copy, plain_labels
+from ledgerwood.verification.canaries.frames import FrameShape
 from ledgerwood.verification.canaries.released.outliers import Rows
 from ledgerwood.verification.canaries.released.values import Released, Shown, shown
 
@@ -35,6 +36,7 @@ class ManyFits:
         n_jobs: processes; it changes no result.
         budget: fits in all, for the progress.
         progress: called with (fits done, fits in all).
+        frame: columns and types of the data frame that learners are given; None: arrays.
     """
 
     estimator: Any
@@ -42,6 +44,7 @@ class ManyFits:
     n_jobs: int
     budget: int
     progress: Progress
+    frame: FrameShape | None = None
     done: int = field(default=0)
 
     def __call__(self, rows: Rows, n: int, generator: np.random.Generator) -> list[Shown]:
@@ -63,9 +66,9 @@ class ManyFits:
 
     def _parts(self, rows: Rows, blocks: Sequence[NDArray[np.uint64]]) -> Any:
         if self.n_jobs == 1:
-            return (_fitted(self.estimator, self.released, rows, seeds) for seeds in blocks)
+            return (_fitted(self.estimator, self.released, self.frame, rows, seeds) for seeds in blocks)
         run: Callable[..., Any] = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")
-        tasks = (joblib.delayed(_fitted)(self.estimator, self.released, rows, seeds) for seeds in blocks)
+        tasks = (joblib.delayed(_fitted)(self.estimator, self.released, self.frame, rows, seeds) for seeds in blocks)
         return _told(run(tasks), self.estimator)
 
 
@@ -78,17 +81,19 @@ def _told(parts: Any, estimator: Any) -> Any:
         ) from error
 
 
-def _fitted(estimator: Any, released: Released, rows: Rows, seeds: NDArray[np.uint64]) -> list[Shown]:
+def _fitted(
+    estimator: Any, released: Released, frame: FrameShape | None, rows: Rows, seeds: NDArray[np.uint64]
+) -> list[Shown]:
     """One block. Global generators are seeded for each fit: processes would start from one state, and repeat noise."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002 - learners use it
     try:
-        return [_fit(estimator, released, rows, words) for words in seeds.tolist()]
+        return [_fit(estimator, released, frame, rows, words) for words in seeds.tolist()]
     finally:
         np.random.set_state(numpy_state)  # noqa: NPY002 - see above
         random.setstate(python_state)
 
 
-def _fit(estimator: Any, released: Released, rows: Rows, words: list[int]) -> Shown:
+def _fit(estimator: Any, released: Released, frame: FrameShape | None, rows: Rows, words: list[int]) -> Shown:
     np.random.seed(words)  # noqa: NPY002 - see above
     random.seed(repr(words))
     model = fresh_copy(estimator, np.random.default_rng(words))
@@ -98,7 +103,7 @@ def _fit(estimator: Any, released: Released, rows: Rows, words: list[int]) -> Sh
             # A seed, or the same columns again: what is warned of in a fit is what an audit does.
             warnings.simplefilter("ignore", PrivacyWarning)
             # A fit may write into what it is given.
-            model.fit(X.copy(), plain_labels(y))
+            model.fit(X.copy() if frame is None else frame.filled(X), plain_labels(y))
     except Exception as error:  # noqa: BLE001 - whatever a learner raises is an outcome of it
         return Shown(columns={}, failure=f"{type(error).__name__}: {error}")
     try:
