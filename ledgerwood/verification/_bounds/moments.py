@@ -251,7 +251,8 @@ def _largest_range_moment(epsilon: Number, p: Number) -> float:
     """log E_Q r^p of the worst of a bounded range's pairs, in closed form.
 
     (1 - e^{-epsilon}) E_Q r^p at the ratios e^t and e^{t - epsilon} is A e^{(p-1) t} - B e^{p t} with
-    A = 1 - e^{-p epsilon} and B = e^{-epsilon} - e^{-p epsilon}. Its derivative changes sign once, at e^t = A (p - 1) / (B p), from + to -.
+    A = 1 - e^{-p epsilon} and B = e^{-epsilon} - e^{-p epsilon}.
+    Its derivative changes sign once, at e^t = A (p - 1) / (B p), from + to -.
     """
     with mp.workdps(120):  # near order 1, or for tiny ranges, A, B and the sum cancel
         a, b = -mp.expm1(-p * epsilon), mp.exp(-epsilon) * -mp.expm1(-(p - 1) * epsilon)
