@@ -94,7 +94,7 @@ FORGED = [
     (Composed((*CHEAP, *(laplace(0.1 + i / 1000) for i in range(10)))), 90.0),
     (Composed(tuple(laplace(3.0 + i / 400) for i in range(300))), 28.0),
     (PoissonSampled(Composed((*CHEAP[:16], *(laplace(0.5 + i / 10) for i in range(5)))), sampling_rate=0.1), 5.0),
-    (Composed(tuple(laplace(20.0 + i / 40) for i in range(2000))), 5.5),
+    (Composed(tuple(laplace(20.0 + i / 40) for i in range(2000))), 5.23),
     (PoissonSampled(Repeated(laplace(100.0), count=10_000), sampling_rate=0.1), 1.67),
     (Repeated(TruncatedLaplaceEvent(noise_multiplier=2.0, bound=60.0, adjacency=A), count=1000), 166.0),
     (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification._atoms import Number, mp, mpf
 from ledgerwood.verification._bounds.events import Unheld, Work, name, pair_of
 from ledgerwood.verification._bounds.leaves import MOST_ENUMERATED, skellam_log_law
 from ledgerwood.verification._bounds.pair import Floats, LossPair, Side
@@ -85,7 +85,8 @@ class Moments:
             case DiscreteLaplace() if node.sensitivity > _FEW:
                 return self._enumerated(node, p)
             case BoundedRange():
-                return _range_moment(float(node.epsilon), 1.0, p)
+                value = _largest_range_moment(node.epsilon, mpf(p))
+                return value, value
             case _:
                 return self._exact(node, p)
 
@@ -246,6 +247,19 @@ def _skellam_moment(variance: float, shift: int, p: float) -> Range:
     return value * (1.0 - 1e-9), value * (1.0 + 1e-9)
 
 
+def _largest_range_moment(epsilon: Number, p: Number) -> float:
+    """log E_Q r^p of the worst of a bounded range's pairs, in closed form.
+
+    (1 - e^{-epsilon}) E_Q r^p at the ratios e^t and e^{t - epsilon} is A e^{(p-1) t} - B e^{p t} with
+    A = 1 - e^{-p epsilon} and B = e^{-epsilon} - e^{-p epsilon}.
+    Its derivative changes sign once, at e^t = A (p - 1) / (B p), from + to -.
+    """
+    with mp.workdps(120):  # near order 1, or for tiny ranges, A, B and the sum cancel
+        a, b = -mp.expm1(-p * epsilon), mp.exp(-epsilon) * -mp.expm1(-(p - 1) * epsilon)
+        t = min(max(mp.log(a * (p - 1) / (b * p)), mpf(0)), epsilon)
+        return float(mp.log((a * mp.exp((p - 1) * t) - b * mp.exp(p * t)) / -mp.expm1(-epsilon)))
+
+
 def _range_moment(epsilon: float, rate: float, p: float) -> Range:
     """log E_Q s^p of the worst of a bounded range's pairs, s = 1 - q + q r, from both sides.
 
@@ -283,7 +297,8 @@ def _range_moment(epsilon: float, rate: float, p: float) -> Range:
         left, right, cells = ends[:, :-1].ravel(), ends[:, 1:].ravel(), cells[fine]
     above = max(float(cells[fine].max(initial=-math.inf)) if cells.size == fine.size else float(cells.max()), floor)
     low, high = (float(np.logaddexp(0.0, value + sign * 1e-10)) for value, sign in ((reached, -1.0), (above, 1.0)))
-    return low * (1.0 - 1e-12), high * (1.0 + 1e-12)
+    low, high = low * (1.0 - 1e-12), high * (1.0 + 1e-12)
+    return min(low, high), high
 
 
 def _finite(pair: LossPair) -> LossPair:
