@@ -91,7 +91,10 @@ class FilteredMachine(RuleBasedStateMachine):
         spent, report = self.ledger.spent(), verify_ledger(self.path, head=self.ledger.head)
         assert spent.epsilon <= BUDGET.epsilon
         assert spent.delta <= BUDGET.delta
-        assert report.epsilon_readded == pytest.approx(spent.epsilon, rel=1e-9, abs=1e-15)
+        assert report.verdict == "confirmed"
+        # Each grant counts as its charge or the verifier's own upper bound, which is at most 1 % above a confirmed
+        # charge; a filter's epsilon is at worst quadratic in its charges.
+        assert spent.epsilon * (1.0 - 1e-9) <= report.epsilon_readded <= spent.epsilon * 1.01**2 + 1e-15
         assert report.delta_readded == spent.delta
 
 

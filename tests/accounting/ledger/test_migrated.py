@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -190,8 +191,11 @@ def test_a_filter_that_a_share_is_too_small_for(tmp_path):
 def test_a_migration_that_cannot_be_written_did_not_happen(sqlite_url):
     with create(sqlite_url) as ledger:
         ledger.grant(pure(0.25), purpose="before")
-        with ledger._store._engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA query_only = ON")
+
+        @sa.event.listens_for(ledger._store._engine, "connect")  # each use of the file is a connection of its own
+        def read_only(connection, _):
+            connection.execute("PRAGMA query_only = ON")
+
         with pytest.raises(LedgerWriteFailed, match="read-only"):
             ledger.migrate(analysts=SHARES, analyst="ada")
         assert (len(ledger.entries), ledger.analyst) == (2, None)
