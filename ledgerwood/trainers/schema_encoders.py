@@ -18,6 +18,7 @@ from ledgerwood import _validate
 from ledgerwood.curator import (
     Schema,
     column_count,
+    headings,
     indicator_schema,
     indicator_values,
     scaled_schema,
@@ -48,18 +49,18 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
         """
         schema = self._declared()
         _require_dense(X)
-        n_features = column_count(X)
-        validate_data(self, X, skip_check_array=True)
+        n_features = column_count(X, schema)
+        validate_data(self, headings(X, schema), skip_check_array=True)
         self.schema_out_ = self._of_schema(self._named(schema, n_features))
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The rows by the schema, each by itself; shape (n_rows, number of features of `schema_out_`)."""
-        self._declared()
+        schema = self._declared()
         _require_dense(X)
-        column_count(X)
+        column_count(X, schema)
         if "n_features_in_" in vars(self):
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         return self._of_rows(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

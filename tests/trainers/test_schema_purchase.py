@@ -145,7 +145,7 @@ def test_the_ledger_shows_the_purchase_first_and_adds_up(tmp_path):
     report = verify_ledger(tmp_path / "fit.ledger.jsonl")
     assert (report.grants, report.draws) == (1, 6 + ESTIMATED_CLASSES)
     assert report.verdict == "confirmed"
-    assert report.epsilon_readded <= EPSILON * 1.01  # the verifier's own upper bound, which confirms within 1 %
+    assert report.epsilon_readded <= EPSILON
     assert "the schema was bought within this epsilon and delta" in model.privacy_.assumptions[0]
     assert model.privacy_.epsilon <= EPSILON
     assert model.privacy_.certified
@@ -224,7 +224,7 @@ def test_no_class_gives_a_placeholder(y, classes):
 def test_all_of_three_classes_are_learned():
     y = np.where(NUMBERS[:, 0] < 0.45, "low", np.where(NUMBERS[:, 0] < 0.9, "mid", "top"))
     with warnings.catch_warnings():
-        warnings.simplefilter("error", lw.PrivacyWarning)
+        warnings.filterwarnings("error", "(?!random_state)", lw.PrivacyWarning)  # all but that of the seed
         model, X = classified(y)
     assert model.classes_.tolist() == ["low", "mid", "top"]
     assert model.score(X, y) > 0.95

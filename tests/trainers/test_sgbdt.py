@@ -103,7 +103,11 @@ def test_every_combination_costs_at_most_the_budget_and_what_the_ledger_says(
 def test_a_stranger_adds_the_same_total_up(loss, options):
     model, _, _ = fitted(loss, **options)
     report = verify_ledger(model.ledger_, head=model.privacy_.ledger_head)
-    assert report.epsilon_readded == pytest.approx(model.privacy_.epsilon, rel=1e-9)
+    (grant,) = report.verdicts
+    # The larger of what was charged and of the verifier's own upper bound, which is a little above the truth.
+    assert grant.verdict == "confirmed"
+    assert grant.charge == pytest.approx(model.privacy_.epsilon, rel=1e-9)
+    assert report.epsilon_readded == max(grant.charge, grant.upper) <= 1.0001 * grant.charge
     assert (report.grants, report.draws, report.randomness) == (1, 2 + len(model.plan_.initial.events), "secure")
 
 
