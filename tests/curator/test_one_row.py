@@ -278,19 +278,9 @@ def test_an_odd_row_of_a_table_of_columns():
         np.testing.assert_array_equal(found._keys["k"][0][:-1], plain._keys["k"][0])
 
 
-class Place:
-    """Where an odd value stands in `ODD`: hypothesis looks at what it draws, which not all of them bear."""
-
-    def __init__(self, place):
-        self.place = place
-
-
-def meant(value):
-    return ODD[value.place] if type(value) is Place else value
-
-
 ANY = st.one_of(
-    st.builds(Place, st.sampled_from(ODD_IDS)),
+    # hypothesis and polars look at values themselves, which the rude one does not bear; the cases above have it
+    st.sampled_from([i for i in ODD_IDS if type(ODD[i]) is not Rude]).map(lambda i: ODD[i]),
     st.floats(),
     st.integers(),
     st.text(max_size=3),
@@ -306,9 +296,8 @@ def test_each_row_of_any_table_is_read_as_if_it_were_alone(rows, data):
     schema = lw.Schema(features=FEATURES, target=target)
 
     def read(rows):
-        cells = [tuple(map(meant, row)) for row in rows]
-        labels = [row[3] for row in cells]
-        return state(Table.from_data(form([row[:3] for row in cells]), labels, schema, loss=loss, bins=8))
+        labels = [row[3] for row in rows]
+        return state(Table.from_data(form([row[:3] for row in rows]), labels, schema, loss=loss, bins=8))
 
     together, alone = read(rows), [read([row]) for row in rows]
     for place, columns in enumerate(together):
