@@ -417,7 +417,7 @@ def preset_verdicts() -> dict[str, tuple[str, float]]:
     found = {}
     for name, (event, delta) in preset_plans().items():
         ledger = Ledger(Budget(epsilon=1.0, delta=delta, adjacency=event.adjacency), unit=PrivacyUnit.ROW)
-        ledger.grant(event, purpose="fit")
+        ledger.grant(event, purpose="fit", delta=delta)
         began = time.perf_counter()
         (word,) = verdicts(list(ledger.record().lines))
         found[name] = word, time.perf_counter() - began
