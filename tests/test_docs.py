@@ -31,6 +31,7 @@ def test_every_page_is_covered_here():
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
+        "several-classes",
     }  # fmt: skip
 
 
@@ -54,6 +55,13 @@ def test_privacy_warnings(tmp_path, monkeypatch):
         exec(blocks("privacy-warnings")[2], names)
         names["SGBDTRegressor"](schema=names["schema"], random_state=7, n_trees=1).fit(names["X"], names["y"])
     assert heard == []
+
+
+def test_several_classes(tmp_path, monkeypatch):
+    names = run("several-classes", tmp_path, monkeypatch)
+    assert names["declared"].classes_.tolist() == ["high", "low", "middle"]
+    assert names["estimated"].privacy_.epsilon <= 2.0
+    assert names["ledger"].spent().epsilon <= 4.0
 
 
 def test_choose_a_schema(tmp_path, monkeypatch):

@@ -407,7 +407,7 @@ def test_a_selection_of_numbers_needs_numbers():
     [
         Numeric("x", 0.0, 1.0),
         Numeric("x", -1e308, 7e307),
-        Numeric("x", 0.0, 1e-310),
+        Numeric("x", 0.0, 1e-299),
         Numeric("x", 1.0, 1 + 2**-52),
         Numeric("x", 1e15, 1e15 + 3),
     ],

@@ -149,8 +149,6 @@ def test_a_name_is_not_a_column(kind):
 @pytest.mark.parametrize(
     ("column", "origin"),
     [
-        (Numeric("x", 0.0, 1e-310), None),
-        (Numeric("x", 0.0, 5e-324), 0.0),
         (Numeric("x", 0.0, 1.7e308), None),
         (Numeric("x", 0.0, 2.0**980), 0.0),
         (Numeric("x", 0.0, 1.0), -1.7e308),

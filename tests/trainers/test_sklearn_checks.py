@@ -151,4 +151,4 @@ def test_the_checks_of_scikit_learn_without_a_schema(kind):
     assert by_status.get("failed", set()) == set()
     assert by_status["xfail"] == set(expected)
     assert by_status.get("skipped", set()) <= {"check_array_api_input"}
-    assert len(by_status["passed"]) >= 40
+    assert len(by_status["passed"]) >= 39

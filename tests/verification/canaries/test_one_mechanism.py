@@ -53,11 +53,11 @@ def test_the_reduced_model_is_one_tree_with_the_whole_budget(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["DPBoost", "DP-XGBoost"])
 def test_one_tree_shows_what_an_ensemble_hides(name: str) -> None:
-    """150 trainings show more than 1 of 4; default ensembles, with as many canaries, 0 to .4."""
-    audit = audit_model(SYSTEMS[name], ROWS, LABELS, mode="one_mechanism", trainings=150, rng=3)
-    assert 1.0 < audit.epsilon_lower <= audit.price == pytest.approx(4.0, rel=1e-3)
+    """300 trainings show more than 0.9 of 4, nearly always more than 1; default ensembles show 0 to 0.4."""
+    audit = audit_model(SYSTEMS[name], ROWS, LABELS, mode="one_mechanism", trainings=300, rng=3)
+    assert 0.9 < audit.epsilon_lower <= audit.price == pytest.approx(4.0, rel=1e-3)
     assert not audit.rejected
-    assert (audit.mode, audit.canaries, audit.trainings) == ("one_mechanism", 1, 150)
+    assert (audit.mode, audit.canaries, audit.trainings) == ("one_mechanism", 1, 300)
     assert dict(audit.changed)["n_trees"] == 1
     assert "the bound is that of the one tree, not of the model" in audit.notes[0]
     assert str(audit).startswith(f"one mechanism of {type(SYSTEMS[name]).__name__}(n_trees=1, ")
