@@ -73,7 +73,7 @@ def test_every_golden_file_is_named_here():
 def test_a_golden_ledger_verifies(name):
     head, epsilon, delta, grants, draws, randomness = GOLDEN[name]
     report = verify_ledger(FOLDER / f"{name}.ledger.jsonl", head=head)
-    # A sampled bounded range that was charged by a divergence is bounded from above to 3e-5, from below to a tenth only.
+    # A sampled bounded range charged by a divergence is bounded from above to 3e-5, from below to a tenth only.
     open_grants = [grant.entry for grant in report.verdicts if grant.verdict != "confirmed"]
     assert (open_grants, report.verdict) == (([6], "unconfirmed") if name == "bounded-range" else ([], "confirmed"))
     assert report.epsilon_readded == pytest.approx(epsilon, rel=1e-4)  # by agreement: a little above the charges
