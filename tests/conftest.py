@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import ledgerwood
+from ledgerwood import cautions
 
 if TYPE_CHECKING:
     from ledgerwood.datasets import Dataset
@@ -38,6 +39,11 @@ if os.environ.get("CI"):
 # hypothesis tries the constants of every module that is loaded: load them all first, so that each run tries the same.
 for _module in pkgutil.walk_packages(ledgerwood.__path__, "ledgerwood."):
     importlib.import_module(_module.name)
+
+
+def pytest_runtest_setup():
+    """No test sees the fits of another: the second fit on the same columns is warned of."""
+    cautions._FITS.clear()
 
 
 @pytest.fixture(scope="session")
