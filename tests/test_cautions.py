@@ -32,8 +32,8 @@ from ledgerwood.trainers import (
     SGBDTClassifier,
     SGBDTRegressor,
 )
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.schema_purchase import STANDS_OUT, bin_edges, likely_range
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.schema_purchase import STANDS_OUT, bin_edges, likely_range
 from ledgerwood.verification import audit_model, removed, replay, structure_depends_on_data
 
 RNG = np.random.default_rng(3)

@@ -6,7 +6,7 @@ docs/explanation/pricing.md#explanation.
 import math
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.losses import plans
+from ledgerwood.accounting.costs.losses import plans
 from ledgerwood.accounting.pricing import SOURCES, Price, Quote, short
 
 _NEIGHBOURS = {

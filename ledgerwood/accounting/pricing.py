@@ -11,12 +11,13 @@ from typing import Literal, assert_never, final, get_args
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search, conversion, crowds, gdp
+from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.costs import conversion, crowds, gdp
+from ledgerwood.accounting.costs.losses import plans
 from ledgerwood.accounting.events import tree
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
-from ledgerwood.accounting.events.fixed_size import ReplaceOneSampled
-from ledgerwood.accounting.losses import plans
+from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 
 Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld"]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import ledgerwood as lw
 from ledgerwood.cli import app
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.errors import SchemaError
 
 SCHEMA = lw.Schema(

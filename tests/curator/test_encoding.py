@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ledgerwood import Categorical, Numeric, Schema
-from ledgerwood.curator.encoding import (
+from ledgerwood.curator.inputs.encoding import (
     column_count,
     encode_classes,
     encode_features,

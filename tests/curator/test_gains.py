@@ -24,7 +24,8 @@ from ledgerwood import (
     price,
 )
 from ledgerwood.accounting.events import BoundedRangeEvent, LaplaceEvent, Parallel, PureEvent
-from ledgerwood.curator import Curator, LeafRatios, SplitGains, Table, gain_range, kernels
+from ledgerwood.curator import Curator, LeafRatios, SplitGains, Table, gain_range
+from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import DrawRefused, InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (
@@ -34,8 +35,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     SecureRandom,
     TestRandom,
-    choice,
 )
+from ledgerwood.mechanisms.exact import choice
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EVERY = np.empty(0, dtype=np.bool_)

@@ -17,8 +17,8 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 FloatArray = NDArray[np.float64]
