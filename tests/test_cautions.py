@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import ledgerwood as lw
 from ledgerwood import cautions
 from ledgerwood.accounting.ledger import DrawEntry
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 from ledgerwood.curator import RowVault
 from ledgerwood.errors import CalibrationFailed
 from ledgerwood.recording.opening import recording

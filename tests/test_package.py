@@ -47,7 +47,7 @@ def loaded_by(statement):
 
 
 @pytest.mark.parametrize(
-    "module", ["ledgerwood", "ledgerwood.accounting", "ledgerwood.mechanisms", "ledgerwood.cli.app"]
+    "module", ["ledgerwood", "ledgerwood.accounting", "ledgerwood.mechanisms", "ledgerwood.cli.commands"]
 )
 def test_light_imports_stay_light(module):
     assert not loaded_by(f"import {module}") & set(HEAVY)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ledgerwood as lw
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.errors import SchemaError
 
