@@ -21,7 +21,7 @@ X[:, 0], X[:, 1] = GENERATOR.uniform(0, 1, 200), np.where(GENERATOR.random(200) 
 X[:, 2] = GENERATOR.choice(["u", "v", "w"], 200)
 Y = np.round(X[:, 0].astype(float) * 9, 2)
 LABELS = np.where(Y > 4, "yes", "no")
-SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "candidates": 5}
+SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "n_candidates": 5}
 
 
 def regressor(**options):
@@ -39,7 +39,7 @@ def test_a_model_learns_and_predicts(kind):
         assert np.sqrt(np.mean((model.predict(X) - Y) ** 2)) < 0.4 * Y.std()
         assert model.feature_importances_.argmax() == 0
         return
-    paper = {"preset": "paper", "subsample": 1.0, "min_child_weight": 5.0, "candidates": 15}
+    paper = {"preset": "paper", "subsample": 1.0, "min_child_weight": 5.0, "n_candidates": 15}
     options = paper if kind == "paper's classifier" else {}
     model = classifier(epsilon=200.0, n_estimators=20, max_depth=3, **options).fit(X, LABELS)
     assert model.plan_.loss == ("squared" if options else "logistic")

@@ -92,7 +92,7 @@ def test_the_price_is_the_budget_and_a_stranger_agrees(loss, rate, kind, initial
     model = model_of(loss, subsample=rate, initial_score=initial)
     model.fit(X, labels(loss))
     plan = model.plan_
-    assert (plan.filter, plan.n_estimators, plan.extra_trees, plan.n_estimators) == (
+    assert (plan.filter, plan.n_estimators, plan.extra_trees, plan.trees) == (
         kind if rate < 1 else "gdp",
         3,
         4,

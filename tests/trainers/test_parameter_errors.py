@@ -72,7 +72,7 @@ def test_a_value_out_of_its_bound_is_called_by_the_name_of_its_parameter(kind, n
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
-@pytest.mark.parametrize("name", ["n_estimators", "max_depth", "reg_lambda", "bins"])
+@pytest.mark.parametrize("name", ["n_estimators", "max_depth", "reg_lambda", "max_bins"])
 def test_presets_keep_the_names(preset, name):
     for kind in (trainers.SGBDTRegressor, trainers.DPBoostRegressor, trainers.DPXGBoostRegressor):
         with pytest.raises(InvalidParameter, match=rf"^{name}=-3 must be "):

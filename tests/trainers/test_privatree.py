@@ -176,7 +176,7 @@ def test_depth_0_is_one_leaf_for_the_whole_budget(splits):
 
 
 def test_a_great_depth_is_for_random_splits_only():
-    assert plan_of(splits="random", max_depth=20).depth == 20
+    assert plan_of(splits="random", max_depth=20).max_depth == 20
     model = classifier(splits="random", max_depth=11).fit(*rows())
     assert model.ensemble_.trees[0].structure.n_leaves == 2**11
     for splits in ("gini", "histograms"):
