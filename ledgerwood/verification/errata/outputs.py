@@ -85,7 +85,8 @@ class Finite(Specimen):
 
     @final
     def _delta(self, epsilon: float) -> float:
-        return larger_divergence(*(self.distribution(part) for part in self.pair), epsilon)
+        p, q = (self.distribution(part) for part in self.pair)
+        return larger_divergence(p, q, epsilon)
 
     @final
     def log_ratio(self, outputs: FloatArray) -> FloatArray:
