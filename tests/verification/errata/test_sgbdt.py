@@ -106,8 +106,8 @@ def initial_score_count_laws(specimen):
 
 
 @pytest.mark.parametrize("count", [1, 10, 3342])
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("fraction", [0.0, 0.9, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0])
+@pytest.mark.parametrize("fraction", [0.0, 0.9, 3.0])
 def test_initial_score_count_the_loss_by_quadrature(count, epsilon, fraction, hockey_stick):
     specimen = InitialScoreCount(count=count, epsilon=epsilon, bound=2.0)
     p, q, edges = initial_score_count_laws(specimen)
