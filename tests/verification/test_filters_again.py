@@ -30,8 +30,8 @@ from ledgerwood.accounting import (
     WhitehouseFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
-    concentrated,
 )
+from ledgerwood.accounting.costs import concentrated
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.errors import LedgerCorrupted
 from ledgerwood.verification import _pairs, verify_ledger

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 
 FloatArray = NDArray[np.float64]

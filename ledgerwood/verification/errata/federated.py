@@ -7,7 +7,7 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.events.gaussian import GaussianEvent
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.verification.errata.base import (
     Deterministic,
     FloatArray,

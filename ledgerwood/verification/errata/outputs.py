@@ -12,8 +12,8 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.verification.errata.base import Deterministic, FloatArray, Pair, PureClaim, Specimen, without_last
 

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import special, stats
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.events.gaussian import GaussianEvent
-from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.verification.errata.base import (
     Deterministic,
     FloatArray,

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.errata.base import Deterministic, FloatArray, PureClaim, Row, specimen, without_last
 from ledgerwood.verification.errata.outputs import CountedClasses, Finite
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.events.gaussian import GaussianEvent
-from ledgerwood.accounting.events.laplace import LaplaceEvent
-from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.verification.errata.base import FloatArray, Pair, PureClaim, Row, Specimen, specimen, without_last
 from ledgerwood.verification.errata.outputs import GaussianNumbers, OneLaplace, larger_profile
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import stats
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.events.gaussian import GaussianEvent
-from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.verification.errata.base import (
     Deterministic,
     FloatArray,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
+from ledgerwood.mechanisms.choices.gridless import NumericCandidates
+from ledgerwood.mechanisms.choices.selection import ExponentialMechanism, UtilityRange
+from ledgerwood.mechanisms.exact.randomness import SecureRandom
 from ledgerwood.mechanisms.grid import Grid
-from ledgerwood.mechanisms.gridless import NumericCandidates
 from ledgerwood.mechanisms.laplace import LaplaceMechanism
-from ledgerwood.mechanisms.randomness import SecureRandom
-from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange
 from ledgerwood.trainers import SGBDTRegressor
-from ledgerwood.trainers.initial_scores import InitialScore
+from ledgerwood.trainers.parts.initial_scores import InitialScore
 from ledgerwood.verification.errata.dpboost import (
     BoostFromAverage,
     FixedSeeds,

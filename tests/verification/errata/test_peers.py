@@ -11,7 +11,7 @@ from scipy import stats
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import LeafLabels
 from ledgerwood.ensemble import TreeStructure
-from ledgerwood.mechanisms.selection import PermuteAndFlipMechanism, UtilityRange
+from ledgerwood.mechanisms.choices.selection import PermuteAndFlipMechanism, UtilityRange
 from ledgerwood.verification.errata.peers import (
     CategoryNames,
     ReplacedLabel,

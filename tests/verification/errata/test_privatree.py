@@ -8,7 +8,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange
+from ledgerwood.mechanisms.choices.selection import ExponentialMechanism, UtilityRange
 from ledgerwood.verification.errata.privatree import FeatureComposition, GeometricRatio, NoisySize, ReplacedRow
 
 # feature composition -------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from scipy import stats
 import ledgerwood as lw
 from ledgerwood.accounting import IndividualRenyi
 from ledgerwood.errors import AdjacencyMismatch
-from ledgerwood.mechanisms.gridless import NumericCandidates
+from ledgerwood.mechanisms.choices.gridless import NumericCandidates
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.initial_scores import InitialScore
+from ledgerwood.trainers.parts.initial_scores import InitialScore
 from ledgerwood.verification.errata.sgbdt_accounting import (
     ApproximatePrices,
     HalfHessianNoise,

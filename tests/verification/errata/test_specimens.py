@@ -9,7 +9,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.events.laplace import LaplaceEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.verification.errata import PAPERS, SPECIMENS, Row, Specimen
