@@ -8,9 +8,9 @@
 * `delta(epsilon)` is the exact loss on that pair, `witness` an epsilon at which it breaks the claim, and `rows()` the
   figures that the page shows.
 
-A new one is written into its paper's module, at its place on the page, and is thereby on the list. Where several share a
-shape of output, `outputs` has the sampler and the exact loss. `run_specimen` audits one by its `auditor`, and says in a
-`Finding` what was claimed, what holds and what was measured.
+A new one is written into its paper's module, at its place on the page, and is thereby on the list. Where several share
+a shape of output, `outputs` has the sampler and the exact loss. `run_specimen` audits one by its `auditor`, and says in
+a `Finding` what was claimed, what holds and what was measured.
 """
 
 from types import ModuleType
