@@ -1,7 +1,7 @@
 """The profile of a Gaussian pair whatever its size, and the epsilon at a delta: mu-GDP in mpmath.
 
-At epsilon = mu x + mu^2 / 2 the profile is P(N > x) - e^epsilon P(N > x + mu), N normal. No power of e^epsilon is taken,
-so that mu of 1e100 and a budget of epsilon 1e300 are numbers like others (docs/explanation/ledger.md#verification-gdp).
+At epsilon = mu x + mu^2 / 2 the profile is P(N > x) - e^epsilon P(N > x + mu), N normal. No power of e^epsilon is
+taken, so that mu of 1e100 and a budget of epsilon 1e300 are numbers like others.
 """
 
 from ledgerwood.verification._atoms import Number, mp, mpf
