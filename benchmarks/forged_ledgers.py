@@ -511,7 +511,7 @@ def line_of(done: Outcome) -> dict[str, Any]:
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """Families by positions, in Markdown: forged charges (refuted + unconfirmed), honest words by their first letters."""
+    """Families by positions, in Markdown: forged charges refuted + unconfirmed, and the honest words' first letters."""
     positions = [place for place in POSITIONS if any(line["position"] == place for line in lines)]
     rows = [["family", *positions], ["---"] * (len(positions) + 1)]
     for family in FAMILIES:
