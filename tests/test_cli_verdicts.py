@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from benchmarks.forged_ledgers import chained, template
 from ledgerwood.accounting import Adjacency, GaussianEvent, PureEvent, RenyiEvent
 from ledgerwood.accounting.events import to_json
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 from ledgerwood.errors import LedgerCorrupted, LedgerError
-from ledgerwood.report.audit_pages import ledger_page
-from ledgerwood.report.html import render
-from ledgerwood.report.ledger_audits import audit_ledger
+from ledgerwood.report.audits.pages import ledger_page
+from ledgerwood.report.ledgers.audits import audit_ledger
+from ledgerwood.report.pages.html import render
 from ledgerwood.verification import sign_ledger, verify_ledger
 
 A = Adjacency.ADD_REMOVE

@@ -31,9 +31,8 @@ from ledgerwood.accounting import (
     WhitehouseFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
-    concentrated,
-    gdp,
 )
+from ledgerwood.accounting.costs import concentrated, gdp
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.errors import LedgerCorrupted
 from ledgerwood.verification import _pairs, verify_ledger
