@@ -46,23 +46,6 @@ def labels(k, names):
     return classes[place], np.sort(classes)
 
 
-PLANS = {}
-
-
-@pytest.fixture(autouse=True)
-def planned_once(monkeypatch):
-    """A plan follows from public parameters: each is worked out once."""
-    for kind in CLASSIFIERS:
-
-        def remembering(model, schema, make_plan=kind.make_plan):
-            key = repr((type(model), model.get_params(), schema))
-            if key not in PLANS:
-                PLANS[key] = make_plan(model, schema)
-            return PLANS[key]
-
-        monkeypatch.setattr(kind, "make_plan", remembering)
-
-
 def fitted(kind, y, *, schema=None, epsilon=40.0, **options):
     model = kind(epsilon=epsilon, delta=1e-5, schema=schema, random_state=3, **(CLASSIFIERS[kind] | options))
     return model.fit(X, y)
