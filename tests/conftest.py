@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import ledgerwood
 from ledgerwood import cautions
+from ledgerwood.accounting import pricing
 from ledgerwood.accounting.pricing import Price
 from ledgerwood.trainers.dpboost import DPBoostPlan
 from ledgerwood.trainers.dpxgboost import DPXGBoostPlan
@@ -49,6 +51,18 @@ for _module in pkgutil.walk_packages(ledgerwood.__path__, "ledgerwood."):
     importlib.import_module(_module.name)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m is read
+def pytest_collection_modifyitems(items):
+    """Mark as slow the cases of a test beyond the first few that `slow_after` leaves to a quick run."""
+    turns: Counter[str] = Counter()
+    for item in items:
+        after = item.get_closest_marker("slow_after")
+        if after is not None:
+            turns[item.nodeid.partition("[")[0]] += 1
+            if turns[item.nodeid.partition("[")[0]] > after.args[0]:
+                item.add_marker(pytest.mark.slow)
+
+
 def pytest_runtest_setup():
     """No test sees the fits of another: the second fit on the same columns is warned of."""
     cautions._FITS.clear()
@@ -67,7 +81,7 @@ def _once(function: "Callable[..., Any]") -> "Callable[..., Any]":
     return remembering
 
 
-_PURE = [(Price, "quote", _once(Price.quote))]
+_PURE = [(Price, "quote", _once(Price.quote)), (pricing, "_tightest", _once(pricing._tightest))]
 _PURE += [
     (plan, "calibrated", _once(plan.calibrated))
     for plan in (DPBoostPlan, DPXGBoostPlan, FederatedPlan, PrivaTreePlan, SGBDTPlan)

@@ -61,6 +61,7 @@ def estimated(kind, k, names):
     return model, [text for text in said if "privately estimated schema" in text]
 
 
+@pytest.mark.slow  # learns up to 20 classes
 @pytest.mark.parametrize(
     ("k", "names"), [(1, "text"), (1, "numbers"), (2, "numbers"), (3, "text"), (5, "numbers"), (20, "text")]
 )
@@ -119,12 +120,14 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow_after(1)  # calibrates a plan of each option, and three fits of it
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_every_draw_is_granted_whatever_shows(kind, options):
     ledgers = [fitted(kind, labels(k, "numbers")[0], **options).ledger_ for k in (1, 2, 3)]
     assert all(ledger == ledgers[0] for ledger in ledgers)
 
 
+@pytest.mark.slow_after(1)  # calibrates a plan of each system and re-adds its ledger
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_the_total_is_what_the_user_asked_and_verifies(kind, tmp_path):
     model = kind(epsilon=2.0, delta=1e-5, **CLASSIFIERS[kind]).fit(X, labels(5, "text")[0])
@@ -137,6 +140,7 @@ def test_the_total_is_what_the_user_asked_and_verifies(kind, tmp_path):
     assert report.epsilon_readded <= 2.0 * (1 + 1e-9)
 
 
+@pytest.mark.slow_after(2)  # learns several classes
 @pytest.mark.parametrize("names", ["text", "numbers"])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_declared_classes_are_learned_each_by_its_own_forest(kind, names):
@@ -151,6 +155,7 @@ def test_declared_classes_are_learned_each_by_its_own_forest(kind, names):
     assert model.privacy_.epsilon == np.inf  # a seed was given
 
 
+@pytest.mark.slow_after(1)  # learns several classes
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_a_declared_class_that_no_row_has_keeps_its_place(kind):
     y, _ = labels(3, "text")
@@ -162,6 +167,7 @@ def test_a_declared_class_that_no_row_has_keeps_its_place(kind):
     assert np.mean(model.predict(X) == y) > 0.9
 
 
+@pytest.mark.slow_after(1)  # learns several classes
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_a_rare_class_takes_no_part_and_no_class_is_said(kind):
     y, classes = labels(3, "text")
@@ -186,6 +192,7 @@ def test_more_classes_than_trees_are_said():
     assert len(fitted(SGBDTClassifier, y, epsilon=200.0, n_trees=64).classes_) == len(set(y))
 
 
+@pytest.mark.slow_after(1)  # replays forests of several classes
 @pytest.mark.parametrize("schema", [None, "declared"])
 @pytest.mark.parametrize("kind", [SGBDTClassifier, DPXGBoostClassifier])
 def test_a_fit_of_several_classes_replays(kind, schema):

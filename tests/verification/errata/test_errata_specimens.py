@@ -219,6 +219,7 @@ def test_the_sampler_gives_n_outputs_and_takes_its_randomness_from_rng(specimen)
         assert isinstance(specimen, Deterministic) or not np.array_equal(first, other)
 
 
+@pytest.mark.slow_after(7)  # each specimen is drawn often
 @pytest.mark.parametrize("specimen", RANDOM, ids=lambda specimen: specimen.name)
 def test_samples_show_the_exact_loss(specimen):
     # Pr[S] - e^eps Pr'[S] on the best set of either direction, within four standard errors of delta.

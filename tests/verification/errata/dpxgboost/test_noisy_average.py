@@ -23,6 +23,7 @@ def below(x, law):
     return mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2
 
 
+@pytest.mark.slow_after(9)  # certified quadrature of each loss
 @pytest.mark.parametrize("count", [0, 1, 5, 50])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("at", [0.0, 0.08, 0.5])

@@ -6,6 +6,7 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.errata.dpxgboost.replaced_sample import ReplacedSample
 
 
+@pytest.mark.slow_after(8)  # certified quadrature of each loss
 @pytest.mark.parametrize(("sample", "count"), [(1, 10), (1, 2), (9, 10)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.99])

@@ -22,6 +22,7 @@ def laws(specimen):
     return logs[0], logs[1], edges
 
 
+@pytest.mark.slow_after(4)  # certified quadrature of each loss
 @pytest.mark.parametrize("count", [1, 10, 3342])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.9, 1.0, 3.0])
