@@ -23,11 +23,11 @@ from ledgerwood import (
 )
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.curator.curator import Curator
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import FederatedGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.sgbdt import SGBDTPlan, train
+from ledgerwood.trainers.sgbdt.training import SGBDTPlan, train
 
 A = Adjacency.ADD_REMOVE
 DELTA = 1e-5

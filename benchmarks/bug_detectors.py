@@ -13,7 +13,7 @@ from benchmarks.bug_injections import Bug, instead, patched
 from benchmarks.bug_systems import SEED, System
 from ledgerwood.accounting.pricing import Price
 from ledgerwood.curator.rounds import CuratorRound
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import PrivacyError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism

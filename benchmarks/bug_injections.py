@@ -17,11 +17,11 @@ from benchmarks.bug_systems import DEPTH, SEED, TREES, System, rows_of
 from ledgerwood.accounting.events import Composed, PoissonSampled, Repeated
 from ledgerwood.accounting.filters import BasicFilter
 from ledgerwood.curator import Curator
-from ledgerwood.curator.gains import open_tests
 from ledgerwood.curator.groups import CuratorGroups, group_ends
+from ledgerwood.curator.queries.gains import open_tests
 from ledgerwood.curator.rounds import CuratorRound, held_by
-from ledgerwood.curator.rows import AbstractRows
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.rows import AbstractRows
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree
 from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
@@ -32,7 +32,10 @@ from ledgerwood.mechanisms import (
     TestRandom,
 )
 from ledgerwood.recording.points import with_body
-from ledgerwood.trainers import dpxgboost, estimator, federated, sgbdt
+from ledgerwood.trainers.base import estimator
+from ledgerwood.trainers.dpxgboost import training as dpxgboost
+from ledgerwood.trainers.federated import training as federated
+from ledgerwood.trainers.sgbdt import training as sgbdt
 
 SUMS = (GaussianMechanism, EllipticalGaussianMechanism, LaplaceMechanism)
 CHOICES = (ExponentialMechanism, PermuteAndFlipMechanism)

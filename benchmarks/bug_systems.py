@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import ledgerwood as lw
-from ledgerwood.curator.encoding import encode_features
+from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.trainers import (
     DPBoostRegressor,
     DPXGBoostRegressor,

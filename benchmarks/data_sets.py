@@ -28,8 +28,8 @@ from benchmarks.class_schemas import (
     vote_schema,
 )
 from ledgerwood import Categorical, Numeric, Schema, datasets
+from ledgerwood.csv_files import parse_column, read_rows, typed_table
 from ledgerwood.errors import DataUnavailable
-from ledgerwood.tables import parse_column, read_rows, typed_table
 
 Name = Literal[
     "abalone", "adult", "a9a", "bank", "credit_default", "electricity", "magic_telescope", "california_housing",

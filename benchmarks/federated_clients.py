@@ -33,7 +33,7 @@ from ledgerwood import (
 from ledgerwood.curator import Curator, Table, encode_features
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import RandomSource, TestRandom
-from ledgerwood.trainers.federated import FederatedPlan, train
+from ledgerwood.trainers.federated.training import FederatedPlan, train
 
 NAME: data_sets.Name = "adult"
 N_CLIENTS = (1, 10, 100, 1_000)

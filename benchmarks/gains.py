@@ -17,7 +17,7 @@ from rich.table import Table as Printed
 
 from ledgerwood import Adjacency, Budget, Composed, Ledger, Numeric, PrivacyUnit, Schema
 from ledgerwood.curator import Curator, GridlessGains, SplitGains
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism, SecureRandom
 

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ledgerwood as lw
-from ledgerwood.accounting import gdp
-from ledgerwood.accounting.row_costs import FULL
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.curator import Curator, Round, Schema, Table
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.mechanisms import SecureRandom
-from ledgerwood.trainers.sgbdt import SGBDTPlan, train
-from ledgerwood.trainers.splits import structure_generator
+from ledgerwood.trainers.parts.splits import structure_generator
+from ledgerwood.trainers.sgbdt.training import SGBDTPlan, train
 
 DELTA = 5e-8
 Batch = tuple[NDArray[Any], NDArray[Any]]

@@ -60,21 +60,21 @@ if TYPE_CHECKING:
     from ledgerwood import datasets as datasets
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
-    from ledgerwood.curator.schema import Categorical as Categorical
-    from ledgerwood.curator.schema import Numeric as Numeric
-    from ledgerwood.curator.schema import Schema as Schema
-    from ledgerwood.mechanisms.randomness import SecureRandom as SecureRandom
-    from ledgerwood.mechanisms.randomness import TestRandom as TestRandom
+    from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
+    from ledgerwood.mechanisms.exact.randomness import TestRandom as TestRandom
+    from ledgerwood.schema import Categorical as Categorical
+    from ledgerwood.schema import Numeric as Numeric
+    from ledgerwood.schema import Schema as Schema
 
 __version__ = "0.1.0"
 
 _LATE_MODULES = ("datasets", "trainers", "verification")
 _HOMES = {
-    "Categorical": "ledgerwood.curator.schema",
-    "Numeric": "ledgerwood.curator.schema",
-    "Schema": "ledgerwood.curator.schema",
-    "SecureRandom": "ledgerwood.mechanisms.randomness",
-    "TestRandom": "ledgerwood.mechanisms.randomness",
+    "Categorical": "ledgerwood.schema",
+    "Numeric": "ledgerwood.schema",
+    "Schema": "ledgerwood.schema",
+    "SecureRandom": "ledgerwood.mechanisms.exact.randomness",
+    "TestRandom": "ledgerwood.mechanisms.exact.randomness",
     **{name: f"ledgerwood.{name}" for name in _LATE_MODULES},
 }
 

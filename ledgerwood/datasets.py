@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.csv_files import parse_column, read_rows, typed_table
 from ledgerwood.errors import DataUnavailable
-from ledgerwood.tables import parse_column, read_rows, typed_table
+from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 DatasetName = Literal["breast_cancer", "adult", "abalone"]
 IncompleteRows = Literal["drop", "category"]

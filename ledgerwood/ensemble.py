@@ -1,8 +1,8 @@
 """Public structure: complete binary trees as flat arrays in heap order, and sums of them.
 
 A tree tests *cells*, the small whole numbers into which the public schema divides each feature
-(`ledgerwood.curator.encoding`), so training and prediction route a row by the same comparison. Nothing here has seen a
-training row: splits and leaf values are public choices or released values.
+(`ledgerwood.curator.inputs.encoding`), so training and prediction route a row by the same comparison. Nothing here has
+seen a training row: splits and leaf values are public choices or released values.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ from benchmarks.bug_injections import BUGS, NULL
 from benchmarks.bug_systems import ROWS, SYSTEMS
 from ledgerwood.curator import Curator
 from ledgerwood.curator.rounds import CuratorRound
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, ExponentialMechanism, LaplaceMechanism
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks"

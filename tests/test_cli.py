@@ -10,7 +10,7 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 import ledgerwood as lw
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 from ledgerwood.report.printing import plain
 
 RUNNER = CliRunner()
@@ -173,7 +173,7 @@ def test_wrong_usage_is_code_two(arguments):
 
 
 def test_runs_as_a_console_script():
-    program = "import sys; from ledgerwood.cli import main; sys.argv = ['ledgerwood', *sys.argv[1:]]; main()"
+    program = "import sys; from ledgerwood.cli.commands import main; sys.argv = ['ledgerwood', *sys.argv[1:]]; main()"
     finished = subprocess.run(
         [sys.executable, "-c", program, "price", "--noise-multiplier", "-3", "--delta", "1e-5"],
         capture_output=True,
@@ -187,7 +187,7 @@ def test_runs_as_a_console_script():
 def test_a_missing_extra_says_how_to_get_it():
     program = (
         "import sys; sys.modules['numba'] = None\n"
-        "from ledgerwood.cli import main; sys.argv = ['ledgerwood', 'demo']; main()"
+        "from ledgerwood.cli.commands import main; sys.argv = ['ledgerwood', 'demo']; main()"
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert finished.returncode == 1

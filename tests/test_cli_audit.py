@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ledgerwood as lw
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 
 RUNNER = CliRunner()
 A = lw.Adjacency.ADD_REMOVE

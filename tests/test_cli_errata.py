@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.report.errata import audit_all, chosen, read_record, write_page
 from ledgerwood.report.errata_page import FILES, MARK, render

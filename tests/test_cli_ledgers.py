@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import ledgerwood as lw
 from ledgerwood.accounting.ledger import _steps as steps
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 
 RUNNER = CliRunner()
 A = lw.Adjacency.ADD_REMOVE

@@ -8,8 +8,8 @@ import pytest
 from sklearn.utils import Bunch
 
 import ledgerwood.datasets as datasets
-from ledgerwood.curator.schema import Categorical, Numeric
 from ledgerwood.errors import DataUnavailable, InvalidParameter
+from ledgerwood.schema import Categorical, Numeric
 
 ABALONE = "sex,length,diameter,height,whole,shucked,viscera,shell,target\nM,.4,.3,.1,.5,.2,.1,.15,15\n"
 

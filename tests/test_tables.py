@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from ledgerwood.curator.schema import Categorical, Numeric, Schema
+from ledgerwood.csv_files import read_csv, read_rows
 from ledgerwood.errors import SchemaError
-from ledgerwood.tables import read_csv, read_rows
+from ledgerwood.schema import Categorical, Numeric, Schema
 
 SCHEMA = Schema(
     features=(Numeric("age", 0, 100), Categorical("sex", ("F", "M"))),

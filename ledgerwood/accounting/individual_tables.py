@@ -14,11 +14,11 @@ from typing import final
 
 import numpy as np
 
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.accounting.events.gaussian import gaussian_log_excess
-from ledgerwood.accounting.events.laplace import LaplaceEvent
+from ledgerwood.accounting.events.noise.gaussian import gaussian_log_excess
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
 from ledgerwood.errors import InvalidParameter
 
 LEAST = 1e-300

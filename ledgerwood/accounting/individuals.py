@@ -12,13 +12,13 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
-from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
-from ledgerwood.accounting.events.laplace import LaplaceEvent
-from ledgerwood.accounting.events.sampling import LEAST_RATE, PoissonSampled
+from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent, GaussianEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.sampled.poisson import LEAST_RATE, PoissonSampled
 from ledgerwood.accounting.individual_tables import LEAST, GaussianPair, LaplacePair, Pair, Rows
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 

@@ -17,7 +17,7 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood._directed import float_down, float_up
 from ledgerwood.accounting.adjacency import common_adjacency
-from ledgerwood.accounting.conversion import LARGEST_ORDER, LEAST_ORDER
+from ledgerwood.accounting.costs.conversion import LARGEST_ORDER, LEAST_ORDER
 from ledgerwood.accounting.events import ApproximateEvent, Event, PureEvent
 from ledgerwood.accounting.events.base import FloatArray, require_event
 from ledgerwood.errors import BudgetExceeded, UnsupportedEvent

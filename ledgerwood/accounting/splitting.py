@@ -12,12 +12,13 @@ from typing import Literal, final, get_args
 import numpy as np
 
 from ledgerwood import _directed, _validate
-from ledgerwood.accounting import _search, conversion, gdp
+from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
+from ledgerwood.accounting.costs import conversion, gdp
 from ledgerwood.accounting.events import LaplaceEvent, Repeated
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.pricing import Method
+from ledgerwood.accounting.quotes import Method
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 Currency = Literal["epsilon", "rho", "mu_squared", "renyi"]

@@ -3,95 +3,97 @@
 from ledgerwood import _extras
 
 try:
-    from ledgerwood.curator.candidate_bins import CandidateBins as CandidateBins
-    from ledgerwood.curator.checking import ColumnReport as ColumnReport
-    from ledgerwood.curator.checking import SchemaReport as SchemaReport
-    from ledgerwood.curator.class_counts import ClassCounts as ClassCounts
-    from ledgerwood.curator.class_counts import LeafClassCounts as LeafClassCounts
-    from ledgerwood.curator.columns import ColumnTable as ColumnTable
-    from ledgerwood.curator.counts import CellCounts as CellCounts
-    from ledgerwood.curator.counts import LeafCounts as LeafCounts
     from ledgerwood.curator.curator import Aggregator as Aggregator
     from ledgerwood.curator.curator import Curator as Curator
-    from ledgerwood.curator.encoding import column_count as column_count
-    from ledgerwood.curator.encoding import encode_features as encode_features
-    from ledgerwood.curator.encoding import sorted_classes as sorted_classes
-    from ledgerwood.curator.encoding import two_classes as two_classes
     from ledgerwood.curator.estimates import mean_of_moments as mean_of_moments
     from ledgerwood.curator.estimates import mean_of_sum_and_count as mean_of_sum_and_count
     from ledgerwood.curator.estimates import quantiles_of_histogram as quantiles_of_histogram
-    from ledgerwood.curator.feature_quantiles import FeatureQuantiles as FeatureQuantiles
+    from ledgerwood.curator.estimates import rising_counts as rising_counts
     from ledgerwood.curator.folds import Folds as Folds
     from ledgerwood.curator.folds import HeldOut as HeldOut
     from ledgerwood.curator.folds import Judgement as Judgement
     from ledgerwood.curator.folds import fold_count as fold_count
     from ledgerwood.curator.folds import fold_sums as fold_sums
-    from ledgerwood.curator.gains import SplitGains as SplitGains
-    from ledgerwood.curator.gains import gain_range as gain_range
-    from ledgerwood.curator.gini import GiniSplits as GiniSplits
-    from ledgerwood.curator.gini import gini_range as gini_range
-    from ledgerwood.curator.gridless_gains import GridlessGains as GridlessGains
-    from ledgerwood.curator.histograms import CandidateCounts as CandidateCounts
-    from ledgerwood.curator.histograms import CellHessians as CellHessians
-    from ledgerwood.curator.histograms import CellSums as CellSums
-    from ledgerwood.curator.histograms import SideSums as SideSums
-    from ledgerwood.curator.label_types import require_labels as require_labels
-    from ledgerwood.curator.leaf_labels import LeafLabels as LeafLabels
-    from ledgerwood.curator.leaf_labels import label_range as label_range
-    from ledgerwood.curator.queries import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
-    from ledgerwood.curator.queries import LabelCount as LabelCount
-    from ledgerwood.curator.queries import LabelMoments as LabelMoments
-    from ledgerwood.curator.queries import LabelSum as LabelSum
-    from ledgerwood.curator.queries import LeafCurvatures as LeafCurvatures
-    from ledgerwood.curator.queries import LeafMoments as LeafMoments
-    from ledgerwood.curator.queries import LeafRatios as LeafRatios
-    from ledgerwood.curator.queries import PredictionFit as PredictionFit
-    from ledgerwood.curator.queries import Query as Query
-    from ledgerwood.curator.reading import headings as headings
-    from ledgerwood.curator.reading import points_to_check as points_to_check
-    from ledgerwood.curator.reading import schema_for as schema_for
+    from ledgerwood.curator.inputs.checking import ColumnReport as ColumnReport
+    from ledgerwood.curator.inputs.checking import SchemaReport as SchemaReport
+    from ledgerwood.curator.inputs.encoding import column_count as column_count
+    from ledgerwood.curator.inputs.encoding import encode_features as encode_features
+    from ledgerwood.curator.inputs.encoding import sorted_classes as sorted_classes
+    from ledgerwood.curator.inputs.encoding import two_classes as two_classes
+    from ledgerwood.curator.inputs.label_types import require_labels as require_labels
+    from ledgerwood.curator.inputs.reading import headings as headings
+    from ledgerwood.curator.inputs.reading import points_to_check as points_to_check
+    from ledgerwood.curator.inputs.reading import schema_for as schema_for
+    from ledgerwood.curator.inputs.scaling import indicator_schema as indicator_schema
+    from ledgerwood.curator.inputs.scaling import indicator_values as indicator_values
+    from ledgerwood.curator.inputs.scaling import scaled_schema as scaled_schema
+    from ledgerwood.curator.inputs.scaling import scaled_values as scaled_values
+    from ledgerwood.curator.inputs.typed_columns import TypedColumn as TypedColumn
+    from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
+    from ledgerwood.curator.purses import require_within as require_within
+    from ledgerwood.curator.queries.candidate_bins import CandidateBins as CandidateBins
+    from ledgerwood.curator.queries.class_counts import ClassCounts as ClassCounts
+    from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
+    from ledgerwood.curator.queries.columns.selections import ColumnBounds as ColumnBounds
+    from ledgerwood.curator.queries.columns.selections import ColumnKeys as ColumnKeys
+    from ledgerwood.curator.queries.columns.selections import ColumnMode as ColumnMode
+    from ledgerwood.curator.queries.columns.selections import ColumnQuantile as ColumnQuantile
+    from ledgerwood.curator.queries.columns.selections import ColumnQuantiles as ColumnQuantiles
+    from ledgerwood.curator.queries.columns.selections import SelectionQuery as SelectionQuery
+    from ledgerwood.curator.queries.columns.statistics import ColumnCount as ColumnCount
+    from ledgerwood.curator.queries.columns.statistics import ColumnHistogram as ColumnHistogram
+    from ledgerwood.curator.queries.columns.statistics import ColumnMoments as ColumnMoments
+    from ledgerwood.curator.queries.columns.statistics import ColumnSum as ColumnSum
+    from ledgerwood.curator.queries.columns.statistics import RowCount as RowCount
+    from ledgerwood.curator.queries.columns.undeclared import BinCounts as BinCounts
+    from ledgerwood.curator.queries.columns.undeclared import KeyCounts as KeyCounts
+    from ledgerwood.curator.queries.counts import CellCounts as CellCounts
+    from ledgerwood.curator.queries.counts import LeafCounts as LeafCounts
+    from ledgerwood.curator.queries.feature_quantiles import FeatureQuantiles as FeatureQuantiles
+    from ledgerwood.curator.queries.gains import SplitGains as SplitGains
+    from ledgerwood.curator.queries.gains import gain_range as gain_range
+    from ledgerwood.curator.queries.gini import GiniSplits as GiniSplits
+    from ledgerwood.curator.queries.gini import gini_range as gini_range
+    from ledgerwood.curator.queries.gridless_gains import GridlessGains as GridlessGains
+    from ledgerwood.curator.queries.histograms import CandidateCounts as CandidateCounts
+    from ledgerwood.curator.queries.histograms import CellHessians as CellHessians
+    from ledgerwood.curator.queries.histograms import CellSums as CellSums
+    from ledgerwood.curator.queries.histograms import SideSums as SideSums
+    from ledgerwood.curator.queries.leaf_labels import LeafLabels as LeafLabels
+    from ledgerwood.curator.queries.leaf_labels import label_range as label_range
+    from ledgerwood.curator.queries.score_counts import ScoreCounts as ScoreCounts
+    from ledgerwood.curator.queries.softmax import LeafSoftmax as LeafSoftmax
+    from ledgerwood.curator.queries.sums import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
+    from ledgerwood.curator.queries.sums import LabelCount as LabelCount
+    from ledgerwood.curator.queries.sums import LabelMoments as LabelMoments
+    from ledgerwood.curator.queries.sums import LabelSum as LabelSum
+    from ledgerwood.curator.queries.sums import LeafCurvatures as LeafCurvatures
+    from ledgerwood.curator.queries.sums import LeafMoments as LeafMoments
+    from ledgerwood.curator.queries.sums import LeafRatios as LeafRatios
+    from ledgerwood.curator.queries.sums import PredictionFit as PredictionFit
+    from ledgerwood.curator.queries.sums import Query as Query
+    from ledgerwood.curator.queries.whole_sums import WholeSums as WholeSums
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
     from ledgerwood.curator.release import real as real
     from ledgerwood.curator.rounds import Groups as Groups
     from ledgerwood.curator.rounds import Round as Round
-    from ledgerwood.curator.scaling import indicator_schema as indicator_schema
-    from ledgerwood.curator.scaling import indicator_values as indicator_values
-    from ledgerwood.curator.scaling import scaled_schema as scaled_schema
-    from ledgerwood.curator.scaling import scaled_values as scaled_values
-    from ledgerwood.curator.schema import MAX_CATEGORIES as MAX_CATEGORIES
-    from ledgerwood.curator.schema import Categorical as Categorical
-    from ledgerwood.curator.schema import Category as Category
-    from ledgerwood.curator.schema import Feature as Feature
-    from ledgerwood.curator.schema import Numeric as Numeric
-    from ledgerwood.curator.schema import Schema as Schema
-    from ledgerwood.curator.score_counts import ScoreCounts as ScoreCounts
-    from ledgerwood.curator.selections import ColumnBounds as ColumnBounds
-    from ledgerwood.curator.selections import ColumnKeys as ColumnKeys
-    from ledgerwood.curator.selections import ColumnMode as ColumnMode
-    from ledgerwood.curator.selections import ColumnQuantile as ColumnQuantile
-    from ledgerwood.curator.selections import ColumnQuantiles as ColumnQuantiles
-    from ledgerwood.curator.selections import SelectionQuery as SelectionQuery
-    from ledgerwood.curator.softmax import LeafSoftmax as LeafSoftmax
-    from ledgerwood.curator.statistics import ColumnCount as ColumnCount
-    from ledgerwood.curator.statistics import ColumnHistogram as ColumnHistogram
-    from ledgerwood.curator.statistics import ColumnMoments as ColumnMoments
-    from ledgerwood.curator.statistics import ColumnSum as ColumnSum
-    from ledgerwood.curator.statistics import RowCount as RowCount
     from ledgerwood.curator.streams import StreamCurator as StreamCurator
     from ledgerwood.curator.streams import StreamRows as StreamRows
     from ledgerwood.curator.streams import forget_vault as forget_vault
     from ledgerwood.curator.streams import keep_vault as keep_vault
     from ledgerwood.curator.streams import kept_vault as kept_vault
-    from ledgerwood.curator.table import Table as Table
+    from ledgerwood.curator.tables.columns import ColumnTable as ColumnTable
+    from ledgerwood.curator.tables.trees import Table as Table
+    from ledgerwood.curator.tables.undeclared import UndeclaredTable as UndeclaredTable
+    from ledgerwood.curator.tables.vault import RowVault as RowVault
     from ledgerwood.curator.tracebacks import keeps_no_rows as keeps_no_rows
-    from ledgerwood.curator.typed_columns import TypedColumn as TypedColumn
-    from ledgerwood.curator.typed_columns import TypedColumns as TypedColumns
-    from ledgerwood.curator.undeclared import UndeclaredTable as UndeclaredTable
-    from ledgerwood.curator.undeclared_queries import BinCounts as BinCounts
-    from ledgerwood.curator.undeclared_queries import KeyCounts as KeyCounts
-    from ledgerwood.curator.vault import RowVault as RowVault
-    from ledgerwood.curator.whole_sums import WholeSums as WholeSums
+    from ledgerwood.schema import MAX_CATEGORIES as MAX_CATEGORIES
+    from ledgerwood.schema import Categorical as Categorical
+    from ledgerwood.schema import Category as Category
+    from ledgerwood.schema import Feature as Feature
+    from ledgerwood.schema import Numeric as Numeric
+    from ledgerwood.schema import Schema as Schema
 except ModuleNotFoundError as _missing:  # the base install: each name says which extra it needs
     __getattr__ = _extras.absent(__name__, _missing)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar, final
 
+from ledgerwood.accounting.costs.row_costs import row_costs
 from ledgerwood.accounting.events import (
     Composed,
     Event,
@@ -13,17 +14,16 @@ from ledgerwood.accounting.events import (
     Repeated,
     RepeatedSelection,
 )
-from ledgerwood.accounting.row_costs import row_costs
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.gate import Gate
 from ledgerwood.curator.groups import CuratorGroups, group_ends
 from ledgerwood.curator.purses import Purse, RunPurse, require_within
 from ledgerwood.curator.rounds import CuratorRound, Groups, Round, Rows, held_by
-from ledgerwood.curator.schema import Schema
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.mechanisms import RandomSource, selection_of
 from ledgerwood.recording.points import Recorded, passes_with_owner
+from ledgerwood.schema import Schema
 
 T = TypeVar("T")
 

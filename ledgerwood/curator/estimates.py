@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, ColumnMoments, ColumnSum, Steps, numeric
 from ledgerwood.curator.release import Release, real
-from ledgerwood.curator.statistics import ColumnHistogram, ColumnMoments, ColumnSum, Steps, numeric
 from ledgerwood.errors import InvalidParameter
 
 Numbers = NDArray[np.int64]

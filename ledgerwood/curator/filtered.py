@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood._directed import float_up
+from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.accounting.ledger import Receipt
-from ledgerwood.accounting.row_costs import FULL
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.known import known_query
-from ledgerwood.curator.queries import Query, SummedQuery
+from ledgerwood.curator.queries.columns.selections import SelectionQuery
+from ledgerwood.curator.queries.known import known_query
+from ledgerwood.curator.queries.sums import Query, SummedQuery
 from ledgerwood.curator.release import Release, Selected
-from ledgerwood.curator.selections import SelectionQuery
-from ledgerwood.curator.table import RowBudgets, Table
+from ledgerwood.curator.tables.trees import RowBudgets, Table
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, Grid, Mechanism, RandomSource
 from ledgerwood.recording.points import Recorded, passes_with_owner

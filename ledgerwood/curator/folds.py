@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator.encoding import encode_classes, encode_numeric_target
-from ledgerwood.curator.queries import LeafMoments
-from ledgerwood.curator.reading import row_count, rows_at, same_length
-from ledgerwood.curator.schema import Categorical, Feature, Numeric, Schema
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.inputs.encoding import encode_classes, encode_numeric_target
+from ledgerwood.curator.inputs.reading import row_count, rows_at, same_length
+from ledgerwood.curator.queries.sums import LeafMoments
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import LedgerError
 from ledgerwood.mechanisms import RandomSource
+from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 MOST_FOLDS = 256
 Judgement = Literal["right", "absolute", "squared"]

@@ -12,13 +12,13 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries import Query
+from ledgerwood.curator.queries.columns.selections import SelectionQuery
+from ledgerwood.curator.queries.sums import Query
 from ledgerwood.curator.release import Release, Selected
-from ledgerwood.curator.schema import Schema
-from ledgerwood.curator.selections import SelectionQuery
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
 from ledgerwood.recording.points import Recorded, passes, passes_with_owner
+from ledgerwood.schema import Schema
 
 S = TypeVar("S")
 M = TypeVar("M")

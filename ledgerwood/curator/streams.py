@@ -11,22 +11,22 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.accounting.costs.row_costs import row_costs
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Receipt
-from ledgerwood.accounting.row_costs import row_costs
 from ledgerwood.curator.curator import Aggregator, Curator
 from ledgerwood.curator.filtered import FilteredRounds
-from ledgerwood.curator.keys import UnitKeys, read_keys
-from ledgerwood.curator.queries import Loss, Query
+from ledgerwood.curator.inputs.keys import UnitKeys, read_keys
+from ledgerwood.curator.queries.columns.selections import SelectionQuery
+from ledgerwood.curator.queries.sums import Loss, Query
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.rounds import CuratorRound, Groups
-from ledgerwood.curator.schema import Schema
-from ledgerwood.curator.selections import SelectionQuery
-from ledgerwood.curator.table import Table
-from ledgerwood.curator.vault import RowVault
+from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import DrawRefused, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import Mechanism, RandomSource
 from ledgerwood.recording.points import Recorded, passes_with_owner
+from ledgerwood.schema import Schema
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.base import Event
+from ledgerwood.mechanisms.exact.randomness import RandomSource
 from ledgerwood.mechanisms.grid import Grid
-from ledgerwood.mechanisms.randomness import RandomSource
 
 S_contra = TypeVar("S_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)

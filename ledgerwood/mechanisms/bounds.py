@@ -15,9 +15,9 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import DiscreteLaplaceEvent, Repeated
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms.deviates import standard_laplace
-from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.rounding import geometric_noise
+from ledgerwood.mechanisms.exact.deviates import standard_laplace
+from ledgerwood.mechanisms.exact.randomness import RandomSource
+from ledgerwood.mechanisms.exact.rounding import geometric_noise
 from ledgerwood.recording.points import passes
 
 

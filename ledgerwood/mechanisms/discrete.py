@@ -21,12 +21,12 @@ from ledgerwood.accounting.events import (
     SkellamVectorEvent,
     ZeroConcentratedEvent,
 )
-from ledgerwood.mechanisms import integer_laws
-from ledgerwood.mechanisms.deviates import standard_laplace
+from ledgerwood.mechanisms.exact import integer_laws
+from ledgerwood.mechanisms.exact.deviates import standard_laplace
+from ledgerwood.mechanisms.exact.inversion import Inversion
+from ledgerwood.mechanisms.exact.randomness import RandomSource
+from ledgerwood.mechanisms.exact.rounding import geometric_noise
 from ledgerwood.mechanisms.grid import Grid
-from ledgerwood.mechanisms.inversion import Inversion
-from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.rounding import geometric_noise
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts
 from ledgerwood.recording.points import passes
 

@@ -14,9 +14,9 @@ from scipy.special import ndtr, ndtri
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import ApproximateEvent, Composed, GaussianEvent
+from ledgerwood.mechanisms.exact.randomness import RandomSource
 from ledgerwood.mechanisms.gaussian import GaussianMechanism
 from ledgerwood.mechanisms.grid import Grid
-from ledgerwood.mechanisms.randomness import RandomSource
 from ledgerwood.mechanisms.sensitivity import BoxShifts
 from ledgerwood.mechanisms.stability import present_keys
 from ledgerwood.recording.points import passes

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import RandomizedResponseEvent
-from ledgerwood.mechanisms.deviates import exp_bounds
-from ledgerwood.mechanisms.randomness import RandomSource
+from ledgerwood.mechanisms.exact.deviates import exp_bounds
+from ledgerwood.mechanisms.exact.randomness import RandomSource
 from ledgerwood.recording.points import passes
 
 _WORD = 64

@@ -13,9 +13,9 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import ApproximateEvent
-from ledgerwood.mechanisms.deviates import exp_bounds, standard_laplace
-from ledgerwood.mechanisms.randomness import RandomSource
-from ledgerwood.mechanisms.rounding import geometric_noise
+from ledgerwood.mechanisms.exact.deviates import exp_bounds, standard_laplace
+from ledgerwood.mechanisms.exact.randomness import RandomSource
+from ledgerwood.mechanisms.exact.rounding import geometric_noise
 from ledgerwood.recording.points import passes
 
 LARGEST_SCALE = 1e12

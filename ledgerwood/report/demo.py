@@ -14,9 +14,9 @@ from rich.table import Table
 
 from ledgerwood.accounting import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
-from ledgerwood.curator.schema import Categorical, Schema
 from ledgerwood.datasets import Dataset, DatasetName, load
 from ledgerwood.report.printing import print_json, show
+from ledgerwood.schema import Categorical, Schema
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.verification import verify_ledger
 

@@ -12,11 +12,11 @@ from ledgerwood.accounting import Adjacency, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.cautions import emit
-from ledgerwood.curator.schema import Categorical, Schema
+from ledgerwood.csv_files import read_csv
 from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
 from ledgerwood.report.options import PresetName, System
 from ledgerwood.report.printing import Fact
-from ledgerwood.tables import read_csv
+from ledgerwood.schema import Categorical, Schema
 from ledgerwood.trainers import (
     DPBoostClassifier,
     DPBoostPlan,
@@ -33,8 +33,8 @@ from ledgerwood.trainers import (
     SGBDTPlan,
     SGBDTRegressor,
 )
-from ledgerwood.trainers.estimator import Plan
-from ledgerwood.trainers.outputs import AbstractClassifier, AbstractRegressor
+from ledgerwood.trainers.base.estimator import Plan
+from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
 
 Classifier = AbstractClassifier | PrivaTreeClassifier
 Model = Classifier | AbstractRegressor

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ledgerwood.csv_files import read_csv
 from ledgerwood.report.models import read_schema
 from ledgerwood.report.printing import print_json
-from ledgerwood.tables import read_csv
 
 
 def show_check(rows: Path, schema: Path, *, as_json: bool) -> bool:

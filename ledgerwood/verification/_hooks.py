@@ -27,9 +27,9 @@ from ledgerwood.curator import (
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.groups import CuratorGroups
 from ledgerwood.curator.purses import RunPurse
+from ledgerwood.curator.queries.columns.selections import ColumnKeys, ColumnMode
 from ledgerwood.curator.rounds import CuratorRound
-from ledgerwood.curator.rows import AbstractRows
-from ledgerwood.curator.selections import ColumnKeys, ColumnMode
+from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import Grid, RandomSource
 from ledgerwood.recording.opening import Hook, Point

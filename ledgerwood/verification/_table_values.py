@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import Categorical, ColumnTable, GiniSplits, LeafLabels, Schema, SplitGains, Table
-from ledgerwood.curator.known import AnyQuery
-from ledgerwood.curator.statistics import ColumnQuery
+from ledgerwood.curator.queries.columns.statistics import ColumnQuery
+from ledgerwood.curator.queries.known import AnyQuery
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
 from ledgerwood.verification._distances import Gap, Shifts, shift_gap

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting import chains
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.chains import Least, Route
+from ledgerwood.accounting.costs import chains
+from ledgerwood.accounting.costs.chains import Least, Route
 from ledgerwood.accounting.events import ApproximateEvent, Event, PureEvent
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.verification._means import lower_mean
 
 if TYPE_CHECKING:
-    from ledgerwood.trainers.privacy import PrivacyStatement
+    from ledgerwood.trainers.base.privacy import PrivacyStatement
 
 Change = Literal["add-remove", "replace"]
 """What the attacker does to each of his rows: adds or removes it, or replaces it by one of his."""
@@ -221,7 +221,7 @@ def _event(claim: object) -> tuple[Event | Literal["everything", "nothing"], Adj
             return claim, claim.adjacency
         case Budget():
             return _stated(claim.epsilon, claim.delta, claim.adjacency), claim.adjacency
-    from ledgerwood.trainers.privacy import PrivacyStatement  # the only claim that needs the trainers
+    from ledgerwood.trainers.base.privacy import PrivacyStatement  # the only claim that needs the trainers
 
     if not isinstance(claim, PrivacyStatement):
         raise InvalidParameter(

@@ -17,9 +17,9 @@ from ledgerwood.accounting import (
     PureEvent,
     Repeated,
     calibrate,
-    gdp,
     price,
 )
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

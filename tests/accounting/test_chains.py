@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.optimize import linprog
 
 import ledgerwood as lw
-from ledgerwood.accounting import chains
+from ledgerwood.accounting.costs import chains
 from ledgerwood.accounting.events import RenyiEvent
 
 A = lw.Adjacency.ADD_REMOVE

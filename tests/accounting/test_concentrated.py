@@ -30,8 +30,8 @@ from ledgerwood.accounting import (
     StaircaseEvent,
     TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
-    concentrated,
 )
+from ledgerwood.accounting.costs import concentrated
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

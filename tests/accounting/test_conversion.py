@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from ledgerwood.accounting import conversion
+from ledgerwood.accounting.costs import conversion
 from ledgerwood.errors import PrivacyError, UnsupportedEvent
 
 ORDERS = np.array([1.0 + 1e-6, 1.01, 1.5, 2.0, 7.25, 64.0, 8192.0, 1e6])

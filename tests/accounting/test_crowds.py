@@ -15,11 +15,9 @@ from ledgerwood.accounting import (
     PoissonSampled,
     PureEvent,
     Repeated,
-    conversion,
-    crowds,
-    gdp,
     price,
 )
+from ledgerwood.accounting.costs import conversion, crowds, gdp
 from ledgerwood.errors import UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

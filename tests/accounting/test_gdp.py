@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from ledgerwood.accounting import gdp
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.errors import InvalidParameter
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerwood.accounting import renyi
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.individual_tables import GaussianPair, LaplacePair
 
 PAIRS = {"gaussian": GaussianPair, "laplace": LaplacePair}

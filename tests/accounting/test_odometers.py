@@ -33,10 +33,9 @@ from ledgerwood.accounting import (
     Repeated,
     WhitehouseOdometer,
     ZeroConcentratedEvent,
-    concentrated,
-    gdp,
     price,
 )
+from ledgerwood.accounting.costs import concentrated, gdp
 from ledgerwood.errors import AdjacencyMismatch, BudgetExceeded, InvalidParameter, UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

@@ -24,10 +24,10 @@ from ledgerwood.accounting import (
     PureEvent,
     Repeated,
     ReplaceOneSampled,
-    gdp,
     price,
 )
-from ledgerwood.accounting.losses import plans
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.costs.losses import plans
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 from ledgerwood.verification import verify_ledger
 

@@ -2,7 +2,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from ledgerwood.accounting import quadrature
+from ledgerwood.accounting.costs import quadrature
 
 
 @pytest.mark.parametrize(

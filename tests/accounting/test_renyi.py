@@ -2,8 +2,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.costs import renyi
 
 
 @pytest.mark.parametrize("x", [1e-300, 1e-9, 0.3, 1.0, 1.0001, 50.0, 1e5])

@@ -19,11 +19,11 @@ from ledgerwood.accounting import (
     Repeated,
     calibrate,
     common_scale,
-    gdp,
     price,
     relative_multipliers,
     split,
 )
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.splitting import rho
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.curator import Table
-from ledgerwood.curator.candidate_bins import CandidateBins, bin_rows
+from ledgerwood.curator.queries.candidate_bins import CandidateBins, bin_rows
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter, RoundViolation
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import ledgerwood as lw
-from ledgerwood.cli import app
-from ledgerwood.curator.table import Table
+from ledgerwood.cli.commands import app
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.errors import SchemaError
 
 SCHEMA = lw.Schema(

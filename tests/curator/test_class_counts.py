@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
-from ledgerwood.curator import CandidateBins, ClassCounts, GiniSplits, LeafClassCounts, LeafLabels, Table, gini
+from ledgerwood.curator import CandidateBins, ClassCounts, GiniSplits, LeafClassCounts, LeafLabels, Table
+from ledgerwood.curator.queries import gini
 from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (

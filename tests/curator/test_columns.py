@@ -25,11 +25,24 @@ from ledgerwood import (
     Repeated,
     Schema,
 )
-from ledgerwood.curator import Curator, kernels
-from ledgerwood.curator.columns import ColumnTable
-from ledgerwood.curator.queries import LabelCount
-from ledgerwood.curator.selections import ColumnBounds, ColumnKeys, ColumnMode, ColumnQuantile, ColumnQuantiles
-from ledgerwood.curator.statistics import ColumnCount, ColumnHistogram, ColumnMoments, ColumnSum, RowCount
+from ledgerwood.curator import Curator
+from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.queries.columns.selections import (
+    ColumnBounds,
+    ColumnKeys,
+    ColumnMode,
+    ColumnQuantile,
+    ColumnQuantiles,
+)
+from ledgerwood.curator.queries.columns.statistics import (
+    ColumnCount,
+    ColumnHistogram,
+    ColumnMoments,
+    ColumnSum,
+    RowCount,
+)
+from ledgerwood.curator.queries.sums import LabelCount
+from ledgerwood.curator.tables.columns import ColumnTable
 from ledgerwood.errors import (
     AdjacencyMismatch,
     InvalidParameter,

@@ -8,9 +8,9 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, Schema
 from ledgerwood.curator import Curator, mean_of_moments, mean_of_sum_and_count, quantiles_of_histogram
-from ledgerwood.curator.columns import ColumnTable
+from ledgerwood.curator.queries.columns.statistics import ColumnCount, ColumnHistogram, ColumnMoments, ColumnSum
 from ledgerwood.curator.release import Release
-from ledgerwood.curator.statistics import ColumnCount, ColumnHistogram, ColumnMoments, ColumnSum
+from ledgerwood.curator.tables.columns import ColumnTable
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import (
     DiscreteLaplaceMechanism,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import ledgerwood.curator.exact_gains as exact_gains_module
-from ledgerwood.curator.exact_gains import _product, _quotient, exact_gains, share
-from ledgerwood.curator.gains import SplitGains
+import ledgerwood.curator.kernels.exact_gains as exact_gains_module
+from ledgerwood.curator.kernels.exact_gains import _product, _quotient, exact_gains, share
+from ledgerwood.curator.queries.gains import SplitGains
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 
 ONE_TEST = SplitTests.every([FeatureCells(ordered=2, equality=())])

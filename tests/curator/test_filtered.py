@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import ledgerwood as lw
-from ledgerwood.accounting.row_costs import FULL, LIMIT_SLACK, row_costs
+from ledgerwood.accounting.costs.row_costs import FULL, LIMIT_SLACK, row_costs
 from ledgerwood.curator import (
     Curator,
     LabelMoments,
@@ -25,8 +25,8 @@ from ledgerwood.curator import (
     real,
 )
 from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
-from ledgerwood.curator.keys import read_keys
-from ledgerwood.curator.table import RowBudgets, Table
+from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.curator.tables.trees import RowBudgets, Table
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism, TestRandom

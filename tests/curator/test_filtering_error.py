@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Numeric, Schema
-from ledgerwood.curator.queries import STEP, LeafRatios
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.queries.sums import STEP, LeafRatios
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 
 UNIT = 2**20

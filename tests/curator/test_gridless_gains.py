@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Budget, Composed, Ledger, Numeric, PoissonSampled, PrivacyUnit, Schema
 from ledgerwood.accounting.events import BoundedRangeEvent
-from ledgerwood.curator import Curator, GridlessGains, SplitGains, Table, gain_range, kernels
+from ledgerwood.curator import Curator, GridlessGains, SplitGains, Table, gain_range
+from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
-from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism, SecureRandom, TestRandom, choice
+from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms.exact import choice
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 EVERY = np.empty(0, dtype=np.bool_)

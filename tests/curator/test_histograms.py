@@ -22,9 +22,9 @@ from ledgerwood.curator import (
     LeafRatios,
     SideSums,
     Table,
-    histogram_kernels,
 )
-from ledgerwood.curator.level_sums import BinRows, LevelSums
+from ledgerwood.curator.kernels import histograms as histogram_kernels
+from ledgerwood.curator.kernels.level_sums import BinRows, LevelSums
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import GaussianMechanism, TestRandom

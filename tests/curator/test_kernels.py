@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ledgerwood import routing
-from ledgerwood.curator import kernels
+from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.routing import add_tree, route_rows
 

@@ -16,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledgerwood as lw
-from ledgerwood.curator.columns import ColumnTable
-from ledgerwood.curator.encoding import encode_keys, encode_rows
-from ledgerwood.curator.keys import read_keys
-from ledgerwood.curator.reading import one_column
+from ledgerwood.curator.inputs.encoding import encode_keys, encode_rows
+from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.curator.inputs.reading import one_column
+from ledgerwood.curator.inputs.typed_columns import TypedColumns
+from ledgerwood.curator.inputs.values import Keys, numbers
 from ledgerwood.curator.streams import StreamRows
-from ledgerwood.curator.table import Table
-from ledgerwood.curator.typed_columns import TypedColumns
-from ledgerwood.curator.undeclared import UndeclaredTable
-from ledgerwood.curator.values import Keys, numbers
-from ledgerwood.curator.vault import RowVault
+from ledgerwood.curator.tables.columns import ColumnTable
+from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.tables.undeclared import UndeclaredTable
+from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import SchemaError, SchemaTypeError
 
 FEATURES = (lw.Numeric("size", 0, 10), lw.Numeric("age", 0, 9, missing=True), lw.Categorical("kind", ("a", 1, 2)))
@@ -185,8 +185,8 @@ def test_a_row_of_another_length_is_left_out_alone(form, ragged):
 
 
 def test_what_is_left_out_contributes_0_to_every_question():
-    from ledgerwood.curator.counts import LeafCounts
-    from ledgerwood.curator.queries import LabelMoments
+    from ledgerwood.curator.queries.counts import LeafCounts
+    from ledgerwood.curator.queries.sums import LabelMoments
     from ledgerwood.ensemble import TreeStructure
 
     schema = lw.Schema(features=FEATURES, target=NUMBER)
@@ -252,7 +252,7 @@ def test_an_odd_key_takes_no_part_alone(make, names):
 
 
 def test_a_second_row_of_a_unit_and_one_of_none_contribute_nothing_to_a_stream():
-    from ledgerwood.curator.queries import LabelMoments
+    from ledgerwood.curator.queries.sums import LabelMoments
 
     schema = lw.Schema(features=FEATURES, target=NUMBER)
     rows, labels, _ = table(4)

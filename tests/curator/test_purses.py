@@ -35,7 +35,7 @@ from ledgerwood.errors import (
     UnsupportedEvent,
 )
 from ledgerwood.mechanisms import GaussianMechanism, SecureRandom, TestRandom
-from ledgerwood.trainers.sgbdt import EMPTY_TREE
+from ledgerwood.trainers.sgbdt.training import EMPTY_TREE
 
 A = Adjacency.ADD_REMOVE
 SCHEMA = Schema.uniform(0.0, 1.0, n_features=2, target=Numeric("y", -1.0, 1.0))

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency
-from ledgerwood.curator.known import known_query
-from ledgerwood.curator.queries import (
+from ledgerwood.curator.queries.known import known_query
+from ledgerwood.curator.queries.sums import (
     MAX_CLIP,
     MAX_CURVATURE_SCALE,
     MAX_DAMPING,
@@ -22,7 +22,7 @@ from ledgerwood.curator.queries import (
     LeafMoments,
     LeafRatios,
 )
-from ledgerwood.curator.table import _ratios
+from ledgerwood.curator.tables.trees import _ratios
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 

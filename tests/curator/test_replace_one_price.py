@@ -6,7 +6,7 @@ from ledgerwood import Adjacency, price
 from ledgerwood.curator import LabelSum, LeafCurvatures
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import GaussianMechanism
-from ledgerwood.trainers.sgbdt import EMPTY_TREE
+from ledgerwood.trainers.sgbdt.training import EMPTY_TREE
 
 DELTA = 1e-5
 

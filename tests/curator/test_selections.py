@@ -15,8 +15,7 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, Schema
 from ledgerwood.accounting.events import ApproximateEvent, BoundedRangeEvent, DiscreteLaplaceEvent, PureEvent
 from ledgerwood.curator import Curator
-from ledgerwood.curator.columns import ColumnTable
-from ledgerwood.curator.selections import (
+from ledgerwood.curator.queries.columns.selections import (
     ColumnBounds,
     ColumnKeys,
     ColumnMode,
@@ -26,7 +25,8 @@ from ledgerwood.curator.selections import (
     positions,
     threshold,
 )
-from ledgerwood.curator.statistics import ColumnHistogram, ColumnSum
+from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, ColumnSum
+from ledgerwood.curator.tables.columns import ColumnTable
 from ledgerwood.errors import DrawRefused, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import (
     ExponentialMechanism,

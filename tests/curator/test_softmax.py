@@ -108,7 +108,7 @@ def test_a_row_of_no_class_or_without_a_finite_score_counts_nothing():
 
 def test_the_norm_is_held_in_integers_where_floats_would_pass_it():
     # All hessians lose steps, or the row counts nothing; here the radius is an artificial one.
-    from ledgerwood.curator import softmax_kernels
+    from ledgerwood.curator.kernels import softmax as softmax_kernels
 
     def contribution(squared_radius):
         partial, leaves = np.zeros((1, 1, 4), np.int64), np.empty(1, np.int32)

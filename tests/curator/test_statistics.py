@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric
-from ledgerwood.curator.statistics import (
+from ledgerwood.curator.queries.columns.statistics import (
     ColumnCount,
     ColumnHistogram,
     ColumnMoments,

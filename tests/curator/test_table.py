@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
-from ledgerwood.curator import kernels
-from ledgerwood.curator import table as curator_table
-from ledgerwood.curator.queries import (
+from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.queries.sums import (
     STEP,
     LabelCount,
     LabelMoments,
@@ -26,7 +25,8 @@ from ledgerwood.curator.queries import (
     LeafRatios,
     PredictionFit,
 )
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables import trees as curator_table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
 from ledgerwood.mechanisms import BallShifts, TestRandom

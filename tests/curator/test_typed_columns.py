@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerwood as lw
-from ledgerwood.curator.typed_columns import TypedColumn, TypedColumns, read_columns, read_target
-from ledgerwood.curator.values import MISSING, NO_KEY
+from ledgerwood.curator.inputs.typed_columns import TypedColumn, TypedColumns, read_columns, read_target
+from ledgerwood.curator.inputs.values import MISSING, NO_KEY
 from ledgerwood.errors import SchemaError
 
 Y = np.zeros(2)

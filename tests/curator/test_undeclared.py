@@ -24,7 +24,7 @@ from ledgerwood.curator import (
     TypedColumns,
     UndeclaredTable,
 )
-from ledgerwood.curator.encoding import encode_features
+from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, RoundViolation, SchemaError
 from ledgerwood.mechanisms import GaussianStabilityMechanism, StabilityHistogramMechanism, TestRandom, log_edges
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
-from ledgerwood.accounting.row_costs import FULL
-from ledgerwood.curator import vault as vaults
-from ledgerwood.curator.keys import UnitKeys, read_keys
-from ledgerwood.curator.vault import RowVault
+from ledgerwood.accounting.costs.row_costs import FULL
+from ledgerwood.curator.inputs.keys import UnitKeys, read_keys
+from ledgerwood.curator.tables import vault as vaults
+from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import InvalidParameter, LedgerError
 
 A = Adjacency.ADD_REMOVE

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
+from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.accounting.ledger import held
-from ledgerwood.accounting.row_costs import FULL
-from ledgerwood.curator import vault_files
-from ledgerwood.curator.keys import read_keys
-from ledgerwood.curator.vault import RowVault
+from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.curator.tables import vault_files
+from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import LedgerCorrupted, LedgerError, LedgerWriteFailed
 
 A = Adjacency.ADD_REMOVE

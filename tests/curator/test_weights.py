@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
-from ledgerwood.accounting.row_costs import FULL
-from ledgerwood.curator.gains import SplitGains
-from ledgerwood.curator.queries import (
+from ledgerwood.accounting.costs.row_costs import FULL
+from ledgerwood.curator.inputs.weights import ALL_WHOLE, encode_weights
+from ledgerwood.curator.queries.gains import SplitGains
+from ledgerwood.curator.queries.sums import (
     STEP,
     LabelCount,
     LabelMoments,
@@ -23,8 +24,7 @@ from ledgerwood.curator.queries import (
     LeafRatios,
     PredictionFit,
 )
-from ledgerwood.curator.table import RowBudgets, Table
-from ledgerwood.curator.weights import ALL_WHOLE, encode_weights
+from ledgerwood.curator.tables.trees import RowBudgets, Table
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation, SchemaError
 

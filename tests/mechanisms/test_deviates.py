@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from ledgerwood.mechanisms import TestRandom
-from ledgerwood.mechanisms.deviates import (
+from ledgerwood.mechanisms.exact.deviates import (
     BRICK_BITS,
     FRACTION_BITS,
     FREE_BITS,

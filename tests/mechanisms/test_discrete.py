@@ -29,8 +29,8 @@ from ledgerwood.mechanisms import (
     SkellamMechanism,
     TestRandom,
 )
-from ledgerwood.mechanisms.deviates import standard_laplace
-from ledgerwood.mechanisms.rounding import geometric_noise
+from ledgerwood.mechanisms.exact.deviates import standard_laplace
+from ledgerwood.mechanisms.exact.rounding import geometric_noise
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 WHOLE = Grid(exponents=(0,))

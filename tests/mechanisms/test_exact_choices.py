@@ -26,8 +26,8 @@ from ledgerwood.mechanisms import (
     QuantileMechanism,
     SparseVectorMechanism,
     StabilityHistogramMechanism,
-    choice,
 )
+from ledgerwood.mechanisms.exact import choice
 
 WHOLE = Grid(exponents=(0,))
 UNIT = Grid(exponents=(-4,))
@@ -177,7 +177,7 @@ def test_the_noisy_maximum(monkeypatch, utilities, reach, exact_law):
             assert (scale, grid) == (0.3, WHOLE)
             return pick(noise) - reach
 
-        monkeypatch.setattr("ledgerwood.mechanisms.selection.unbounded_noise", unbounded)
+        monkeypatch.setattr("ledgerwood.mechanisms.choices.selection.unbounded_noise", unbounded)
         return NoisyMaxMechanism(scale=0.3).select(np.array(utilities, dtype=np.int64), WHOLE, None)
 
     assert_same(exact_law(run), law)
@@ -244,7 +244,7 @@ def test_joint_quantiles(monkeypatch, rows, quantiles, exact_law):
             assert all(0 <= high - low <= lows[-1] >> 200 for low, high in zip(lows, highs, strict=True))
             return pick(normalised([b - a for a, b in itertools.pairwise([0, *lows])]))
 
-        monkeypatch.setattr("ledgerwood.mechanisms.joint_quantiles.decide", decide)
+        monkeypatch.setattr("ledgerwood.mechanisms.choices.joint_quantiles.decide", decide)
         source = Uniform(pick)
         source.uint64 = lambda n: np.zeros(n, dtype=np.uint64)
         return mechanism.select(np.array(rows, dtype=np.int64), points, source)
@@ -269,7 +269,7 @@ def test_sparse_vector_transcripts(monkeypatch, answers, exact_law):
 
     def run(pick):
         monkeypatch.setattr(
-            "ledgerwood.mechanisms.sparse_vector.unbounded_noise",
+            "ledgerwood.mechanisms.choices.sparse_vector.unbounded_noise",
             lambda scale, grid, deviate, source: pick(noises[scale]) - reach,
         )
         going = SparseVectorMechanism(threshold_scale=0.4, query_scale=0.3, answers=answers).start(WHOLE, None)

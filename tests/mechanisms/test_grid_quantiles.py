@@ -13,8 +13,9 @@ from scipy.stats import chi2
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import JointQuantilesMechanism, SecureRandom, TestRandom, grid_quantiles
-from ledgerwood.mechanisms.grid_quantiles import RisingThresholds
+from ledgerwood.mechanisms import JointQuantilesMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms.choices import grid_quantiles
+from ledgerwood.mechanisms.choices.grid_quantiles import RisingThresholds
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
 DECILES = tuple(i / 10 for i in range(1, 10))

@@ -20,8 +20,8 @@ from ledgerwood.mechanisms import (
     SecureRandom,
     TestRandom,
     UtilityRange,
-    selection,
 )
+from ledgerwood.mechanisms.choices import selection
 
 A = Adjacency.ADD_REMOVE
 UNIT = Grid(exponents=(-1,))  # utilities in half-steps

@@ -15,7 +15,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import JointQuantilesMechanism, QuantileMechanism, SecureRandom, TestRandom
-from ledgerwood.mechanisms.joint_quantiles import _convolve, _multiset, _Weights
+from ledgerwood.mechanisms.choices.joint_quantiles import _convolve, _multiset, _Weights
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerwood.errors import InvalidParameter, PrivacyError
-from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom, randomness
+from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.mechanisms.exact import randomness
 
 SOURCES = [SecureRandom, lambda: TestRandom(7)]
 

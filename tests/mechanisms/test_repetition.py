@@ -128,7 +128,7 @@ def test_the_exact_law_is_that_of_all_sequences_of_runs():
 
 def scripted(monkeypatch, count):
     """A selection of exactly `count` runs."""
-    monkeypatch.setattr("ledgerwood.mechanisms.repetition.RunCounts.draw", lambda self, source: count)
+    monkeypatch.setattr("ledgerwood.mechanisms.choices.repetition.RunCounts.draw", lambda self, source: count)
     return RepeatedSelectionMechanism(shape=0.0, stopping_rate=0.5)
 
 

@@ -20,9 +20,9 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     SecureRandom,
     TestRandom,
-    rounding,
 )
-from ledgerwood.mechanisms.deviates import FRACTION_BITS, Cells, standard_laplace, standard_normal
+from ledgerwood.mechanisms.exact import rounding
+from ledgerwood.mechanisms.exact.deviates import FRACTION_BITS, Cells, standard_laplace, standard_normal
 
 LAWS = {"normal": standard_normal, "laplace": standard_laplace}
 RATIOS = [0.3, 1.0, 7.3, 1e3, 1e6]

@@ -21,8 +21,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     TestRandom,
     UtilityRange,
-    choice,
 )
+from ledgerwood.mechanisms.exact import choice
 
 A = Adjacency.ADD_REMOVE
 UNIT = Grid(exponents=(-4,))

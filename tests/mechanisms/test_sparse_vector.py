@@ -16,8 +16,8 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import PureEvent, Repeated
 from ledgerwood.errors import DrawRefused, InvalidParameter, PrivacyError
 from ledgerwood.mechanisms import Grid, QueryChange, SecureRandom, SparseVectorMechanism, TestRandom
-from ledgerwood.mechanisms.deviates import standard_laplace
-from ledgerwood.mechanisms.rounding import unbounded_noise
+from ledgerwood.mechanisms.exact.deviates import standard_laplace
+from ledgerwood.mechanisms.exact.rounding import unbounded_noise
 
 A = Adjacency.ADD_REMOVE
 HALVES = Grid(exponents=(-1,))
@@ -138,7 +138,7 @@ def test_each_answer_has_a_threshold_noise_of_its_own(monkeypatch):
     """The noises that are drawn, in order: threshold, query, query (above), threshold, query (above)."""
     drawn = []
     monkeypatch.setattr(
-        "ledgerwood.mechanisms.sparse_vector.unbounded_noise", lambda scale, *rest: drawn.append(scale) or 0
+        "ledgerwood.mechanisms.choices.sparse_vector.unbounded_noise", lambda scale, *rest: drawn.append(scale) or 0
     )
     run = SparseVectorMechanism(threshold_scale=1.0, query_scale=2.0, answers=2).start(HALVES, TestRandom(1))
     assert [run.above(-1, 0), run.above(0, 0), run.above(1, 1)] == [False, True, True]
@@ -150,7 +150,7 @@ def test_a_run_has_one_holder(monkeypatch):
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(PrivacyError, match="copied"):
             copied(run)
-    monkeypatch.setattr("ledgerwood.mechanisms.sparse_vector.os.getpid", lambda: -7)
+    monkeypatch.setattr("ledgerwood.mechanisms.choices.sparse_vector.os.getpid", lambda: -7)
     with pytest.raises(DrawRefused, match="another process"):
         run.above(0, 0)
 

@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import Grid, NumericCandidates, RandomSource, TestRan
 from ledgerwood.recording.opening import recording
 from ledgerwood.recording.points import point_of
 from ledgerwood.trainers import PrivateSearch, SGBDTRegressor
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 WHOLE = Grid(exponents=(0,))
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.report.audit_curves import bound_trade_off, claimed_trade_off, histograms, roc
+from ledgerwood.report.audits.curves import bound_trade_off, claimed_trade_off, histograms, roc
 from ledgerwood.verification.auditing import ClaimedCurve, Scores
 
 A = lw.Adjacency.ADD_REMOVE

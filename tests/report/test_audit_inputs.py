@@ -10,7 +10,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.report.audit_inputs import claim_words, load_claim, load_named, load_pair, load_sampler
+from ledgerwood.report.audits.inputs import claim_words, load_claim, load_named, load_pair, load_sampler
 
 A = lw.Adjacency.ADD_REMOVE
 

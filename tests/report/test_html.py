@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.report.html import Figure, Page, Section, Table, embedded, render, write
+from ledgerwood.report.pages.html import Figure, Page, Section, Table, embedded, render, write
+from ledgerwood.report.pages.svg import Axis, Curve, plot
 from ledgerwood.report.printing import least, plain
-from ledgerwood.report.svg import Axis, Curve, plot
 
 HOSTILE = "</script><script>alert(1)</script><img src=https://example.org/x onerror=alert(2)>\"'&"
 JSON = st.recursive(

@@ -10,9 +10,9 @@ from scipy import optimize, stats
 import ledgerwood as lw
 from ledgerwood.curator import RowVault
 from ledgerwood.errors import LedgerCorrupted, LedgerError
-from ledgerwood.report.audit_pages import ledger_page
-from ledgerwood.report.html import render
-from ledgerwood.report.ledger_audits import audit_ledger, moments, public_name
+from ledgerwood.report.audits.pages import ledger_page
+from ledgerwood.report.ledgers.audits import audit_ledger, moments, public_name
+from ledgerwood.report.pages.html import render
 from ledgerwood.trainers import SGBDTRegressor
 
 A = lw.Adjacency.ADD_REMOVE

@@ -9,14 +9,10 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers import (
-    DPBoostRegressor,
-    DPXGBoostRegressor,
-    SGBDTRegressor,
-    dpboost_estimators,
-    dpxgboost_estimators,
-    sgbdt_estimators,
-)
+from ledgerwood.trainers import DPBoostRegressor, DPXGBoostRegressor, SGBDTRegressor
+from ledgerwood.trainers.dpboost import estimators as dpboost_estimators
+from ledgerwood.trainers.dpxgboost import estimators as dpxgboost_estimators
+from ledgerwood.trainers.sgbdt import estimators as sgbdt_estimators
 
 A = Adjacency.ADD_REMOVE
 PLANS = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers import candidates
+from ledgerwood.trainers.parts import candidates
 
 COUNTS = st.lists(st.integers(-40, 40) | st.sampled_from((0, 0, 10**6, -(10**6), 2**62, -(2**62))), min_size=1)
 

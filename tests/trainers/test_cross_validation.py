@@ -35,7 +35,7 @@ from ledgerwood.trainers import (
     private_cross_validate,
     private_grid_search,
 )
-from ledgerwood.trainers.cross_validation import _Run
+from ledgerwood.trainers.choosing.cross_validation import _Run
 
 CLASSES = lw.Schema.uniform(0, 1, n_features=2, target=lw.Categorical("c", ("no", "yes")))
 NUMBERS = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 10))

@@ -17,7 +17,7 @@ from ledgerwood.ensemble import SplitTests
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import DPBoostClassifier, DPBoostPlan, DPBoostRegressor
-from ledgerwood.trainers.dpboost import train
+from ledgerwood.trainers.dpboost.training import train
 from ledgerwood.verification import verify_ledger
 
 FEATURES = (

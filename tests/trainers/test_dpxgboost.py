@@ -16,9 +16,9 @@ from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import DPXGBoostClassifier, DPXGBoostRegressor
-from ledgerwood.trainers import candidates as candidate
-from ledgerwood.trainers.dpxgboost import train
-from ledgerwood.trainers.dpxgboost_estimators import default_plan, paper_plan
+from ledgerwood.trainers.dpxgboost.estimators import default_plan, paper_plan
+from ledgerwood.trainers.dpxgboost.training import train
+from ledgerwood.trainers.parts import candidates as candidate
 from ledgerwood.verification import verify_ledger
 
 FEATURES = (

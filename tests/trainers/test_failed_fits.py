@@ -10,7 +10,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.curator import Curator, Folds, Table, keeps_no_rows
-from ledgerwood.curator.encoding import encode_rows
+from ledgerwood.curator.inputs.encoding import encode_rows
 from ledgerwood.errors import BudgetExceeded, RunFailed, SchemaTypeError
 from ledgerwood.trainers import (
     PrivateSearch,
@@ -20,7 +20,7 @@ from ledgerwood.trainers import (
     private_cross_validate,
     private_grid_search,
 )
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 MARK = 0.123456789
 """In every row, and nowhere else."""

@@ -14,7 +14,7 @@ from ledgerwood.accounting.events import Composed, EllipticalGaussianEvent, Gaus
 from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyError
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
-from ledgerwood.trainers.federated_presets import preset_plan
+from ledgerwood.trainers.federated.presets import preset_plan
 from ledgerwood.verification import verify_ledger
 
 A = lw.Adjacency.ADD_REMOVE

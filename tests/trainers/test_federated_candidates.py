@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.federated_candidates import first_candidates, hessian_total, log_thresholds, refined_thresholds
+from ledgerwood.trainers.federated.candidates import first_candidates, hessian_total, log_thresholds, refined_thresholds
 
 
 def test_logarithmic_thresholds_are_dense_where_the_range_begins():

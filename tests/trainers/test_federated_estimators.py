@@ -7,7 +7,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor, PrivacyStatement
-from ledgerwood.trainers.forests import stacked, unstacked
+from ledgerwood.trainers.base.forests import stacked, unstacked
 
 THREE = lw.Schema.uniform(0.0, 1.0, n_features=3, target=lw.Categorical("y", ("a", "b", "c")))
 TWO = lw.Schema.uniform(0.0, 1.0, n_features=3, target=lw.Categorical("y", (0, 1)))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ledgerwood.ensemble import FeatureCells
-from ledgerwood.trainers.federated_splits import HistogramTests, best_of, gains, random_tests
-from ledgerwood.trainers.splits import NodePath
+from ledgerwood.trainers.federated.splits import HistogramTests, best_of, gains, random_tests
+from ledgerwood.trainers.parts.splits import NodePath
 
 CELLS = (
     FeatureCells(ordered=8, equality=(8,)),

@@ -6,10 +6,10 @@ from fractions import Fraction
 import pytest
 
 from ledgerwood import Adjacency, BoundedRangeEvent
-from ledgerwood.curator.gains import MAX_CELLS
+from ledgerwood.curator.queries.gains import MAX_CELLS
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.greedy_trees import GainSplits, require_levels, require_nodes
+from ledgerwood.trainers.parts.greedy_trees import GainSplits, require_levels, require_nodes
 
 
 @pytest.mark.parametrize("clip", [1.0, 0.3, 2.0])

@@ -10,13 +10,13 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.accounting.ledger.state import DrawEntry
 from ledgerwood.curator import Curator, Table
-from ledgerwood.curator.encoding import encode_features
 from ledgerwood.curator.filtered import FilteredRounds
+from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.sgbdt import train
-from ledgerwood.trainers.splits import structure_generator
+from ledgerwood.trainers.parts.splits import structure_generator
+from ledgerwood.trainers.sgbdt.training import train
 from ledgerwood.verification import verify_ledger
 
 DELTA = 1e-6

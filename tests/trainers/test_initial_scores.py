@@ -9,7 +9,7 @@ from ledgerwood import Adjacency, Budget, Composed, EllipticalGaussianEvent, Lap
 from ledgerwood.curator import Curator, Numeric, Table
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import TestRandom
-from ledgerwood.trainers.initial_scores import COUNT_SHARE, InitialScore, mean_label
+from ledgerwood.trainers.parts.initial_scores import COUNT_SHARE, InitialScore, mean_label
 
 SCHEMA = Schema.uniform(0, 1, n_features=1, target=Numeric("y", -1, 1))
 

@@ -6,7 +6,7 @@ from ledgerwood import Adjacency, LaplaceEvent
 from ledgerwood.curator import CellCounts, LeafCounts
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.laplace_counts import LaplaceCounts
+from ledgerwood.trainers.parts.laplace_counts import LaplaceCounts
 
 SEVEN = CellCounts(features=tuple(range(7)), cells=16)
 LEAVES = LeafCounts(structure=TreeStructure.root())

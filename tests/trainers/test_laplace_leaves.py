@@ -8,7 +8,7 @@ import pytest
 from ledgerwood import Adjacency
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.laplace_leaves import LaplaceLeaves
+from ledgerwood.trainers.parts.laplace_leaves import LaplaceLeaves
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 STEP = Fraction(1, 2**20)

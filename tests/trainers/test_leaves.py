@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ledgerwood.trainers.leaves import newton_leaves
+from ledgerwood.trainers.parts.leaves import newton_leaves
 
 WEIGHT = np.array([10.0, 0.0, -3.0, 2.0])
 GRADIENT = np.array([5.0, 4.0, -4.0, 0.0])

@@ -11,7 +11,7 @@ from ledgerwood.curator import LeafCurvatures, LeafMoments
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
-from ledgerwood.trainers.pair_noise import PairNoise
+from ledgerwood.trainers.parts.pair_noise import PairNoise
 from ledgerwood.verification import verify_ledger
 
 A, R = lw.Adjacency.ADD_REMOVE, lw.Adjacency.REPLACE_ONE

@@ -11,7 +11,7 @@ import ledgerwood as lw
 import ledgerwood.trainers as trainers
 from ledgerwood.curator import TypedColumn, TypedColumns
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyError
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 ESTIMATORS = [
     kind

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ledgerwood.curator import CandidateBins
 from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.partitions import least_gini_splits
+from ledgerwood.trainers.privatree.partitions import least_gini_splits
 
 CELLS = (FeatureCells(ordered=6, equality=(6,)), FeatureCells(ordered=0, equality=(0, 1, 2, 3)))
 ROOT = TreeStructure.root()

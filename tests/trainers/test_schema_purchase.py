@@ -14,15 +14,16 @@ from sklearn.base import clone
 
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
-from ledgerwood.accounting import GDPFilter, gdp, price
+from ledgerwood.accounting import GDPFilter, price
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator import Curator, TypedColumn, TypedColumns, UndeclaredTable
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyWarning, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.forests import ESTIMATED_CLASSES
-from ledgerwood.trainers.schema_purchase import (
+from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES
+from ledgerwood.trainers.base.schema_purchase import (
     NO_CODE,
     NO_TEXT,
     PER_BIN,

@@ -19,7 +19,7 @@ from ledgerwood.trainers import (
     PrivaTreeClassifier,
     SGBDTClassifier,
 )
-from ledgerwood.trainers.forests import ESTIMATED_CLASSES, shares, stacked, unstacked
+from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES, shares, stacked, unstacked
 from ledgerwood.verification import removed, replay, verify_ledger
 
 CLASSIFIERS = {

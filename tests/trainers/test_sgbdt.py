@@ -11,11 +11,11 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.curator import Curator, Table, real
-from ledgerwood.curator.encoding import encode_features
+from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import TestRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.sgbdt import train
+from ledgerwood.trainers.sgbdt.training import train
 from ledgerwood.verification import verify_ledger
 
 FEATURES = (

@@ -20,9 +20,9 @@ from sklearn.base import is_regressor
 
 import ledgerwood as lw
 from ledgerwood import trainers
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.streams import AbstractStreamEstimator
-from ledgerwood.trainers.tuning import PrivateSearch
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.streams import AbstractStreamEstimator
+from ledgerwood.trainers.choosing.private_search import PrivateSearch
 
 FEATURES = (lw.Numeric("length", 0, 1), lw.Categorical("kind", ("u", "v")), lw.Numeric("age", 0, 9, missing=True))
 TARGETS = {True: lw.Numeric("y", 0, 1), False: lw.Categorical("y", ("no", "yes"))}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.mechanisms import SecureRandom, TestRandom
-from ledgerwood.trainers.splits import cyclic_features, random_tree, structure_generator
+from ledgerwood.trainers.parts.splits import cyclic_features, random_tree, structure_generator
 
 
 def drawn(cells, *, depth, features=None, numeric_weight=1.0, seed=0):

@@ -98,7 +98,7 @@ def test_a_stream_reads_rows_and_keys_in_the_curator_only(guard, kind, schema, o
     for start in (0, 20):
         model.partial_fit(X, y, keys=guarded(guard, np.arange(start, start + 40), log))
     assert {module.split(".")[1] for module in log} <= {"curator"}
-    assert guard == "array" or "ledgerwood.curator.reading" in log
+    assert guard == "array" or "ledgerwood.curator.inputs.reading" in log
 
 
 @pytest.mark.parametrize("guard", ["table", "array"])
@@ -108,7 +108,7 @@ def test_weights_are_read_in_the_curator_only(guard):
     schema = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1), weight_bound=2)
     SGBDTRegressor(schema=schema, n_trees=2).fit(X, y, sample_weight=guarded(guard, np.linspace(0, 2, 40), log))
     assert {module.split(".")[1] for module in log} <= {"curator"}
-    assert guard == "array" or "ledgerwood.curator.reading" in log
+    assert guard == "array" or "ledgerwood.curator.inputs.reading" in log
 
 
 @pytest.mark.parametrize("guard", ["table", "array"])

@@ -33,8 +33,10 @@ LAWS = ["poisson", "negative_binomial"]
 
 def make_runs(monkeypatch, runs):
     """Whatever the law, this many."""
-    monkeypatch.setattr("ledgerwood.mechanisms.repetition.RunCounts.draw", lambda self, source: runs)
-    monkeypatch.setattr("ledgerwood.mechanisms.repetition.Inversion.draw", lambda self, n, source: np.array([runs]))
+    monkeypatch.setattr("ledgerwood.mechanisms.choices.repetition.RunCounts.draw", lambda self, source: runs)
+    monkeypatch.setattr(
+        "ledgerwood.mechanisms.choices.repetition.Inversion.draw", lambda self, n, source: np.array([runs])
+    )
 
 
 def search(kind=SGBDTClassifier, candidates=CANDIDATES, **options):

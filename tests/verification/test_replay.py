@@ -22,10 +22,10 @@ from ledgerwood.curator import (
     gain_range,
     real,
 )
-from ledgerwood.curator.encoding import encode_features
 from ledgerwood.curator.groups import CuratorGroups
+from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.curator.rounds import CuratorRound
-from ledgerwood.curator.rows import AbstractRows
+from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, PrivacyError, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from typer.testing import CliRunner
 
 import ledgerwood as lw
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import sign_ledger, verify_ledger
 

@@ -17,8 +17,8 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 FloatArray = NDArray[np.float64]
@@ -103,6 +103,20 @@ class Derived(Event):
     """An event that pricing puts in the place of stated ones; nobody states it, and it has no record."""
 
     __slots__ = ()
+
+
+class SizedSample(Event):
+    """A sample of a fixed number of rows, which needs a public number of rows to be drawn from."""
+
+    __slots__ = ()
+
+
+class ReplacedSample(Event):
+    """A Poisson sample of whose rows one is replaced; `add_remove` is what a row's mere presence costs in it."""
+
+    __slots__ = ()
+    add_remove: Event
+    sampling_rate: float
 
 
 def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float, reason: str) -> FloatArray:

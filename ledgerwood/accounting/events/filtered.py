@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
-from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
-from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent, GaussianEvent
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.accounting.events.stated import GDPEvent, RenyiEvent
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, UnsupportedEvent
 

@@ -5,14 +5,14 @@ from fractions import Fraction
 
 from ledgerwood import _directed, _validate
 from ledgerwood.accounting.events.base import Event, require_event
-from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
+from ledgerwood.accounting.events.choices.bounded_range import BoundedRangeEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.composition import Composed, Repeated
-from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
-from ledgerwood.accounting.events.gaussian import EllipticalGaussianEvent, GaussianEvent
-from ledgerwood.accounting.events.laplace import LaplaceEvent
-from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
-from ledgerwood.accounting.events.skellam import SkellamEvent, SkellamVectorEvent
-from ledgerwood.accounting.events.staircase import StaircaseEvent
+from ledgerwood.accounting.events.noise.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
+from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent, GaussianEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.noise.skellam import SkellamEvent, SkellamVectorEvent
+from ledgerwood.accounting.events.noise.staircase import StaircaseEvent
 from ledgerwood.accounting.events.stated import ApproximateEvent, GDPEvent, ZeroConcentratedEvent
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 

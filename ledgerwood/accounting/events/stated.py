@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ledgerwood import _validate
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction, require_adjacency
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events.base import Event, FloatArray
-from ledgerwood.accounting.events.gaussian import gaussian_log_excess, gaussian_log_profile, gaussian_renyi
-from ledgerwood.accounting.events.pure import epsilon_in_range
+from ledgerwood.accounting.events.choices.pure import epsilon_in_range
+from ledgerwood.accounting.events.noise.gaussian import gaussian_log_excess, gaussian_log_profile, gaussian_renyi
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 _MOST_POINTS = 10_000

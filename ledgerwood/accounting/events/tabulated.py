@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ledgerwood import _validate
-from ledgerwood.accounting import quadrature, renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction, require_adjacency
+from ledgerwood.accounting.costs import quadrature, renyi
 from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.events.stated import numbers, require_increasing
 from ledgerwood.errors import InvalidParameter

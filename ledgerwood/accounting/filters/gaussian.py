@@ -8,8 +8,8 @@ from typing import Literal, final
 
 from ledgerwood import _validate
 from ledgerwood._directed import root_down, root_up
-from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Budget
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent, total
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent

@@ -10,8 +10,8 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_down, float_up
-from ledgerwood.accounting import concentrated, conversion
 from ledgerwood.accounting.adjacency import Budget
+from ledgerwood.accounting.costs import concentrated, conversion
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent, total
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent

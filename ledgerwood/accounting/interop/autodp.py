@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ledgerwood import _validate
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.events.stated import RenyiEvent
 from ledgerwood.accounting.interop import peers

@@ -13,15 +13,15 @@ from typing import Any
 from ledgerwood import _directed, _validate
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.events.bounded_range import BoundedRangeEvent
+from ledgerwood.accounting.events.choices.bounded_range import BoundedRangeEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent, RandomizedResponseEvent
+from ledgerwood.accounting.events.choices.selection import PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.events.composition import Composed, Repeated
-from ledgerwood.accounting.events.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
-from ledgerwood.accounting.events.fixed_size import FixedSizeSampled, ReplaceOneSampled
-from ledgerwood.accounting.events.gaussian import GaussianEvent
-from ledgerwood.accounting.events.laplace import LaplaceEvent
-from ledgerwood.accounting.events.pure import PureEvent, RandomizedResponseEvent
-from ledgerwood.accounting.events.sampling import PoissonSampled
-from ledgerwood.accounting.events.selection import PoissonSelection, RepeatedSelection
+from ledgerwood.accounting.events.noise.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled, ReplaceOneSampled
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.accounting.events.stated import ApproximateEvent, ZeroConcentratedEvent
 from ledgerwood.errors import UnsupportedEvent
 

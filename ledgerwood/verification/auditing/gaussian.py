@@ -8,7 +8,7 @@ import math
 from scipy import stats
 
 from ledgerwood import _validate
-from ledgerwood.accounting import gdp
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.verification.auditing.counts import binomial_lower
 from ledgerwood.verification.auditing.result import level, small_probability
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from scipy import optimize, special
 
 from ledgerwood import _validate
-from ledgerwood.accounting import gdp
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.auditing.counts import clopper_pearson, randomised_labels
 from ledgerwood.verification.auditing.gaussian import epsilon_of, mu_from_counts, mu_from_means

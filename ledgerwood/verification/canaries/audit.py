@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
-from ledgerwood.trainers.bounds import require_name
+from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.verification._generators import Seeded, generator_of
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import level

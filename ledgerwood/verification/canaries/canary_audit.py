@@ -13,8 +13,8 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import GaussianEvent
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.bounds import require_name
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.bounds import require_name
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Scores
 from ledgerwood.verification.canaries import power, theory

@@ -6,7 +6,7 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator import Schema
 from ledgerwood.errors import AdjacencyMismatch
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import small_probability
 from ledgerwood.verification.canaries.fitting import OwnFits

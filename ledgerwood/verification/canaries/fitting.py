@@ -10,14 +10,14 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator import Schema, encode_features
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.federated_plan import FederatedPlan
-from ledgerwood.trainers.privatree import PrivaTreePlan
-from ledgerwood.trainers.sgbdt import SGBDTPlan
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.federated.plan import FederatedPlan
+from ledgerwood.trainers.privatree.training import PrivaTreePlan
+from ledgerwood.trainers.sgbdt.training import SGBDTPlan
 from ledgerwood.verification.canaries.cells import cell_count
 from ledgerwood.verification.canaries.recorder import Recording, recorded
 from ledgerwood.verification.canaries.rows import AuditRows

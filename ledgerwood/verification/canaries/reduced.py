@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 ONE_ROUND: dict[str, Any] = {
     "n_trees": 1,

@@ -9,8 +9,8 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.curator import Categorical, Schema
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.progress import progress_bar
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.progress import progress_bar
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.canaries import power, theory
 from ledgerwood.verification.canaries.claiming import adjacency_of, claimed, column_count_of, require_known

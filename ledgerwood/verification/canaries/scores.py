@@ -24,8 +24,8 @@ from ledgerwood.curator import (
     SplitGains,
     WholeSums,
 )
-from ledgerwood.curator.softmax import LeafSoftmax
-from ledgerwood.curator.table import Table
+from ledgerwood.curator.queries.softmax import LeafSoftmax
+from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,

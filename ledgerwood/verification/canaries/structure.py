@@ -14,7 +14,7 @@ from ledgerwood.curator import Numeric
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.recording.opening import unreleased
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.canaries.cells import canary_cells, extreme_labels
 from ledgerwood.verification.canaries.result import StructureCheck
 from ledgerwood.verification.canaries.rows import background_rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from ledgerwood import _validate
-from ledgerwood.accounting import gdp
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve

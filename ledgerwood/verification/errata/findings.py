@@ -6,10 +6,10 @@ from typing import Any, Literal, final
 
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.events.gaussian import GaussianEvent
-from ledgerwood.accounting.events.laplace import LaplaceEvent
-from ledgerwood.accounting.events.pure import PureEvent
-from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.choices.pure import PureEvent
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Assumption
 from ledgerwood.verification.errata.base import Auditor, Verdict

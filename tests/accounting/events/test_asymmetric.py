@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from ledgerwood.accounting import renyi
 from ledgerwood.accounting.adjacency import Adjacency, Direction
+from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, Parallel, PoissonSampled, Repeated
 from ledgerwood.accounting.pricing import price
 

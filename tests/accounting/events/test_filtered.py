@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.accounting.concentrated import rho
+from ledgerwood.accounting.costs.concentrated import rho
 from ledgerwood.accounting.events import from_json, to_json
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, UnsupportedEvent
 

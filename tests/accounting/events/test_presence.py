@@ -26,8 +26,9 @@ from ledgerwood.accounting import (
     grouped,
 )
 from ledgerwood.accounting.adjacency import Direction
-from ledgerwood.accounting.events import from_json, presence, to_json
-from ledgerwood.accounting.losses import plans
+from ledgerwood.accounting.costs.losses import plans
+from ledgerwood.accounting.events import from_json, to_json
+from ledgerwood.accounting.events.sampled import presence
 from ledgerwood.errors import UnsupportedEvent
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT

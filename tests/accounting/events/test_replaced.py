@@ -6,7 +6,8 @@ import pytest
 from scipy.integrate import quad
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events import Event, GaussianEvent, LaplaceEvent, PureEvent, replaced
+from ledgerwood.accounting.events import Event, GaussianEvent, LaplaceEvent, PureEvent
+from ledgerwood.accounting.events.sampled import replaced
 
 R = Adjacency.REPLACE_ONE
 EVENTS = [

@@ -20,9 +20,9 @@ from ledgerwood.accounting import (
     PureEvent,
     Repeated,
     calibrate,
-    gdp,
     price,
 )
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.filters import filter_from
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 

@@ -22,9 +22,9 @@ from ledgerwood.accounting import (
     Repeated,
     ZCDPFilter,
     ZeroConcentratedEvent,
-    concentrated,
     price,
 )
+from ledgerwood.accounting.costs import concentrated
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

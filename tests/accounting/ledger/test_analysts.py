@@ -19,8 +19,8 @@ from ledgerwood.accounting import (
     PrivacyUnit,
     PureEvent,
     Repeated,
-    gdp,
 )
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.ledger import entries, state
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import verify_ledger

@@ -251,7 +251,7 @@ def test_without_the_extra_it_says_how_to_get_it(package, url):
         "for use in (lw.Ledger.open, lw.verification.verify_ledger):\n"
         f"    try:\n        use({url!r}, dataset='d')\n"
         "    except ImportError as error:\n        print(error)\n"
-        f"from ledgerwood.cli import main; sys.argv = ['ledgerwood', 'ledger', 'list', {url!r}]; main()"
+        f"from ledgerwood.cli.commands import main; sys.argv = ['ledgerwood', 'ledger', 'list', {url!r}]; main()"
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert finished.stdout == f"a ledger in a database needs {package}: pip install 'ledgerwood[sql]'\n" * 2

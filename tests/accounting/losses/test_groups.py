@@ -19,7 +19,7 @@ from ledgerwood.accounting import (
     Repeated,
     price,
 )
-from ledgerwood.accounting.losses import groups
+from ledgerwood.accounting.costs.losses import groups
 from ledgerwood.errors import UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

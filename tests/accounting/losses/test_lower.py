@@ -28,8 +28,8 @@ from ledgerwood.accounting import (
     TruncatedLaplaceEvent,
     price,
 )
+from ledgerwood.accounting.costs.losses import lower
 from ledgerwood.accounting.events import to_json
-from ledgerwood.accounting.losses import lower
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.verification import _atoms, _pairs
 

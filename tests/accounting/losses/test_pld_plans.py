@@ -18,10 +18,10 @@ from ledgerwood.accounting import (
     PoissonSampled,
     PureEvent,
     Repeated,
-    gdp,
     price,
 )
-from ledgerwood.accounting.losses import draws, lattice, plans
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.costs.losses import draws, lattice, plans
 
 A = Adjacency.ADD_REMOVE
 

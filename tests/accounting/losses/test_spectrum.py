@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from ledgerwood.accounting.losses import spectrum
-from ledgerwood.accounting.losses.lattice import Law
+from ledgerwood.accounting.costs.losses import spectrum
+from ledgerwood.accounting.costs.losses.lattice import Law
 
 ULP = 2.0**-52
 

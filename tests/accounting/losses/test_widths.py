@@ -26,7 +26,7 @@ from ledgerwood.accounting import (
     TruncatedLaplaceEvent,
     price,
 )
-from ledgerwood.accounting.losses import plans
+from ledgerwood.accounting.costs.losses import plans
 from ledgerwood.errors import UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

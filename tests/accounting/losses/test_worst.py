@@ -14,10 +14,10 @@ from ledgerwood.accounting import (
     PoissonSampled,
     PureEvent,
     ZeroConcentratedEvent,
-    gdp,
     price,
 )
-from ledgerwood.accounting.losses import groups, plans, worst
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.costs.losses import groups, plans, worst
 from ledgerwood.errors import UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ledgerwood import Adjacency, Budget, GaussianEvent, LaplaceEvent
-from ledgerwood.accounting import gdp
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.verification import audit
 
 A = Adjacency.ADD_REMOVE

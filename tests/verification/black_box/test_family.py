@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from ledgerwood import Adjacency, Composed, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
-from ledgerwood.accounting import gdp
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.pricing import price
-from ledgerwood.report.audit_pages import mechanism_page
-from ledgerwood.report.auditing import run_mechanism_audit
-from ledgerwood.report.html import render
+from ledgerwood.report.audits.pages import mechanism_page
+from ledgerwood.report.audits.running import run_mechanism_audit
+from ledgerwood.report.pages.html import render
 from ledgerwood.verification import audit
 from ledgerwood.verification.auditing import ClaimedCurve
 from ledgerwood.verification.black_box import auditor, family
@@ -167,7 +167,7 @@ def test_what_no_assumption_is_expected_to_show_more_of_is_the_headline_before_t
 
 
 def test_pages_and_the_command_line_show_the_unconditional_bound_and_the_note(capsys):
-    from ledgerwood.report.auditing import show_mechanism
+    from ledgerwood.report.audits.running import show_mechanism
 
     claim = PoissonSampled(gaussian(1.0), sampling_rate=0.01)
     report = run_mechanism_audit(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from ledgerwood import Budget, Categorical, Numeric, PrivacyWarning, Schema
 from ledgerwood.accounting import Adjacency
-from ledgerwood.cli import app
+from ledgerwood.cli.commands import app
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import (
     DPBoostRegressor,

@@ -5,7 +5,8 @@ from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.curator import LeafMoments, LeafRatios, SplitGains
 from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.errors import ReplayFailed
-from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor, sgbdt
+from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor
+from ledgerwood.trainers.sgbdt import training as sgbdt
 from ledgerwood.verification.canaries.cells import canary_cells
 from ledgerwood.verification.canaries.recorder import recorded
 

@@ -15,7 +15,7 @@ from ledgerwood.trainers import (
     PrivaTreeClassifier,
     SGBDTRegressor,
 )
-from ledgerwood.trainers.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.canaries.cells import canary_cells
 from ledgerwood.verification.canaries.fitting import OwnFits
 from ledgerwood.verification.canaries.rows import AuditRows, audit_rows

@@ -6,7 +6,8 @@ from sklearn.linear_model import LinearRegression
 
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers import DPBoostRegressor, FederatedGBDTRegressor, PrivaTreeClassifier, SGBDTRegressor, sgbdt
+from ledgerwood.trainers import DPBoostRegressor, FederatedGBDTRegressor, PrivaTreeClassifier, SGBDTRegressor
+from ledgerwood.trainers.sgbdt import training as sgbdt
 from ledgerwood.verification import structure_depends_on_data
 
 FEATURES = (Numeric("x", 0.0, 1.0), Categorical("c", ("p", "q", "r")), Numeric("z", -5.0, 5.0, missing=True))
@@ -51,7 +52,7 @@ def test_a_trainer_that_peeks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             generator.random()
         return original(plan, aggregator, generator, *rest, **named)
 
-    monkeypatch.setattr("ledgerwood.trainers.sgbdt_estimators.train", peeking)
+    monkeypatch.setattr("ledgerwood.trainers.sgbdt.estimators.train", peeking)
     found = structure_depends_on_data(SGBDTRegressor(1.0, 1e-6, schema=SCHEMA, n_trees=2), ROWS, LABELS)
     assert not found.independent
     assert found.difference == "one row more: tree 1"
@@ -63,7 +64,7 @@ def test_an_estimator_that_ignores_its_seed_is_refused(monkeypatch: pytest.Monke
     def careless(plan: Any, aggregator: Any, generator: Any, *rest: Any, **named: Any) -> Any:
         return original(plan, aggregator, np.random.default_rng(), *rest, **named)
 
-    monkeypatch.setattr("ledgerwood.trainers.sgbdt_estimators.train", careless)
+    monkeypatch.setattr("ledgerwood.trainers.sgbdt.estimators.train", careless)
     with pytest.raises(InvalidParameter, match="SGBDTRegressor ignores its seed"):
         structure_depends_on_data(SGBDTRegressor(1.0, 1e-6, schema=SCHEMA, n_trees=2), ROWS, LABELS)
 

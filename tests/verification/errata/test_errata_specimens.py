@@ -9,7 +9,7 @@ from scipy import stats
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.events.laplace import LaplaceEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.errata import SGBDT, SPECIMENS, Row, Specimen
 from ledgerwood.verification.errata.base import Deterministic

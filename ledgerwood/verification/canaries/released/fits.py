@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.errors import AuditFailed, InvalidParameter, PrivacyError, PrivacyWarning
-from ledgerwood.trainers.progress import Progress
+from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.verification.canaries.fitting import fresh_copy, plain_labels
 from ledgerwood.verification.canaries.frames import FrameShape
 from ledgerwood.verification.canaries.released.outliers import Rows

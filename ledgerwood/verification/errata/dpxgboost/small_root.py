@@ -7,7 +7,7 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.errata.base import FloatArray, Row, Verdict
 from ledgerwood.verification.errata.outputs import OneLaplace
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events.gaussian import GaussianEvent
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.verification.errata.base import FloatArray, Row, Specimen, Verdict
 
 

@@ -9,7 +9,7 @@ from scipy import special
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events.gaussian import GaussianEvent
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.verification.errata.base import FloatArray, Specimen, Verdict
 
 

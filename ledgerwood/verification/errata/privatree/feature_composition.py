@@ -9,7 +9,7 @@ from scipy import stats
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.errata.base import FloatArray, Row, Verdict
 from ledgerwood.verification.errata.outputs import Finite
 

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events.pure import PureEvent
+from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.errata.base import Deterministic, FloatArray, Verdict
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar, final
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events.gaussian import GaussianEvent
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.verification.errata.base import FloatArray, Row, Specimen, Verdict
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events.laplace import LaplaceEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
 from ledgerwood.verification.errata.base import FloatArray, Row, Specimen, Verdict
 
 

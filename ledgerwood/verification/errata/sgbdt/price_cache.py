@@ -8,8 +8,8 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events.gaussian import GaussianEvent
-from ledgerwood.accounting.events.sampling import PoissonSampled
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.verification.errata.base import Auditor, FloatArray, Row, Specimen, Verdict
 
 

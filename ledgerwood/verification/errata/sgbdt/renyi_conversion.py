@@ -7,8 +7,8 @@ from typing import ClassVar, final
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import gdp
 from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.verification.errata.base import FloatArray, Row, Specimen, Verdict
 
 

@@ -2,7 +2,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.trainers import SGBDTRegressor
-from ledgerwood.trainers.initial_scores import InitialScore
+from ledgerwood.trainers.parts.initial_scores import InitialScore
 from ledgerwood.verification.errata.dpboost.boost_from_average import BoostFromAverage
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from ledgerwood.mechanisms.exact.randomness import SecureRandom
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.laplace import LaplaceMechanism
-from ledgerwood.mechanisms.randomness import SecureRandom
 from ledgerwood.verification.errata.dpboost.fixed_seeds import FixedSeeds
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 import ledgerwood as lw
-from ledgerwood.mechanisms.gridless import NumericCandidates
+from ledgerwood.mechanisms.choices.gridless import NumericCandidates
 from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.verification.errata.dpboost.quantile_bins import QuantileBins
 

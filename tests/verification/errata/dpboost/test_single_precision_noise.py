@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.mechanisms.exact.randomness import SecureRandom
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.laplace import LaplaceMechanism
-from ledgerwood.mechanisms.randomness import SecureRandom
 from ledgerwood.verification.errata.dpboost.single_precision_noise import SinglePrecisionNoise
 
 

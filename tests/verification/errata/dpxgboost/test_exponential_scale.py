@@ -2,7 +2,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange
+from ledgerwood.mechanisms.choices.selection import ExponentialMechanism, UtilityRange
 from ledgerwood.verification.errata.dpxgboost.exponential_scale import ExponentialScale
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.leaves import newton_leaves
+from ledgerwood.trainers.parts.leaves import newton_leaves
 from ledgerwood.verification.errata.dpxgboost.noisy_average import NoisyAverage
 
 

@@ -3,7 +3,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange
+from ledgerwood.mechanisms.choices.selection import ExponentialMechanism, UtilityRange
 from ledgerwood.verification.errata.dpxgboost.replaced_gain import ReplacedGain
 
 

@@ -3,9 +3,9 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.mechanisms.exact.randomness import SecureRandom
 from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.laplace import LaplaceMechanism
-from ledgerwood.mechanisms.randomness import SecureRandom
 from ledgerwood.verification.errata.dpxgboost.shared_seed import SharedSeed
 
 

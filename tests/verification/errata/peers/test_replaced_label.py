@@ -4,7 +4,7 @@ import pytest
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms.selection import PermuteAndFlipMechanism, UtilityRange
+from ledgerwood.mechanisms.choices.selection import PermuteAndFlipMechanism, UtilityRange
 from ledgerwood.verification.errata.peers.replaced_label import ReplacedLabel
 
 

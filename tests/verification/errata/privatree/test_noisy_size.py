@@ -3,7 +3,7 @@ import pytest
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms.selection import ExponentialMechanism, UtilityRange
+from ledgerwood.mechanisms.choices.selection import ExponentialMechanism, UtilityRange
 from ledgerwood.verification.errata.privatree.noisy_size import NoisySize
 
 

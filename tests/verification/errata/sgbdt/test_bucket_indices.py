@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms.gridless import NumericCandidates
+from ledgerwood.mechanisms.choices.gridless import NumericCandidates
 from ledgerwood.verification.errata.sgbdt.bucket_indices import BucketIndices, buckets, density
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
-from ledgerwood.trainers.initial_scores import InitialScore
+from ledgerwood.trainers.parts.initial_scores import InitialScore
 from ledgerwood.verification.errata.sgbdt.initial_score_count import InitialScoreCount
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.initial_scores import InitialScore
+from ledgerwood.trainers.parts.initial_scores import InitialScore
 from ledgerwood.verification.errata.sgbdt.initial_score_scale import InitialScoreScale
 
 

@@ -1,0 +1,210 @@
+"""A composition inside a sample or a group: bounds on its profile at any epsilon, from a few composed laws.
+
+Above, a convex function through some of the laws' values; below, the laws' own values. docs/explanation/pld.md#joint.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ledgerwood.accounting.adjacency import Adjacency, Direction
+from ledgerwood.accounting.costs import renyi
+from ledgerwood.accounting.costs.losses import lattice
+from ledgerwood.accounting.costs.losses.lattice import ULP, Law
+from ledgerwood.accounting.events.base import Derived, Event, FloatArray
+from ledgerwood.errors import UnsupportedEvent
+
+END = 500.0  # nats: the last loss of a table of chords, so that exponentials of losses are numbers
+_PER_FOLD = 2048.0  # dots of a table per factor e of the loss
+_MOST_POINTS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The profile of a composed law, at its lattice points from 0 on and so anywhere: between them it is linear in e^t.
+
+    Args:
+        law: its constants, without its masses.
+        above: which bound it is.
+        misplaced: what misplaced mass can change a tilted sum by.
+        values: shape (k,), the sums over mass beyond each point, tilted there.
+    """
+
+    law: Law
+    above: bool
+    misplaced: float
+    values: FloatArray
+
+    def log_profile(self, epsilons: FloatArray) -> FloatArray:
+        """The bound on log H at each epsilon >= 0, shape (k,)."""
+        law, last = self.law, len(self.values) - 1
+        # The profile falls, so that uncertain losses are moved to the side on which it errs rightly.
+        t = epsilons * (1.0 - 8.0 * ULP if self.above else 1.0 + 8.0 * ULP)
+        place = np.minimum(np.floor(t / law.step), float(last)).astype(np.int64)
+        gap = np.maximum(t - place * law.step, 0.0)
+        share = np.minimum(np.expm1(np.minimum(gap, law.step)) / math.expm1(law.step), 1.0)
+        beside = self.values[np.minimum(place + 1, last)] * math.exp(-law.tilt * law.step)
+        sums = np.where(place == last, 0.0, self.values[place] * (1.0 - share) + beside * share)
+        rounding = 4e-12 + 8.0 * ULP * (law.tilt * (t + 1.0) + len(self.values) * (2.0 + (law.tilt + 1.0) * law.step))
+        shift = law.log_scale - law.tilt * law.step * place
+        with np.errstate(divide="ignore"):
+            if not self.above:
+                left = sums * (1.0 - rounding) - self.misplaced * np.exp(-law.tilt * np.minimum(gap, law.step))
+                logs = np.log(np.maximum(left, 0.0)) + shift - law.growth - rounding
+                return np.where(place == last, -np.inf, logs)
+            logs = np.log(sums * (1.0 + rounding)) + shift
+            logs = np.logaddexp(logs, math.log(self.misplaced) + law.log_scale - law.tilt * t)
+            if law.infinite > 0.0:
+                logs = np.logaddexp(logs, math.log(law.infinite) + law.log_whole)
+            return np.asarray(logs + law.growth + rounding)
+
+
+def sums(law: Law, misplaced: float, *, above: bool) -> Sums:
+    """The sums of a law on consecutive indices, by recurrences of positive terms.
+
+    Raises:
+        UnsupportedEvent: a lattice of too many points, or a number that is not one.
+    """
+    last = int(law.index[-1])
+    if last >= _MOST_POINTS:
+        raise UnsupportedEvent(f"a composition's losses reach {last} lattice points, more than {_MOST_POINTS}")
+    mass = np.zeros(max(last, 0) + 2)
+    kept = law.index >= 0
+    mass[law.index[kept]] = law.mass[kept]
+    decay, faster = math.exp(-law.tilt * law.step), math.exp(-(law.tilt + 1.0) * law.step)
+    grown = decay * -math.expm1(-law.step)
+    values, beyond, total = [], 0.0, 0.0
+    for m in mass[::-1].tolist():
+        total = decay * total + grown * beyond
+        beyond = faster * beyond + m
+        values.append(total)
+    found = np.array(values[::-1])
+    if not np.isfinite(found).all() or not math.isfinite(law.log_scale + law.growth + misplaced):
+        raise UnsupportedEvent("the losses of a composition leave the range of numbers")
+    return Sums(replace(law, index=law.index[:0], mass=law.mass[:0]), above, misplaced, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Chords:
+    """A profile's bound from above: linear in e^t between the `losses` (ascending from 0), constant beyond the last."""
+
+    losses: FloatArray
+    values: FloatArray
+
+    def log_profile(self, epsilons: FloatArray) -> FloatArray:
+        """The bound on log H at each epsilon >= 0, shape (k,)."""
+        t = np.minimum(epsilons * (1.0 - 8.0 * ULP), self.losses[-1])
+        place = np.clip(np.searchsorted(self.losses, t, side="right") - 1, 0, len(self.losses) - 2)
+        start, end = self.losses[place], self.losses[place + 1]
+        share = np.clip(np.expm1(np.maximum(t - start, 0.0)) / np.expm1(end - start), 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.values[place] * (1.0 - share) + self.values[place + 1] * share)
+        return np.asarray(logs + 32.0 * ULP)
+
+
+def chords(ahead: tuple[Sums, ...], back: tuple[Sums, ...], pure_epsilon: float) -> tuple[Chords, Chords]:
+    """Both directions of a convex bound from above: some of the least values of each, those that bend the right way."""
+    (t, h), (s, g) = _dots(ahead, pure_epsilon), _dots(back, pure_epsilon)
+    h[0] = g[0] = min(h[0], g[0])
+    (t, h), (s, g) = _convex(t, h), _convex(s, g)
+    return _joined(t, h, s, g)
+
+
+def _dots(found: tuple[Sums, ...], pure_epsilon: float) -> tuple[list[float], list[float]]:
+    """The least bound at each of many losses, and 0 at the pure epsilon."""
+    step = min(item.law.step for item in found)
+    end = max((len(item.values) - 1) * item.law.step for item in found)
+    losses: FloatArray = np.asarray(lattice.nodes(step, min(end, END, pure_epsilon), _PER_FOLD) * step, np.float64)
+    losses = losses[losses < pure_epsilon]
+    logs = np.minimum(np.minimum.reduce([item.log_profile(losses) for item in found]), 0.0)
+    values = np.clip(np.exp(logs) * (1.0 + 4.0 * ULP * (2.0 + np.abs(np.maximum(logs, -1e3)))), lattice.LEAST, 1.0)
+    t, h = losses.tolist(), values.tolist()
+    return ([*t, pure_epsilon], [*h, 0.0]) if pure_epsilon <= END else (t, h)
+
+
+def _slope(t: list[float], h: list[float], i: int, j: int) -> float:
+    """Of the chord between dots i and j, in e^loss."""
+    return (h[j] - h[i]) / math.expm1(t[j] - t[i]) * math.exp(-t[i])
+
+
+def _convex(t: list[float], h: list[float]) -> tuple[list[float], list[float]]:
+    """The dots that are not above a chord of others."""
+    kept: list[int] = []
+    for j in range(len(t)):
+        while len(kept) > 1 and _slope(t, h, kept[-2], kept[-1]) > _slope(t, h, kept[-1], j):
+            kept.pop()
+        kept.append(j)
+    return [t[k] for k in kept], [h[k] for k in kept]
+
+
+def _joined(t: list[float], h: list[float], s: list[float], g: list[float]) -> tuple[Chords, Chords]:
+    """Both sides of the line with a chord across e^loss = 1 where they bend the wrong way there."""
+    # (x, height) outward from the dot at 1.
+    right = [(math.expm1(a), b) for a, b in zip(t, h, strict=True)]  # x - 1, so that near points differ
+    left = [(math.expm1(-a), -math.expm1(-a) + math.exp(-a) * b) for a, b in zip(s, g, strict=True)]
+
+    def chord(i: int, j: int, at: float) -> float:
+        (a, u), (b, v) = left[i], right[j]
+        share = (at - a) / (b - a)
+        return u * (1.0 - share) + v * share
+
+    i, j = 1, 1
+    if chord(1, 1, 0.0) < h[0]:
+        before = (0, 0)
+        while before != (i, j):
+            before = i, j
+            while i + 1 < len(left) and chord(i + 1, j, left[i][0]) < left[i][1]:
+                i += 1
+            while j + 1 < len(right) and chord(i, j + 1, right[j][0]) < right[j][1]:
+                j += 1
+        h[0] = g[0] = chord(i, j, 0.0) * (1.0 + 32.0 * ULP)
+    return (
+        Chords(np.array([0.0, *t[j:]]), np.array([h[0], *h[j:]])),
+        Chords(np.array([0.0, *s[i:]]), np.array([g[0], *g[i:]])),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Joint(Derived):
+    """A composition as one draw, for samples and groups of it: its profile is a bound, from above.
+
+    Args:
+        event: the composition.
+        total: its pure epsilon.
+        above: both directions of the bound from above, asked for when needed.
+        below: the sums from below of a direction.
+    """
+
+    event: Event
+    total: float = field(compare=False, repr=False)
+    above: Callable[[Event], tuple[Chords, Chords]] = field(compare=False, repr=False)
+    below: Callable[[Event, Direction], tuple[Sums, ...]] = field(compare=False, repr=False)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.event.adjacency
+
+    def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
+        t = renyi.check_epsilons(epsilons)
+        remove, add = self.above(self.event)
+        logs = (remove if direction is Direction.REMOVE else add).log_profile(t)
+        return np.where(t >= self.pure_epsilon(), -np.inf, np.minimum(logs, 0.0))
+
+    def log_profile_below(self, epsilons: FloatArray, direction: Direction) -> FloatArray:
+        """A lower bound on log H at each epsilon >= 0, shape (k,)."""
+        found = [item.log_profile(epsilons) for item in self.below(self.event, direction)]
+        return np.asarray(np.minimum(np.maximum.reduce(found), 0.0))
+
+    def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
+        return self.event.renyi(orders, direction=direction)
+
+    def pure_epsilon(self) -> float:
+        return self.total
+
+    def symmetric(self) -> bool:
+        return self.event.symmetric()

@@ -1,0 +1,1 @@
+"""Additive noise: one law a module."""

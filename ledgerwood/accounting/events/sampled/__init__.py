@@ -1,0 +1,1 @@
+"""Events on a random sample of the rows."""

@@ -1,0 +1,416 @@
+"""The command line.
+
+Exit codes: 0 done; 1 refused or failed (the reason on standard error); 2 wrong usage; 3 an audit refuted a claim.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
+from ledgerwood.cautions import delta_caution, emit
+from ledgerwood.cli.audit import audit_app
+from ledgerwood.cli.schema import schema_app
+from ledgerwood.report.options import (
+    Delta,
+    Depth,
+    Epsilon,
+    ErrataPaper,
+    Existing,
+    ExpectedRows,
+    Json,
+    Kind,
+    Label,
+    LearningRate,
+    Noise,
+    Place,
+    Preset,
+    Relation,
+    SamplingRate,
+    SchemaFile,
+    Steps,
+    Trainer,
+    Trees,
+    TreeSamplingRate,
+    Unconfirmed,
+    Url,
+    Way,
+)
+from ledgerwood.report.printing import Fact, show
+from ledgerwood.report.refusals import leave, refusals
+
+app = typer.Typer(
+    name="ledgerwood",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Price a plan, train a private model, audit it, add its ledger up again.",
+)
+ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger, add it up again, move it.")
+app.add_typer(audit_app, name="audit")
+app.add_typer(ledger_app, name="ledger")
+app.add_typer(schema_app, name="schema")
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+def _steps(noise: Noise, multiplier: float, sampling_rate: float, steps: int, adjacency: Adjacency) -> Event:
+    event: Event
+    match noise:
+        case "gaussian":
+            event = GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
+        case "laplace":
+            event = LaplaceEvent(noise_multiplier=multiplier, adjacency=adjacency)
+    if sampling_rate != 1.0:  # a full batch is not a sample: it stays exact, and under replace-one too
+        event = PoissonSampled(event, sampling_rate=sampling_rate)
+    return Repeated(event, count=steps)
+
+
+@app.command()
+@refusals
+def sigma(
+    epsilon: Epsilon,
+    delta: Delta,
+    sampling_rate: SamplingRate = 1.0,
+    steps: Steps = 1,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    noise: Kind = "gaussian",
+    method: Way = "tightest",
+    as_json: Json = False,
+) -> None:
+    """The least noise multiplier that keeps STEPS steps within (epsilon, delta)."""
+    from ledgerwood.accounting import calibrate, price
+
+    budget = Budget(epsilon=epsilon, delta=delta, adjacency=adjacency)
+    emit([delta_caution(delta)])
+
+    def plan(multiplier: float) -> Event:
+        return _steps(noise, multiplier, sampling_rate, steps, adjacency)
+
+    multiplier = calibrate(plan, budget, method=method)
+    quote = price(plan(multiplier), method=method).quote(delta)
+    show(
+        "least noise",
+        {
+            "noise_multiplier": multiplier,
+            "epsilon": quote.epsilon,
+            "delta": delta,
+            "adjacency": adjacency.value,
+            "noise": noise,
+            "sampling_rate": sampling_rate,
+            "steps": steps,
+            "method": quote.method,
+            "certified": quote.certified,
+        },
+        as_json=as_json,
+    )
+
+
+@app.command()
+@refusals
+def price(
+    noise_multiplier: Annotated[float, typer.Option(help="Noise over sensitivity, > 0.")],
+    delta: Annotated[float | None, typer.Option(help="Give delta to get epsilon.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Give epsilon to get delta.")] = None,
+    sampling_rate: SamplingRate = 1.0,
+    steps: Steps = 1,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    noise: Kind = "gaussian",
+    method: Way = "tightest",
+    false_positive_rate: Annotated[
+        float | None, typer.Option(help="Also say what an attacker with this rate of false alarms can do.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say how the price was got and what it means.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """What STEPS steps of noise cost: epsilon at a delta, or delta at an epsilon."""
+    from ledgerwood.accounting import price as price_event
+    from ledgerwood.accounting import risk
+
+    if (delta is None) == (epsilon is None):
+        raise typer.BadParameter("give exactly one of --delta and --epsilon; the other one is the answer")
+    priced = price_event(_steps(noise, noise_multiplier, sampling_rate, steps, adjacency), method=method)
+    if delta is not None:
+        epsilon = priced.epsilon(delta)
+        emit([delta_caution(delta)])
+    elif epsilon is not None:
+        delta = priced.delta(epsilon)
+    facts: dict[str, Fact] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "noise_multiplier": noise_multiplier,
+        "adjacency": adjacency.value,
+        "noise": noise,
+        "sampling_rate": sampling_rate,
+        "steps": steps,
+        "method": priced.method,
+        "certified": priced.certified,
+    }
+    if false_positive_rate is not None:
+        facts["advantage"] = risk.advantage(priced)
+        facts["false_positive_rate"] = false_positive_rate
+        facts["true_positive_rate"] = risk.true_positive_rate(priced, false_positive_rate)
+        facts["belief_at_even_odds"] = risk.belief(priced, 0.5, false_positive_rate)
+    if explain:
+        facts["explanation"] = priced.explain(delta or None)
+    show("price", facts, as_json=as_json)
+
+
+@app.command()
+@refusals
+def plan(
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    delta: Delta,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    expected_rows: ExpectedRows = None,
+    system: Trainer = "sgbdt",
+    preset: Preset = "default",
+    n_trees: Trees = None,
+    max_depth: Depth = None,
+    learning_rate: LearningRate = None,
+    sampling_rate: TreeSamplingRate = None,
+    as_json: Json = False,
+) -> None:
+    """What a training would do and cost, calibrated to the budget, without any data."""
+    from ledgerwood.report.models import Settings, plan_facts, read_schema
+
+    settings = Settings(
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        expected_rows=expected_rows,
+        system=system,
+        preset=preset,
+        n_trees=n_trees,
+        max_depth=max_depth,
+        learning_rate=learning_rate,
+        sampling_rate=sampling_rate,
+    )
+    show("plan", plan_facts(read_schema(schema), settings), as_json=as_json)
+
+
+@app.command()
+@refusals
+def train(
+    rows: Annotated[Path, Existing],
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    delta: Delta,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the model.")],
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="Ledger to pay from: a file, or a database's URL; by default OUT.ledger.jsonl, made new."),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Public label of the data set, for the ledger.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="Who pays, where analysts share the ledger.")] = None,
+    adjacency: Relation = Adjacency.ADD_REMOVE,
+    expected_rows: ExpectedRows = None,
+    system: Trainer = "sgbdt",
+    preset: Preset = "default",
+    n_trees: Trees = None,
+    max_depth: Depth = None,
+    learning_rate: LearningRate = None,
+    sampling_rate: TreeSamplingRate = None,
+    as_json: Json = False,
+) -> None:
+    """Train on the CSV file ROWS; the grant is on disk before a row is used.
+
+    Values outside the schema are clamped, rows that cannot be read contribute 0, and nothing tells of it: look at the
+    rows with `ledgerwood schema check` before.
+    """
+    from ledgerwood.report.models import Settings, read_schema, train_model
+
+    settings = Settings(
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        expected_rows=expected_rows,
+        system=system,
+        preset=preset,
+        n_trees=n_trees,
+        max_depth=max_depth,
+        learning_rate=learning_rate,
+        sampling_rate=sampling_rate,
+    )
+    facts = train_model(
+        rows,
+        read_schema(schema),
+        settings,
+        out=out,
+        place=ledger or str(out.with_name(f"{out.name}.ledger.jsonl")),
+        dataset=dataset,
+        analyst=analyst,
+        verbose=not as_json,
+    )
+    show("trained", facts, as_json=as_json)
+
+
+@app.command()
+@refusals
+def predict(
+    model: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder that `train` wrote.")],
+    rows: Annotated[Path, Existing],
+    out: Annotated[Path | None, typer.Option(dir_okay=False, help="CSV file; standard output if not given.")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add a column for each class.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Predict the rows of a CSV file."""
+    from ledgerwood.report.models import load_model, predictions, write_csv
+    from ledgerwood.report.printing import print_json
+
+    header, lines = predictions(load_model(model), rows, probabilities=probabilities)
+    if as_json:
+        print_json([dict(zip(header, line, strict=True)) for line in lines])
+    else:
+        write_csv(header, lines, out)
+
+
+@app.command()
+@refusals
+def demo(
+    dataset: Annotated[
+        Literal["breast_cancer", "adult", "abalone"],
+        typer.Option(help="adult and abalone come from the folder LEDGERWOOD_DATA, or from OpenML."),
+    ] = "breast_cancer",
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-5,
+    as_json: Json = False,
+) -> None:
+    """The main job on a real data set: plan, train, score, add the ledger up again."""
+    from ledgerwood.report.demo import run_demo, show_demo
+
+    show_demo(run_demo(dataset, epsilon=epsilon, delta=delta, verbose=not as_json), as_json=as_json)
+
+
+@ledger_app.command("list")
+@refusals
+def ledger_list(url: Url, as_json: Json = False) -> None:
+    """The data sets of a ledger database, with what each may spend and has spent."""
+    from ledgerwood.report.ledgers.commands import list_ledgers
+
+    list_ledgers(url, as_json=as_json)
+
+
+@ledger_app.command("show")
+@refusals
+def ledger_show(ledger: Place, dataset: Label = None, as_json: Json = False) -> None:
+    """Terms, grants and draws, after a check of the chain; prices stand as written (see `verify`)."""
+    from ledgerwood.report.ledgers.commands import show_ledger
+
+    show_ledger(ledger, dataset=dataset, as_json=as_json)
+
+
+@ledger_app.command("verify")
+@refusals
+def ledger_verify(
+    ledger: Place,
+    dataset: Label = None,
+    head: Annotated[str | None, typer.Option(help="The hash that a model's privacy statement names.")] = None,
+    signature: Annotated[Path | None, typer.Option(dir_okay=False, help="What `ledger sign` wrote.")] = None,
+    public_key: Annotated[Path | None, typer.Option(dir_okay=False, help="PEM file of the signer's key.")] = None,
+    allow_unconfirmed: Unconfirmed = False,
+    as_json: Json = False,
+) -> None:
+    """Verify the ledger with other code: is each grant's charge what its plan costs?
+
+    Exit code 0: every charge is confirmed. 3: a charge is refuted. 4: a charge could not be confirmed. 1: the chain or
+    an entry does not hold, and the first bad one is named.
+    """
+    from ledgerwood.report.ledgers.commands import show_verified
+
+    verdict = show_verified(
+        ledger, dataset=dataset, head=head, signature=signature, public_key=public_key, as_json=as_json
+    )
+    leave(verdict, allow_unconfirmed=allow_unconfirmed)
+
+
+@app.command()
+@refusals
+def errata(
+    paper: ErrataPaper = None,
+    only: Annotated[list[str] | None, typer.Option(help="A specimen's name; more than once for several.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Outputs a specimen; else as many as each one takes.")] = None,
+    alpha: Annotated[float, typer.Option(help="Probability that a right mechanism would be caught.")] = 0.001,
+    seed: Annotated[int, typer.Option(help="Of all draws, >= 0.")] = 0,
+    page: Annotated[Path | None, typer.Option(dir_okay=False, help="Write docs/errata.md and its figures.")] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="With --page: from the stored figures.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run published mechanisms that lose more than they claim past the auditors that catch them; 1 if one escapes."""
+    from ledgerwood.report.errata import errata as run_errata
+
+    if not run_errata(
+        paper, only or (), samples=samples, alpha=alpha, seed=seed, page=page, stored=stored, as_json=as_json
+    ):
+        raise typer.Exit(1)
+
+
+@ledger_app.command("sign")
+@refusals
+def ledger_sign(
+    ledger: Place,
+    out: Annotated[Path, typer.Argument(dir_okay=False, help="File to write, new.")],
+    private_key: Annotated[Path, typer.Option(dir_okay=False, help="PEM file of an Ed25519 private key.")],
+    dataset: Label = None,
+    allow_unconfirmed: Unconfirmed = False,
+    as_json: Json = False,
+) -> None:
+    """Verify the ledger and sign its head, so that a chain rebuilt whole is told from it."""
+    from ledgerwood.report.ledgers.commands import write_signature
+
+    write_signature(
+        ledger,
+        out,
+        private_key=private_key,
+        dataset=dataset,
+        allow_unconfirmed=allow_unconfirmed,
+        as_json=as_json,
+    )
+
+
+@ledger_app.command("migrate")
+@refusals
+def ledger_migrate(
+    ledger: Place,
+    dataset: Label = None,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(help="LABEL=SHARE of an analyst, as ada=0.5; once for each. From here on they share the budget."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do all of it, and take it back.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Carry a database's tables over to this release; with --share, a ledger from format version 1 to 2, for ever."""
+    from ledgerwood.report.ledgers.migrations import migrate
+
+    migrate(ledger, dataset=dataset, shares=share or [], dry_run=dry_run, as_json=as_json)
+
+
+@ledger_app.command("export")
+@refusals
+def ledger_export(
+    url: Url,
+    out: Annotated[Path, typer.Argument(dir_okay=False, help="JSON lines file to write.")],
+    dataset: Label = None,
+    as_json: Json = False,
+) -> None:
+    """Write a data set's ledger to the file OUT; the database stays the one to spend from."""
+    from ledgerwood.report.ledgers.commands import export_ledger
+
+    export_ledger(url, out, dataset=dataset, as_json=as_json)
+
+
+@ledger_app.command("import")
+@refusals
+def ledger_import(path: Annotated[Path, Existing], url: Url, as_json: Json = False) -> None:
+    """Verify the ledger file PATH and store it in a database; do not spend from the file afterwards."""
+    from ledgerwood.report.ledgers.commands import import_file
+
+    import_file(path, url, as_json=as_json)

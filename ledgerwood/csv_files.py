@@ -1,0 +1,154 @@
+"""Tables in CSV files, read by the names and types of a public schema.
+
+Rows for training are read one by one, each line by itself, and nothing is refused because of one: what cannot be read
+stays what it is, for the curator to leave out and for `Schema.check` to show. Rows for prediction are refused by line.
+"""
+
+import csv
+import gzip
+import math
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.errors import SchemaError
+from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+
+_ANY_LENGTH = 2**31 - 1
+"""Of a cell: a long one is no reason to refuse the others."""
+
+
+def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[str]]]:
+    """The header and the lines of a CSV file in UTF-8, packed by gzip where its name ends in .gz.
+
+    Args:
+        path: the file.
+        strict: whether to refuse a line of another length than the header's, or with bytes that are not UTF-8;
+            otherwise it is taken as it is, such bytes as lone surrogates, and each line of the file is a row: one
+            with an open quote takes in no other line, and is one cell.
+
+    Raises:
+        SchemaError: not such a file, an empty one, or what is strictly refused.
+    """
+    opened = gzip.open if path.suffix == ".gz" else open
+    errors = "strict" if strict else "surrogateescape"
+    longest = csv.field_size_limit()
+    if not strict:
+        csv.field_size_limit(_ANY_LENGTH)
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline="") as file:
+            lines = [line for line in (csv.reader(file) if strict else map(_cells_of_line, file)) if line]
+    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
+        raise SchemaError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    finally:
+        csv.field_size_limit(longest)
+    if not lines:
+        raise SchemaError(f"{path} is empty: it needs a header line and rows")
+    header, *rows = lines
+    for number, row in enumerate(rows, start=2):
+        if strict and len(row) != len(header):
+            raise SchemaError(
+                f"{path}, line {number}: {len(row)} cells where the header has {len(header)} (unit: columns)"
+            )
+    return header, rows
+
+
+def _cells_of_line(line: str) -> list[str]:
+    """The cells of one line; one cell of all of it where it may be a part of a cell that has line breaks."""
+    reader = csv.reader((line, "\n"))
+    cells = next(reader)
+    return cells if reader.line_num == 1 and line.count('"') % 2 == 0 else [line]
+
+
+def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Columns by the schema's names, in the schema's order; other columns are left alone.
+
+    An empty cell is a missing value. A schema of one range for every column takes all columns but the target.
+
+    Args:
+        path: a CSV file with a header line.
+        schema: names, types and the target.
+        with_target: whether the rows are for training: the target's column is read too, and no line is refused.
+
+    Returns:
+        X (n_rows, n_features), float64 where every cell is a number, else object; y (n_rows,), or None. Of a line of
+        another length than the header's, each cell is the whole line: a tuple, which is of no declared type.
+
+    Raises:
+        SchemaError: a column is not there; in rows for prediction, a cell of a numeric column is no number.
+    """
+    header, rows = read_rows(path, strict=not with_target)
+    target = schema.target
+    if with_target and target is None:
+        raise SchemaError(f"{path}: the schema names no target, and training needs one")
+    if schema.every is not None:
+        every = schema.every
+        names = [name for name in header if target is None or name != target.name]
+        features: tuple[Feature, ...] = tuple(Numeric(name, every.low, every.high, every.missing) for name in names)
+    else:
+        features = schema.features
+    columns = [_column(path, header, rows, feature, strict=not with_target) for feature in features]
+    if not with_target or target is None:
+        return typed_table(columns, features), None
+    # Of labels numpy would choose a type by a look at each, and one that is not a number must not change the others.
+    labels = _column(path, header, rows, target, strict=False)
+    return typed_table(columns, features), np.fromiter(labels, dtype=object, count=len(labels))
+
+
+def typed_table(columns: Sequence[Sequence[Any]], features: Sequence[Feature]) -> NDArray[Any]:
+    """Columns side by side, shape (n_rows, n_features): float64 where every feature is a number, else object."""
+    numeric = all(isinstance(feature, Numeric) for feature in features) and all(
+        type(value) is float for column in columns for value in column
+    )
+    table = np.empty((len(columns[0]), len(columns)), dtype=np.float64 if numeric else object)
+    for j, column in enumerate(columns):
+        table[:, j] = np.fromiter(column, dtype=object, count=len(column))
+    return table
+
+
+def parse_column(cells: Sequence[str], feature: Feature, *, strict: bool = True) -> list[Any]:
+    """The typed values of one column; an empty cell becomes NaN in a numeric column and None in a categorical one.
+
+    Args:
+        cells: as text.
+        feature: the column's declaration.
+        strict: whether to refuse a cell of a numeric column that is no number; otherwise it stays a text.
+
+    Raises:
+        ValueError: such a cell.
+    """
+    match feature:
+        case Numeric():
+            return [_number(cell, strict) if cell else math.nan for cell in cells]
+        case Categorical():
+            spelled = {str(category): category for category in feature.categories}
+            return [spelled.get(cell, cell) if cell else None for cell in cells]
+
+
+def _number(cell: str, strict: bool) -> float | str:
+    try:
+        return float(cell)
+    except ValueError:
+        if strict:
+            raise
+        return cell
+
+
+def _column(path: Path, header: list[str], rows: list[list[str]], feature: Feature, *, strict: bool) -> list[Any]:
+    places = [j for j, name in enumerate(header) if name == feature.name]
+    if len(places) != 1:
+        raise SchemaError(
+            f"{path} has {len(places)} columns named {feature.name!r}, the schema wants exactly 1; "
+            f"its columns are {', '.join(header)}"
+        )
+    whole = [len(row) == len(header) for row in rows]
+    cells = [row[places[0]].strip() for row, fits in zip(rows, whole, strict=True) if fits]
+    try:
+        values = iter(parse_column(cells, feature, strict=strict))
+    except ValueError as error:
+        raise SchemaError(f"{path}, column {feature.name!r}: {error}; the schema says it is a number") from error
+    return [next(values) if fits else tuple(row) for row, fits in zip(rows, whole, strict=True)]

@@ -1,0 +1,284 @@
+"""The owner's detailed look at the rows, beside a schema. It reads every value, and nothing that it says is private."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+
+from ledgerwood.curator.inputs.encoding import sorted_classes
+from ledgerwood.curator.inputs.reading import Column, one_column, table_columns
+from ledgerwood.curator.inputs.values import NO_KEY, categories, numbers
+from ledgerwood.errors import SchemaError
+from ledgerwood.schema import Categorical, Category, Feature, Numeric, Schema
+
+Role = Literal["feature", "target", "weight"]
+SHOWN = 10
+"""Examples of a column, at most."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnReport:
+    """What the rows hold in one column, against its declaration. Not private: for the owner of the data.
+
+    Args:
+        name: as declared; "sample_weight" for the weights.
+        role: feature, target or weight.
+        missing: rows without a value.
+        missing_declared: whether the schema expects them; otherwise such a row contributes 0.
+        wrong_type: rows whose value cannot be read as the declared type; they count as missing.
+        wrong_examples: some of those values, as text.
+        outside: rows with a number outside the declared range; it is clamped.
+        lowest, highest: the lowest and highest number found; None without numbers.
+        bounds: the declared range; None for categories.
+        unseen: rows with a category that is not declared: "other" for a feature, no class for the target.
+        unseen_categories: some of these categories with their number of rows, the most frequent first.
+        empty: declared categories that no row has.
+    """
+
+    name: str
+    role: Role
+    missing: int = 0
+    missing_declared: bool = False
+    wrong_type: int = 0
+    wrong_examples: tuple[str, ...] = ()
+    outside: int = 0
+    lowest: float | None = None
+    highest: float | None = None
+    bounds: tuple[float, float] | None = None
+    unseen: int = 0
+    unseen_categories: tuple[tuple[Category, int], ...] = ()
+    empty: tuple[Category, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not fit the declaration, a sentence each; empty where all of it does."""
+        what = "sample_weight" if self.role == "weight" else f"{self.role} {self.name!r}"
+        found = []
+        if self.missing and not self.missing_declared:
+            found.append(f"{what}: {self.missing} rows have no value and contribute 0{self._way_out()}")
+        if self.wrong_type:
+            lost = "count as missing" if self.missing_declared else "contribute 0"
+            found.append(
+                f"{what}: {self.wrong_type} rows have a value that is not of the declared type and {lost}: "
+                f"{', '.join(self.wrong_examples)}"
+            )
+        if self.outside and self.bounds is not None:
+            found.append(
+                f"{what}: {self.outside} rows are outside the declared {list(self.bounds)!r} and are clamped to it; "
+                f"found {self.lowest!r} to {self.highest!r}"
+            )
+        if self.unseen:
+            fate = "contribute 0" if self.role == "target" else 'count as "other"'
+            some = ", ".join(f"{category!r} ({count})" for category, count in self.unseen_categories)
+            found.append(f"{what}: {self.unseen} rows have a category that is not declared and {fate}: {some}")
+        return tuple(found)
+
+    def _way_out(self) -> str:
+        return "; declare missing=True to keep them" if self.role == "feature" else ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaReport:
+    """How rows fit a schema, column by column. It is **not private**: for the owner of the data, and nobody else.
+
+    Args:
+        rows: their number.
+        columns: features in order, then target and weights where they were given.
+        misfits: what `fit` refuses by names, types and shapes.
+        left_out: rows that contribute 0: those with a label that is missing, of no class or of the wrong type, with a
+            missing value where none is declared, or of weight 0.
+    """
+
+    rows: int
+    columns: tuple[ColumnReport, ...]
+    misfits: tuple[str, ...]
+    left_out: int
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """All that does not fit, a sentence each."""
+        return (*self.misfits, *(problem for column in self.columns for problem in column.problems))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every value is as the schema declares it: nothing is clamped, "other" by surprise, or left out."""
+        return not self.problems
+
+    def raise_for_problems(self) -> None:
+        """Raise what the report found.
+
+        Raises:
+            SchemaError: the rows do not fit the schema. Its text tells of rows, and is as little private as the report.
+        """
+        if self.problems:
+            raise SchemaError(str(self))
+
+    def to_record(self) -> dict[str, object]:
+        """Plain JSON values."""
+        return {
+            "ok": self.ok,
+            "rows": self.rows,
+            "left_out": self.left_out,
+            "problems": list(self.problems),
+            "misfits": list(self.misfits),
+            "columns": [asdict(column) for column in self.columns],
+        }
+
+    def __str__(self) -> str:
+        head = f"{self.rows} rows, {self.left_out} of which contribute 0 (not private: for the owner of the data)"
+        return "\n".join([head, *(f"- {problem}" for problem in self.problems or ("all values are as declared",))])
+
+    __repr__ = __str__
+
+
+def check_rows(schema: Schema, X: Any, y: Any = None, sample_weight: Any = None) -> SchemaReport:
+    """The report of `Schema.check`."""
+    misfits: list[str] = []
+    reports: list[ColumnReport] = []
+    try:
+        columns = table_columns(X, schema)
+    except SchemaError as misfit:
+        return SchemaReport(rows=0, columns=(), misfits=(str(misfit),), left_out=0)
+    rows = len(columns[0])
+    left_out = np.zeros(rows, dtype=np.bool_)
+    for feature, column in zip(schema.resolved(len(columns)).features, columns, strict=True):
+        _look(feature, column, "feature", reports, misfits, left_out)
+    if schema.target is not None and y is None:
+        misfits.append(f"y was not given: the schema declares the target {schema.target.name!r}")
+    elif schema.target is None and y is not None:
+        misfits.append("y was given, but the schema declares no target")
+    elif schema.target is not None:
+        if isinstance(schema.target, Categorical):
+            try:
+                sorted_classes(schema.target)
+            except SchemaError as misfit:
+                misfits.append(str(misfit))
+        _look_at_column(schema.target, y, "target", reports, misfits, left_out)
+    if sample_weight is not None:
+        if schema.weight_bound is None:
+            misfits.append("sample_weight was given, but the schema declares no weight_bound")
+        else:
+            weight = Numeric("sample_weight", 0.0, schema.weight_bound)
+            _look_at_column(weight, sample_weight, "weight", reports, misfits, left_out)
+    return SchemaReport(
+        rows=rows, columns=tuple(reports), misfits=tuple(misfits), left_out=int(np.count_nonzero(left_out))
+    )
+
+
+def _look_at_column(
+    feature: Feature,
+    values: Any,
+    role: Role,
+    reports: list[ColumnReport],
+    misfits: list[str],
+    left_out: np.ndarray[Any, np.dtype[np.bool_]],
+) -> None:
+    try:
+        column = one_column(values, "y" if role == "target" else "sample_weight", numeric=isinstance(feature, Numeric))
+    except SchemaError as misfit:
+        misfits.append(str(misfit))
+        return
+    if len(column) != len(left_out):
+        misfits.append(f"{role} {feature.name!r} has {len(column)} values, and X has {len(left_out)} rows")
+        return
+    _look(feature, column, role, reports, misfits, left_out)
+
+
+def _look(
+    feature: Feature,
+    column: Column,
+    role: Role,
+    reports: list[ColumnReport],
+    misfits: list[str],
+    left_out: np.ndarray[Any, np.dtype[np.bool_]],
+) -> None:
+    """Add the column's report, and mark the rows that contribute 0 because of it."""
+    try:
+        report, lost = (
+            _numeric(feature, column, role) if isinstance(feature, Numeric) else _keyed(feature, column, role)
+        )
+    except SchemaError as misfit:
+        misfits.append(str(misfit))
+        return
+    reports.append(report)
+    left_out |= lost
+
+
+def _numeric(feature: Numeric, column: Column, role: Role) -> tuple[ColumnReport, np.ndarray[Any, np.dtype[np.bool_]]]:
+    values = numbers(column, feature.name)
+    unread = np.isnan(values)
+    wrong = _wrong(column, unread)
+    found = values[~unread]
+    outside = (found < feature.low) | (found > feature.high)
+    lost = unread & (not feature.missing)
+    return ColumnReport(
+        name=feature.name,
+        role=role,
+        missing=int(np.count_nonzero(unread)) - len(wrong),
+        missing_declared=feature.missing,
+        wrong_type=len(wrong),
+        wrong_examples=_shown(wrong),
+        outside=int(np.count_nonzero(outside)),
+        lowest=float(found.min()) if len(found) else None,
+        highest=float(found.max()) if len(found) else None,
+        bounds=(feature.low, feature.high),
+    ), lost | (values <= 0.0) if role == "weight" else lost
+
+
+def _keyed(
+    feature: Categorical, column: Column, role: Role
+) -> tuple[ColumnReport, np.ndarray[Any, np.dtype[np.bool_]]]:
+    keys = categories(column, feature.name)
+    declared = {str.__str__(each) if isinstance(each, str) else each for each in feature.categories}
+    counts = np.bincount(keys.codes[keys.codes >= 0], minlength=len(keys.keys)).tolist()
+    foreign = {key: count for key, count in zip(keys.keys, counts, strict=True) if key not in declared}
+    ranked = sorted(foreign.items(), key=lambda item: (-item[1], str(item[0])))
+    unlisted = np.array([key not in declared for key in keys.keys], dtype=np.bool_)
+    unseen = keys.codes == NO_KEY
+    unseen[keys.codes >= 0] = unlisted[keys.codes[keys.codes >= 0]]
+    unread = keys.codes == -1
+    wrong = _wrong(column, unread)
+    lost = unread & (not feature.missing)
+    return ColumnReport(
+        name=feature.name,
+        role=role,
+        missing=int(np.count_nonzero(unread)) - len(wrong),
+        missing_declared=feature.missing,
+        wrong_type=len(wrong),
+        wrong_examples=_shown(wrong),
+        unseen=int(np.count_nonzero(unseen)),
+        unseen_categories=tuple(ranked[:SHOWN]),
+        empty=tuple(each for each in feature.categories if each not in keys.keys)[:SHOWN],
+    ), lost | unseen if role == "target" else lost
+
+
+def _wrong(column: Column, unread: np.ndarray[Any, np.dtype[np.bool_]]) -> list[object]:
+    """The values that were not read though there is one."""
+    if column.dtype.kind != "O":
+        return []
+    return [value for value in column[unread].tolist() if not _is_missing(value)]
+
+
+def _is_missing(value: object) -> bool:
+    """Whether it is one of the ways to say that there is no value."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _shown(values: list[object]) -> tuple[str, ...]:
+    shown: list[str] = []
+    for value in values:
+        try:
+            text = repr(value)
+        except Exception:  # noqa: BLE001  # a foreign object
+            text = "?"
+        text = f"{text[:60]} ({type(value).__name__})"
+        if text not in shown:
+            shown.append(text)
+        if len(shown) == SHOWN:
+            break
+    return tuple(shown)

@@ -1,0 +1,235 @@
+"""Owner-side reading of X and y: put each value into its public cell.
+
+What these functions refuse, they refuse by the schema, by types and by shapes alone, and never because of a value: a
+value outside its range is clamped, a category that is not listed is "other", and a row with a cell that cannot be read
+takes no part. `Schema.check` tells the owner of the data about rows; nothing else does.
+docs/explanation/queries.md#rows-from-outside.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.curator.inputs.reading import Column, one_column, table_columns, table_width
+from ledgerwood.curator.inputs.values import MISSING, Keys, categories, numbers
+from ledgerwood.errors import SchemaError, SchemaTypeError
+from ledgerwood.schema import Categorical, Category, Feature, Numeric, Schema
+
+Cells = NDArray[np.uint8 | np.uint16]
+Flags = NDArray[np.bool_]
+
+
+def column_count(X: Any, schema: Schema | None = None) -> int:
+    """The number of columns of a table, from its shape alone; of a list of rows, from the schema.
+
+    Raises:
+        SchemaError: not two-dimensional, no columns, or a list of rows for a schema that does not state their number.
+    """
+    return table_width(X, schema)
+
+
+def encode_features(X: Any, schema: Schema, *, bins: int) -> Cells:
+    """The cell of each value, shape (n_features, n_rows), uint8 where 256 cells are enough and else uint16.
+
+    Args:
+        X: array-like (n_rows, n_features) or list of rows, columns in schema order; or a data frame whose columns are
+            found by name.
+        schema: the public description; `Schema.uniform` without a number of features takes the table's.
+        bins: even steps of a numeric feature's range.
+
+    Raises:
+        SchemaError: other columns than the schema's, or of a type that a column cannot have. No value is refused.
+    """
+    return encode_rows(X, schema, bins=bins)[0]
+
+
+def encode_rows(X: Any, schema: Schema, *, bins: int) -> tuple[Cells, Flags]:
+    """The cells, as `encode_features`; and which rows take no part, bool (n_rows,).
+
+    Those are the rows with a cell that is missing, or cannot be read, in a column that does not declare it. Such a cell
+    is in the middle of a range, or "other": somewhere that every query knows.
+    """
+    columns = table_columns(X, schema)
+    features = schema.resolved(len(columns)).features
+    n_rows = len(columns[0])
+    cells: Cells = np.empty((len(columns), n_rows), dtype=cell_dtype(features, bins))
+    left_out = np.zeros(n_rows, dtype=np.bool_)
+    for row, feature, column in zip(cells, features, columns, strict=True):
+        match feature:
+            case Numeric():
+                values = numbers(column, feature.name)
+                missing = np.isnan(values)
+                row[:] = numeric_cells(values, feature, bins)
+            case Categorical():
+                row[:], missing = _key_cells(column, feature)
+        if not feature.missing:
+            left_out |= missing
+    return cells, left_out
+
+
+def feature_columns(X: Any, schema: Schema) -> list[NDArray[Any]]:
+    """Each feature's values as they stand, (n_rows,), in the schema's order.
+
+    Raises:
+        SchemaError: other columns than the schema's.
+    """
+    return table_columns(X, schema)
+
+
+def encode_columns(X: Any, schema: Schema) -> tuple[NDArray[Any], ...]:
+    """Each feature's values (n_rows,): of a numeric one float64, clamped, NaN where missing; else uint16 cells.
+
+    A value that is missing, or cannot be read, counts as missing whether or not the column declares it.
+    Args and errors are those of `encode_features`.
+    """
+    columns = table_columns(X, schema)
+    features = schema.resolved(len(columns)).features
+    return tuple(_values(column, feature) for column, feature in zip(columns, features, strict=True))
+
+
+def encode_column(y: Any, target: Feature) -> NDArray[Any]:
+    """The target's values, as `encode_columns` has them; (n_rows,).
+
+    Raises:
+        SchemaError: of another shape, or of a type that it cannot have.
+    """
+    return _values(one_column(y, "y", numeric=isinstance(target, Numeric)), target)
+
+
+def encode_keys(column: Any, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Strings as (their places in the list of all of them, int64 (n_rows,), -1 for none; the list).
+
+    What is not a string is no key.
+
+    Raises:
+        SchemaTypeError: an array of numbers, or of another type that has no strings.
+    """
+    values = one_column(column, f"keys {name!r}")
+    if values.dtype.kind not in "UTO":
+        raise SchemaTypeError(f"keys {name!r} are of type {values.dtype}: convert the column to strings")
+    known: dict[str, int] = {}
+    codes = [
+        known.setdefault(str.__str__(key), len(known)) if issubclass(type(key), str) else -1 for key in values.tolist()
+    ]
+    return np.array(codes, dtype=np.int64), tuple(known)
+
+
+def encode_numeric_target(y: Any, target: Numeric) -> NDArray[np.float64]:
+    """The labels, clamped and scaled so that the declared range becomes [-1, 1]; float64 (n_rows,), NaN for none.
+
+    Raises:
+        SchemaError: of another shape, or of a type that has no numbers.
+    """
+    return scaled_labels(numbers(one_column(y, "y", numeric=True), target.name), target)
+
+
+def scaled_labels(values: NDArray[np.float64], target: Numeric) -> NDArray[np.float64]:
+    """Numbers in [-1, 1]: the declared range's part, with what is outside clamped to it. NaN stays NaN."""
+    clamped = np.clip(values, target.low, target.high)
+    return np.clip((clamped - target.low) / (target.high - target.low) * 2.0 - 1.0, -1.0, 1.0)
+
+
+def encode_classes(y: Any, target: Categorical) -> NDArray[np.int32]:
+    """The place of each label among the sorted classes, -1 for none of them; int32 (n_rows,).
+
+    Raises:
+        SchemaError: of another shape, or of a type that has no classes.
+    """
+    return class_places(target)[key_cells(categories(one_column(y, "y"), target.name), target)]
+
+
+def class_places(target: Categorical) -> NDArray[np.int32]:
+    """The place among the sorted classes of each cell of the target, int32; -1 for the cells that are no class."""
+    classes = sorted_classes(target).tolist()
+    return np.array([*map(classes.index, target.categories), -1, -1], dtype=np.int32)
+
+
+def signs(places: NDArray[np.int32], positive: int) -> NDArray[np.float64]:
+    """+1 for the rows of this class, -1 for those of the others, NaN for those of none; float64 (n_rows,)."""
+    return np.where(places < 0, np.nan, np.where(places == positive, 1.0, -1.0))
+
+
+def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
+    """The declared classes in sorted order, shape (n_classes,).
+
+    Args:
+        target: of the schema.
+        least: how many classes it needs; 1 where they were estimated, and there is no way back.
+
+    Raises:
+        SchemaError: fewer classes than that, or strings among numbers, which have no order.
+    """
+    if len({isinstance(category, str) for category in target.categories}) > 1:
+        raise SchemaError(f"target {target.name!r} declares strings among numbers: {target.categories}")
+    classes = np.unique(np.asarray(target.categories))
+    if len(classes) < least:
+        raise SchemaError(
+            f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at least 2 are "
+            "needed to tell one from another"
+        )
+    return classes
+
+
+def two_classes(target: Categorical) -> NDArray[Any]:
+    """The two declared classes in sorted order, shape (2,).
+
+    Raises:
+        SchemaError: not exactly two classes, or strings among numbers.
+    """
+    classes = sorted_classes(target)
+    if len(classes) != 2:
+        raise SchemaError(
+            f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; 2 are supported"
+        )
+    return classes
+
+
+def cell_dtype(features: tuple[Feature, ...], bins: int) -> type[np.uint8 | np.uint16]:
+    """uint8 where 256 cells are enough for every feature, else uint16."""
+    return np.uint8 if max(_n_cells(feature, bins) for feature in features) <= 256 else np.uint16
+
+
+def numeric_cells(values: NDArray[np.float64], feature: Numeric, bins: int) -> NDArray[np.int64]:
+    """The even step of the range that each value is in, int64 (n_rows,).
+
+    NaN is in the cell of missing values, or in the middle where the feature has no such cell.
+    """
+    # Clamping comes first: a far outlier must not overflow the product.
+    clamped = np.clip(values, feature.low, feature.high)
+    missing = np.isnan(clamped)
+    above = np.where(missing, feature.low, clamped) - feature.low
+    cells = (above * (bins / (feature.high - feature.low))).astype(np.int64)
+    return np.where(missing, bins if feature.missing else bins // 2, np.minimum(cells, bins - 1))
+
+
+def key_cells(column: Keys, feature: Categorical) -> NDArray[np.int64]:
+    """The cell of each key, int64 (n_rows,); a key that is not listed is "other", and so is NO_KEY."""
+    known: dict[Category, int] = {}
+    for cell, category in enumerate(feature.categories):
+        # An enumeration of strings hashes by another name.
+        known[str.__str__(category) if isinstance(category, str) else category] = cell
+    by_key = [known.get(key, feature.other_cell) for key in column.keys]
+    # Codes below 0 count from the end: MISSING is the last one, NO_KEY the one before it.
+    lookup = np.array([*by_key, feature.other_cell, feature.missing_cell], dtype=np.int64)
+    return lookup[column.codes]
+
+
+def _key_cells(column: Column, feature: Categorical) -> tuple[NDArray[np.int64], Flags]:
+    """The cells, and which rows have no value; such a row is "other" where the feature has no cell for it."""
+    keys = categories(column, feature.name)
+    missing: Flags = keys.codes == MISSING
+    cells = key_cells(keys, feature)
+    return cells if feature.missing else np.where(missing, feature.other_cell, cells), missing
+
+
+def _n_cells(feature: Feature, bins: int) -> int:
+    return bins + 1 if isinstance(feature, Numeric) else feature.missing_cell + 1
+
+
+def _values(column: Column, feature: Feature) -> NDArray[Any]:
+    match feature:
+        case Numeric():
+            return np.clip(numbers(column, feature.name), feature.low, feature.high)
+        case Categorical():
+            return key_cells(categories(column, feature.name), feature).astype(np.uint16)

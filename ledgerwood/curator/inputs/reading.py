@@ -1,0 +1,372 @@
+"""What comes from outside as columns of values: by type and shape alone, so that no row changes how another is read.
+
+numpy and the data frames choose the type, and numpy even the shape, of a list by a look at all of its values. Here a
+list stays a list of values, each of which `values` reads by itself.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
+
+from ledgerwood.errors import SchemaError, SchemaTypeError
+from ledgerwood.schema import Numeric, Schema
+
+Column = NDArray[Any]
+"""(n_rows,), of numbers, texts, truth values or objects; of another type only to be refused by it."""
+Series = nw.Series[Any]
+_TABLE = "a data frame, an array of two dimensions, or a list of rows"
+_ONE_COLUMN = "a series, an array of one dimension, or a list"
+_CATEGORIES = (nw.String, nw.Object, nw.Categorical, nw.Enum, nw.Unknown)
+
+
+@runtime_checkable
+class ArrayLike(Protocol):
+    """What becomes an array by its own word."""
+
+    def __array__(self) -> Any:
+        """The array."""
+
+
+def table_width(X: Any, schema: Schema | None) -> int:
+    """The number of columns of a table, from its shape alone; of a list of rows, which has none, from the schema.
+
+    Raises:
+        SchemaError: not two-dimensional, no columns, or a list of rows for a schema that does not state their number.
+        SchemaTypeError: sparse, or not a table at all.
+    """
+    frame = _frame(X)
+    if frame is not None:
+        return _some_columns(frame.shape[1])
+    if _is_list(X):
+        if schema is None or not schema.features:
+            raise SchemaError(
+                f"X is a {type(X).__name__}, whose rows alone tell how many columns there are: pass an array or a data "
+                "frame, or declare the columns, as Schema.uniform(low, high, n_features=...) does"
+            )
+        return len(schema.features)
+    return _some_columns(_array(X).shape[1])
+
+
+def headings(X: Any, schema: Schema | None) -> Any:
+    """What scikit-learn may see of a table, to take down the number and the names of its columns.
+
+    The table itself, or, of a list, an array of no rows: of a list scikit-learn would look at the first row.
+    """
+    width = table_width(X, schema)
+    return np.empty((0, width)) if _is_list(X) else X
+
+
+def schema_for(X: Any, schema: Schema, n_features: int) -> Schema:
+    """The schema of a later table with as many columns: spelled out for a list of rows, which has no width of its own.
+
+    A schema of one range for all columns takes those of a data frame by position, whatever their names.
+    """
+    return schema.resolved(n_features) if _is_list(X) else schema
+
+
+def table_columns(X: Any, schema: Schema | None) -> list[Column]:
+    """The columns of a table: of a data frame by the schema's names, else by position.
+
+    A row of a list is a list, a tuple, an array or a series of its cells, or a dict of them by the schema's names. One
+    of another kind, or without as many cells as there are columns, has cells that nothing can be read from.
+
+    Args:
+        X: data frame, array-like (n_rows, n_features), or list of rows.
+        schema: with features by name, or one range for all columns; None: all columns, by position.
+
+    Raises:
+        SchemaError: other columns than the schema's; as `table_width`.
+    """
+    frame, width = _frame(X), table_width(X, schema)
+    declared = () if schema is None else schema.features
+    if frame is not None:
+        if declared:
+            _require_names(frame.columns, [feature.name for feature in declared])
+            return [series_values(frame[feature.name], numeric=isinstance(feature, Numeric)) for feature in declared]
+        numeric = schema is not None  # one range for all columns
+        return [series_values(frame[:, place], numeric=numeric) for place in range(width)]
+    if declared and width != len(declared):
+        raise SchemaError(f"X has {width} columns, but the schema declares {len(declared)} features")
+    if _is_list(X):
+        names = tuple(feature.name for feature in declared)
+        rows = [_cells(row, width, names) for row in X]
+        return [np.fromiter((row[place] for row in rows), object, len(rows)) for place in range(width)]
+    array = _array(X)
+    return [array[:, place] for place in range(width)]
+
+
+def one_column(values: Any, name: str, *, numeric: bool = False) -> Column:
+    """The values of one column, (n_rows,).
+
+    Args:
+        values: series, array-like (n_rows,) or (n_rows, 1), or list.
+        name: what errors call it.
+        numeric: whether it is to hold numbers.
+
+    Raises:
+        SchemaError: None, or of another number of dimensions.
+        SchemaTypeError: not a column at all, or a series of texts that is to hold numbers.
+    """
+    if values is None:
+        raise SchemaError(f"this estimator requires y to be passed, but the target {name} is None")
+    column = _series_of(values)
+    if column is not None:
+        return series_values(column, numeric=numeric)
+    frame = _frame(values)
+    if frame is not None:
+        if frame.shape[1] != 1:
+            raise SchemaError(f"{name} is a data frame of {frame.shape[1]} columns; give one column")
+        _warn_of_columns(name)
+        return series_values(frame[:, 0], numeric=numeric)
+    if _is_list(values):
+        items = list(values)
+        return np.fromiter(items, dtype=object, count=len(items))
+    if not isinstance(values, ArrayLike | memoryview):
+        raise SchemaTypeError(f"{name} is a {type(values).__name__}; give {_ONE_COLUMN}")
+    array = plain_array(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        _warn_of_columns(name)
+        array = array[:, 0]
+    if array.dtype.kind == "c":
+        raise SchemaError(f"Complex data not supported: {name} must be real")
+    if array.ndim != 1:
+        raise SchemaError(f"{name} should be a 1d array, one value a row; got an array of {array.ndim} dimensions")
+    return array
+
+
+def series_values(series: Series, *, numeric: bool = False) -> Column:
+    """The values as an array whose missing values are NaN or None, whatever the data frame calls them.
+
+    A value comes out the same whatever the other rows hold: a null or a string among numbers changes its own row only.
+
+    Args:
+        series: of any library.
+        numeric: whether it is to hold numbers.
+
+    Raises:
+        SchemaTypeError: of a type that is neither numbers nor categories, such as dates or lists; texts for numbers.
+    """
+    if has_objects(series):
+        return np.fromiter(series.to_native(), dtype=object, count=len(series))
+    if series.dtype.is_numeric():
+        # numpy has no integers of 128 bits.
+        long = series.dtype in (nw.Int128, nw.UInt128)
+        if long or not series.dtype.is_integer():
+            return series.cast(nw.Float64).to_numpy()
+        if not series.null_count():
+            return series.to_numpy()
+        # Not by a cast: Arrow's refuses a whole number that no float is equal to, and shows it.
+        gaps = series.is_null().to_numpy()
+        found = series.fill_null(0).to_numpy().astype(np.float64)
+        found[gaps] = np.nan
+        return found
+    if (series.dtype != nw.Boolean and series.dtype not in _CATEGORIES) or _is_foreign(series):
+        raise SchemaTypeError(
+            f"column {series.name!r} has type {_type_name(series)}, neither numbers nor categories: convert it, or "
+            "drop it"
+        )
+    if numeric and (series.dtype in (nw.String, nw.Enum) or _has_text_categories(series)):
+        raise SchemaTypeError(
+            f"column {series.name!r} has type {series.dtype}, and is declared to hold numbers: convert it"
+        )
+    values = np.fromiter(series.to_list(), dtype=object, count=len(series))
+    values[series.is_null().to_numpy()] = None
+    return values
+
+
+def has_objects(series: Series) -> bool:
+    """Whether a pandas column may hold anything: narwhals would name its type by a look at its values."""
+    return series.implementation.is_pandas_like() and series.to_native().dtype == np.dtype(object)
+
+
+def _is_foreign(series: Series) -> bool:
+    """Whether a pandas column is of a type without a name in narwhals whose values are neither numbers nor texts.
+
+    Periods, intervals (what `pandas.cut` makes, as categories) and complex numbers: no row could be read.
+    """
+    pandas, native = nw.dependencies.get_pandas(), series.to_native()
+    if pandas is None or not isinstance(native, pandas.Series):
+        return False
+    dtype = native.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    return isinstance(dtype, pandas.PeriodDtype | pandas.IntervalDtype) or dtype.kind in "cmM"
+
+
+def _has_text_categories(series: Series) -> bool:
+    """Whether the categories of a column are no numbers by their own type, which the data frame declares."""
+    if series.dtype != nw.Categorical:
+        return False
+    pandas, native = nw.dependencies.get_pandas(), series.to_native()
+    if pandas is None or not isinstance(native, pandas.Series):
+        return True
+    return not pandas.api.types.is_numeric_dtype(native.dtype.categories.dtype)
+
+
+def _type_name(series: Series) -> str:
+    """narwhals' name, or where it has none the data frame's own."""
+    if not _is_foreign(series):
+        return str(series.dtype)
+    native = series.to_native().dtype
+    return f"{native} of {native.categories.dtype}" if series.dtype == nw.Categorical else str(native)
+
+
+def plain_array(values: Any) -> NDArray[Any]:
+    """An array, with NaN or None where a masked one has no value."""
+    if isinstance(values, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(values)
+        numbers = values.dtype.kind in "biuf"
+        with np.errstate(all="ignore"):  # as in `values.numbers`
+            data = values.data.astype(np.float64 if numbers else object)
+        data[mask] = np.nan if numbers else None
+        return np.asarray(data)
+    return np.asarray(values)
+
+
+@contextmanager
+def points_to_check(schema: Schema | None) -> Iterator[None]:
+    """Let errors of a declared schema's columns, types and shapes say where their owner sees all that does not fit."""
+    try:
+        yield
+    except SchemaError as error:
+        if schema is None or "schema.check" in str(error):
+            raise
+        raise type(error)(f"{error} (schema.check(X, y) shows the owner of the rows all that does not fit)") from error
+
+
+def row_count(values: Any) -> int:
+    """The number of rows of a table, or of values of a column.
+
+    Raises:
+        SchemaError: None, or a single value.
+        SchemaTypeError: neither a table nor a column at all.
+    """
+    held = _held(values)
+    if held is not None or _is_list(values):
+        return len(values if held is None else held)
+    if not isinstance(values, ArrayLike | memoryview):
+        kind = SchemaError if values is None else SchemaTypeError
+        raise kind(f"rows are a {type(values).__name__}; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    array = plain_array(values)
+    if not array.ndim:
+        raise SchemaError(f"rows are a single value; give {_TABLE}, and for one column {_ONE_COLUMN}")
+    return len(array)
+
+
+def rows_at(values: Any, places: NDArray[np.int64]) -> Any:
+    """The rows of a table, or the values of a column, at these places: of the same types, be there few rows or none."""
+    held = _held(values)
+    if held is not None:
+        return held[places].to_native()
+    if _is_list(values):
+        return [values[place] for place in places.tolist()]
+    return plain_array(values)[places]
+
+
+def _held(values: Any) -> nw.DataFrame[Any] | Series | None:
+    frame = _frame(values)
+    return _series_of(values) if frame is None else frame
+
+
+def same_length(length: int, other: int, name: str) -> None:
+    """Refuse columns of another length than X. The message tells no number of rows.
+
+    Raises:
+        SchemaError: they differ.
+    """
+    if length != other:
+        raise SchemaError(
+            f"Found input variables with inconsistent numbers of samples: X and {name} differ; give one value of "
+            f"{name} a row (schema.check counts them)"
+        )
+
+
+def series_or_none(values: Any) -> Series | None:
+    """The series of a data frame library, if it is one."""
+    return _series_of(values)
+
+
+def frame_or_none(values: Any) -> nw.DataFrame[Any] | None:
+    """The data frame, if it is one."""
+    return _frame(values)
+
+
+def _series_of(values: Any) -> Series | None:
+    pandas = nw.dependencies.get_pandas()
+    if pandas is not None and isinstance(values, pandas.Index | pandas.api.extensions.ExtensionArray):
+        values = pandas.Series(values)
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    return series if isinstance(series, nw.Series) else None
+
+
+def _frame(X: Any) -> nw.DataFrame[Any] | None:
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _is_list(values: object) -> bool:
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
+
+
+def _array(X: Any) -> NDArray[Any]:
+    """A table as an array of two dimensions."""
+    if issparse(X):
+        raise SchemaTypeError("Sparse data was passed for X, but dense data is required: use X.toarray()")
+    if not isinstance(X, ArrayLike | memoryview):
+        raise SchemaTypeError(f"Expected 2D array, got a {type(X).__name__} instead: X must be {_TABLE}")
+    array = plain_array(X)
+    if array.ndim != 2:
+        raise SchemaError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data to (n_rows, n_features)"
+        )
+    return array
+
+
+def _some_columns(width: int) -> int:
+    if not width:
+        raise SchemaError("Found array with 0 feature(s) while a minimum of 1 is required: X has no columns")
+    return int(width)
+
+
+def _cells(row: Any, width: int, names: tuple[str, ...]) -> Sequence[Any]:
+    """A row's cells; of a row of another length, or of none, cells that hold the row: nothing can be read from them.
+
+    Args:
+        row: anything.
+        width: the number of columns.
+        names: of the columns; none where the schema has one range for all of them.
+    """
+    kind = type(row)
+    if issubclass(kind, dict):
+        return [row[name] for name in names] if names and row.keys() == set(names) else [(row,)] * width
+    series = kind.__name__ == "Series" and _series_of(row) is not None
+    if series or issubclass(kind, list | tuple) or (issubclass(kind, np.ndarray) and row.ndim == 1):
+        cells = list(row)
+        if len(cells) == width:
+            return cells
+    return [(row,)] * width
+
+
+def _require_names(found: list[str], declared: list[str]) -> None:
+    absent = [name for name in declared if name not in found]
+    undeclared = [name for name in found if name not in declared]
+    if absent or undeclared:
+        raise SchemaError(
+            f"the data frame lacks the declared columns {absent} and has the undeclared columns {undeclared}"
+        )
+
+
+def _warn_of_columns(name: str) -> None:
+    warnings.warn(
+        f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of {name} to "
+        f"(n_samples,), for example using ravel().",
+        DataConversionWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,1 @@
+"""What may be asked of rows: one statistic a module, with its sensitivity."""

@@ -1,0 +1,259 @@
+"""Questions about a column whose answer is a choice: its most common cell, its quantiles, its bounds, its keys.
+
+Frozen and public. A choice has no grid to be noised on; the query names the mechanisms that can answer it, and what one
+of them costs under an adjacency. The proofs are in docs/explanation/queries.md#column-selections.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood._directed import float_up
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import Event, PureEvent
+from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, numeric
+from ledgerwood.errors import RoundViolation
+from ledgerwood.mechanisms import (
+    ExponentialMechanism,
+    Grid,
+    JointQuantilesMechanism,
+    NoisyMaxMechanism,
+    PermuteAndFlipMechanism,
+    PrivateBoundsMechanism,
+    QuantileMechanism,
+    RandomSource,
+    StabilityHistogramMechanism,
+    UtilityRange,
+    log_edges,
+)
+from ledgerwood.mechanisms.choices.selection import MOST_POINTS
+from ledgerwood.mechanisms.exact.rounding import require_fit
+from ledgerwood.schema import Feature, require_name
+
+M_contra = TypeVar("M_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+Choice = ExponentialMechanism | PermuteAndFlipMechanism | NoisyMaxMechanism
+"""What chooses an index by its utility."""
+
+
+class SelectionQuery(Protocol[M_contra, R_co]):
+    """A choice: which mechanisms make it, what they cost, and how they make it from what the table hands over."""
+
+    def event(self, mechanism: M_contra, adjacency: Adjacency) -> Event:
+        """What the choice costs, from the fields that the sampler reads.
+
+        Raises:
+            RoundViolation: a mechanism that does not answer this query.
+        """
+
+    def select(self, mechanism: M_contra, evidence: Any, source: RandomSource) -> R_co:
+        """The choice; `evidence` is what `ColumnTable.evidence` reads for this query. For the curator alone."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMode:
+    """The index of the cell that most rows are in, among the cells of values: not "other", not missing.
+
+    Args:
+        histogram: the cells; a candidate's utility is its number of rows.
+    """
+
+    histogram: ColumnHistogram
+
+    def __post_init__(self) -> None:
+        if type(self.histogram) is not ColumnHistogram:
+            raise _validate.fail("histogram", self.histogram, "a ColumnHistogram", "cells")
+
+    @property
+    def grid(self) -> Grid:
+        """Whole rows."""
+        return Grid(exponents=(0,))
+
+    def sensitivity(self, adjacency: Adjacency) -> UtilityRange:
+        """Range 1: one count moves, and all in one direction; 2 where a row goes from one cell to another."""
+        return UtilityRange(range=2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0)
+
+    def event(self, mechanism: Choice, adjacency: Adjacency) -> Event:
+        """As of the mechanism, at this range."""
+        _require(self, mechanism, get_args(Choice))
+        if isinstance(mechanism, NoisyMaxMechanism):
+            require_fit((mechanism.scale,), self.grid)
+        return mechanism.event(self.sensitivity(adjacency), adjacency)
+
+    def select(self, mechanism: Choice, evidence: NDArray[np.int64], source: RandomSource) -> int:
+        """A cell's index, from the counts int64 (values,)."""
+        return mechanism.select(evidence, self.grid, source)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnQuantile:
+    """A threshold with about a share q of the column's values below it; q is the mechanism's.
+
+    Args:
+        column: numeric, of the table's schema, or narrower bounds under the same name.
+        points: how many thresholds there are, evenly from low to high, in [2, 2**40).
+
+    Raises:
+        InvalidParameter: a number of points outside its bound.
+        SchemaError: a categorical column.
+    """
+
+    column: Feature
+    points: int = (1 << 20) + 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", _points(self.column, self.points))
+
+    def event(self, mechanism: QuantileMechanism, adjacency: Adjacency) -> Event:
+        """As of the mechanism; a replaced row that is missing on one side costs no more (queries.md)."""
+        _require(self, mechanism, (QuantileMechanism,))
+        return mechanism.event(adjacency)
+
+    def select(self, mechanism: QuantileMechanism, evidence: NDArray[np.int64], source: RandomSource) -> float:
+        """A threshold in the column's unit, from the rows' positions among them."""
+        return threshold(self, mechanism.select(evidence, self.points, source))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnQuantiles:
+    """Several thresholds at once, which rise; their shares q are the mechanism's. For thousands of rows, not more.
+
+    Args:
+        column, points: as in `ColumnQuantile`.
+
+    Raises:
+        InvalidParameter, SchemaError: as in `ColumnQuantile`.
+    """
+
+    column: Feature
+    points: int = (1 << 20) + 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", _points(self.column, self.points))
+
+    def event(self, mechanism: JointQuantilesMechanism, adjacency: Adjacency) -> Event:
+        """As of the mechanism."""
+        _require(self, mechanism, (JointQuantilesMechanism,))
+        return mechanism.event(adjacency)
+
+    def select(
+        self, mechanism: JointQuantilesMechanism, evidence: NDArray[np.int64], source: RandomSource
+    ) -> tuple[float, ...]:
+        """Thresholds in the column's unit."""
+        return tuple(threshold(self, point) for point in mechanism.select(evidence, self.points, source))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnBounds:
+    """Narrower bounds (low, high) of a column, among public edges inside of its declared ones.
+
+    Args:
+        column: numeric, of the table's schema.
+        smallest: the finest magnitude that matters, > 0, in the column's unit (`mechanisms.log_edges`).
+
+    Raises:
+        InvalidParameter: `smallest` outside its bound.
+        SchemaError: a categorical column.
+    """
+
+    column: Feature
+    smallest: float
+
+    def __post_init__(self) -> None:
+        column = numeric(self.column, "bounds")
+        smallest = _validate.positive("smallest", self.smallest, "the column's unit")
+        object.__setattr__(self, "smallest", smallest)
+        log_edges(column.low, column.high, smallest)
+
+    def event(self, mechanism: PrivateBoundsMechanism, adjacency: Adjacency) -> Event:
+        """As of the mechanism; under replace-one the pure epsilon of its two counts, since a draw is one event."""
+        _require(self, mechanism, (PrivateBoundsMechanism,))
+        if adjacency is Adjacency.REPLACE_ONE:
+            return PureEvent(epsilon=float_up(2 / Fraction(mechanism.scale)), adjacency=adjacency)
+        return mechanism.event(adjacency)
+
+    def select(
+        self, mechanism: PrivateBoundsMechanism, evidence: NDArray[np.float64], source: RandomSource
+    ) -> tuple[float, float]:
+        """Two edges, from the values."""
+        column = numeric(self.column, "bounds")
+        return mechanism.select(evidence, log_edges(column.low, column.high, self.smallest), source)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnKeys:
+    """Which keys occur in a column whose categories nobody has declared, with noisy counts; rare ones stay unseen.
+
+    Args:
+        name: of one of the table's `keys`.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+
+    def event(self, mechanism: StabilityHistogramMechanism, adjacency: Adjacency) -> Event:
+        """As of the mechanism."""
+        _require(self, mechanism, (StabilityHistogramMechanism,))
+        return mechanism.event(adjacency)
+
+    def select(
+        self, mechanism: StabilityHistogramMechanism, evidence: Mapping[str, int], source: RandomSource
+    ) -> dict[str, int]:
+        """The keys that show and their noisy counts."""
+        return mechanism.select(evidence, source)
+
+
+AnySelection = ColumnMode | ColumnQuantile | ColumnQuantiles | ColumnBounds | ColumnKeys
+
+
+def known_selection(query: object) -> AnySelection:
+    """The query, if it is one of this module's: a foreign one, or a subclass, could state any cost.
+
+    Raises:
+        RoundViolation: it is not.
+    """
+    if isinstance(query, AnySelection) and type(query) in get_args(AnySelection):
+        return query
+    raise RoundViolation(f"{type(query).__name__} is not a selection that a table of columns carries out")
+
+
+def positions(query: ColumnQuantile | ColumnQuantiles, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many thresholds are at or below each value, int64 (n,); NaN is not among the values."""
+    column = numeric(query.column, "a quantile")
+    # The share of the width first: a product of large bounds could overflow.
+    share = (np.clip(values, column.low, column.high) - column.low) / (column.high - column.low)
+    places: NDArray[np.int64] = np.floor(share * (query.points - 1)).astype(np.int64) + 1
+    return places
+
+
+def threshold(query: ColumnQuantile | ColumnQuantiles, point: int) -> float:
+    """Threshold number `point` of 0 .. points - 1, in the column's unit, rounded to the nearest float64."""
+    column = numeric(query.column, "a quantile")
+    low, high = Fraction(column.low), Fraction(column.high)
+    return float(low + (high - low) * Fraction(point, query.points - 1))
+
+
+def _points(column: Feature, points: object) -> int:
+    numeric(column, "a quantile")
+    number = _validate.count("points", points, "thresholds")
+    if not 2 <= number < MOST_POINTS:
+        raise _validate.fail("points", points, "in [2, 2**40)", "thresholds")
+    return number
+
+
+def _require(query: AnySelection, mechanism: object, kinds: tuple[type, ...]) -> None:
+    if type(mechanism) not in kinds:
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")

@@ -1,0 +1,1 @@
+"""Exact random draws, in integers: bits, deviates, laws and their inversion."""

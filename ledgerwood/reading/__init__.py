@@ -1,0 +1,1 @@
+"""What is done with a released model: post-processing, which costs nothing."""

@@ -1,0 +1,334 @@
+"""What the pages of audits say: sentences, facts and figures of a mechanism's, a model's and a ledger's."""
+
+import math
+from collections.abc import Sequence
+
+from ledgerwood import __version__
+from ledgerwood.report.audits import figures
+from ledgerwood.report.audits.shown import Curves, MechanismReport, ModelReport
+from ledgerwood.report.ledgers import figures as ledger_figures
+from ledgerwood.report.ledgers.audits import Backing, LedgerAudit
+from ledgerwood.report.pages.html import Figure, Page, Section, Tone
+from ledgerwood.report.printing import least, plain
+from ledgerwood.verification import LedgerReport
+from ledgerwood.verification._digits import beside
+from ledgerwood.verification.auditing import Assumption, LowerBound
+
+_OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
+_LONGEST = 600
+"""Characters of a claim that are shown."""
+_LOOKED_AT = {
+    "releases": "released values",
+    "predictions": "predictions",
+    "fitted": "what the fitted model shows, by released=",
+}
+_NO_ROWS = "This audit looks at a {}, not at rows: it knows no individual budgets, and shows none."
+
+
+def mechanism_page(report: MechanismReport) -> Page:
+    """The page of an audited mechanism."""
+    audit = report.audit
+    found, claimed = beside(audit.epsilon_lower, audit.claimed_epsilon)
+    delta, beyond = plain(audit.delta), _beyond(audit.bounds, audit.claimed_epsilon, rejected=audit.rejected)
+    if audit.rejected:
+        verdict = "The claim is refuted"
+        sentence = (
+            f"A mechanism that keeps this claim would look like this with probability {plain(audit.alpha)} at most."
+        )
+    else:
+        verdict = "Not refuted, yet a bound is above the claim" if beyond else "Nothing was found against the claim"
+        sentence = "That is no proof of privacy: an audit sees what its events show in as many draws as it made."
+        if audit.notes:
+            sentence += " Something was left out, or could not be told: see the notes."
+    return Page(
+        kind="Audit of a mechanism",
+        title=report.name,
+        tone="bad" if audit.rejected else "open" if beyond else "good",
+        verdict=verdict,
+        sentence=f"{sentence} Tested: {audit.test}.{beyond}",
+        facts=(
+            (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {found}"),
+            (
+                f"claimed at delta {delta}",
+                f"epsilon {claimed}" if math.isfinite(audit.claimed_epsilon) else "no epsilon",
+            ),
+            ("error of each statement", plain(audit.alpha)),
+            ("outputs drawn", f"{audit.samples:,}"),
+        ),
+        sections=(
+            _bounds_section(
+                figures.bounds_figure(audit.bounds, audit.claimed_epsilon, "claimed"), audit.assumption, audit.alpha
+            ),
+            *_curve_sections(
+                report.curves,
+                audit.alpha,
+                "Scores of outputs",
+                ("on the data set the event speaks for", "on the other one"),
+            ),
+            Section(
+                title="How it was done",
+                facts=(
+                    ("claim", _start(report.claim)),
+                    ("pair of neighbours", report.pair),
+                    ("event", audit.event),
+                    ("the event speaks for", f"the {audit.direction} data set"),
+                    ("looked at", "values" if audit.numeric == "ideal" else "values and their bits"),
+                    ("least draws that could refute it", "-" if audit.needed is None else f"{audit.needed:,}"),
+                    ("seed", str(report.seed)),
+                    ("seconds", f"{audit.seconds:.1f}"),
+                ),
+            ),
+            *([Section(title="Notes", texts=audit.notes)] if audit.notes else []),
+            Section(title="Individual budgets", texts=(_NO_ROWS.format("mechanism"),)),
+        ),
+        footer=_footer(),
+        record=report.to_record(),
+    )
+
+
+def model_page(report: ModelReport) -> Page:
+    """The page of an audited trainer."""
+    audit = report.audit
+    delta, beyond = plain(audit.delta), _beyond(audit.bounds, audit.price, rejected=audit.rejected)
+    if audit.rejected:
+        verdict = "The price is refuted"
+        sentence = (
+            f"A training that keeps its price would look like this with probability {plain(audit.alpha)} at most."
+        )
+    else:
+        verdict = (
+            "Not refuted, yet a bound is above the price"
+            if beyond
+            else "This audit saw too little to say anything"
+            if audit.weaknesses
+            else "Nothing was found against the price"
+        )
+        weak = "".join(f" {words[:1].upper()}{words[1:]}." for words in audit.weaknesses)
+        sentence = f"That is no proof: {audit.power_words}.{weak} " + (
+            "" if audit.view == "fitted" else _needed(audit.needed)
+        )
+    shares = "Canaries may have shared leaves, and are then no independent runs: only guesses say anything."
+    return Page(
+        kind="Audit of a training",
+        title=audit.audited,
+        tone="bad" if audit.rejected else "open" if beyond or audit.weaknesses else "good",
+        verdict=verdict,
+        sentence=sentence + beyond,
+        facts=(
+            (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
+            (f"price at delta {delta}", _claimed(audit.price)),
+            ("a perfect attack would show", f"about {least(audit.epsilon_detectable)}"),
+            ("could be shown at most", least(audit.epsilon_ceiling)),
+            ("canaries", f"{audit.canaries:,}" + (f", {audit.trainings:,} times" if audit.trainings > 1 else "")),
+        ),
+        sections=(
+            _bounds_section(figures.bounds_figure(audit.bounds, audit.price, "price"), audit.assumption, audit.alpha),
+            *_curve_sections(
+                report.curves, audit.alpha, "Canary scores", ("canaries that were in", "canaries that were left out")
+            ),
+            Section(
+                title="How it was done",
+                texts=(
+                    *((shares,) if audit.shared else ()),
+                    *(f"{note[:1].upper()}{note[1:]}." for note in audit.notes),
+                ),
+                facts=(
+                    ("claim", _start(report.claim)),
+                    ("test of the headline", audit.statistic),
+                    ("error of each statement", plain(audit.alpha)),
+                    ("looked at", _LOOKED_AT[audit.view]),
+                    ("attack", audit.attack or "-"),
+                    ("releases that took part", f"{audit.scored:,} of {audit.releases:,}"),
+                    ("random trees", "as drawn" if audit.structure == "own" else "fixed by the audit"),
+                    ("structure without data", _structure(report)),
+                    ("seed", str(report.seed)),
+                    ("seconds", f"{audit.seconds:.1f}"),
+                ),
+            ),
+            Section(title="Individual budgets", texts=(_NO_ROWS.format("training with made-up canaries"),)),
+        ),
+        footer=_footer(),
+        record=report.to_record(),
+    )
+
+
+def ledger_page(audit: LedgerAudit) -> Page:
+    """The page of a ledger."""
+    report = audit.report
+    tone, verdict, sentence = _ledger_outcome(report)
+    doubts = ledger_figures.doubts(report)
+    sections = [
+        Section(
+            title="What each grant costs",
+            texts=(
+                _THREE_WORDS,
+                *doubts,
+            ),
+            tables=(ledger_figures.verdicts_table(report),) if report.verdicts else (),
+        )
+    ]
+    if audit.moments:
+        figure = ledger_figures.rounds_figure(audit.moments, report.epsilon_budget)
+        sections.append(Section(title="Epsilon over rounds", figures=(figure,)))
+    else:
+        sections.append(Section(title="Epsilon over rounds", texts=("Nothing was granted yet.",)))
+    sections.append(_model_section(audit.backing))
+    sections.append(
+        Section(title="Individual budgets", texts=(audit.individuals,))
+        if isinstance(audit.individuals, str)
+        else Section(title="Individual budgets", figures=(ledger_figures.individuals_figure(audit.individuals),))
+    )
+    sections.append(
+        Section(
+            title="The ledger",
+            facts=(
+                ("file or database", audit.place),
+                ("data set", report.dataset or "-"),
+                ("adjacency", report.adjacency),
+                ("one protected unit", report.unit),
+                ("filter", report.filter),
+                ("randomness", report.randomness),
+                ("head", report.head),
+            ),
+        )
+    )
+    return Page(
+        kind="Audit of a ledger",
+        title=report.dataset or audit.place,
+        tone=tone,
+        verdict=verdict,
+        sentence=sentence,
+        facts=(
+            (f"spent at delta {plain(report.delta_readded)}", f"epsilon {plain(report.epsilon_readded)}"),
+            (f"budget at delta {plain(report.delta_budget)}", f"epsilon {plain(report.epsilon_budget)}"),
+            ("grants", f"{report.grants:,}"),
+            ("draws", f"{report.draws:,}"),
+        ),
+        sections=tuple(sections),
+        footer=_footer(),
+        record=audit.to_record(),
+    )
+
+
+_THREE_WORDS = (
+    "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is below the "
+    "lower bound, confirmed when it covers the upper bound or both are within 1 % of it, and otherwise unconfirmed."
+)
+
+
+def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
+    """The colour, the few words and the sentence."""
+    counts = {word: sum(found.verdict == word for found in report.verdicts) for word in ("refuted", "unconfirmed")}
+    if report.verdict == "refuted":
+        return (
+            "bad",
+            "The ledger is refuted",
+            f"{counts['refuted']:,} of {report.grants:,} grants cost more than was charged.",
+        )
+    if report.randomness != "secure":
+        return (
+            "bad",
+            "The ledger adds up, and protects nobody",
+            "The sums hold, but a draw used randomness that can be repeated: it protects nobody.",
+        )
+    if report.verdict == "unconfirmed":
+        return (
+            "open",
+            "The ledger is not confirmed",
+            f"{counts['unconfirmed']:,} of {report.grants:,} grants could be neither refuted nor confirmed.",
+        )
+    return (
+        "good",
+        "The ledger is confirmed",
+        f"{report.grants:,} grants and {report.draws:,} draws were verified by other code, within the budget.",
+    )
+
+
+def _bounds_section(figure: Figure, assumption: Assumption, alpha: float) -> Section:
+    rests = (
+        "It rests on independent runs only."
+        if assumption == "none"
+        else f"It rests on an assumption: {assumption}. Bounds without one stand beside it."
+    )
+    return Section(
+        title="How much was found",
+        texts=(f"Each bound holds with probability {1.0 - alpha:.6g} by itself. {rests}",),
+        figures=(figure,),
+    )
+
+
+def _curve_sections(curves: Curves, alpha: float, caption: str, names: tuple[str, str]) -> list[Section]:
+    trade_off = figures.trade_off_figure(curves, alpha)
+    drawn = [trade_off] if trade_off is not None else []
+    if curves.roc is not None:
+        drawn.append(figures.roc_figure(curves.roc))
+    if curves.histograms is not None:
+        drawn.append(figures.scores_figure(curves.histograms, caption, names))
+    texts = tuple(f"Not shown, {name}: {why}" for name, why in curves.absent)
+    return [Section(title="What an attacker sees", texts=texts, figures=tuple(drawn))]
+
+
+def _model_section(backing: Backing | None) -> Section:
+    if backing is None:
+        return Section(
+            title="The model", texts=("No model was named (--model), so none was held against this ledger.",)
+        )
+    statement = backing.statement
+    after = "It is the last entry." if not backing.later else f"{backing.later:,} entries follow it: later spends."
+    closes = (
+        f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of this ledger."
+    )
+    return Section(
+        title="The model",
+        texts=(f"{closes} {after}",),
+        facts=(
+            ("estimator", backing.estimator),
+            ("epsilon stated", plain(statement.epsilon)),
+            ("delta stated", plain(statement.delta)),
+            ("adjacency", statement.adjacency.value),
+            ("method", statement.method),
+            ("certified", plain(statement.certified)),
+            ("assumptions", "; ".join(statement.assumptions) or "none"),
+            ("ledger head", statement.ledger_head),
+        ),
+    )
+
+
+def _claimed(epsilon: float) -> str:
+    return f"epsilon {plain(epsilon)}" if math.isfinite(epsilon) else "no epsilon"
+
+
+def _beyond(bounds: Sequence[LowerBound], promised: float, *, rejected: bool) -> str:
+    """A warning where a bound is above the promise, and the test of the promise did not refute it."""
+    high = [bound for bound in bounds if bound.value > promised]
+    if rejected or not high:
+        return ""
+    rests = sorted({"by itself" if bound.assumption == "none" else f"assuming {bound.assumption}" for bound in high})
+    return (
+        f" Yet a bound below is above what is promised ({', '.join(rests)}). Each one errs with probability "
+        f"{plain(high[0].alpha)} by itself: audit again, with more samples and a smaller alpha."
+    )
+
+
+def _start(text: str) -> str:
+    """The beginning of a text that may be very long; the page's JSON has all of it."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _needed(canaries: int | None) -> str:
+    if canaries is None:
+        return "No number of canaries would bring the bound near the price by this statistic."
+    return f"{canaries:,} canaries would bring it near the price."
+
+
+def _structure(report: ModelReport) -> str:
+    check = report.audit.structure_check
+    if check is None:
+        return "not asked for, or nothing is drawn at random"
+    if check.independent:
+        return f"{check.trees:,} trees the same, bit for bit, whatever the rows"
+    return f"differs: {check.difference}"
+
+
+def _footer() -> str:
+    return f"{_OWNER} Made by ledgerwood {__version__}."

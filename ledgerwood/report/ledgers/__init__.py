@@ -1,0 +1,1 @@
+"""Ledgers as text, pages and files."""

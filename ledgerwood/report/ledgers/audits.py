@@ -1,0 +1,299 @@
+"""`ledgerwood audit ledger`: a ledger added up again, round by round, beside the model that names it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from ledgerwood import __version__
+from ledgerwood.accounting import Composed, Event, Repeated
+from ledgerwood.accounting.costs.row_costs import FULL
+from ledgerwood.accounting.filters import Charge, Charges
+from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
+from ledgerwood.errors import LedgerError, PrivacyError
+from ledgerwood.report.ledgers.commands import found_report, read_record, report_record
+from ledgerwood.verification import LedgerReport
+
+if TYPE_CHECKING:
+    from ledgerwood.curator.tables.vault_files import Contents
+    from ledgerwood.trainers import PrivacyStatement
+
+_DRAWS, _GRANTS = 24, 120
+"""Moments that are kept of each kind; the price of what was drawn may take a composition of losses each time."""
+_BINS = 20
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a ledger has granted and given out after some draw, or right after a grant.
+
+    Args:
+        draws: how many events had been drawn.
+        entry: index of the last entry so far.
+        purpose: of that entry.
+        granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is what was paid.
+        drawn: epsilon if only the draws so far had been planned: at most `granted`; None where it was not asked for.
+    """
+
+    draws: int
+    entry: int
+    purpose: str
+    granted: float
+    drawn: float | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backing:
+    """The model whose statement names an entry of the ledger.
+
+    Args:
+        folder, estimator: which model; the folder's own name.
+        statement: its privacy statement.
+        entry: index of the entry that its head is the hash of.
+        later: how many entries follow that one.
+    """
+
+    folder: str
+    estimator: str
+    statement: "PrivacyStatement"
+    entry: int
+    later: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Individuals:
+    """What the units of a stream have spent, as shares of one unit's budget: for data that are public only.
+
+    Args:
+        units: how many there are.
+        edges: of the bins, from 0 to 1, shape (k + 1,).
+        spent: units in each bin, shape (k,).
+        exhausted: units that have nothing left.
+    """
+
+    units: int
+    edges: tuple[float, ...]
+    spent: tuple[int, ...]
+    exhausted: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerAudit:
+    """What `ledgerwood audit ledger` found.
+
+    Args:
+        place: the file's name, or the database's, see `public_name`.
+        report: what verifying it by other code gave.
+        moments: granted and drawn, in order.
+        backing: the model, if one was named.
+        individuals: what single units spent, or in words why that is not here.
+    """
+
+    place: str
+    report: LedgerReport
+    moments: tuple[Moment, ...]
+    backing: Backing | None
+    individuals: Individuals | str
+
+    def to_record(self) -> dict[str, object]:
+        """Plain JSON values."""
+        backing = self.backing
+        return {
+            "report": "ledger",
+            "ledgerwood": __version__,
+            "ledger": self.place,
+            "verified": report_record(self.report),
+            "model": None
+            if backing is None
+            else {
+                "folder": backing.folder,
+                "estimator": backing.estimator,
+                **backing.statement.to_record(),
+                "entry": backing.entry,
+                "entries_after": backing.later,
+            },
+            "epsilon_over_rounds": [asdict(moment) for moment in self.moments],
+            "individual_budgets": {"absent": self.individuals}
+            if isinstance(self.individuals, str)
+            else asdict(self.individuals),
+        }
+
+
+def audit_ledger(
+    place: str, *, dataset: str | None, model: Path | None, vault: Path | None, public_data: bool
+) -> LedgerAudit:
+    """Verify a ledger, follow it round by round, and hold it against a model and a row vault.
+
+    Args:
+        place: a file, or a database's URL.
+        dataset: the data set's label; needed for a database.
+        model: folder of the model whose statement must name one of its entries.
+        vault: file of what each unit of a stream has left; read only where the data are public.
+        public_data: whether the rows are declared public.
+
+    Raises:
+        LedgerCorrupted: names the first entry that fails; not for a refuted charge, which the report shows.
+        LedgerError: it cannot be read, or model or vault belong to another ledger.
+        InvalidParameter: `model` is no model's folder.
+    """
+    report = found_report(place, dataset=dataset)
+    record = read_record(place, dataset)
+    if record.head != report.head:  # somebody appended in between: what is shown is what was verified
+        report = found_report(record, dataset=dataset)
+    return LedgerAudit(
+        place=public_name(place),
+        report=report,
+        moments=moments(record),
+        backing=None if model is None else backing(record, public_name(place), model),
+        individuals=individuals(record, vault, public_data=public_data),
+    )
+
+
+def public_name(place: str) -> str:
+    """A ledger's place without folders, and without a database's user, password and options: pages are passed on."""
+    if "://" not in place:
+        return Path(place).name
+    parts = urlsplit(place)
+    return f"{parts.scheme}://{parts.hostname or ''}/{PurePosixPath(parts.path).name}"
+
+
+def moments(record: LedgerRecord) -> tuple[Moment, ...]:
+    """What was granted after each grant and draw, and what the draws so far cost.
+
+    Of a long ledger some of them: the first, the last, and evenly many between them.
+    """
+    terms, charges = record.terms, Charges()
+    grants: dict[int, GrantEntry] = {}
+    drawn: dict[int, Counter[Event]] = {}
+    shown_grants = _evenly(sum(isinstance(entry, GrantEntry) for entry in record.entries), _GRANTS)
+    shown_draws = _evenly(sum(isinstance(entry, DrawEntry) for entry in record.entries), _DRAWS)
+    found: list[Moment] = []
+    done, granted = 0, 0.0
+    for entry in record.entries:
+        used: float | None = None
+        match entry:
+            case GrantEntry():
+                grants[entry.index], drawn[entry.index] = entry, Counter()
+                charges.append(entry.charge)
+                if len(grants) not in shown_grants:
+                    continue
+            case DrawEntry():
+                done += 1
+                drawn[entry.grant][entry.event] += 1
+                if done not in shown_draws:
+                    continue
+                own = [_used(record, grants[place], events) for place, events in drawn.items() if events]
+                used = terms.filter.spent(own, terms.budget).epsilon
+            case _:
+                continue
+        granted = terms.filter.spent(charges, terms.budget).epsilon
+        used = None if used is None else min(used, granted)
+        found.append(Moment(draws=done, entry=entry.index, purpose=entry.purpose, granted=granted, drawn=used))
+    return tuple(found)
+
+
+def _evenly(total: int, most: int) -> set[int]:
+    """At most `most` of the numbers from 1 to `total`, both ends among them."""
+    return set(np.linspace(1, total, min(most, total)).round().astype(int).tolist()) if total else set()
+
+
+def backing(record: LedgerRecord, place: str, folder: Path) -> Backing:
+    """The entry of a ledger that the model in `folder` closed with.
+
+    Raises:
+        LedgerError: the ledger is another model's.
+        InvalidParameter: not a model's folder.
+    """
+    from ledgerwood.report.models import load_model
+
+    model = load_model(folder)
+    head = model.privacy_.ledger_head
+    places = {entry.hash: entry.index for entry in record.entries}
+    if head not in places:
+        raise LedgerError(
+            f"the ledger {place} is another model's: none of its {len(places)} entries has the hash {head}, with which "
+            f"the privacy statement of {folder} closes"
+        )
+    return Backing(
+        folder=folder.resolve().name,
+        estimator=type(model).__name__,
+        statement=model.privacy_,
+        entry=places[head],
+        later=len(record.entries) - 1 - places[head],
+    )
+
+
+def individuals(record: LedgerRecord, vault: Path | None, *, public_data: bool) -> Individuals | str:
+    """How much of their budgets the units of a stream have spent, or why that is not said.
+
+    Raises:
+        LedgerError: the vault is of another ledger's stream.
+        LedgerCorrupted: the vault was cut or altered.
+    """
+    if not public_data:
+        return (
+            "What single rows have spent depends on what is in them, and no budget pays for showing it. It is shown "
+            "only for data that are declared public (--public-data)."
+        )
+    if vault is None:
+        return (
+            "The data are declared public, but no row vault was named (--vault), and a ledger does not know its rows."
+        )
+    contents = _read_vault(vault)
+    draws = {entry.hash for entry in record.entries if isinstance(entry, DrawEntry)}
+    if contents.draw is not None and contents.draw not in draws:
+        raise LedgerError(f"the row vault {vault} is of another ledger's stream: its draw {contents.draw} is not here")
+    if not len(contents.left):
+        return "The row vault is new: no unit has spent anything."
+    edges = np.linspace(0.0, 1.0, _BINS + 1)
+    counts = np.histogram(1.0 - contents.left / FULL, edges)[0]
+    return Individuals(
+        units=len(contents.left),
+        edges=tuple(edges.tolist()),
+        spent=tuple(counts.tolist()),
+        exhausted=int(np.sum(contents.left == 0)),
+    )
+
+
+def _read_vault(path: Path) -> "Contents":
+    from ledgerwood.curator.tables.vault_files import decode  # of the extra "trainers", as streams are
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LedgerError(f"the row vault {path} cannot be read: {error}") from error
+    return decode(data, path)
+
+
+def _used(record: LedgerRecord, grant: GrantEntry, events: Counter[Event]) -> Charge:
+    """What the drawn events cost by the ledger's filter, had they been the whole plan; at most the grant's charge."""
+    planned = Counter[Event]()
+    for event, count in grant.event.draws():
+        planned[event] += count
+    if events == planned:
+        return grant.charge
+    parts = tuple(Repeated(event, count=count) for event, count in events.items())
+    terms = record.terms
+    try:
+        charge = terms.filter.charge(
+            parts[0] if len(parts) == 1 else Composed(parts), [], terms.budget, grant.charge.delta
+        )
+    except PrivacyError:  # no price of its own: what was paid for the whole plan covers it
+        return grant.charge
+    return charge if _below(charge, grant.charge) else grant.charge
+
+
+def _below(charge: Charge, whole: Charge) -> bool:
+    """Whether no amount is above that of the whole plan's charge."""
+    pairs: Sequence[tuple[float | None, float | None]] = [
+        (charge.amounts()[name], whole.amounts()[name]) for name in whole.currency()
+    ]
+    return all(own is not None and limit is not None and own <= limit for own, limit in pairs)

@@ -1,0 +1,1 @@
+"""What every trainer is made of: estimator, plan, budget, outputs, model files."""

@@ -1,0 +1,116 @@
+"""From an ensemble's scores to what scikit-learn expects of a regressor and of a classifier."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ledgerwood.curator import Categorical, Numeric, Schema, sorted_classes
+from ledgerwood.errors import SchemaError
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, Plan
+from ledgerwood.trainers.base.forests import declared_forests, forest_count, unstacked
+
+
+class AbstractRegressor(RegressorMixin, AbstractTreeEstimator):  # type: ignore[misc]
+    """An estimator of a numeric target, whose declared range is [-1, 1] in the scores' unit."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _check_target(self, schema: Schema) -> None:
+        _numeric_target(schema)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predicted labels in the label's unit, inside the declared range; float64 (n_rows,)."""
+        scores = np.clip(self._scores(X), -1.0, 1.0)
+        target = _numeric_target(self.schema_)
+        return target.low + (scores + 1.0) * ((target.high - target.low) / 2.0)
+
+
+class ClippedPlan(Plan, Protocol):
+    """A plan whose gradients are clipped, or left out, beyond one bound."""
+
+    @property
+    def clip(self) -> float:
+        """The largest absolute gradient that counts."""
+
+
+class AbstractClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: ignore[misc]
+    """An estimator of declared or estimated classes.
+
+    Of two, the score grows with the probability of the second one. Of K > 2 each has a forest, which tells it from all
+    others, and a score (docs/explanation/several-classes.md#one-against-all). Of one class nothing is asked.
+    """
+
+    plan_: ClippedPlan
+    classes_: NDArray[Any]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not isinstance(self.schema, Schema) or declared_forests(self.schema) > 1
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check_target(self, schema: Schema) -> None:
+        sorted_classes(_categorical_target(schema))
+
+    def _restore(self) -> None:
+        self.classes_ = sorted_classes(_categorical_target(self.schema_), least=1)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Raw scores: float64 (n_rows,) of two classes, (n_rows, K) of more."""
+        check_is_fitted(self, "ensemble_")
+        forests = forest_count(len(self.classes_))
+        if forests == 1:
+            return self._scores(X)
+        cells = self._cells(X)
+        return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, forests)])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes; float64 (n_rows, K). Of more than two: each forest's own, brought to sum 1."""
+        scores = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(scores), 1))
+        if scores.ndim == 1:
+            return self._pull(scores)
+        own = np.column_stack([self._pull(scores[:, place])[:, 1] for place in range(scores.shape[1])])
+        total = own.sum(axis=1, keepdims=True)
+        even = np.full_like(own, 1.0 / own.shape[1])
+        return np.asarray(np.divide(own, total, out=even, where=total > 0.0))
+
+    def _pull(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities that one forest's scores give the others and its own class; float64 (n_rows, 2)."""
+        if self.plan_.loss == "squared":  # on labels -1 and 1, whose mean is 2 p - 1
+            pull = np.clip(0.5 * (1.0 + np.column_stack([-scores, scores])), 0.0, 1.0)
+        else:
+            pull = expit(np.column_stack([-scores, scores]))
+            if self.plan_.clip >= 0.5:
+                # Where a clipped fit comes to rest, docs/explanation/sgbdt.md#link: clipping moves scores, not their
+                # order.
+                pull = np.minimum(pull, self.plan_.clip)
+        return np.asarray(pull / pull.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class; shape (n_rows,)."""
+        scores = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, len(scores))
+        places = np.argmax(scores, axis=1) if scores.ndim == 2 else scores > 0.0
+        return np.asarray(self.classes_[places.astype(np.intp)])
+
+
+def _numeric_target(schema: Schema) -> Numeric:
+    if not isinstance(schema.target, Numeric):
+        raise SchemaError(f"a regressor needs a Numeric target in the schema; got target={schema.target!r}")
+    return schema.target
+
+
+def _categorical_target(schema: Schema) -> Categorical:
+    if not isinstance(schema.target, Categorical):
+        raise SchemaError(f"a classifier needs a Categorical target in the schema; got target={schema.target!r}")
+    return schema.target

@@ -1,0 +1,258 @@
+"""Learning on a stream: one draw pays for every call, and each privacy unit has one budget in all of them."""
+
+import abc
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.utils.validation import validate_data
+
+from ledgerwood import _validate
+from ledgerwood.accounting.ledger import DrawEntry, Ledger, LedgerRecord, Receipt
+from ledgerwood.curator import (
+    Aggregator,
+    RowVault,
+    Schema,
+    StreamCurator,
+    StreamRows,
+    column_count,
+    forget_vault,
+    headings,
+    keep_vault,
+    kept_vault,
+    points_to_check,
+    require_labels,
+    schema_for,
+)
+from ledgerwood.ensemble import Ensemble
+from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, SchemaError
+from ledgerwood.trainers.base.estimator import (
+    ASSUMPTIONS,
+    ROW_IS_UNIT,
+    AbstractTreeEstimator,
+    Plan,
+    privacy_statement,
+    require_ledger,
+)
+from ledgerwood.trainers.base.forests import declared_forests
+from ledgerwood.trainers.base.progress import Progress, progress_bar
+from ledgerwood.trainers.parts.splits import structure_generator
+
+STREAM_ASSUMPTIONS = (
+    *(assumption for assumption in ASSUMPTIONS if assumption != ROW_IS_UNIT),
+    "a privacy unit is what one key names in all calls together, with at most one row in each",
+    "the keys are trusted: a unit that comes under two keys has two budgets",
+    "the vault of what each unit has left was neither copied nor put back",
+    "how many calls there are, and when, does not depend on any one unit",
+)
+# What may change between calls without changing what is learned, or what it costs.
+_FREE = frozenset({"schema", "random_state", "verbose"})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamState:
+    """What a model remembers of its stream: public, and nothing of any row.
+
+    Args:
+        draw: hash of the ledger entry that pays for all calls.
+        claims: how often the vault was asked for units by the last call of this model.
+        parameters: of the first call, which later ones must share.
+    """
+
+    draw: str
+    claims: int
+    parameters: dict[str, object]
+
+
+class AbstractStreamEstimator(AbstractTreeEstimator):
+    """An estimator that can go on learning from rows that arrive later, or come again.
+
+    A subclass makes a plan whose filtered event pays for any number of rounds, and runs them.
+    """
+
+    stream_: StreamState
+
+    @abc.abstractmethod
+    def make_stream_plan(self, schema: Schema) -> Plan:
+        """The calibrated plan of a stream for a resolved schema; pure, no data.
+
+        Raises:
+            InvalidParameter, AdjacencyMismatch, CalibrationFailed: parameters that make no such plan.
+        """
+
+    @abc.abstractmethod
+    def _train_on(
+        self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress, ensemble: Ensemble
+    ) -> Ensemble:
+        """The system's loop over the rows of a later call, from what was released before."""
+
+    def partial_fit(
+        self, X: Any, y: Any, keys: Any = None, ledger: Ledger | None = None, vault: RowVault | None = None
+    ) -> Self:
+        """Learn from rows as they arrive. The first call pays for all; each later one adds trees, and draws nothing.
+
+        A privacy unit has one budget in all calls together: a row of a unit that was there before takes part with what
+        that unit has left, a row of a new one with a full budget. docs/explanation/sgbdt.md#sgbdt-streams.
+
+        Args:
+            X: array-like or data frame, shape (n_rows, n_features).
+            y: array-like, shape (n_rows,).
+            keys: array-like, shape (n_rows,), required: the name of each row's privacy unit, whole numbers or texts,
+                the same in every call. Trusted: nothing else recognises a unit. A row without a key contributes 0, and
+                so does every row of a unit but its first one in a call.
+            ledger: where the first call is paid from; without one it opens its own. Later calls need none.
+            vault: where the units' budgets are kept, for the first call a new one. None: in memory, beside this very
+                object; a model that was pickled, copied, cloned or loaded has no such vault, and goes on only with the
+                `RowVault.open(path)` of its stream.
+
+        Raises:
+            SchemaError: columns, types or shapes that are not the schema's, or no keys or schema were given. Nothing
+                was spent.
+            InvalidParameter: other parameters than the first call's, or ones that make no plan. Nothing was spent.
+            BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
+            LedgerError: another stream's vault or ledger, an older copy of the vault, or none. Nothing was spent.
+            LedgerWriteFailed: the vault could not be written. What was granted or claimed before counts as spent.
+        """
+        if keys is None:
+            raise SchemaError(
+                "keys=None: a stream needs the name of each row's privacy unit, or a unit that comes again would be "
+                "given a second budget; for one fit of rows without keys use fit(X, y)"
+            )
+        if vault is not None and not isinstance(vault, RowVault):
+            raise InvalidParameter(f"vault must be a ledgerwood.curator.RowVault, not {type(vault).__name__}")
+        require_ledger(ledger)
+        if self.schema is None:
+            raise SchemaError("schema=None: a stream needs a declared schema, which is the same for all of its calls")
+        if "stream_" in vars(self):
+            self._go_on(X, y, keys, ledger, kept_vault(self) if vault is None else vault)
+        elif "ensemble_" in vars(self):
+            raise InvalidParameter(
+                "this model was fitted by fit, on rows without keys: they could not be told from rows that come again. "
+                "Start a stream with a model that was not fitted (sklearn.base.clone)"
+            )
+        else:
+            self._begin(X, y, keys, ledger, RowVault() if vault is None else vault)
+        return self
+
+    def _begin(self, X: Any, y: Any, keys: Any, ledger: Ledger | None, vault: RowVault) -> None:
+        budget = self.budget
+        vault.prepare()
+        schema = self._declared_schema()
+        assert schema is not None  # `partial_fit` refuses it
+        if schema.weight_bound not in (None, 1.0):
+            raise SchemaError(
+                f"weight_bound={schema.weight_bound!r}: the rows of a stream have no weights, and each would count for "
+                "less than a row; declare a schema without the bound, or use fit(X, y, sample_weight=...)"
+            )
+        if declared_forests(schema) > 1:
+            raise SchemaError(
+                f"target={schema.target!r}: a stream learns a number or two classes; for several classes use fit(X, y)"
+            )
+        with points_to_check(schema):
+            require_labels(y, schema.target, numeric=is_regressor(self))
+            n_features = column_count(X, schema)
+        validate_data(self, headings(X, schema), skip_check_array=True)
+        described = schema.resolved(n_features)
+        plan = self.make_stream_plan(described)
+        source = self._random_source()
+        with points_to_check(schema):
+            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
+        own = ledger is None
+        ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
+        curator = StreamCurator(rows, grant, source)
+        with progress_bar(type(self).__name__, self.verbose) as progress:
+            ensemble = self._train(plan, curator, structure_generator(source), progress)
+        record = ledger.record()
+        scope = "this stream only: other uses of the same rows add to it" if own else "this stream; the ledger has all"
+        assumptions = (*STREAM_ASSUMPTIONS, f"epsilon covers all calls of {scope}")
+        self.privacy_ = privacy_statement(plan, budget, source, record, assumptions)
+        self.schema_, self.plan_, self.ledger_ = schema, plan, record
+        self._restore()
+        self.stream_ = StreamState(draw=curator.receipt.hash, claims=vault.claims, parameters=self._parameter_record())
+        keep_vault(self, vault)
+        self.ensemble_ = ensemble
+
+    def _go_on(self, X: Any, y: Any, keys: Any, ledger: Ledger | None, vault: RowVault | None) -> None:
+        self._require_same_parameters()
+        receipt = _receipt(self.stream_.draw, self.ledger_)
+        if ledger is not None and all(entry.hash != receipt.hash for entry in ledger.entries):
+            raise LedgerError(
+                "this stream was paid from another ledger: a later call draws nothing and needs none; leave ledger= out"
+            )
+        if vault is None:
+            raise LedgerError(
+                "this model does not know what the units of its stream have left: a vault in memory stays beside the "
+                "object that the first call was made on, and a copy, a pickle or a loaded model has none. Keep the "
+                "vault in a file, vault=RowVault.open(path), from the first call on; without it the stream has ended"
+            )
+        vault.require(receipt, claims=self.stream_.claims)
+        source = self._random_source(self.stream_.claims)
+        if source.kind == "test" and receipt.randomness == "secure":
+            raise InvalidParameter(
+                f"random_state={self.random_state!r}: the stream began with secure noise, which its ledger states; "
+                "leave random_state=None"
+            )
+        schema = schema_for(X, self.schema_, self.n_features_in_)
+        with points_to_check(schema):
+            require_labels(y, schema.target, numeric=is_regressor(self))
+        validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
+        plan = self.plan_
+        with points_to_check(schema):
+            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
+        curator = StreamCurator(rows, receipt, source)
+        try:
+            with progress_bar(type(self).__name__, self.verbose) as progress:
+                self.ensemble_ = self._train_on(plan, curator, structure_generator(source), progress, self.ensemble_)
+        finally:  # a call that failed has charged its units too: a copy from before it is an older one
+            self.stream_ = replace(self.stream_, claims=vault.claims)
+        keep_vault(self, vault)
+
+    def _require_same_parameters(self) -> None:
+        first, now = self.stream_.parameters, self._parameter_record()
+        # A parameter that only one of two releases knows is not in both.
+        for name in sorted(first.keys() & now.keys() - _FREE):
+            if first[name] != now[name]:
+                raise InvalidParameter(
+                    f"{name}={now[name]!r}, and the stream began with {first[name]!r}: its plan is paid for "
+                    "and fixed; set it back, or start another stream with a clone"
+                )
+        if self.schema != self.schema_:
+            raise InvalidParameter("schema is another one than the stream began with; set it back")
+
+    def _forget(self) -> None:
+        if "stream_" in vars(self):
+            del self.stream_
+        forget_vault(self)
+
+    def _more_record(self) -> dict[str, object]:
+        return {"stream": asdict(self.stream_)} if "stream_" in vars(self) else {}
+
+    def _read_more(self, record: dict[str, Any], path: Path) -> None:
+        if "stream" not in record:
+            return
+        try:
+            stream = StreamState(**record["stream"])
+            _validate.count("claims", stream.claims, "claims")
+            dict(stream.parameters)
+        except (TypeError, ValueError) as error:
+            raise InvalidParameter(f"{path} is not a saved {type(self).__name__}: {error!r}") from error
+        _receipt(stream.draw, self.ledger_)
+        self.stream_ = stream
+
+
+def _receipt(draw: str, record: LedgerRecord) -> Receipt:
+    """The receipt of the draw whose entry has this hash.
+
+    Raises:
+        LedgerCorrupted: the ledger has none.
+    """
+    for entry in record.entries:
+        if isinstance(entry, DrawEntry) and entry.hash == draw:
+            return Receipt(
+                event=entry.event, purpose=entry.purpose, grant=entry.grant, index=entry.index, hash=entry.hash,
+                randomness=entry.randomness,
+            )  # fmt: skip
+    raise LedgerCorrupted(f"the ledger has no draw {draw!r}, which the model's stream was paid by")

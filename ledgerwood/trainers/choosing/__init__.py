@@ -1,0 +1,1 @@
+"""Choosing among models privately: cross-validation, grid search, private search."""

@@ -1,0 +1,498 @@
+"""Cross-validation and search over a grid, all fits on one ledger: folds by secret coins, scores that are releases.
+
+docs/explanation/cross-validation.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeVar, final
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_regressor
+from sklearn.model_selection import ParameterGrid
+
+from ledgerwood import _validate, cautions
+from ledgerwood.accounting.adjacency import PrivacyUnit
+from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
+from ledgerwood.curator import (
+    Curator,
+    Feature,
+    Folds,
+    HeldOut,
+    Judgement,
+    Numeric,
+    Table,
+    column_count,
+    fold_sums,
+    keeps_no_rows,
+    points_to_check,
+    real,
+    require_labels,
+)
+from ledgerwood.errors import InvalidParameter, LedgerError
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
+from ledgerwood.trainers.base.estimator import (
+    ASSUMPTIONS,
+    DECLARED,
+    AbstractTreeEstimator,
+    Plan,
+    grant_delta,
+    require_ledger,
+)
+from ledgerwood.trainers.base.privacy import PrivacyStatement
+from ledgerwood.trainers.choosing.validation_plan import (
+    OF_THE_WHOLE,
+    ScoreRelease,
+    Scoring,
+    ValidationPlan,
+    declared_schema,
+    plans_of,
+    require_trainer,
+    scoring_of,
+)
+
+T_co = TypeVar("T_co", covariant=True)
+_JUDGEMENTS: dict[Scoring, Judgement] = {
+    "accuracy": "right",
+    "neg_mean_absolute_error": "absolute",
+    "neg_mean_squared_error": "squared",
+}
+FOLDS = "each row's fold is a secret coin of its own, independent of all other rows, and is not shown to anybody"
+OWNER_SCORES = (
+    "held-out scores are not part of this guarantee: they are exact, for the owner of the rows only, and so is "
+    "whatever is chosen by them"
+)
+
+
+@final
+class OwnerOnly(Generic[T_co]):
+    """A value that was computed from rows without noise: for the owner of the rows only, not private.
+
+    It does not show its value, and is neither copied nor pickled, so that it does not get into a report by mistake.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: T_co) -> None:
+        self._value = value
+
+    def reveal(self) -> T_co:
+        """The value. Whoever sees it, or anything that was decided by it, has learned about single rows."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "OwnerOnly(<owner only, not private: .reveal() shows it to the owner of the rows>)"
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("an owner-only value is neither copied nor pickled: it is not private; call reveal()")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoldScores:
+    """Held-out scores of one candidate; larger is better, as in scikit-learn.
+
+    Noisy ones may be beyond the score's own range, by their noise.
+
+    Args:
+        test_score: of each fold, in order; NaN in an exact one for a fold without rows.
+        mean_test_score: of all held-out rows together.
+        noise_stddev: about how far noise moves the mean, one standard deviation; 0 without noise.
+    """
+
+    test_score: tuple[float, ...]
+    mean_test_score: float
+    noise_stddev: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CrossValidation:
+    """What a private cross-validation found, and what it cost.
+
+    Args:
+        plan: all fits and scores.
+        privacy: of all of them together: its epsilon is the total.
+        ledger: the ledger that paid, as it stood afterwards.
+        scoring: the name of the score.
+        scores: with noise, or wrapped for the owner only.
+    """
+
+    plan: ValidationPlan
+    privacy: PrivacyStatement
+    ledger: LedgerRecord
+    scoring: Scoring
+    scores: FoldScores | OwnerOnly[FoldScores]
+
+    @property
+    def epsilon(self) -> float:
+        """The total of all fits and scores, at `privacy.delta`; inf where `random_state` was given."""
+        return self.privacy.epsilon
+
+    def __repr__(self) -> str:
+        return f"CrossValidation({self.plan}; {self.scoring}: {self.scores!r}; epsilon in all {self.epsilon:.4g})"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class GridSearch:
+    """What a private search over a grid found, and what it cost.
+
+    Args:
+        plan, privacy, ledger, scoring: as in `CrossValidation`; the last fit is included.
+        candidates: the parameters of each.
+        scores: of each candidate, with noise or for the owner only.
+        best_index: the candidate with the largest mean score; for the owner only where the scores are.
+        best_estimator: fitted on all rows with `refit`, else None.
+    """
+
+    plan: ValidationPlan
+    privacy: PrivacyStatement
+    ledger: LedgerRecord
+    scoring: Scoring
+    candidates: tuple[Mapping[str, Any], ...]
+    scores: tuple[FoldScores, ...] | OwnerOnly[tuple[FoldScores, ...]]
+    best_index: int | OwnerOnly[int]
+    best_estimator: Any
+
+    @property
+    def epsilon(self) -> float:
+        """The total of all fits and scores, at `privacy.delta`; inf where `random_state` was given."""
+        return self.privacy.epsilon
+
+    @property
+    def best_params(self) -> Mapping[str, Any] | OwnerOnly[Mapping[str, Any]]:
+        """The parameters of the best candidate."""
+        if isinstance(self.best_index, OwnerOnly):
+            return OwnerOnly(self.candidates[self.best_index.reveal()])
+        return self.candidates[self.best_index]
+
+    def __repr__(self) -> str:
+        return f"GridSearch({self.plan}; best: {self.best_params!r}; epsilon in all {self.epsilon:.4g})"
+
+
+@keeps_no_rows
+def private_cross_validate(
+    estimator: AbstractTreeEstimator,
+    X: Any,
+    y: Any,
+    *,
+    ledger: Ledger | None = None,
+    cv: int = 5,
+    scores: ScoreRelease = "private",
+    scoring: Scoring | None = None,
+    score_share: float = 0.5,
+    n_jobs: int | None = None,
+) -> CrossValidation:
+    """Estimate how good models of this estimator are, with all fits and scores on one ledger.
+
+    The estimator's epsilon is that of one fit, since what is estimated is how good such a fit is. The whole costs more:
+    `ValidationPlan.of(...).quote` says how much before anything is read, the result's `privacy` afterwards, and a
+    ledger that cannot hold all of it refuses all of it. Proofs: docs/explanation/cross-validation.md.
+
+    Args:
+        estimator: a trainer of this library with a declared schema; it is copied, never fitted itself.
+        X: array-like or data frame, shape (n_rows, n_features).
+        y: array-like, shape (n_rows,).
+        ledger: where all is paid from, by one grant. None opens one in memory that holds exactly this, Gaussian where
+            the plans are, and warns of the total.
+        cv: number of folds, in [2, 256]. Each row draws its fold by a secret coin, so that folds differ in size.
+        scores: "private": noisy and charged; "owner": exact, uncharged, and wrapped so that they do not show.
+        scoring: "accuracy" of classes; "neg_mean_absolute_error" (the default) or "neg_mean_squared_error" of numbers,
+            in the label's unit and within its declared range.
+        score_share: what the private scores cost, as a share of the cost of one fit: of mu squared where all noise is
+            Gaussian, else of epsilon.
+        n_jobs: fits at a time, as in joblib; threads of this process, which share the ledger, be it a file.
+
+    Raises:
+        InvalidParameter, SchemaError, CalibrationFailed: what cannot be validated, by names, types and shapes alone;
+            `schema.check(X, y)` tells the owner of values. Nothing was spent.
+        BudgetExceeded, AdjacencyMismatch, UnsupportedEvent: the ledger cannot hold all fits. Nothing was spent.
+
+    Warns:
+        PrivacyWarning: of the total where no ledger was passed, and of what a fit would warn of; once for all fits.
+    """
+    run = _Run.checked(estimator, ({},), X, y, ledger, cv, scores, scoring, score_share, n_jobs, refit=False)
+    found, record = run.carried_out(X, y, n_jobs)
+    return CrossValidation(
+        plan=run.plan,
+        privacy=run.statement(record),
+        ledger=record,
+        scoring=run.scoring,
+        scores=OwnerOnly(found[0]) if scores == "owner" else found[0],
+    )
+
+
+@keeps_no_rows
+def private_grid_search(
+    estimator: AbstractTreeEstimator,
+    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+    X: Any,
+    y: Any,
+    *,
+    ledger: Ledger | None = None,
+    cv: int = 5,
+    scores: ScoreRelease = "private",
+    scoring: Scoring | None = None,
+    score_share: float = 0.5,
+    n_jobs: int | None = None,
+    refit: bool = True,
+) -> GridSearch:
+    """Cross-validate every candidate of a grid, choose the best by its scores, and fit it on all rows.
+
+    All is released and all is charged: candidates times folds fits, and one more. `PrivateSearch` releases the best
+    model and its score only, for not much more than the cost of one fit: use it where the other scores are not needed.
+
+    Args:
+        estimator, X, y, ledger, cv, scores, scoring, score_share, n_jobs: as in `private_cross_validate`.
+        param_grid: as of scikit-learn's GridSearchCV: lists of values by parameter, or several such mappings. Public.
+        refit: fit the best candidate on all rows; refused with `scores="owner"`, where the choice is not private.
+
+    Raises:
+        InvalidParameter, SchemaError, CalibrationFailed: as `private_cross_validate`. Nothing was spent.
+        BudgetExceeded, AdjacencyMismatch, UnsupportedEvent: the ledger cannot hold all fits. Nothing was spent.
+
+    Warns:
+        PrivacyWarning: as `private_cross_validate`.
+    """
+    if scores == "owner" and refit:
+        raise InvalidParameter(
+            "refit=True with scores='owner': a model whose parameters were chosen by exact scores tells of the rows "
+            "beyond its epsilon; set refit=False, or scores='private'"
+        )
+    candidates = _grid(param_grid)
+    run = _Run.checked(estimator, candidates, X, y, ledger, cv, scores, scoring, score_share, n_jobs, refit=refit)
+    found, record = run.carried_out(X, y, n_jobs)
+    best = int(np.argmax([each.mean_test_score for each in found]))
+    model = None
+    if refit:
+        with cautions.already_warned():
+            model = run.copy(best, seed_place=-1).fit(X, y, ledger=run.ledger)
+        record = model.ledger_
+    return GridSearch(
+        plan=run.plan,
+        privacy=run.statement(record),
+        ledger=record,
+        scoring=run.scoring,
+        candidates=candidates,
+        scores=OwnerOnly(found) if scores == "owner" else found,
+        best_index=OwnerOnly(best) if scores == "owner" else best,
+        best_estimator=model,
+    )
+
+
+def _grid(param_grid: Any) -> tuple[Mapping[str, Any], ...]:
+    try:
+        candidates = tuple(ParameterGrid(param_grid))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"param_grid={param_grid!r} must be lists of values by parameter: {error}") from error
+    if not candidates:
+        raise InvalidParameter(f"param_grid={param_grid!r} has no candidate")
+    for candidate in candidates:
+        if taken := sorted(OF_THE_WHOLE & set(candidate)):
+            raise InvalidParameter(f"candidate {candidate!r} sets {taken}, which the estimator sets for all")
+    return candidates
+
+
+def _require_jobs(n_jobs: object) -> None:
+    """Refuse what joblib would refuse later, when all is paid for."""
+    if n_jobs is None or (isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) and n_jobs != 0):
+        return
+    raise _validate.fail(
+        "n_jobs", n_jobs, "None or a whole number other than 0; -1 for all processors", "fits at a time"
+    )
+
+
+def _warned(
+    estimator: AbstractTreeEstimator, candidates: Sequence[Mapping[str, Any]], plans: Sequence[Plan]
+) -> tuple[str, ...]:
+    """What a fit of each candidate would warn of by its plan; what holds for all of them, once."""
+    models = [clone(estimator).set_params(**dict(each)) for each in candidates]
+    return tuple(cautions.of_candidates([model.plan_cautions(plan) for model, plan in zip(models, plans, strict=True)]))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    """A checked validation whose ledger has room for it.
+
+    Args:
+        columns: the names of the features.
+        warned: what a fit of each candidate would warn of by its plan.
+        own: whether the ledger was opened for this.
+        others: see `private_cross_validate`.
+    """
+
+    estimator: AbstractTreeEstimator
+    candidates: tuple[Mapping[str, Any], ...]
+    plan: ValidationPlan
+    scoring: Scoring
+    target: Feature
+    columns: tuple[str, ...]
+    warned: tuple[str, ...]
+    ledger: Ledger
+    source: RandomSource
+    seeds: tuple[int, ...] | None
+    own: bool
+
+    @classmethod
+    def checked(
+        cls,
+        estimator: AbstractTreeEstimator,
+        candidates: tuple[Mapping[str, Any], ...],
+        X: Any,
+        y: Any,
+        ledger: Ledger | None,
+        cv: int,
+        scores: ScoreRelease,
+        scoring: Scoring | None,
+        score_share: float,
+        n_jobs: int | None,
+        *,
+        refit: bool,
+    ) -> "_Run":
+        require_trainer(estimator)
+        if isinstance(ledger, Grant):
+            raise InvalidParameter("ledger must be a ledgerwood.Ledger, not a Grant: all fits are granted at once")
+        require_ledger(ledger)
+        _require_jobs(n_jobs)
+        schema = declared_schema(estimator)
+        target = schema.target
+        assert target is not None  # `declared_schema` refuses it
+        scoring = scoring_of(scoring, schema)
+        with points_to_check(schema):
+            require_labels(y, target, numeric=is_regressor(estimator))
+            described = schema.resolved(column_count(X, schema))
+        plans = plans_of(estimator, described, candidates)
+        plan = ValidationPlan.of_plans(
+            plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit
+        )
+        # All rows at once: what the fits would refuse of a part of them is refused before anything is spent.
+        for loss, bins in {(each.loss, each.bins) for each in plans}:
+            with points_to_check(schema):
+                Table.from_data(X, y, schema, loss=loss, bins=bins)
+        own = ledger is None
+        ledger = plan.own_ledger() if ledger is None else ledger
+        plan.require_room(ledger)
+        source = estimator._random_source()
+        seeds = None
+        if source.kind == "test":
+            seeds = tuple(int(seed) for seed in source.integers(2**31 - 1, plan.n_fits + 1))
+        return cls(
+            estimator=estimator,
+            candidates=candidates,
+            plan=plan,
+            scoring=scoring,
+            target=target,
+            columns=tuple(feature.name for feature in described.features),
+            warned=_warned(estimator, candidates, plans),
+            ledger=ledger,
+            source=source,
+            seeds=seeds,
+            own=own,
+        )
+
+    def copy(self, candidate: int, *, seed_place: int) -> Any:
+        """An unfitted copy of a candidate, with a seed of its own where seeds are given."""
+        model = clone(self.estimator).set_params(**self.candidates[candidate])
+        return model if self.seeds is None else model.set_params(random_state=self.seeds[seed_place])
+
+    def carried_out(self, X: Any, y: Any, n_jobs: int | None) -> tuple[tuple[FoldScores, ...], LedgerRecord]:
+        """Pay for all, fit all, score all."""
+        grant = self._pay()
+        folds = Folds(X, y, folds=self.plan.folds, source=self.source)
+        places = [(candidate, fold) for candidate in range(len(self.candidates)) for fold in range(folds.folds)]
+
+        def fitted(place: int, candidate: int, fold: int) -> Any:
+            model = self.copy(candidate, seed_place=place)
+            rows, labels = folds.training(fold)
+            with cautions.already_warned():
+                return model.fit(rows, labels, ledger=grant)
+
+        # Threads of this process: it alone writes to the ledger. The loops over rows run beside each other.
+        models = joblib.Parallel(n_jobs=n_jobs, backend="threading")(
+            joblib.delayed(fitted)(place, *each) for place, each in enumerate(places)
+        )
+        found = []
+        for candidate in range(len(self.candidates)):
+            own = models[candidate * folds.folds : (candidate + 1) * folds.folds]
+            held = folds.judged([model.predict for model in own], self.target, _JUDGEMENTS[self.scoring])
+            found.append(self._scores(held, grant))
+        return tuple(found), self.ledger.record()
+
+    def _pay(self) -> Grant:
+        """Warn once of all fits, and pay for all of them but a search's last one."""
+        seeded = cautions.seed_caution(self.estimator.random_state) if self.source.kind == "test" else None
+        total = f"{self.plan}: the estimator's epsilon is that of one fit. Pass ledger= to hold all of them to a budget"
+        with cautions.counted_fit(self.columns, own=self.own) as again:
+            cautions.emit([seeded, again, total if self.own else None, *self.warned])
+            return self.ledger.grant(
+                self.plan.event,
+                purpose=f"{type(self.estimator).__name__}: {self.plan.folds} folds, {len(self.candidates)} candidates",
+                delta=grant_delta(self.ledger, self.plan.budget),
+            )
+
+    def statement(self, record: LedgerRecord) -> PrivacyStatement:
+        """The guarantee of everything together."""
+        quote = self.plan.quote
+        scope = "other uses of the same rows add to it" if self.own else "the ledger has the total of all uses"
+        owner = (OWNER_SCORES,) if self.plan.score_mechanism is None else ()
+        return PrivacyStatement(
+            epsilon=quote.epsilon if self.source.kind == "secure" else math.inf,
+            delta=self.plan.budget.delta,
+            adjacency=self.plan.adjacency,
+            unit=PrivacyUnit.ROW,
+            method=quote.method,
+            certified=quote.certified,
+            randomness=self.source.kind,
+            assumptions=(
+                DECLARED,
+                *ASSUMPTIONS,
+                FOLDS,
+                *owner,
+                f"epsilon covers all {self.plan.n_fits} fits: {scope}",
+            ),
+            ledger_head=record.head,
+        )
+
+    def _scores(self, held: HeldOut, grant: Grant) -> FoldScores:
+        mechanism = self.plan.score_mechanism
+        if mechanism is None:
+            exact = held.exact()
+            return self._read(exact[:, 0], 2.0 * exact[:, 1] - exact[:, 0], 0.0)
+        query, event = fold_sums(self.plan.folds), self.plan.score_event
+        assert event is not None  # there is a mechanism
+        with Curator(held.table(), grant, self.source).open(event, purpose="held-out scores") as round_:
+            sums = real(round_.release(query, mechanism, purpose="held-out scores"))
+        if isinstance(mechanism, EllipticalGaussianMechanism):
+            stddev = mechanism.stddevs[1]
+        else:
+            stddev = math.sqrt(2.0) * mechanism.scales[1]
+        # Its gradients are minus the scores.
+        return self._read(sums[: self.plan.folds, 0], -sums[: self.plan.folds, 1], stddev)
+
+    def _read(self, rows: NDArray[np.float64], sums: NDArray[np.float64], stddev: float) -> FoldScores:
+        """From rows and sums of scores in [-1, 1] to scores in their unit."""
+        return FoldScores(
+            test_score=tuple(self._score(n, s) for n, s in zip(rows.tolist(), sums.tolist(), strict=True)),
+            mean_test_score=self._score(float(rows.sum()), float(sums.sum())),
+            # Of the sum and, times a mean that is at most 1, of the number of rows.
+            noise_stddev=self._width * stddev * math.sqrt(2.0 * len(rows)) / (2.0 * max(float(rows.sum()), 1.0)),
+        )
+
+    def _score(self, rows: float, total: float) -> float:
+        if rows == 0.0:  # an exact number: no row fell into the fold
+            return math.nan
+        # Not clipped: a noisy score may be above 1, and stays right on average.
+        share = (total / max(rows, 1.0) + 1.0) / 2.0
+        return share if self.scoring == "accuracy" else (share - 1.0) * self._width
+
+    @property
+    def _width(self) -> float:
+        if not isinstance(self.target, Numeric):
+            return 1.0
+        width = self.target.high - self.target.low
+        return width if self.scoring == "neg_mean_absolute_error" else width**2

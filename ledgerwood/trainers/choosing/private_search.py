@@ -1,0 +1,374 @@
+"""Hyper-parameters chosen privately: train and score a secret, random number of random candidates, keep the best.
+
+Papernot and Steinke 2022; the whole search is one event, docs/explanation/events.md#selection and #selection-runs.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.calibration import calibrate
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
+from ledgerwood.accounting.ledger import Grant, Ledger
+from ledgerwood.curator import Aggregator, PredictionFit, Schema, TypedColumns, real, require_within
+from ledgerwood.curator.queries.sums import Loss, fit_width
+from ledgerwood.ensemble import Ensemble
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
+from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
+from ledgerwood.trainers.base.bounds import require_name, require_verbose
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName, Plan
+from ledgerwood.trainers.base.fitting import suggestion, too_small
+from ledgerwood.trainers.base.forests import declared_forests
+from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.parts.splits import structure_generator
+
+_OF_THE_SEARCH = frozenset({"epsilon", "delta", "adjacency", "schema", "random_state", "verbose"})
+_SLACK = 1e-6
+"""Relative part of a candidate's mu that is left to the rounding of its calibration."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan:
+    """A private search, fixed and priced before a row is read: the best of K runs, each one candidate and its score.
+
+    Args:
+        adjacency: the relation under which every event is stated.
+        runs: the law of K.
+        noise_multiplier: of one run as a whole: 1 / mu.
+        score_share: share of a run's mu**2 that is spent on the score.
+        error_width: see `PredictionFit`.
+        plans: one a candidate; each with mu**2 at most (1 - score_share) of a run's, the same loss and bins.
+    """
+
+    adjacency: Adjacency
+    runs: PoissonSelectionMechanism | RepeatedSelectionMechanism
+    noise_multiplier: float
+    score_share: float
+    error_width: float
+    plans: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        _score_share(self.score_share)
+        fit_width(self.error_width)
+        if not self.plans:
+            raise _validate.fail("plans", self.plans, "at least one", "candidates")
+        if len({(plan.loss, plan.bins) for plan in self.plans}) > 1:
+            raise InvalidParameter("the candidates differ in loss or bins: all must read the rows in one encoding")
+        try:
+            require_within(self.run_events, self.event)
+        except UnsupportedEvent as error:
+            raise UnsupportedEvent(
+                "a private search takes candidates whose noise is Gaussian throughout: S-GBDT, full batch "
+                "(sampling_rate=1), with initial_score='zero' or 'moments'; DPBoost and DP-XGBoost have Laplace leaves "
+                f"and exponential choices, and fit one set of parameters at a time: {error}"
+            ) from error
+
+    @property
+    def event(self) -> PoissonSelection | RepeatedSelection:
+        """The whole search, one draw."""
+        return self.runs.event(GaussianEvent(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency))
+
+    @property
+    def score_mechanism(self) -> GaussianMechanism:
+        """Noise of a run's score, in rows."""
+        return GaussianMechanism(stddev=self.noise_multiplier * (1.0 + _SLACK) / math.sqrt(self.score_share))
+
+    @property
+    def score_event(self) -> Event:
+        """What a run's score costs."""
+        query = PredictionFit(ensemble=Ensemble(initial_score=0.0), loss=self.loss, width=self.error_width)
+        return self.score_mechanism.event(query.sensitivity(self.adjacency), self.adjacency)
+
+    @property
+    def run_events(self) -> tuple[Event, ...]:
+        """What a run of each candidate draws."""
+        return tuple(Composed((plan.event, self.score_event)) for plan in self.plans)
+
+    def leaf_signal(self, rows: float) -> float:
+        """That of the candidate that has most; docs/explanation/cautions.md#leaf-signal."""
+        return max(plan.leaf_signal(rows) for plan in self.plans)
+
+    @property
+    def loss(self) -> Loss:
+        """The candidates' loss."""
+        return self.plans[0].loss
+
+    def calibrated(self, budget: Budget) -> "SearchPlan":  # its noise was found with its candidates'
+        """Itself."""
+        return self
+
+    def has_room(self, budget: Budget) -> bool:  # a search that does not fit is not made
+        """True."""
+        return True
+
+    @property
+    def purchase(self) -> None:
+        """No schema is bought."""
+
+    @property
+    def bins(self) -> int:
+        """The candidates' even steps of a numeric feature's range."""
+        return self.plans[0].bins
+
+
+def _score_share(value: object) -> float:
+    share = _validate.real("score_share", value, "share of mu**2")
+    if not 0.001 <= share <= 0.9:
+        raise _validate.fail("score_share", value, "in [0.001, 0.9]", "share of mu**2")
+    return share
+
+
+def _has(name: str) -> Any:
+    return available_if(lambda search: callable(getattr(search.estimator, name, None)))
+
+
+@final
+class PrivateSearch(AbstractTreeEstimator):
+    """Random search over candidates, all of it within one (epsilon, delta): training runs, scores and choice.
+
+    K runs, K secret and random, each of a candidate drawn uniformly, trained on all rows and scored on the same rows
+    with noise; the best is kept. A candidate must be a plan of Gaussian releases over all rows: S-GBDT with
+    `sampling_rate` 1 and an `initial_score` of "zero" or "moments". The time that a fit takes grows with K and must not
+    be seen.
+
+    Args:
+        estimator: what is tuned; its own epsilon, delta, adjacency, schema and random state are the search's.
+        candidates: parameters of `estimator`, one mapping a candidate; public, at least one, all of one `bins`. A
+            candidate that is listed twice is drawn twice as often.
+        epsilon, delta: the budget of the whole search; delta > 0.
+        adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
+        law: of K: "poisson", whose K is near its mean, and 0 with probability exp(-mean_runs) (a model that has learnt
+            nothing); or "negative_binomial", which is never 0, and often 1.
+        mean_runs: the expected number of runs; above 1 for "negative_binomial".
+        shape: eta of the negative binomial law; the smaller, the heavier its tail and the less the search costs.
+        score_share: share of a run's mu**2 that is spent on its score.
+        error_width: for the squared loss: the error, in halves of the label's range, at which a row counts 0.
+
+    Attributes:
+        best_index_, best_params_: the candidate that won, and its parameters; None where there was no run.
+        best_score_: its score, with noise: rows predicted right, or `PredictionFit` in rows; -inf for no run.
+        best_estimator_: the model; it can be saved, and loaded by its own class.
+        plan_: the `SearchPlan`. privacy_, ledger_: of the search as a whole.
+    """
+
+    _plan_names: ClassVar[Mapping[str, str]] = {"width": "error_width", "mean": "mean_runs"}
+    plan_: SearchPlan
+    best_index_: int | None
+    best_score_: float
+
+    def __init__(
+        self,
+        estimator: AbstractTreeEstimator,
+        candidates: Sequence[Mapping[str, Any]],
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        adjacency: Adjacency | AdjacencyName = "add-remove",
+        schema: Schema | None = None,
+        law: Literal["poisson", "negative_binomial"] = "poisson",
+        mean_runs: float = 8.0,
+        shape: float = 0.0,
+        score_share: float = 0.1,
+        error_width: float = 0.5,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.candidates = candidates
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.schema = schema
+        self.law = law
+        self.mean_runs = mean_runs
+        self.shape = shape
+        self.score_share = score_share
+        self.error_width = error_width
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
+        """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
+
+        Raises:
+            InvalidParameter, UnsupportedEvent: candidates that cannot be searched. Nothing was spent.
+            RunFailed: a run raised; the budget is spent.
+        """
+        super().fit(X, y, ledger, sample_weight)
+        self.best_params_ = None if self.best_index_ is None else dict(self.candidates[self.best_index_])
+        # Without a run, a model that has learnt nothing stands under the first candidate's plan.
+        index = self.best_index_ or 0
+        self.best_estimator_ = self._model(index, epsilon=self.epsilon, delta=self.delta)
+        for name in ("ensemble_", "schema_", "privacy_", "ledger_", "n_features_in_"):
+            setattr(self.best_estimator_, name, getattr(self, name))
+        if "feature_names_in_" in vars(self):
+            self.best_estimator_.feature_names_in_ = self.feature_names_in_
+        self.best_estimator_.plan_ = self.plan_.plans[index]
+        self.best_estimator_._restore()
+        return self
+
+    def make_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
+        """The calibrated search and its candidates' plans; pure, no data. Errors: as for every estimator."""
+        with self._user_names():
+            self._check_parameters()
+            try:
+                return self._uncalibrated_plan(schema)
+            except CalibrationFailed as error:
+                why = too_small("the candidates, each of which gets a share of it", self.budget, "see the cause")
+                raise suggestion(self, schema, None, CalibrationFailed(why)) from error
+
+    def _check_parameters(self) -> None:
+        self.budget  # noqa: B018  # epsilon, delta, adjacency
+        self._random_source()
+        require_verbose(self.verbose)
+        require_name("law", self.law, ("poisson", "negative_binomial"))
+        _validate.real("shape", self.shape, "eta of the negative binomial law")
+        self._check_candidates()
+
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
+        if isinstance(schema, TypedColumns):
+            raise SchemaError(
+                "schema=None: a private search needs a declared schema, which all candidates share; declare it, or "
+                "take that of a model fitted before, model.schema_"
+            )
+        budget = self.budget
+        if budget.delta == 0.0:
+            raise _validate.fail("delta", budget.delta, "> 0: the noise is Gaussian", "probability")
+        self._check_candidates()
+        runs = self._runs()
+        noise = calibrate(lambda m: runs.event(GaussianEvent(noise_multiplier=m, adjacency=budget.adjacency)), budget)
+        share = _score_share(self.score_share)
+        mu = math.sqrt(1.0 - share) * (1.0 - _SLACK) / noise
+        # Any point on the curve of mu names it; this one is an ordinary budget for a fit.
+        delta = min(budget.delta, 1e-3 * mu)
+        epsilon = gdp.epsilon(mu, delta) * (1.0 - 1e-9)
+        models = [self._model(i, epsilon=epsilon, delta=delta) for i in range(len(self.candidates))]
+        return SearchPlan(
+            adjacency=budget.adjacency,
+            runs=runs,
+            noise_multiplier=noise,
+            score_share=share,
+            error_width=self.error_width,
+            plans=tuple(model._uncalibrated_plan(schema).calibrated(model.budget) for model in models),
+        )
+
+    def _runs(self) -> PoissonSelectionMechanism | RepeatedSelectionMechanism:
+        match self.law:
+            case "poisson":
+                return PoissonSelectionMechanism(mean=self.mean_runs)
+            case "negative_binomial":
+                return RepeatedSelectionMechanism.of_mean(self.mean_runs, shape=self.shape)
+        raise InvalidParameter(f"law={self.law!r} must be 'poisson' or 'negative_binomial'")
+
+    def _check_candidates(self) -> None:
+        estimator: object = self.estimator
+        if not isinstance(estimator, AbstractTreeEstimator) or isinstance(estimator, PrivateSearch):
+            raise _validate.fail("estimator", estimator, "a tree estimator of this package", "estimator")
+        candidates: object = self.candidates
+        if (
+            not isinstance(candidates, Sequence)
+            or not len(candidates)
+            or not all(isinstance(candidate, Mapping) for candidate in candidates)
+        ):
+            raise _validate.fail(
+                "candidates", candidates, "a sequence of mappings, one a candidate, at least one", "candidates"
+            )
+        for candidate in self.candidates:
+            if taken := sorted(_OF_THE_SEARCH & set(candidate)):
+                raise InvalidParameter(f"candidate {candidate!r} sets {taken}, which the search sets for all")
+
+    def _model(self, index: int, *, epsilon: float, delta: float) -> Any:
+        """The unfitted estimator of a candidate, with a budget."""
+        return clone(self.estimator).set_params(
+            **self.candidates[index],
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=self.adjacency,
+            schema=self.schema,
+            random_state=None,
+            verbose=0,
+        )
+
+    def _train(
+        self, plan: SearchPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
+    ) -> Ensemble:
+        models = [self._model(i, epsilon=self.epsilon, delta=self.delta) for i in range(len(plan.plans))]
+
+        def run(index: int, rows: Aggregator, source: RandomSource) -> tuple[float, Ensemble]:
+            # Progress is of the search as a whole: that of its trees would count the runs.
+            fresh = structure_generator(source)
+            ensemble = models[index]._train(plan.plans[index], rows, fresh, lambda _done, _total: None)
+            query = PredictionFit(ensemble=ensemble, loss=plan.loss, width=plan.error_width)
+            with rows.open(plan.score_event, purpose="score") as round_:
+                release = round_.release(query, plan.score_mechanism, purpose="score")
+            return float(real(release)[0]), ensemble
+
+        best = aggregator.select(plan.event, plan.run_events, run, purpose="private search")
+        progress(1, 1)
+        self.best_index_, self.best_score_, ensemble = best or (None, -math.inf, Ensemble(initial_score=0.0))
+        return ensemble
+
+    def _public_rows(self) -> int | None:
+        return self.estimator._public_rows()
+
+    def _check_target(self, schema: Schema) -> None:
+        self._check_candidates()
+        self.estimator._check_target(schema)
+        if declared_forests(schema) > 1:
+            raise SchemaError(
+                f"target={schema.target!r}: a private search scores predictions of a number or of two classes; fit one "
+                "set of parameters at a time for several classes"
+            )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The best model's predictions; shape (n_rows,)."""
+        return self._best.predict(X)  # type: ignore[no-any-return]
+
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The best model's probabilities; float64 (n_rows, n_classes)."""
+        return self._best.predict_proba(X)  # type: ignore[no-any-return]
+
+    @_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The best model's raw scores; float64 (n_rows,)."""
+        return self._best.decision_function(X)  # type: ignore[no-any-return]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The best model's score, accuracy or R squared, on rows that are not protected."""
+        return float(self._best.score(X, y))
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The best model's classes."""
+        return self._best.classes_  # type: ignore[no-any-return]
+
+    @property
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def __sklearn_tags__(self) -> Any:
+        return dataclasses.replace(get_tags(self.estimator))
+
+    def save(self, path: str | Path) -> None:
+        """Save the best model; load it with the tuned estimator's class."""
+        self._best.save(path)
+
+    @classmethod
+    def _read_plan(cls, record: dict[str, Any]) -> SearchPlan:  # noqa: ARG003 - a search has no record
+        raise InvalidParameter("a search is saved as its best model: load it with the tuned estimator's class")

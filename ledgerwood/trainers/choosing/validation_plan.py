@@ -1,0 +1,267 @@
+"""What a cross-validation or a search over a grid costs, as a whole: fixed and known before a row is read.
+
+docs/explanation/cross-validation.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, final, get_args
+
+from sklearn.base import clone
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.accounting.events import Composed, Event, Parallel, Repeated
+from ledgerwood.accounting.filters import GDPFilter
+from ledgerwood.accounting.ledger import Ledger
+from ledgerwood.accounting.pricing import price
+from ledgerwood.accounting.quotes import Quote
+from ledgerwood.curator import Categorical, Schema, fold_count, fold_sums
+from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism
+from ledgerwood.trainers.base.bounds import require_name
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, Plan, grant_delta
+
+ScoreRelease = Literal["private", "owner"]
+"""Held-out scores with noise and charged, or exact, uncharged and for the owner of the rows only."""
+Scoring = Literal["accuracy", "neg_mean_absolute_error", "neg_mean_squared_error"]
+
+OF_THE_WHOLE = frozenset({"epsilon", "delta", "adjacency", "schema", "random_state"})
+_SLACK = 1.0 + 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationPlan:
+    """All fits of a validation, their scores, and the last fit of a search.
+
+    Args:
+        budget: of one fit, as its estimator states it: epsilon is per fit, and the whole costs more.
+        folds: k. Each candidate is fitted k times, each time on the rows of all folds but one.
+        fits: what one fit of each candidate draws.
+        score_mechanism: noise of the held-out scores of one candidate, of all folds at once; None where they are for
+            the owner only.
+        refit: whether the best candidate is fitted once more, on all rows.
+    """
+
+    budget: Budget
+    folds: int
+    fits: tuple[Event, ...]
+    score_mechanism: EllipticalGaussianMechanism | LaplaceMechanism | None
+    refit: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        estimator: AbstractTreeEstimator,
+        *,
+        n_features: int,
+        cv: int = 5,
+        scores: ScoreRelease = "private",
+        score_share: float = 0.5,
+        candidates: Sequence[Mapping[str, Any]] = ({},),
+        refit: bool = False,
+    ) -> "ValidationPlan":
+        """The plan for an estimator with a declared schema; pure, no data.
+
+        Args:
+            estimator: a trainer of this library, with a schema.
+            n_features: columns of X.
+            cv, scores, score_share: as in `private_cross_validate`.
+            candidates: parameters of `estimator`, one mapping a candidate.
+            refit: as in `private_grid_search`.
+
+        Raises:
+            InvalidParameter, SchemaError, CalibrationFailed, AdjacencyMismatch: what cannot be validated.
+        """
+        require_trainer(estimator)
+        plans = plans_of(estimator, declared_schema(estimator).resolved(n_features), candidates)
+        return cls.of_plans(plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit)
+
+    @classmethod
+    def of_plans(
+        cls,
+        plans: Sequence[Plan],
+        budget: Budget,
+        *,
+        cv: int = 5,
+        scores: ScoreRelease = "private",
+        score_share: float = 0.5,
+        refit: bool = False,
+    ) -> "ValidationPlan":
+        """The plan for fits that are planned already.
+
+        Args:
+            plans: of each candidate, calibrated.
+            budget: that of one fit.
+            cv, scores, score_share, refit: as in `of`.
+
+        Raises:
+            InvalidParameter: what cannot be validated.
+        """
+        require_name("scores", scores, get_args(ScoreRelease))
+        folds = fold_count(cv)
+        fits = tuple(plan.event for plan in plans)
+        mechanism = _score_noise(fits, budget, folds, score_share) if scores == "private" else None
+        return cls(
+            budget=budget, folds=folds, fits=fits, score_mechanism=mechanism, refit=_validate.flag("refit", refit)
+        )
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The relation under which every event is stated."""
+        return self.budget.adjacency
+
+    @property
+    def n_fits(self) -> int:
+        """Fits in all."""
+        return self.folds * len(self.fits) + self.refit
+
+    @property
+    def score_event(self) -> Event | None:
+        """What the scores of one candidate cost, of all folds at once."""
+        if self.score_mechanism is None:
+            return None
+        return self.score_mechanism.event(fold_sums(self.folds).sensitivity(self.adjacency), self.adjacency)
+
+    @property
+    def event(self) -> Event:
+        """All fits on folds and all scores, composed: one grant.
+
+        docs/explanation/cross-validation.md#cv-composition.
+        """
+        parts: list[Event] = [Repeated(fit, count=self.folds) for fit in self.fits]
+        if (score := self.score_event) is not None:
+            parts.append(Repeated(score, count=len(self.fits)))
+        return Composed(tuple(parts))
+
+    @property
+    def last_fits(self) -> tuple[Event, ...]:
+        """What the last fit of a search may draw: one of these; none without `refit`."""
+        return tuple(dict.fromkeys(self.fits)) if self.refit else ()
+
+    @property
+    def total(self) -> Event:
+        """Everything: `event`, and the costliest of `last_fits` at each point of the profile."""
+        last = self.last_fits
+        if not last:
+            return self.event
+        return Composed((self.event, last[0] if len(last) == 1 else Parallel.worst(last)))
+
+    @property
+    def quote(self) -> Quote:
+        """The privacy cost of everything, at the delta of one fit."""
+        return price(self.total).quote(self.budget.delta)
+
+    def __str__(self) -> str:
+        scores = "" if self.score_mechanism is None else " and their scores"
+        return (
+            f"{self.n_fits} fits of epsilon {self.budget.epsilon:g} each{scores} cost epsilon {self.quote.epsilon:.4g} "
+            f"together, at delta {self.budget.delta:g}"
+        )
+
+    def own_ledger(self) -> Ledger:
+        """A ledger in memory that holds exactly this; Gaussian where all fits are."""
+        delta = self.budget.delta
+        try:
+            mu = self.total.mu() * _SLACK
+        except UnsupportedEvent:
+            epsilon = price(self.event).epsilon(delta)
+            epsilon += max((price(fit).epsilon(delta) for fit in self.last_fits), default=0.0)
+            budget = Budget(epsilon=epsilon * _SLACK, delta=delta * (1 + self.refit), adjacency=self.adjacency)
+            return Ledger(budget, unit=PrivacyUnit.ROW)
+        budget = Budget(epsilon=gdp.epsilon(mu, delta) * _SLACK, delta=delta, adjacency=self.adjacency)
+        return Ledger(budget, unit=PrivacyUnit.ROW, filter=GDPFilter())
+
+    def require_room(self, ledger: Ledger) -> None:
+        """Refuse a ledger that cannot hold everything; nothing is granted.
+
+        Raises:
+            BudgetExceeded, UnsupportedEvent, AdjacencyMismatch: it cannot.
+        """
+        try:
+            for last in ((fit,) for fit in self.last_fits) if self.refit else ((),):
+                ledger.require_room((self.event, *last), delta=grant_delta(ledger, self.budget))
+        except BudgetExceeded as error:
+            raise BudgetExceeded(
+                f"{self}, which the ledger cannot hold, so that none of them was begun: {error}. Lower the estimator's "
+                "epsilon, which is that of one fit, or take fewer folds or candidates",
+                requested=error.requested,
+                remaining=error.remaining,
+            ) from error
+
+
+def require_trainer(estimator: object) -> None:
+    """Refuse what is no trainer of this library.
+
+    Raises:
+        InvalidParameter: a pipeline, a class, or another library's estimator.
+    """
+    if not isinstance(estimator, AbstractTreeEstimator):
+        raise InvalidParameter(
+            f"estimator={estimator!r} must be a trainer of this library, not {type(estimator).__name__}: of a "
+            "pipeline, apply the steps before the trainer to X first (they must not be fitted on rows: see "
+            "check_pipeline)"
+        )
+
+
+def plans_of(
+    estimator: AbstractTreeEstimator, schema: Schema, candidates: Sequence[Mapping[str, Any]]
+) -> tuple[Plan, ...]:
+    """The calibrated plan of each candidate; pure, no data. Errors are those of `make_plan`.
+
+    Args:
+        estimator: a trainer.
+        schema: resolved.
+        candidates: parameters of `estimator`, one mapping a candidate.
+    """
+    return tuple(clone(estimator).set_params(**dict(each)).make_plan(schema) for each in candidates)
+
+
+def declared_schema(estimator: AbstractTreeEstimator) -> Schema:
+    """The schema that an estimator declares.
+
+    Raises:
+        SchemaError: it declares none, or no target.
+    """
+    schema = estimator._declared_schema()
+    if schema is None or schema.target is None:
+        raise SchemaError(
+            "schema=None: a validation needs a declared schema, which all of its fits share; declare it, or take that "
+            "of a model fitted before, model.schema_"
+        )
+    return schema
+
+
+def scoring_of(scoring: Scoring | None, schema: Schema) -> Scoring:
+    """The score that fits the target; the target's usual one for None.
+
+    Raises:
+        InvalidParameter: a score of classes for a number, or the other way round, or none of the known ones.
+    """
+    classes = isinstance(schema.target, Categorical)
+    if scoring is None:
+        return "accuracy" if classes else "neg_mean_absolute_error"
+    require_name("scoring", scoring, get_args(Scoring))
+    if (scoring == "accuracy") != classes:
+        raise InvalidParameter(f"scoring={scoring!r} does not fit target={schema.target!r} (unit: score)")
+    return scoring
+
+
+def _score_noise(
+    fits: tuple[Event, ...], budget: Budget, folds: int, share: float
+) -> EllipticalGaussianMechanism | LaplaceMechanism:
+    """Noise whose cost is `share` of that of one fit: of mu squared where all fits are Gaussian, else of epsilon."""
+    share = _validate.real("score_share", share, "share of the cost of one fit")
+    if not 1e-3 <= share <= 100.0:
+        raise _validate.fail("score_share", share, "in [.001, 100]", "share of the cost of one fit")
+    sensitivity = fold_sums(folds).sensitivity(budget.adjacency)
+    try:
+        mu = math.sqrt(share) * min(fit.mu() for fit in fits)
+    except UnsupportedEvent:
+        multiplier = 1.0 / (share * budget.epsilon)
+        return LaplaceMechanism.of_multiplier(multiplier, sensitivity, proportions=(1.0, 1.0))
+    stddev = sensitivity.l2((1.0, 1.0)) / mu * _SLACK
+    return EllipticalGaussianMechanism(stddevs=(stddev, stddev))

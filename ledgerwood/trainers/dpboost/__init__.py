@@ -1,0 +1,1 @@
+"""DPBoost: boosting with private splits and leaves, in ensembles over disjoint rows."""

@@ -1,0 +1,357 @@
+"""DPBoost: greedy trees whose splits and leaves are both bought, in ensembles of trees over disjoint rows.
+
+Li, Wu, Wen, He: "Privacy-Preserving Gradient Boosting Decision Trees" (2020). This file is its plan and its loop
+(Algorithms 1 and 2). Where the paper or its code is wrong, the sound version is here, and docs/errata.md says so.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Literal, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.events import Composed, Event, Parallel, Repeated
+from ledgerwood.accounting.splitting import Share, split
+from ledgerwood.curator import Aggregator, Round
+from ledgerwood.curator.queries.sums import MAX_DAMPING, STEP, LargeGradients, Loss
+from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers.base.bounds import require_bounds, require_trees
+from ledgerwood.trainers.base.fitting import fits_least, fitted, fitted_without_delta
+from ledgerwood.trainers.base.forests import Forests, require_zero_start
+from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.parts.greedy_trees import Candidates, GainSplits, require_levels
+from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
+from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafDamping, LeafRelease
+from ledgerwood.trainers.parts.leaves import newton_leaves
+
+Assignment = Literal["geometric", "halving"]
+CandidateKind = Literal["grid", "gridless"]
+MAX_GROUPS = 10_000
+"""Trees of an ensemble, at most: each is a group of its own in the event, and far fewer are left without a row."""
+_NAMES: dict[str, tuple[object, ...]] = {
+    "loss": get_args(Loss),
+    "assignment": get_args(Assignment),
+    "candidates": get_args(CandidateKind),
+    "large_gradients": get_args(LargeGradients),
+    "geometric_clipping": (True, False),
+    "leaf_release": get_args(LeafRelease),
+    "leaf_damping": get_args(LeafDamping),
+    "initial_score": get_args(InitialScoreKind),
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DPBoostPlan:
+    """All that DPBoost will do, fixed and priced before a row is read.
+
+    Args:
+        adjacency: the relation under which every event is stated.
+        loss: squared, on labels scaled to [-1, 1] or classes as -1 and 1 (the paper's), or logistic; either way a row
+            counts 1 in every denominator.
+        trees: T, number of trees.
+        trees_per_ensemble: T_e, trees that share the rows among them, at most 10,000; 1: every tree sees all rows.
+        assignment: share of tree t = 0, 1, ... of an ensemble, one independent draw a row: "geometric", eta (1 - eta)^t
+            over their sum; "halving", 2^-(t + 1), the rest in no tree. A tree alone has all rows.
+        depth: levels of splits of each tree.
+        bins: even steps of a numeric feature's range, whose borders are the candidates.
+        candidates: "grid", each border a candidate; or "gridless", for many thousands of bins, at a cost per row and
+            not per candidate, every feature weighing the same.
+        tree_epsilon: of one tree, in nats: the common scale of the plan.
+        leaf_share: share of a tree's epsilon for its leaves, in (0, 1); the levels divide the rest evenly.
+        leaf_release: "ratio", the leaf's value with noise (as published); "sums", number of rows and sum of gradients,
+            each with noise, whose ratio is post-processing.
+        count_share: share of the leaves' epsilon for the number of rows, in (0, 1) ("sums").
+        geometric_clipping: tree t = 1, 2, ... of an ensemble has its ratios clipped to clip (1 - eta)^(t-1) ("ratio").
+        large_gradients: a row beyond `clip` takes no part in a tree ("drop", the paper's gradient-based data
+            filtering), or counts with the clip ("clip").
+        clip: g*, largest absolute gradient that counts.
+        damping: lambda > 0 of gains and leaves, in rows.
+        leaf_damping: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by `score_noise`
+            ("sums").
+        score_noise: stddev that the noise of all trees together may add to a score ("noise"), in clips for the squared
+            loss.
+        learning_rate: eta, in (0, 1].
+        leaf_clamp: largest absolute leaf value before the learning rate; None for no limit. Post-processing.
+        initial_score: see `InitialScore`.
+        initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
+        initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
+        public_rows: declared number of rows, exact, for `initial_score="public_count"` only.
+        purchase: what is bought of the schema first; None where it is declared.
+        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
+            weight.
+        classes: K for one forest a class, which is told from all others: `trees` is of each; 1 for one forest, whose
+            trees the classes of an estimated schema share.
+    """
+
+    adjacency: Adjacency
+    loss: Loss
+    trees: int
+    trees_per_ensemble: int
+    assignment: Assignment
+    depth: int
+    bins: int
+    candidates: CandidateKind
+    tree_epsilon: float
+    leaf_share: float
+    leaf_release: LeafRelease
+    count_share: float
+    geometric_clipping: bool
+    large_gradients: LargeGradients
+    clip: float
+    damping: float
+    leaf_damping: LeafDamping
+    score_noise: float
+    learning_rate: float
+    leaf_clamp: float | None
+    initial_score: InitialScoreKind
+    initial_multiplier: float
+    initial_share: float
+    public_rows: int | None = None
+    purchase: SchemaPurchase | None = None
+    weighted: bool = False
+    classes: int = 1
+
+    def __post_init__(self) -> None:
+        require_bounds(self, _NAMES)
+        require_trees("trees", self.trees)
+        _validate.count("classes", self.classes, "forests")
+        require_zero_start(self.classes, self.initial_score)
+        _validate.count("trees_per_ensemble", self.trees_per_ensemble, "trees")
+        if min(self.trees, self.trees_per_ensemble) > MAX_GROUPS:
+            raise _validate.fail("trees_per_ensemble", self.trees_per_ensemble, f"at most {MAX_GROUPS}", "trees")
+        _validate.positive("tree_epsilon", self.tree_epsilon, "nats")
+        if not 0.0 < _validate.real("leaf_share", self.leaf_share, "share of a tree") < 1.0:
+            raise _validate.fail("leaf_share", self.leaf_share, "in (0, 1)", "share of a tree")
+        if not STEP <= _validate.positive("damping", self.damping, "rows") <= MAX_DAMPING:
+            raise _validate.fail("damping", self.damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
+        _validate.positive("score_noise", self.score_noise, "gradient units")
+        if self.learning_rate > 1.0:
+            raise _validate.fail("learning_rate", self.learning_rate, "in (0, 1]", "factor on a leaf")
+        if self.leaf_clamp is not None:
+            _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
+        if self.leaf_release == "sums" and self.geometric_clipping:
+            raise InvalidParameter("geometric_clipping=True clips the leaf's ratio, which leaf_release='sums' has not")
+        if self.leaf_release == "ratio" and self.leaf_damping == "noise":
+            raise InvalidParameter(
+                "leaf_damping='noise' needs leaf_release='sums': a ratio's noise is added at the end"
+            )
+        self.leaves(0).mechanism  # noqa: B018  # checks the clip
+        self.initial  # noqa: B018  # checks what the initial score needs
+
+    @property
+    def initial(self) -> InitialScore:
+        """The first guess: its queries, noise and events."""
+        return InitialScore(
+            kind=self.initial_score,
+            adjacency=self.adjacency,
+            multiplier=self.initial_multiplier,
+            public_rows=self.public_rows,
+        )
+
+    @property
+    def splits(self) -> GainSplits:
+        """How one level of a tree is chosen; a plan of depth 0 has no use for it."""
+        epsilon = self._share("splits").epsilon_each(self.depth or 1)
+        return GainSplits(
+            adjacency=self.adjacency, epsilon=epsilon, loss=self.loss, clip=self.clip, damping=self.damping,
+            large_gradients=self.large_gradients,
+        )  # fmt: skip
+
+    def leaves(self, place: int) -> LaplaceLeaves:
+        """The leaves of the tree at this place of its ensemble, from 0; all have one price."""
+        epsilon = self._share("leaves").epsilon if self.depth else self.tree_epsilon
+        leaf_clip = max(self.clip * (1.0 - self.learning_rate) ** place, STEP) if self.geometric_clipping else None
+        return LaplaceLeaves(
+            release=self.leaf_release, adjacency=self.adjacency, epsilon=epsilon, loss=self.loss, clip=self.clip,
+            large_gradients=self.large_gradients, damping=self.damping, leaf_clip=leaf_clip,
+            count_share=self.count_share, weighted=self.weighted,
+        )  # fmt: skip
+
+    def _share(self, part: str) -> Share:
+        tree = Budget(epsilon=self.tree_epsilon, delta=0.0, adjacency=self.adjacency)
+        return split(tree, {"splits": 1.0 - self.leaf_share, "leaves": self.leaf_share})[part]
+
+    @property
+    def tree_event(self) -> Composed:
+        """One tree: its levels, one after another, then its leaves. The same for every tree."""
+        levels = (Repeated(self.splits.event, count=self.depth),) if self.depth else ()
+        return Composed((*levels, self.leaves(0).event))
+
+    def shares(self, trees: int) -> tuple[float, ...]:
+        """The probability of each tree of an ensemble of so many."""
+        if trees == 1:
+            return (1.0,)
+        if self.assignment == "halving":
+            return tuple(2.0 ** -(place + 1) for place in range(trees))
+        weights = [(1.0 - self.learning_rate) ** place for place in range(trees)]
+        total = math.fsum(weights)
+        return tuple(weight / total for weight in weights)
+
+    @property
+    def ensembles(self) -> tuple[tuple[int, int], ...]:
+        """(number of trees, how many such ensembles), in their order; the last one of each forest may be smaller."""
+        full, rest = divmod(self.trees, self.trees_per_ensemble)
+        found = ((self.trees_per_ensemble, full), (rest, 1))
+        return tuple((size, count * self.classes) for size, count in found if size and count)
+
+    def ensemble_event(self, trees: int) -> Parallel:
+        """One ensemble of so many trees: one draw, a group of rows a tree, drawn afresh."""
+        return Parallel((self.tree_event,) * trees, probabilities=self.shares(trees))
+
+    @property
+    def event(self) -> Event:
+        """The whole plan: what the ledger grants."""
+        bought = () if self.purchase is None else self.purchase.events
+        trained = (Repeated(self.ensemble_event(size), count=count) for size, count in self.ensembles)
+        return Composed((*bought, *self.initial.events, *trained))
+
+    def tests(self, cells: Sequence[FeatureCells]) -> Candidates:
+        """What a node may test, of the schema's cells.
+
+        Raises:
+            InvalidParameter: features that cannot be split, or trees too deep for so many candidates.
+        """
+        found: Candidates = SplitTests.every(cells) if self.candidates == "grid" else tuple(cells)
+        require_levels(found, depth=self.depth)
+        return found
+
+    def calibrated(self, budget: Budget) -> "DPBoostPlan":
+        """This plan with the largest tree epsilon that fits the budget. Errors: as `fitted`."""
+        return fitted(self, budget)
+
+    def without_delta(self, budget: Budget) -> "DPBoostPlan":
+        """See `fitted_without_delta`; `plan.tree_epsilon` over its `tree_epsilon` is what the delta buys."""
+        return fitted_without_delta(self, budget)
+
+    @property
+    def trees_at_once(self) -> int:
+        """A tree less in an ensemble costs no less."""
+        return self.trees_per_ensemble
+
+    @property
+    def least_tree_epsilon(self) -> float:
+        """Below it leaves are nothing but noise."""
+        return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.depth else 1.0)
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for trees that learn anything."""
+        return fits_least(self.prepared(budget), budget)
+
+    def prepared(self, budget: Budget) -> "DPBoostPlan":
+        """With the first guess at its share of the budget."""
+        initial = self.initial.with_share(self.initial_share, budget)
+        return dataclasses.replace(self, initial_multiplier=initial.multiplier)
+
+    def require_fit(self) -> None:
+        """Refuse noise of the leaves that cannot be drawn; no tree has more than the first of an ensemble."""
+        self.leaves(0).require_fit()
+
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees together; docs/explanation/cautions.md#leaf-signal.
+
+        Args:
+            rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
+        """
+        return math.sqrt(
+            math.fsum(
+                count * self.leaves(place).signal(rows * share / 2.0**self.depth) ** 2
+                for size, count in self.ensembles
+                for place, share in enumerate(self.shares(size))
+            )
+        )
+
+    def of_forest(self, trees: int, forests: int) -> "DPBoostPlan":  # see `ForestPlan`
+        """The plan as one of several forests follows it: the same draws, and its own post-processing."""
+        return dataclasses.replace(self, trees=trees, classes=1)
+
+    def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
+        if self.leaf_release == "ratio":
+            steps = -released[:, 0]
+        else:
+            steps = newton_leaves(released[:, 0], released[:, 1], damping=self._sum_damping, rule="add")
+        if self.leaf_clamp is not None:
+            steps = np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
+        return self.learning_rate * steps
+
+    @property
+    def _sum_damping(self) -> float:
+        """Of the denominator of released sums, in rows."""
+        if self.leaf_damping == "lambda":
+            return self.damping
+        unit = self.clip if self.loss == "squared" else 1.0
+        return self.leaves(0).damping_by_noise(
+            trees=self.trees, learning_rate=self.learning_rate, score_noise=self.score_noise * unit
+        )
+
+
+def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None = None) -> Ensemble:
+    """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over rows of its own.
+
+    Args:
+        plan: calibrated.
+        aggregator: holds a grant of `plan.event`.
+        progress: called with (trees done, trees in all).
+    """
+    cells = aggregator.schema.cells(plan.bins)
+    candidates = plan.tests(cells) if plan.depth else None
+    forests = Forests.of(plan, aggregator)
+    own, schedule, done = forests.plans(plan), forests.schedule, 0
+    sizes = chain.from_iterable(repeat(size, count) for size, count in plan.ensembles)
+    for number, size in enumerate(sizes):
+        with aggregator.open_groups(plan.ensemble_event(size), purpose=f"ensemble {number + 1}") as groups:
+            for place in range(size):
+                forest, _ = schedule[done]
+                done += 1
+                tree = train_tree(
+                    own[forest],
+                    place,
+                    candidates,
+                    forests.members[forest],
+                    groups.round(place),
+                    name=f"tree {done}",
+                    positive=forests.positive(forest),
+                )
+                forests.add(forest, tree)
+                if progress is not None:
+                    progress(done, len(schedule))
+    return forests.ensemble
+
+
+def train_tree(
+    plan: DPBoostPlan,
+    place: int,
+    candidates: Candidates | None,
+    ensemble: Ensemble,
+    round_: Round,
+    *,
+    name: str,
+    positive: int | None = None,
+) -> Tree:
+    """Algorithm 1: one level after another by the exponential mechanism on the gain, then the leaves with noise.
+
+    Args:
+        plan: calibrated.
+        place: of the tree in its ensemble, from 0.
+        candidates: the tests that a node may make; None at depth 0.
+        ensemble: released so far.
+        round_: over the tree's rows.
+        name: of the tree, for the ledger.
+        positive: the class that is told from all others, of several.
+    """
+    structure = TreeStructure.root()
+    for level in range(plan.depth):
+        assert candidates is not None  # of a plan with levels
+        purpose = f"splits of {name}, level {level + 1}"
+        structure = plan.splits.deeper(structure, candidates, ensemble, round_, purpose=purpose, positive=positive)
+    released = plan.leaves(place).released(structure, ensemble, round_, purpose=f"leaves of {name}", positive=positive)
+    return Tree(structure=structure, values=plan.leaf_values(released))

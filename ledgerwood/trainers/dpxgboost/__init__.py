@@ -1,0 +1,1 @@
+"""DP-XGBoost: candidates from private histograms, private splits by gain, Laplace leaves."""

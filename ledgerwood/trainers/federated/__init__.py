@@ -1,0 +1,1 @@
+"""The framework for federated private boosting of Maddock et al. (2022)."""

@@ -1,0 +1,498 @@
+"""The plan of the federated framework: what is asked of the rows, how often, and what is made of it; priced first.
+
+Maddock, Cormode, Wang, Maple and Jha: "Federated Boosted Decision Trees with Differential Privacy" (2022), Table 1.
+"""
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.calibration import calibrate
+from ledgerwood.accounting.events import Composed, Event, Repeated
+from ledgerwood.accounting.splitting import relative_multipliers, split
+from ledgerwood.curator import (
+    CandidateBins,
+    CandidateCounts,
+    CellHessians,
+    FeatureQuantiles,
+    LeafCurvatures,
+    LeafMoments,
+    ScoreCounts,
+)
+from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.ensemble import Ensemble, FeatureCells, TreeStructure
+from ledgerwood.errors import CalibrationFailed, InvalidParameter
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
+from ledgerwood.trainers.base.bounds import require_bounds, require_trees
+from ledgerwood.trainers.base.fitting import NO_GRID, require_gaussian_delta, too_small
+from ledgerwood.trainers.base.forests import require_zero_start
+from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.federated.candidates import (
+    CandidateRule,
+)
+from ledgerwood.trainers.federated.communication import Communication, communication_of
+from ledgerwood.trainers.federated.query_counts import QueryCounts
+from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
+from ledgerwood.trainers.parts.leaves import newton_leaves, noise_damping, pooled, score_noise_by_rule
+from ledgerwood.trainers.parts.pair_noise import NoiseKind, PairNoise
+from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
+
+SplitMethod = Literal["histogram", "partially_random", "totally_random"]
+Update = Literal["averaging", "gradient", "newton"]
+FeatureCycle = Literal["windows", "combinations", "random"]
+_NAMES: dict[str, tuple[object, ...]] = {
+    "loss": get_args(Loss),
+    "split_method": get_args(SplitMethod),
+    "update": get_args(Update),
+    "candidate_rule": get_args(CandidateRule),
+    "feature_cycle": get_args(FeatureCycle),
+    "initial_score": ("zero", "moments"),
+    "recalibrate": (False, True),
+    "noise_kind": get_args(NoiseKind),
+}
+ROOT = TreeStructure.root()
+NOTHING = Ensemble(initial_score=0.0)
+MAX_REACH = 1e100
+"""Largest absolute score that all leaves together may give: squares of scores stay finite."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederatedPlan:
+    """All that the framework will do, fixed and priced before a row is read.
+
+    Args:
+        adjacency: the relation under which every event is stated.
+        loss: squared, on labels scaled to [-1, 1], or logistic.
+        trees: T, of each forest.
+        depth: levels of splits of each tree, d.
+        bins: even steps of a numeric feature's range, whose borders candidates are.
+        n_features: m. numeric_features: which of them have thresholds.
+        classes: K for one forest a class, which is told from all others, and all is asked K times; 1 for one forest,
+            whose trees the classes of an estimated schema share.
+        split_method: C1. update: C2.
+        candidate_rule: C3. candidates: Q, thresholds a numeric feature.
+        refinements: s, rounds of the iterative hessian rule for each feature.
+        features_per_tree: A1: k, or None for all. feature_cycle: all in a cycle, by "windows" of neighbours or by
+            "combinations" of k, or drawn at "random".
+        batch: A2: B, trees that share gradients, and whose mean is one step.
+        recalibrate: whether a line through the scores is fitted at the end, by one query more (logistic loss).
+        noise_multiplier: of one query, under add-remove: the common scale of the plan's noise.
+        noise_kind: "gaussian"; or "skellam", whole numbers that clients can add shares of: see `PairNoise`.
+        clip: largest absolute gradient that counts.
+        curvature_scale: c of the pair (c x hessian, gradient) of "newton" and the logistic loss.
+        count_share: share of a query's mu**2 that is spent on the number of rows, of all other pairs.
+        learning_rate: eta. damping: lambda > 0, in units of the weight; None for a multiple of the known noise.
+        pooling: see `pooled`. score_noise: as in S-GBDT, without a damping; None for its rule.
+        leaf_clamp: largest absolute leaf value before the learning rate.
+        initial_score: "zero" or "moments". initial_multiplier, initial_share: as in S-GBDT.
+        candidate_share: share of the budget's epsilon for "quantiles". candidate_epsilon: of one feature's, in nats.
+        public_rows: a public guess of the number of rows, for the rule of `score_noise`.
+        purchase: what is bought of the schema first; None where it is declared.
+        weighted: whether rows may have weights of their own.
+    """
+
+    adjacency: Adjacency
+    loss: Loss
+    trees: int
+    depth: int
+    bins: int
+    n_features: int
+    numeric_features: tuple[int, ...]
+    classes: int
+    split_method: SplitMethod
+    update: Update
+    candidate_rule: CandidateRule
+    candidates: int
+    refinements: int
+    features_per_tree: int | None
+    feature_cycle: FeatureCycle
+    batch: int
+    recalibrate: bool
+    noise_multiplier: float
+    clip: float
+    curvature_scale: float
+    count_share: float
+    learning_rate: float
+    damping: float | None
+    pooling: float
+    score_noise: float | None
+    leaf_clamp: float
+    initial_score: InitialScoreKind
+    initial_multiplier: float
+    initial_share: float
+    candidate_share: float
+    candidate_epsilon: float
+    public_rows: int | None = None
+    purchase: SchemaPurchase | None = None
+    weighted: bool = False
+    noise_kind: NoiseKind = "gaussian"
+
+    def __post_init__(self) -> None:
+        require_bounds(self, _NAMES)
+        object.__setattr__(
+            self, "numeric_features", _validate.items("numeric_features", self.numeric_features, "places")
+        )
+        require_trees("trees", self.trees)
+        _validate.count("n_features", self.n_features, "features")
+        _validate.count("classes", self.classes, "forests")
+        _validate.count("candidates", self.candidates, "thresholds a feature")
+        _validate.count("refinements", self.refinements, "rounds")
+        _validate.count("batch", self.batch, "trees")
+        if self.features_per_tree is not None:
+            _validate.count("features_per_tree", self.features_per_tree, "features")
+        if not set(self.numeric_features) <= set(range(self.n_features)):
+            raise _validate.fail("numeric_features", self.numeric_features, f"in 0 .. {self.n_features - 1}", "places")
+        _validate.positive("noise_multiplier", self.noise_multiplier, "stddev / L2 sensitivity")
+        _validate.positive("candidate_epsilon", self.candidate_epsilon, "nats")
+        for name in ("count_share", "candidate_share"):
+            if not 0.0 < _validate.real(name, getattr(self, name), "share") < 1.0:
+                raise _validate.fail(name, getattr(self, name), "in (0, 1)", "share")
+        _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
+        if self.damping is not None:
+            _validate.positive("damping", self.damping, "units of the weight")
+        if self.score_noise is not None:
+            _validate.positive("score_noise", self.score_noise, "gradient units")
+        if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
+            raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
+        _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
+        if self.trees * self.learning_rate * self.leaf_clamp > MAX_REACH:
+            raise InvalidParameter(
+                f"n_trees={self.trees!r}, learning_rate={self.learning_rate!r} and leaf_clamp={self.leaf_clamp!r} must "
+                f"have a product of at most {MAX_REACH!r} (unit: score)"
+            )
+        if self.update == "averaging" and (self.loss != "squared" or self.initial_score != "zero"):
+            raise InvalidParameter(
+                "update='averaging' takes means of labels: it needs loss='squared', and no first guess"
+            )
+        if self.noise_kind == "skellam" and not self._sums_leaves_only:
+            raise InvalidParameter(
+                "noise='skellam' is for sums of leaves alone: split_method='totally_random', candidates 'uniform' or "
+                "'log', initial_score='zero', no recalibration, rows without weights and a declared schema"
+            )
+        if self.recalibrate and self.loss != "logistic":
+            raise InvalidParameter("recalibrate=True fits probabilities: it needs loss='logistic'")
+        require_zero_start(self.classes, self.initial_score)
+        if self.candidate_rule == "quantiles" and (self.candidates > 64 or self.bins > 1024):
+            raise InvalidParameter(
+                f"candidates='quantiles' chooses at most 64 of at most 1024 steps; got {self.candidates} of {self.bins}"
+            )
+        self.leaf_query(ROOT, NOTHING, None)  # checks what it has to be made of
+
+    # ------------------------------------------------------------------------------------------- what is asked, and how
+
+    def leaf_query(
+        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None
+    ) -> LeafMoments | LeafCurvatures:
+        """C2: what a row adds to its leaf."""
+        if self.update == "newton" and self.loss == "logistic":
+            return LeafCurvatures(
+                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
+                positive=positive,
+            )  # fmt: skip
+        return LeafMoments(structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, positive=positive)
+
+    @property
+    def noise(self) -> PairNoise:
+        """That of every pair of sums, whatever it is a sum of."""
+        return PairNoise(
+            kind=self.noise_kind, leaf=self.leaf_query(ROOT, NOTHING, None), multiplier=self.noise_multiplier,
+            count_share=self.count_share,
+        )  # fmt: skip
+
+    @property
+    def gradient_stddev(self) -> float:
+        """Of the noise of a sum of gradients, in the clips of the squared loss; as it is for the logistic loss."""
+        stddev = self.noise.stddevs[1]
+        return stddev / self.clip if self.loss == "squared" else stddev
+
+    @property
+    def weight_stddev(self) -> float:
+        """Of the noise of a weight, in its unit."""
+        stddev = self.noise.stddevs[0]
+        return stddev / self.curvature_scale if self.update == "newton" and self.loss == "logistic" else stddev
+
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees of a forest together.
+
+        docs/explanation/cautions.md#leaf-signal.
+
+        Args:
+            rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
+        """
+        return math.sqrt(self.trees) * self.clip * rows / 2.0**self.depth / self.noise.stddevs[1]
+
+    def candidate_query(
+        self, bins: CandidateBins, ensemble: Ensemble, positive: int | None
+    ) -> CellHessians | CandidateCounts:
+        """C3: the hessians of each bin; numbers of rows, where the hessian is 1."""
+        if self.loss == "logistic":
+            return CellHessians(bins=bins, ensemble=ensemble, positive=positive)
+        return CandidateCounts(bins=bins)
+
+    @property
+    def candidate_mechanism(self) -> GaussianMechanism:
+        """Its noise: one feature's histogram is one query."""
+        return GaussianMechanism(stddev=self.noise_multiplier * (0.25 if self.loss == "logistic" else 1.0))
+
+    @property
+    def score_mechanism(self) -> EllipticalGaussianMechanism:
+        """Noise of the recalibration: half of a query's mu**2 for the rows, half for the labels."""
+        stddev = self.noise_multiplier / math.sqrt(0.5)
+        return EllipticalGaussianMechanism(stddevs=(stddev, stddev))
+
+    @property
+    def quantile_mechanism(self) -> JointQuantilesMechanism:
+        """How one feature's quantiles are chosen."""
+        marks = tuple((place + 1) / (self.candidates + 1) for place in range(self.candidates))
+        # Twice the rows to move, at most: a rate of half the epsilon is at most that much.
+        return JointQuantilesMechanism(quantiles=marks, rate=self.candidate_epsilon / 2.0)
+
+    @property
+    def initial(self) -> InitialScore:
+        """The first guess: its queries, noise and events."""
+        return InitialScore(
+            kind=self.initial_score,
+            adjacency=self.adjacency,
+            multiplier=self.initial_multiplier,
+            public_rows=None,
+        )
+
+    @property
+    def _sums_leaves_only(self) -> bool:
+        plain = self.candidate_rule in ("uniform", "log") and self.initial_score == "zero"
+        declared = self.purchase is None and not self.weighted
+        return self.split_method == "totally_random" and plain and declared and not self.recalibrate
+
+    # ------------------------------------------------------------------------------------------------- how often
+
+    @property
+    def width(self) -> int:
+        """k: how many features a tree may split on."""
+        return self.n_features if self.features_per_tree is None else min(self.features_per_tree, self.n_features)
+
+    @property
+    def fixed_width(self) -> bool:
+        """Whether all trees have the same features."""
+        return self.width == self.n_features
+
+    def features(self, tree: int) -> tuple[int, ...]:
+        """F(t) of tree t, from 0, of a cycle."""
+        rule = combined_features if self.feature_cycle == "combinations" else cyclic_features
+        return tuple(sorted(rule(tree, n_features=self.n_features, per_tree=self.features_per_tree)))
+
+    def refined_features(self, tree: int) -> int:
+        """How many features' histograms of hessians are asked for tree t, by "totally_random" and "partially_random".
+
+        Of a set that is drawn only later on all are, whatever they are: a plan's events are fixed.
+        """
+        if not self.refined(tree) or self.split_method == "histogram":
+            return 0
+        if self.feature_cycle == "random" and not self.fixed_width:
+            return self.width
+        return len(set(self.features(tree)) & set(self.numeric_features))
+
+    def refined(self, tree: int) -> bool:
+        """Whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
+        cycle = math.ceil(self.n_features / self.width)
+        return (
+            self.candidate_rule == "iterative_hessian"
+            and self.depth > 0
+            and bool(self.numeric_features)
+            and tree < self.refinements * cycle
+        )
+
+    @property
+    def histogram_levels(self) -> int:
+        """Levels of a tree whose histograms are released; one feature's root histogram has those of all levels."""
+        return min(self.depth, 1) if self.width == 1 else self.depth
+
+    @property
+    def asks_leaves(self) -> bool:
+        """Whether leaves are a query of their own, and not what the last level's splits have shown."""
+        return self.split_method == "totally_random" or self.depth == 0
+
+    @property
+    def query_counts(self) -> QueryCounts:
+        """Table 1, with what is needed beyond it: docs/explanation/federated.md#query-counts."""
+        forests = self.trees * self.classes
+        match self.split_method:
+            case _ if self.asks_leaves:
+                splits = 0
+            case "histogram":
+                splits = forests * self.width * self.histogram_levels
+            case _:
+                splits = forests * (self.width * self.depth + 1)
+        return QueryCounts(
+            splits=splits,
+            weights=forests if self.asks_leaves else 0,
+            candidates=self.classes * sum(self.refined_features(tree) for tree in range(self.trees)),
+            recalibration=self.classes if self.recalibrate else 0,
+        )
+
+    def joint_event(self, features: int) -> Event:
+        """A pair of sums for each of some features at once: what that many queries cost."""
+        shifts = self.noise.asked(self.leaf_query(ROOT, NOTHING, None)).sensitivity(self.adjacency)
+        return self.noise.mechanism.event(
+            shifts if features == 1 else shifts.repeated(histograms=features), self.adjacency
+        )
+
+    def candidate_event(self, features: int) -> Event:
+        """Histograms of some features' hessians."""
+        none = FeatureCells(ordered=2, equality=())
+        bins = CandidateBins.of([none] * features)
+        shifts = self.candidate_query(bins, NOTHING, None).sensitivity(self.adjacency)
+        return self.candidate_mechanism.event(shifts, self.adjacency)
+
+    @property
+    def score_event(self) -> Event:
+        """The recalibration."""
+        shifts = ScoreCounts(ensemble=NOTHING, edges=(0.0,)).sensitivity(self.adjacency)
+        return self.score_mechanism.event(shifts, self.adjacency)
+
+    @property
+    def quantile_event(self) -> Event | None:
+        """All numeric features' quantiles, bought once; None where candidates are others."""
+        if self.candidate_rule != "quantiles" or not self.numeric_features or not self.depth:
+            return None
+        query = FeatureQuantiles(features=self.numeric_features, cells=self.bins)
+        return query.event(self.quantile_mechanism, self.adjacency)
+
+    @property
+    def parts(self) -> Counter[Event]:
+        """Every Gaussian draw of the trees and after them, and how often it is made."""
+        parts: Counter[Event] = Counter()
+        forests = self.trees * self.classes
+        if self.asks_leaves or self.split_method == "partially_random":
+            parts[self.joint_event(1)] += forests  # leaves, or the totals of roots
+        if not self.asks_leaves:
+            levels = self.histogram_levels if self.split_method == "histogram" else self.depth
+            parts[self.joint_event(self.width)] += forests * levels
+        for features, count in Counter(self.refined_features(tree) for tree in range(self.trees)).items():
+            if features:
+                parts[self.candidate_event(features)] += count * self.classes
+        if self.recalibrate:
+            parts[self.score_event] += self.classes
+        return parts
+
+    @property
+    def event(self) -> Event:
+        """The whole plan: what the ledger grants."""
+        bought = () if self.purchase is None else self.purchase.events
+        quantiles = () if self.quantile_event is None else (self.quantile_event,)
+        trees = (Repeated(event, count=count) for event, count in self.parts.items())
+        return Composed((*bought, *self.initial.events, *quantiles, *trees))
+
+    def calibrated(self, budget: Budget) -> "FederatedPlan":
+        """This plan with the least noise that fits the budget.
+
+        Raises:
+            CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
+            InvalidParameter: noise too large for the statistics' grids, or delta 0.
+        """
+        require_gaussian_delta(budget)
+        try:
+            return self._calibrated(budget)
+        except (InvalidParameter, CalibrationFailed) as error:
+            raise type(error)(too_small(f"{self.query_counts.total} queries", budget, NO_GRID)) from error
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for noise that can be drawn."""
+        try:
+            self._calibrated(budget)
+        except (InvalidParameter, CalibrationFailed):
+            return False
+        return True
+
+    def _calibrated(self, budget: Budget) -> "FederatedPlan":
+        start = self
+        if self.quantile_event is not None:
+            shares = split(
+                budget, {"candidates": self.candidate_share, "trees": 1.0 - self.candidate_share}, currency="epsilon"
+            )
+            own = shares["candidates"].epsilon_each(len(self.numeric_features))
+            start = dataclasses.replace(self, candidate_epsilon=own)
+        plan = start.scaled(calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget))
+        if plan.purchase is not None:
+            plan.purchase.require_fit()
+        plan.initial.require_fit()
+        plan.noise.mechanism.require_fit(plan.noise.asked(plan.leaf_query(ROOT, NOTHING, None)).grid)
+        if any(plan.refined_features(tree) for tree in range(plan.trees)):
+            none = CandidateBins.of([FeatureCells(ordered=2, equality=())])
+            plan.candidate_mechanism.require_fit(plan.candidate_query(none, NOTHING, None).grid)
+        if plan.recalibrate:
+            plan.score_mechanism.require_fit(ScoreCounts(ensemble=NOTHING, edges=(0.0,)).grid)
+        return plan
+
+    def scaled(self, noise_multiplier: float) -> "FederatedPlan":
+        """This plan with another common noise scale; a first guess keeps its share of mu**2."""
+        if self.initial_score == "zero":
+            return dataclasses.replace(self, noise_multiplier=noise_multiplier)
+        relative = relative_multipliers(
+            {"initial_score": (self.initial_share, 1), "trees": (1.0 - self.initial_share, self.query_counts.total)}
+        )
+        return dataclasses.replace(
+            self,
+            noise_multiplier=noise_multiplier,
+            initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
+        )
+
+    def communication(self, cells: Sequence[FeatureCells], *, n_clients: int = 1) -> Communication:
+        """What a federation would send: docs/explanation/federated.md#communication.
+
+        Args:
+            cells: of each feature: `schema.cells(plan.bins)`.
+            n_clients: how many take part.
+        """
+        return communication_of(self, cells, n_clients=n_clients)
+
+    # --------------------------------------------------------------------------------------------- what is made of it
+
+    def of_forest(self, trees: int, forests: int) -> "FederatedPlan":
+        """The plan as one of several forests follows it.
+
+        Of forests that share this plan's trees none is recalibrated: the one draw for it was fixed before the number of
+        classes was known.
+        """
+        if forests == self.classes:
+            return dataclasses.replace(self, classes=1)
+        batch = max(1, round(self.batch * trees / self.trees))
+        return dataclasses.replace(self, trees=trees, batch=batch, recalibrate=False, initial_score="zero")
+
+    def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""
+        weight = self.weights(sums)
+        if self.update == "averaging":
+            means = np.divide(-sums[:, 1], weight, out=np.zeros(len(weight)), where=weight > 0.0)
+            return np.asarray(np.clip(means, -1.0, 1.0))
+        steps = newton_leaves(pooled(weight, self.pooling), sums[:, 1], damping=self.leaf_damping, rule="add")
+        return self.learning_rate * np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
+
+    def weights(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Hessians, or numbers of rows, in their own unit; (...,)."""
+        curved = self.update == "newton" and self.loss == "logistic"
+        return sums[..., 0] / self.curvature_scale if curved else sums[..., 0]
+
+    @property
+    def leaf_damping(self) -> float:
+        """lambda, in units of the weight: the given one, or by the known noise of the gradients."""
+        if self.damping is not None:
+            return self.damping
+        score_noise = self.score_noise
+        if score_noise is None:
+            score_noise = score_noise_by_rule(
+                self.loss, self.public_rows, depth=self.depth, stddev=self.gradient_stddev
+            )
+        steps = math.ceil(self.trees / self.batch)
+        damping = noise_damping(
+            trees=steps, learning_rate=self.learning_rate, stddev=self.gradient_stddev, score_noise=score_noise
+        )
+        return damping / math.sqrt(min(self.batch, self.trees))

@@ -1,0 +1,1 @@
+"""The components that several systems share: splits, leaves, candidates, first scores."""

@@ -1,0 +1,1 @@
+"""What may stand before a trainer in a pipeline."""

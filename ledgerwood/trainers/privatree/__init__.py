@@ -1,0 +1,1 @@
+"""PrivaTree: one decision tree whose splits and labels are chosen privately."""

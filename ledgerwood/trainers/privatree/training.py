@@ -1,0 +1,410 @@
+"""PrivaTree: one decision tree whose splits and labels are chosen privately.
+
+Vos, Vos, Li, Erkin, Verwer: "Differentially-Private Decision Trees and Provable Robustness to Data Poisoning" (2023).
+This file is its plan and its loop (Algorithm 1). Where the paper or its code is wrong, the sound version is here, and
+docs/errata.md says so.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood._directed import float_up
+from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.events import Composed, Event, Repeated
+from ledgerwood.accounting.splitting import Share, split
+from ledgerwood.curator import (
+    Aggregator,
+    CandidateBins,
+    Categorical,
+    ClassCounts,
+    FeatureQuantiles,
+    GiniSplits,
+    LeafLabels,
+    Schema,
+    gini_range,
+    label_range,
+    real,
+)
+from ledgerwood.curator.queries.class_counts import class_number
+from ledgerwood.curator.queries.counts import MAX_COUNTS
+from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
+from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.mechanisms import (
+    BoxShifts,
+    ExponentialMechanism,
+    GaussianMechanism,
+    Grid,
+    JointQuantilesMechanism,
+    LaplaceMechanism,
+    PermuteAndFlipMechanism,
+)
+from ledgerwood.mechanisms.choices.grid_quantiles import MOST_THRESHOLDS
+from ledgerwood.mechanisms.sensitivity import quotient_down
+from ledgerwood.trainers.base.bounds import require_shape
+from ledgerwood.trainers.base.fitting import fits_least, fitted
+from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.parts.candidates import even_thresholds
+from ledgerwood.trainers.parts.initial_scores import InitialScore
+from ledgerwood.trainers.parts.splits import random_tree
+from ledgerwood.trainers.privatree.partitions import least_gini_splits
+
+SplitRule = Literal["gini", "histograms", "joint_gaussian", "random"]
+CandidateRule = Literal["public", "quantiles"]
+ChoiceRule = Literal["permute_and_flip", "exponential"]
+Choice = PermuteAndFlipMechanism | ExponentialMechanism
+_NAMES: dict[str, tuple[object, ...]] = {
+    "splits": get_args(SplitRule),
+    "candidates": get_args(CandidateRule),
+    "choice": get_args(ChoiceRule),
+}
+LEAST_LABEL_EPSILON = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivaTreePlan:
+    """All that PrivaTree will do, fixed and priced before a row is read.
+
+    Args:
+        adjacency: the relation under which every event is stated.
+        features: m, columns of the schema. numeric: how many of them are numeric.
+        depth: levels of splits.
+        bins: even steps of a numeric feature's range, whose borders thresholds are taken from.
+        splits: "gini", a test is chosen by n times the Gini impurity, at a cost that does not depend on m;
+            "histograms", by numbers of rows by class with Laplace noise, which cost m; "joint_gaussian", with Gaussian
+            noise, which cost the root of m and a delta; "random", drawn without a look at the rows, at no cost.
+        choice: of "gini", "permute_and_flip", never worse at one epsilon; or "exponential", bounded-range, which costs
+            less with a delta.
+        candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost `numeric`.
+        candidate_bins: how many bins a numeric feature's candidates make; `bins` takes all borders.
+        tree_epsilon: of the whole tree, in nats: the common scale of the plan.
+        leaf_share: share of it for the labels, in (0, 1); all of it where nothing else is bought.
+        quantile_share: share of the rest for the quantiles, in (0, 1); the levels divide what is left evenly.
+        purchase: what is bought of the schema first; None where it is declared.
+    """
+
+    adjacency: Adjacency
+    features: int
+    numeric: int
+    depth: int
+    bins: int
+    splits: SplitRule
+    choice: ChoiceRule
+    candidates: CandidateRule
+    candidate_bins: int
+    tree_epsilon: float
+    leaf_share: float
+    quantile_share: float
+    purchase: SchemaPurchase | None = None
+
+    def __post_init__(self) -> None:
+        require_shape(self, _NAMES)
+        _validate.count("features", self.features, "features")
+        if _validate.count("numeric", self.numeric, "features", minimum=0) > self.features:
+            raise _validate.fail("numeric", self.numeric, f"at most features={self.features}", "features")
+        most = MOST_THRESHOLDS + 1 if self.candidates == "quantiles" else self.bins
+        if not 2 <= _validate.count("candidate_bins", self.candidate_bins, "bins") <= self.bins:
+            raise _validate.fail("candidate_bins", self.candidate_bins, f"in [2, bins={self.bins}]", "bins")
+        if self.bins > most:
+            raise _validate.fail("bins", self.bins, f"at most {most} for private quantiles", "steps of a range")
+        if self.candidates == "quantiles" and self.candidate_bins > 65:
+            raise _validate.fail("candidate_bins", self.candidate_bins, "at most 65 for private quantiles", "bins")
+        _validate.positive("tree_epsilon", self.tree_epsilon, "nats")
+        for name, share in (("leaf_share", self.leaf_share), ("quantile_share", self.quantile_share)):
+            if not 0.0 < _validate.real(name, share, "share") < 1.0:
+                raise _validate.fail(name, share, "in (0, 1)", "share")
+
+    @property
+    def loss(self) -> Loss:
+        """None is taken: the rows count by class."""
+        return "squared"
+
+    @property
+    def buys_quantiles(self) -> bool:
+        """Whether thresholds are bought: not where there is nothing to split."""
+        return self.candidates == "quantiles" and self.numeric > 0 and self.depth > 0 and self.splits != "random"
+
+    @property
+    def buys_levels(self) -> bool:
+        """Whether splits are."""
+        return self.depth > 0 and self.splits != "random"
+
+    def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
+        rest = 1.0 - self.leaf_share
+        parts = {"labels": self.leaf_share if self.buys_levels else 1.0}
+        if self.buys_quantiles:
+            parts["quantiles"] = rest * self.quantile_share
+        if self.buys_levels:
+            parts["levels"] = rest * (1.0 - self.quantile_share) if self.buys_quantiles else rest
+        whole = Budget(epsilon=self.tree_epsilon, delta=0.0, adjacency=self.adjacency)
+        return split(whole, parts)[part]
+
+    @property
+    def quantiles(self) -> JointQuantilesMechanism:
+        """How one feature's thresholds are chosen; every numeric one's are, one after another."""
+        shares = tuple(i / self.candidate_bins for i in range(1, self.candidate_bins))
+        range_ = JointQuantilesMechanism(quantiles=shares, rate=1.0).event(self.adjacency).epsilon
+        epsilon = self._share("quantiles").epsilon_each(self.numeric)
+        # At a thousand nats a row no draw is off by one.
+        return JointQuantilesMechanism(quantiles=shares, rate=min(quotient_down(epsilon, range_), 1e3))
+
+    @property
+    def level(self) -> Choice | LaplaceMechanism | GaussianMechanism:
+        """How one level is chosen, or its numbers of rows are released."""
+        epsilon = self._share("levels").epsilon_each(self.depth)
+        if self.splits == "gini":
+            rate = quotient_down(epsilon, gini_range(self.adjacency).range)
+            return (
+                PermuteAndFlipMechanism(rate=rate)
+                if self.choice == "permute_and_flip"
+                else ExponentialMechanism(rate=rate)
+            )
+        if self.splits == "histograms":
+            return LaplaceMechanism.of_multiplier(float_up(1 / Fraction(epsilon)), self._counts, proportions=(1.0,))
+        return GaussianMechanism(stddev=self._counts.l2((1.0,)) / epsilon)
+
+    @property
+    def _counts(self) -> BoxShifts:
+        """By how much a row moves a level's numbers of rows: it is in every feature's histogram."""
+        return BoxShifts.of_counts(self.adjacency, histograms=self.features)
+
+    @property
+    def labels(self) -> PermuteAndFlipMechanism:
+        """How the leaves' labels are chosen."""
+        epsilon = self._share("labels").epsilon
+        return PermuteAndFlipMechanism(rate=quotient_down(epsilon, label_range(self.adjacency).range))
+
+    @property
+    def quantile_event(self) -> Event:
+        """All features' thresholds."""
+        return Repeated(self.quantiles.event(self.adjacency), count=self.numeric)
+
+    @property
+    def level_event(self) -> Event:
+        """One level: nodes are disjoint, features are not."""
+        mechanism = self.level
+        if isinstance(mechanism, Choice):
+            return mechanism.event(gini_range(self.adjacency), self.adjacency)
+        return mechanism.event(self._counts, self.adjacency)
+
+    @property
+    def label_event(self) -> Event:
+        """All leaves, which are disjoint."""
+        return self.labels.event(label_range(self.adjacency), self.adjacency)
+
+    @property
+    def event(self) -> Event:
+        """The whole plan: what the ledger grants."""
+        bought = () if self.purchase is None else self.purchase.events
+        quantiles = (self.quantile_event,) if self.buys_quantiles else ()
+        levels = (Repeated(self.level_event, count=self.depth),) if self.buys_levels else ()
+        return Composed((*bought, *quantiles, *levels, self.label_event))
+
+    def calibrated(self, budget: Budget) -> "PrivaTreePlan":
+        """This plan with the largest tree epsilon that fits the budget. Errors: as `fitted`."""
+        if self.splits == "joint_gaussian" and self.buys_levels and budget.delta == 0.0:
+            raise InvalidParameter("splits='joint_gaussian' adds Gaussian noise, which needs delta > 0; got delta=0.0")
+        return fitted(self, budget)
+
+    def without_delta(self, budget: Budget) -> "PrivaTreePlan":
+        """As `fitted_without_delta`; `plan.tree_epsilon` over its `tree_epsilon` is what the delta buys.
+
+        Raises:
+            InvalidParameter: Gaussian noise, which has no pure price.
+            CalibrationFailed, AdjacencyMismatch: as `calibrated`.
+        """
+        pure = Budget(epsilon=budget.epsilon, delta=0.0, adjacency=budget.adjacency)
+        return dataclasses.replace(self, purchase=None).calibrated(pure)
+
+    # What `fitted` asks of every plan; a tree that stands alone has no first guess.
+    @property
+    def trees(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def trees_at_once(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def initial_score(self) -> Literal["zero"]:
+        """None."""
+        return "zero"
+
+    @property
+    def initial(self) -> InitialScore:
+        """None."""
+        return InitialScore(kind="zero", adjacency=self.adjacency, multiplier=1.0, public_rows=None)
+
+    @property
+    def least_tree_epsilon(self) -> float:
+        """Below it labels are drawn evenly, whatever the rows."""
+        return LEAST_LABEL_EPSILON / (self.leaf_share if self.buys_levels else 1.0)
+
+    def has_room(self, budget: Budget) -> bool:
+        """Whether the budget is enough for trees that learn anything."""
+        return fits_least(self.prepared(budget), budget)
+
+    def prepared(self, budget: Budget) -> "PrivaTreePlan":
+        """Nothing comes before the tree."""
+        return self
+
+    def require_fit(self) -> None:
+        """Refuse noise of the levels that cannot be drawn on whole rows.
+
+        Raises:
+            InvalidParameter: it cannot.
+        """
+        if self.buys_levels and not isinstance(mechanism := self.level, Choice):
+            mechanism.require_fit(Grid(exponents=(0,)))
+
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf's label; docs/explanation/cautions.md#leaf-signal.
+
+        Permute-and-flip is the largest of the counts with exponential noise of scale 1 / rate: the difference of two
+        has a stddev of sqrt(2) / rate.
+
+        Args:
+            rows: of the table, of one class in each leaf, spread evenly over the leaves.
+        """
+        return rows / 2.0**self.depth * self.labels.rate / math.sqrt(2.0)
+
+    def thresholds(self, cells: Sequence[FeatureCells]) -> list[NDArray[np.int64]]:
+        """The public candidates of each feature."""
+        return [
+            even_thresholds(each.ordered, self.candidate_bins - 1) if each.ordered else np.empty(0, dtype=np.int64)
+            for each in cells
+        ]
+
+    def require_levels(self, cells: Sequence[FeatureCells], classes: int) -> None:
+        """Refuse a schema without a split, too many classes, or a depth with more counts than queries may have; public.
+
+        Args:
+            cells: of each feature.
+            classes: of the target.
+
+        Raises:
+            InvalidParameter: so it is.
+        """
+        most = (MAX_COUNTS // class_number(classes)).bit_length() - 1
+        if self.depth > most:
+            raise _validate.fail("max_depth", self.depth, f"at most {most} for labels of {classes} classes", "levels")
+        if not self.buys_levels:
+            return
+        bins = CandidateBins.of(cells, self.thresholds(cells))
+        tests = SplitTests.every(cells, self.thresholds(cells))  # refuses cells that cannot be split
+        # With quantiles a threshold may be anywhere among the cells, all of which are counted then.
+        counted = max(bins.total, sum(each.ordered + len(each.equality) + 2 for each in cells))
+        width = classes * (max(counted, len(tests)) if self.splits == "gini" else counted)
+        most = (MAX_COUNTS // width).bit_length() if width <= MAX_COUNTS else 0
+        if self.depth > most:
+            raise _validate.fail("max_depth", self.depth, f"at most {most} for {width} counts a node", "levels")
+
+
+def train(
+    plan: PrivaTreePlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress | None = None
+) -> Ensemble:
+    """Algorithm 1: bin the features, split level by level, label the leaves; a tree whose values are classes' places.
+
+    Args:
+        plan: calibrated.
+        aggregator: holds a grant of `plan.event`.
+        generator: public randomness of random splits.
+        progress: called with (steps done, steps in all): the levels and the labels.
+    """
+    cells = aggregator.schema.cells(plan.bins)
+    structure = TreeStructure.root()
+    classes = class_count(aggregator.schema)
+    if plan.buys_levels:
+        thresholds = _bought_thresholds(plan, cells, aggregator) if plan.buys_quantiles else plan.thresholds(cells)
+        grow = _grow_by_gini if plan.splits == "gini" else _grow_by_counts
+        structure = grow(plan, classes, cells, thresholds, aggregator, progress)
+    elif plan.depth:
+        everything = range(len(cells))
+        structure = random_tree(cells, depth=plan.depth, features=everything, numeric_weight=1.0, generator=generator)
+    with aggregator.open(plan.label_event, purpose="labels") as round_:
+        query = LeafLabels(structure=structure, classes=classes)
+        labels = round_.select(query, plan.labels, purpose="labels").value
+    if progress is not None:
+        progress(plan.depth + 1, plan.depth + 1)
+    return Ensemble(initial_score=0.0, trees=(Tree(structure=structure, values=labels.astype(np.float64)),))
+
+
+def _bought_thresholds(
+    plan: PrivaTreePlan, cells: Sequence[FeatureCells], aggregator: Aggregator
+) -> list[NDArray[np.int64]]:
+    """Private quantiles of the numeric features; equal ones are one threshold."""
+    numeric = tuple(feature for feature, each in enumerate(cells) if each.ordered)
+    with aggregator.open(plan.quantile_event, purpose="quantiles") as round_:
+        query = FeatureQuantiles(features=numeric, cells=plan.bins)
+        chosen = round_.select(query, plan.quantiles, purpose="quantiles").value
+    thresholds = [np.empty(0, dtype=np.int64) for _ in cells]
+    for feature, own in zip(numeric, chosen, strict=True):
+        thresholds[feature] = np.unique(own)
+    return thresholds
+
+
+def _grow_by_gini(
+    plan: PrivaTreePlan,
+    classes: int,
+    cells: Sequence[FeatureCells],
+    thresholds: list[NDArray[np.int64]],
+    aggregator: Aggregator,
+    progress: Progress | None,
+) -> TreeStructure:
+    tests = SplitTests.every(cells, thresholds)
+    structure, mechanism = TreeStructure.root(), plan.level
+    assert isinstance(mechanism, Choice)  # that of "gini"
+    for level in range(plan.depth):
+        purpose = f"splits, level {level + 1}"
+        with aggregator.open(plan.level_event, purpose=purpose) as round_:
+            query = GiniSplits(structure=structure, tests=tests, classes=classes)
+            structure = structure.deeper(round_.select(query, mechanism, purpose=purpose).value)
+        if progress is not None:
+            progress(level + 1, plan.depth + 1)
+    return structure
+
+
+def _grow_by_counts(
+    plan: PrivaTreePlan,
+    classes: int,
+    cells: Sequence[FeatureCells],
+    thresholds: list[NDArray[np.int64]],
+    aggregator: Aggregator,
+    progress: Progress | None,
+) -> TreeStructure:
+    bins = CandidateBins.of(cells, thresholds)
+    structure, mechanism = TreeStructure.root(), plan.level
+    assert not isinstance(mechanism, Choice)  # that of "gini"
+    for level in range(plan.depth):
+        purpose = f"class histograms, level {level + 1}"
+        with aggregator.open(plan.level_event, purpose=purpose) as round_:
+            query = ClassCounts(structure=structure, bins=bins, classes=classes)
+            counts = real(round_.release(query, mechanism, purpose=purpose))
+        found = least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes))
+        structure = structure.deeper(found)
+        if progress is not None:
+            progress(level + 1, plan.depth + 1)
+    return structure
+
+
+def class_count(schema: Schema) -> int:
+    """The number of declared classes.
+
+    Raises:
+        SchemaError: the target is a number, or missing.
+    """
+    if not isinstance(schema.target, Categorical):
+        raise SchemaError(f"PrivaTree needs a Categorical target in the schema; got target={schema.target!r}")
+    return len(schema.target.categories)

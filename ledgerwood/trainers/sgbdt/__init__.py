@@ -1,0 +1,1 @@
+"""S-GBDT (Kirschte and others): boosting with totally random trees."""
