@@ -33,6 +33,7 @@ def rng(*words):
     return np.random.default_rng([62, *words])
 
 
+@pytest.mark.slow_after(1)  # each specimen is drawn and audited
 @every
 def test_its_auditor_catches_it(specimen):
     found = run_specimen(specimen, alpha=ALPHA, rng=rng(1))

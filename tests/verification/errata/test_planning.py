@@ -14,6 +14,7 @@ ALPHA = 0.05
 every = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
+@pytest.mark.slow_after(9)  # the exact loss of each specimen
 @every
 def test_the_plan_is_at_an_epsilon_at_which_the_claim_fails(specimen):
     found = plan(specimen, alpha=ALPHA)
