@@ -267,6 +267,7 @@ def test_a_forked_child_of_a_recording_is_refused():
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
+@pytest.mark.slow  # a process of its own
 def test_importing_and_using_verification_changes_no_class_and_opens_nothing():
     """In a process of its own: every function of every class of the library is the same object afterwards."""
     script = """

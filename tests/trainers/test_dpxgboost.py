@@ -107,6 +107,7 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(optio
     assert [tree.structure.depth for tree in model.ensemble_.trees] == [plan.depth] * 3
 
 
+@pytest.mark.slow_after(1)  # composes the losses of greedy trees
 @pytest.mark.parametrize(
     "options", [{"preset": "default", "initial_score": "moments", "n_trees": 12}, {"preset": "paper", "n_trees": 6}]
 )

@@ -112,6 +112,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_after(1)  # proves the bounds of forged ledgers
 @pytest.mark.parametrize(("filter_", "index", "change", "match"), CASES)
 def test_a_forger_is_held_to_the_filter(tmp_path, filter_, index, change, match):
     lines = lines_of(filter_)
@@ -153,6 +154,7 @@ HONEST = [
 ]
 
 
+@pytest.mark.slow_after(6)  # proves both bounds of each plan
 @pytest.mark.parametrize("event", HONEST, ids=lambda event: type(event).__name__)
 def test_the_least_rho_is_not_above_what_is_charged_and_the_most_is_not_far(event):
     with mp.workdps(50):

@@ -37,6 +37,7 @@ def parts(data):
     return data if isinstance(data, tuple) else (data,)
 
 
+@pytest.mark.slow_after(5)  # draws many pairs of each schema
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", ["any", "valid"])
 @pytest.mark.parametrize("adjacency", [A, Z, R])

@@ -68,6 +68,7 @@ def test_other_mechanisms_than_the_claim_s_family_have_no_conditional_headline(c
     assert found.notes
 
 
+@pytest.mark.slow_after(3)  # an audit of each member
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("sigma", "stddev", "rate"), [(1.0, 1.0, 1.0), (3.7, 1.9, 1.0), (1.0, 1.0, 0.3), (1.0, 0.5, 0.3)]

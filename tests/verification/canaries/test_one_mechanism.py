@@ -51,6 +51,7 @@ def test_the_reduced_model_is_one_tree_with_the_whole_budget(name: str) -> None:
     assert model.max_depth is None  # what was given stays as it was
 
 
+@pytest.mark.slow  # needs power: many fits
 @pytest.mark.parametrize("name", ["DPBoost", "DP-XGBoost"])
 def test_one_tree_shows_what_an_ensemble_hides(name: str) -> None:
     """300 trainings show more than 1 of 4; default ensembles show 0 to 0.4."""
