@@ -107,6 +107,7 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(optio
     assert [tree.structure.depth for tree in model.ensemble_.trees] == [plan.max_depth] * 3
 
 
+@pytest.mark.slow_after(1)  # composes the losses of greedy trees
 @pytest.mark.parametrize(
     "options",
     [{"preset": "default", "initial_score": "moments", "n_estimators": 12}, {"preset": "paper", "n_estimators": 6}],
@@ -466,7 +467,8 @@ PLAN = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2)
     [
         ({"n_estimators": 0}, "n_estimators=0"), ({"max_depth": -1}, "max_depth=-1"),
         ({"max_depth": 21}, "max_depth=21 .* at most 20"),
-        ({"max_bins": 1}, "max_bins=1"), ({"max_bins": 60_001}, "max_bins=60001"), ({"n_candidates": 0}, "n_candidates=0"),
+        ({"max_bins": 1}, "max_bins=1"), ({"max_bins": 60_001}, "max_bins=60001"),
+        ({"n_candidates": 0}, "n_candidates=0"),
         ({"sketch": "always"}, "sketch='always'"), ({"n_numeric": -1}, "n_numeric=-1"),
         ({"subsample": 0.0}, "subsample=0"), ({"tree_epsilon": 0.0}, "tree_epsilon=0"),
         ({"sketch_share": 0.0}, "sketch_share=0"), ({"split_share": -1.0}, "split_share=-1"),

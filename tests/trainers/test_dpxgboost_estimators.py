@@ -130,6 +130,7 @@ def test_shallow_and_deep_trees(depth):
         np.testing.assert_array_equal(model.feature_importances_, 0.0)
 
 
+@pytest.mark.slow_after(1)  # calibrates plans that buy a schema
 @pytest.mark.filterwarnings("ignore:. classes were bought")
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_schema_is_bought_where_none_is_declared(preset):
@@ -197,6 +198,7 @@ def test_a_ledger_pays_for_two_fits_and_refuses_the_third():
     assert ledger.spent().epsilon == pytest.approx(2.0, rel=1e-9)
 
 
+@pytest.mark.slow_after(1)  # learns real data sets
 @pytest.mark.parametrize(("name", "epsilon", "goal"), [("abalone", 1.0, 3.0), ("adult", 1.0, 0.8)])
 def test_public_tables_are_learned(dataset, name, epsilon, goal):
     """RMSE, where the mean label alone has 3.2, and AUC; by a seed. Means: docs/explanation/dpxgboost.md."""

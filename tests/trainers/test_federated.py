@@ -183,6 +183,7 @@ COMBINATIONS = {
 }
 
 
+@pytest.mark.slow_after(5)  # fits any combination of the components
 @pytest.mark.parametrize("seed", range(60))
 def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, released):
     """What rounds give up is the plan's event, no more and no less; a stranger re-adds the plan's own price."""
@@ -269,6 +270,7 @@ def test_noise_beyond_a_grid_is_refused_before_anything_is_spent(released):
 PLAIN = lw.Schema.uniform(0.0, 1.0, n_features=2, target=lw.Categorical("y", (0, 1)))
 
 
+@pytest.mark.slow  # calibrates the plan that a refusal suggests
 def test_what_would_fit_does_fit():
     model = FederatedGBDTClassifier(epsilon=1e-10, delta=1e-18, schema=PLAIN, noise="skellam")
     with pytest.raises(CalibrationFailed, match="what would fit") as refused:
@@ -353,6 +355,7 @@ def labels(X):
     return (X[:, 0] + X[:, 1] > 1.0).astype(int)
 
 
+@pytest.mark.slow_after(1)  # learns with each component
 @pytest.mark.parametrize(
     "options",
     [

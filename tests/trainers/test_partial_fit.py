@@ -141,6 +141,7 @@ def extreme(n):
     return np.where(np.arange(n) % 2 == 0, 0.0, 10.0)
 
 
+@pytest.mark.slow_after(1)  # replays streams
 @pytest.mark.parametrize("options", [{}, {"subsample": 0.5}])
 def test_a_unit_that_comes_twice_has_no_second_budget(options, monkeypatch):
     """It has spent all in the first call: what its rows hold in the second moves no release by a single bit."""
@@ -555,6 +556,7 @@ def transcript(calls, monkeypatch, **options):
     return model, exact
 
 
+@pytest.mark.slow_after(5)  # replays streams
 @pytest.mark.parametrize("seed", range(12))
 def test_given_the_same_past_a_unit_moves_all_releases_by_its_one_budget_at_most(seed, monkeypatch):
     """docs/explanation/sgbdt.md#sgbdt-streams: all rows of one unit, which comes in some calls and changes its row."""
