@@ -84,7 +84,7 @@ class OwnFits:
     @property
     def cells(self) -> int:
         """How many canaries the schema has cells for."""
-        return cell_count(self.schema, bins=self.plan.bins)
+        return cell_count(self.schema, bins=self.plan.max_bins)
 
     @property
     def share_against(self) -> float:
@@ -120,10 +120,10 @@ class OwnFits:
         """The rows with the canaries of either side, and with none, for the scores of a fit."""
         included = (rows.side == 0, rows.side == 1, rows.side < 0)
         first, second, none = (
-            Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.bins)
+            Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.max_bins)
             for each in included
         )
-        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.bins)
+        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins)
         return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
 
     def scores(self, recording: Recording, evidence: Evidence) -> CanaryScores:
