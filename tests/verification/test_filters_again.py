@@ -35,10 +35,11 @@ from ledgerwood.accounting import (
 from ledgerwood.accounting.costs import concentrated, gdp
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.errors import LedgerCorrupted
-from ledgerwood.verification import _pairs, verify_ledger
-from ledgerwood.verification._atoms import mp, mpf
-from ledgerwood.verification._bounds.divergences import rho_bounds
-from ledgerwood.verification._bounds.gaussians import gaussian_epsilon
+from ledgerwood.verification import verify_ledger
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp, mpf
+from ledgerwood.verification.ledgers.bounds.divergences import rho_bounds
+from ledgerwood.verification.ledgers.bounds.gaussians import gaussian_epsilon
 
 A = Adjacency.ADD_REMOVE
 BUDGET = Budget(epsilon=2.0, delta=1e-5, adjacency=A)

@@ -464,7 +464,7 @@ def test_the_verifier_shares_no_pricing_code():
     """Its modules import from the accounting package only the type of a record."""
     import ast
 
-    import ledgerwood.verification.ledgers as ledgers
+    import ledgerwood.verification.ledgers.verifying as ledgers
 
     folder = Path(ledgers.__file__).parent
     single = ("_atoms.py", "_integrals.py", "_filters.py", "_verdicts.py", "ledgers.py")
@@ -478,4 +478,4 @@ def test_the_verifier_shares_no_pricing_code():
         ours = {name for name in imported if name and name.startswith("ledgerwood")}
         own = {name for name in ours if name.startswith("ledgerwood.verification")}
         assert ours - own <= {"ledgerwood.accounting.ledger", "ledgerwood.errors"}
-        assert "ledgerwood.verification.ledgers" not in own
+        assert "ledgerwood.verification.ledgers.verifying" not in own

@@ -26,10 +26,10 @@ from ledgerwood.mechanisms import (
     TestRandom,
 )
 from ledgerwood.trainers import DPBoostClassifier, PrivaTreeClassifier, SGBDTRegressor
-from ledgerwood.verification._choice_laws import choice_uniform
-from ledgerwood.verification._noise_record import NoiseRecord, noise_tests
-from ledgerwood.verification._noise_tails import tails_of
-from ledgerwood.verification.noise_law import check_fit_noise, check_noise
+from ledgerwood.verification.noise.choices import choice_uniform
+from ledgerwood.verification.noise.law import check_fit_noise, check_noise
+from ledgerwood.verification.noise.record import NoiseRecord, noise_tests
+from ledgerwood.verification.noise.tails import tails_of
 
 WHOLE = Grid(exponents=(0,))
 SUMS = [

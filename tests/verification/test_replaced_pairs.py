@@ -19,8 +19,8 @@ from ledgerwood.accounting import (
     ZeroConcentratedEvent,
 )
 from ledgerwood.accounting.events.serial import to_json
-from ledgerwood.verification import _pairs
-from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp, mpf
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
 GAUSSIAN, LAPLACE = (kind(noise_multiplier=m, adjacency=R) for kind, m in ((GaussianEvent, 0.6), (LaplaceEvent, 0.75)))

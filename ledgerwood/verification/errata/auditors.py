@@ -1,7 +1,7 @@
 """Runs a specimen past the auditor that catches it. Nothing here reads the specimen's exact loss to decide.
 
-What an auditor is told: the sampler, the pair and the claim; the likelihood-ratio auditor also the two laws, and where
-to look. What it decides on are outputs drawn after the event was fixed. docs/explanation/auditing.md proves the bounds.
+An auditor is told the sampler, the pair and the claim; the likelihood-ratio auditor also the two distributions, and
+where to look. It decides on outputs drawn after the event was fixed. docs/explanation/auditing.md proves the bounds.
 """
 
 import difflib
@@ -57,7 +57,7 @@ def find(name: str, specimens: tuple[Specimen, ...]) -> Specimen:
 
 
 def default_samples(specimen: Specimen, *, alpha: float) -> int:
-    """Outputs that its auditor is given unless told otherwise: several times what the best test needs."""
+    """Returns how many outputs its auditor gets unless told otherwise: several times what the best test needs."""
     return _default(specimen, plan(specimen, alpha=alpha))
 
 

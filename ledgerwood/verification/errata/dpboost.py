@@ -55,9 +55,8 @@ class GainSensitivity(Finite, PureClaim):
 
     def more_rows(self) -> tuple[Row, ...]:
         larger = replace(self, regularization=10.0, alike=10_000)
-        return (
-            Row("pure epsilon", self.epsilon, self.pure_epsilon()),
-            Row("pure epsilon, lambda 10, 10000 candidates alike", self.epsilon, larger.pure_epsilon()),
+        return *PureClaim.more_rows(self), Row(
+            "pure epsilon, lambda 10, 10000 candidates alike", self.epsilon, larger.pure_epsilon()
         )
 
 
@@ -132,9 +131,8 @@ class SubsetSizes(PureClaim):
         return 2.0 * self.epsilon
 
     def more_rows(self) -> tuple[Row, ...]:
-        return (
-            Row("pure epsilon", self.epsilon, self.pure_epsilon()),
-            Row("pure epsilon, 50 trees, 49 rows and one more", self.epsilon, 50.0 * self.epsilon),
+        return *PureClaim.more_rows(self), Row(
+            "pure epsilon, 50 trees, 49 rows and one more", self.epsilon, 50.0 * self.epsilon
         )
 
 

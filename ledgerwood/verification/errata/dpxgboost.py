@@ -333,10 +333,7 @@ class RoundTrees(PureClaim):
         return 2.0 * self.epsilon
 
     def more_rows(self) -> tuple[Row, ...]:
-        return (
-            Row("pure epsilon", self.epsilon, self.pure_epsilon()),
-            Row("pure epsilon, 10 classes", self.epsilon, 10.0 * self.epsilon),
-        )
+        return *PureClaim.more_rows(self), Row("pure epsilon, 10 classes", self.epsilon, 10.0 * self.epsilon)
 
 
 @specimen(

@@ -192,7 +192,4 @@ class GeometricRatio(PureClaim):
         return -math.log(self.epsilon)
 
     def more_rows(self) -> tuple[Row, ...]:
-        return (
-            Row("pure epsilon", self.epsilon, self.pure_epsilon()),
-            Row("pure epsilon of 0.01", 0.01, replace(self, epsilon=0.01).pure_epsilon()),
-        )
+        return *PureClaim.more_rows(self), Row("pure epsilon of 0.01", 0.01, replace(self, epsilon=0.01).pure_epsilon())

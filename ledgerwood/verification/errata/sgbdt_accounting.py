@@ -47,9 +47,8 @@ class InitialScoreScale(OneLaplace):
 
     def more_rows(self) -> tuple[Row, ...]:
         exact = LaplaceEvent(noise_multiplier=0.5 / self.epsilon, adjacency=self.adjacency)
-        return (
-            Row("pure epsilon", self.epsilon, self.pure_epsilon()),
-            Row("Rényi divergence of order 2", float(self.claim.renyi(2.0)[0]), float(exact.renyi(2.0)[0])),
+        return *PureClaim.more_rows(self), Row(
+            "Rényi divergence of order 2", float(self.claim.renyi(2.0)[0]), float(exact.renyi(2.0)[0])
         )
 
 
@@ -87,7 +86,7 @@ class InitialScoreCount(OneLaplace):
     def more_rows(self) -> tuple[Row, ...]:
         order, many = float(self.count + 1), replace(self, count=3342)
         return (
-            Row("pure epsilon", self.epsilon, self.pure_epsilon()),
+            *PureClaim.more_rows(self),
             Row(f"Rényi divergence of order {order:g}", float(self.claim.renyi(order)[0]), self.renyi(order)),
             Row(f"delta at epsilon {self.epsilon:.4g}, {many.count} rows", 0.0, many.delta(self.epsilon)),
         )

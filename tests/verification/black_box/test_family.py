@@ -16,9 +16,9 @@ from ledgerwood.report.pages.html import render
 from ledgerwood.verification import audit
 from ledgerwood.verification.auditing import ClaimedCurve
 from ledgerwood.verification.black_box import auditor, family
-from ledgerwood.verification.black_box.choosing import Attack, Choice, Point
-from ledgerwood.verification.black_box.learning import Chosen
-from ledgerwood.verification.black_box.scores import Candidate
+from ledgerwood.verification.black_box.scoring.choosing import Attack, Choice, Point
+from ledgerwood.verification.black_box.scoring.learning import Chosen
+from ledgerwood.verification.black_box.scoring.scores import Candidate
 from ledgerwood.verification.black_box.terms import Terms
 from ledgerwood.verification.black_box.testing import agenda
 
