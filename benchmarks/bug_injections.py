@@ -177,6 +177,7 @@ def not_granted(system: System) -> Any:
             return patched((system.plan, "tree_event", instead(property(less))))
         case "PrivaTree":
             return patched((system.plan, "event", instead(property(_short_tree))))
+
     def fewer(old: Any) -> Any:
         def event(plan: Any) -> Any:
             return old.fget(dataclasses.replace(plan, n_estimators=plan.n_estimators - 1))
