@@ -58,8 +58,8 @@ from ledgerwood.accounting.odometers import WhitehouseOdometer as WhitehouseOdom
 from ledgerwood.accounting.pricing import Price as Price
 from ledgerwood.accounting.pricing import price as price
 from ledgerwood.accounting.quotes import Quote as Quote
-from ledgerwood.accounting.splitting import Share as Share
 from ledgerwood.accounting.splitting import Part as Part
+from ledgerwood.accounting.splitting import Share as Share
 from ledgerwood.accounting.splitting import common_scale as common_scale
 from ledgerwood.accounting.splitting import relative_multipliers as relative_multipliers
 from ledgerwood.accounting.splitting import split as split
