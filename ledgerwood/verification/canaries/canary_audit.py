@@ -18,7 +18,7 @@ from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Scores
 from ledgerwood.verification.canaries.evidence import power, theory
-from ledgerwood.verification.canaries.evidence.reading import Terms, read
+from ledgerwood.verification.canaries.evidence.reading import CanaryTerms, read
 from ledgerwood.verification.canaries.fits.cells import CanaryCells, canary_cells
 from ledgerwood.verification.canaries.fits.claiming import adjacency_of, claimed, column_count_of, require_known
 from ledgerwood.verification.canaries.fits.fitting import OwnFits, classifies
@@ -56,7 +56,7 @@ def canary_audit(
     rows = with_fill(rows, *_fills(fits, rows, view, fill))
     claim, delta = claimed(fits, claim, delta)
     sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
-    terms = Terms.planned_for(
+    terms = CanaryTerms.planned_for(
         claim, _UNCLAIMED, guesses, canaries=total, delta=delta, alpha=alpha, sides=sides
     )  # fmt: skip
     if view == "releases":

@@ -21,7 +21,7 @@ from ledgerwood.trainers.sgbdt.training import SGBDTPlan
 from ledgerwood.verification.canaries.evidence.scores import CanaryScores, Evidence, canary_scores
 from ledgerwood.verification.canaries.evidence.theory import best_background
 from ledgerwood.verification.canaries.fits.cells import cell_count
-from ledgerwood.verification.canaries.fits.recorder import Recording, recorded
+from ledgerwood.verification.canaries.fits.recorder import ReleaseRecording, recorded
 from ledgerwood.verification.canaries.fits.rows import AuditRows
 
 Mask = NDArray[np.bool_]
@@ -104,7 +104,7 @@ class OwnFits:
         best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])
         return 0.5 * (1.0 - best / self.plan.clip)
 
-    def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTreeEstimator, Recording]:
+    def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTreeEstimator, ReleaseRecording]:
         """One fit, with noise of its own, and what it released.
 
         Raises:
@@ -126,7 +126,7 @@ class OwnFits:
         cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins)
         return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
 
-    def scores(self, recording: Recording, evidence: Evidence) -> CanaryScores:
+    def scores(self, recording: ReleaseRecording, evidence: Evidence) -> CanaryScores:
         """Of the canaries, by one fit's releases."""
         return canary_scores(recording.releases, evidence)
 
