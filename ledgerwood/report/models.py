@@ -33,7 +33,7 @@ from ledgerwood.trainers import (
     SGBDTPlan,
     SGBDTRegressor,
 )
-from ledgerwood.trainers.base.estimator import Plan
+from ledgerwood.trainers.base.plan import Plan
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
 
 Classifier = AbstractClassifier | PrivaTreeClassifier

@@ -1,156 +1,20 @@
-"""From a budget to the one epsilon of a plan's trees; and what would fit, where a budget is too small for the plan."""
+"""What would fit, where a budget is too small for a plan."""
 
-import dataclasses
-import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, Protocol
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.calibration import calibrate
-from ledgerwood.accounting.events import Event
-from ledgerwood.accounting.pricing import price
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
-from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
+from ledgerwood.trainers.base.plan import too_small
 
 _DOUBLINGS = 60
 _HALVINGS = 6
 _GENEROUS, _LEAST = 1e4, 1e-9
 """Nats, or times as many; and the nats from which a search for more begins."""
 _ALWAYS = frozenset({"epsilon", "delta", "adjacency", "schema"})
-
-
-class TreesPlan(Protocol):
-    """A plan with one scale, the epsilon of each of its trees: a frozen dataclass of plain values."""
-
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-
-    def __hash__(self) -> int:
-        """By its values."""
-
-    @property
-    def n_estimators(self) -> int:
-        """T, number of trees."""
-
-    @property
-    def trees_at_once(self) -> int:
-        """By how many trees it may be made shorter."""
-
-    @property
-    def max_depth(self) -> int:
-        """Levels of splits."""
-
-    @property
-    def least_tree_epsilon(self) -> float:
-        """Below it leaves are nothing but noise."""
-
-    @property
-    def initial(self) -> InitialScore:
-        """The first guess."""
-
-    @property
-    def initial_score(self) -> InitialScoreKind:
-        """Its kind."""
-
-    @property
-    def purchase(self) -> SchemaPurchase | None:
-        """What is bought of the schema first."""
-
-    @property
-    def event(self) -> Event:
-        """The whole plan."""
-
-    def prepared(self, budget: Budget) -> Self:
-        """With what is drawn before the trees at its share of the budget."""
-
-    def require_fit(self) -> None:
-        """Refuse noise of the trees that cannot be drawn.
-
-        Raises:
-            InvalidParameter: it is too large for a statistic's grid.
-        """
-
-
-NO_GRID = "the noise would be too large for the grids that sums are released on"
-"""Why a plan of Gaussian noise does not fit."""
-
-P = TypeVar("P", bound=TreesPlan)
-
-
-def fitted(plan: P, budget: Budget) -> P:
-    """The plan with the largest `tree_epsilon` that fits the budget.
-
-    Raises:
-        CalibrationFailed: the budget is too small for the plan.
-        AdjacencyMismatch, UnsupportedEvent, InvalidParameter: as `ledgerwood.calibrate` and `split`.
-    """
-    found: P = _found(plan, budget)
-    return found
-
-
-@functools.lru_cache(maxsize=64)  # a search of seconds, and the folds of a validation all ask for the same plan
-def _found(plan: Any, budget: Budget) -> Any:
-    start = plan.prepared(budget)
-    if not fits_least(start, budget):
-        what = f"{plan.n_estimators} trees of depth {plan.max_depth}"
-        raise CalibrationFailed(too_small(what, budget, "their leaves would be nothing but noise"))
-    found = _scaled(start, calibrate(lambda epsilon: _scaled(start, epsilon).event, budget))
-    _require_first_fit(found)
-    found.require_fit()
-    return found
-
-
-def fitted_without_delta(plan: P, budget: Budget) -> P:
-    """The same trees by pure privacy, whose epsilons add up: what there would be without the budget's delta.
-
-    A schema that is bought is left out, and a Gaussian first guess is a Laplace one.
-
-    Raises:
-        CalibrationFailed, AdjacencyMismatch, InvalidParameter: as `fitted`.
-    """
-    pure = Budget(epsilon=budget.epsilon, delta=0.0, adjacency=budget.adjacency)
-    first = "laplace" if plan.initial_score == "moments" else plan.initial_score
-    return fitted(dataclasses.replace(plan, purchase=None, initial_score=first), pure)
-
-
-def _scaled(plan: P, tree_epsilon: float) -> P:
-    return dataclasses.replace(plan, tree_epsilon=tree_epsilon)
-
-
-def _require_first_fit(plan: TreesPlan) -> None:
-    if plan.purchase is not None:
-        plan.purchase.require_fit()
-    plan.initial.require_fit()
-
-
-def fits_least(plan: TreesPlan, budget: Budget) -> bool:
-    """Whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
-    try:
-        _require_first_fit(plan)
-    except InvalidParameter:
-        return False
-    try:
-        return price(_scaled(plan, plan.least_tree_epsilon).event).epsilon(budget.delta) <= budget.epsilon
-    except (UnsupportedEvent, InvalidParameter):  # no price at this delta: `calibrate` knows why
-        return True
-
-
-def too_small(plan: str, budget: Budget, why: str) -> str:
-    """The message of a budget that is too small for a plan."""
-    return f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r} is too small for {plan}: {why}"
-
-
-def require_gaussian_delta(budget: Budget) -> None:
-    """Refuse a budget of pure privacy for a plan of Gaussian noise.
-
-    Raises:
-        CalibrationFailed: delta is 0.
-    """
-    if budget.delta == 0.0:
-        raise CalibrationFailed("delta=0.0 must be > 0: the noise is Gaussian (unit: probability)")
 
 
 class Suggesting(Protocol):
@@ -212,9 +76,9 @@ def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: Calibration
         enough = enough_epsilon(lambda other: fits("epsilon", other.epsilon), start)
         if enough is not None and fits("epsilon", enough):
             found.append(f"epsilon={enough!r}")
-    trees: int = named.get("n_estimators") or (0 if plan is None else plan.n_estimators)
-    if "n_estimators" in _defaults(estimator) and trees:
-        fewer = most_that_fits(lambda n: fits("n_estimators", n), trees)
+    if "n_estimators" in _defaults(estimator):
+        trees: int = named.get("n_estimators") or (0 if plan is None else plan.n_estimators)
+        fewer = most_that_fits(lambda n: fits("n_estimators", n), trees) if trees else 0
         if fewer:
             found.append(f"n_estimators={fewer}")
     return type(error)(f"{message}; what would fit: {' or '.join(found)}") if found else error
