@@ -33,8 +33,8 @@ from ledgerwood.trainers import (
     SGBDTPlan,
     SGBDTRegressor,
 )
-from ledgerwood.trainers.base.plan import Plan
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
+from ledgerwood.trainers.base.plan import Plan
 
 Classifier = AbstractClassifier | PrivaTreeClassifier
 Model = Classifier | AbstractRegressor

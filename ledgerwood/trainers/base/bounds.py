@@ -18,7 +18,7 @@ from ledgerwood.ensemble import MAX_DEPTH
 
 MAX_TREES = 2**40
 MAX_BINS = 60_000
-"""Steps of a numeric feature's range, at most: with a cell for missing values they fit 16 bits."""
+"""GridSteps of a numeric feature's range, at most: with a cell for missing values they fit 16 bits."""
 
 
 class Bound(abc.ABC):
@@ -53,7 +53,7 @@ class Count(Bound):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Steps(Bound):
+class GridSteps(Bound):
     """A whole number of at least two."""
 
     unit: str
@@ -116,7 +116,7 @@ def share(unit: str) -> Real:
 
 Trees = Annotated[int, Count("trees", most=MAX_TREES)]
 Depth = Annotated[int, Count("levels", minimum=0, most=MAX_DEPTH)]
-Bins = Annotated[int, Steps("steps of a feature's range", MAX_BINS)]
+Bins = Annotated[int, GridSteps("steps of a feature's range", MAX_BINS)]
 
 
 def require_bounds(plan: Any) -> None:
