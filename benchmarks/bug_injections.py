@@ -18,7 +18,7 @@ from ledgerwood.accounting.events import Composed, PoissonSampled, Repeated
 from ledgerwood.accounting.filters import BasicFilter
 from ledgerwood.curator import Curator
 from ledgerwood.curator.groups import CuratorGroups, group_ends
-from ledgerwood.curator.queries.gains import open_tests
+from ledgerwood.curator.queries.split_tests import open_tests
 from ledgerwood.curator.rounds import CuratorRound, held_by
 from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.curator.tables.trees import Table
@@ -248,9 +248,8 @@ def exact_last(_: System) -> Any:
             selected = original(self, query, mechanism, purpose=purpose)
             if not _is_last(purpose):
                 return selected
-            read = self._table.gains if "Gains" in type(query).__name__ else self._table.impurities
             candidates = open_tests(query.tests, query.structure)
-            utilities = np.where(candidates, read(query, self._sampled), np.iinfo(np.int64).min)
+            utilities = np.where(candidates, self._table.utilities(query, self._sampled), np.iinfo(np.int64).min)
             value = query.tests.taken(np.where(candidates.any(axis=1), utilities.argmax(axis=1), -1))
             return dataclasses.replace(selected, value=value)
 
@@ -380,7 +379,7 @@ def pruned(system: System) -> Any:
     def without(original: Method) -> Method:
         def train(self: Any, plan: Any, aggregator: Any, *rest: Any) -> Any:
             found = original(self, plan, aggregator, *rest)
-            cells = aggregator._table._cells
+            cells = aggregator._table._rows.cells
             if isinstance(found, Ensemble):
                 return _pruned(found, cells)
             return tuple(_pruned(each, cells) for each in found)

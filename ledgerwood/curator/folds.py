@@ -17,7 +17,7 @@ from ledgerwood.curator.queries.leaf_sums import LeafMoments
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import LedgerError
-from ledgerwood.mechanisms import RandomSource
+from ledgerwood.mechanisms import BoxShifts, RandomSource
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 MOST_FOLDS = 256

@@ -55,7 +55,7 @@ def test_counts_are_those_of_plain_python(rows, stump, data):
     sampled = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), dtype=np.bool_)
     held = table(rows)
     counts = held.reader(ClassCounts(structure=structure, bins=bins, classes=3))(sampled)
-    leaves = held.reader(LeafClassCounts(structure=structure, classes=3))(sampled)
+    leaves = held.reader(LeafClassCounts(classes=3).of(structure))(sampled)
     wanted = np.zeros((structure.n_leaves, bins.total, 3), dtype=np.int64)
     wanted_leaves = np.zeros((structure.n_leaves, 3), dtype=np.int64)
     for place, (x, c, kind) in enumerate(rows):
@@ -75,7 +75,7 @@ def test_counts_are_those_of_plain_python(rows, stump, data):
 @given(tables, row, row)
 def test_a_row_moves_counts_by_no_more_than_stated(rows, one, other):
     bins = CandidateBins.of(CELLS)
-    for query in (ClassCounts(structure=STUMP, bins=bins, classes=3), LeafClassCounts(structure=STUMP, classes=3)):
+    for query in (ClassCounts(structure=STUMP, bins=bins, classes=3), LeafClassCounts(classes=3).of(STUMP)):
         without = table(rows).reader(query)(EVERYONE)
         first, second = (table([*rows, added]).reader(query)(EVERYONE) for added in (one, other))
         for adjacency, shift in ((A, first - without), (Z, without - first), (R, first - second)):
@@ -292,5 +292,5 @@ def test_many_rows_of_wide_cells_are_counted_as_few_are():
         leaf = (cells[1, here] >= 300).astype(int)
         np.add.at(wanted, (leaf, feature * 1000 + cells[feature, here].astype(int), classes[here]), 1)
     assert np.array_equal(found.ravel(), wanted.ravel())
-    leaves = rows.reader(LeafClassCounts(structure=cut, classes=3))(sampled)
+    leaves = rows.reader(LeafClassCounts(classes=3).of(cut))(sampled)
     assert leaves.ravel().tolist() == wanted[:, :1000].sum(axis=1).ravel().tolist()

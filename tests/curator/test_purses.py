@@ -136,7 +136,7 @@ def test_a_purse_holds_its_plan_once_and_ends_with_its_run():
 
 def test_a_round_ends_with_the_run_that_opened_it():
     leaves = GaussianMechanism(stddev=9.0)
-    query = LeafMoments(structure=EMPTY_TREE, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+    query = LeafMoments(loss="squared", clip=1.0).of(EMPTY_TREE, Ensemble(initial_score=0.0))
     tree = leaves.event(query.sensitivity(A), A)
     filtered = FilteredEvent(tree, limit=GDPEvent(mu=0.1, adjacency=A))
     curator, _ = opened()

@@ -42,7 +42,6 @@ from ledgerwood.curator import (
     LeafLabels,
     LeafMoments,
     LeafRatios,
-    LeafSoftmax,
     PredictionFit,
     RowCount,
     ScoreCounts,
@@ -87,7 +86,7 @@ ROOT = TreeStructure.root()
 SPLIT = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.uint16), equals=np.array([False]))
 START = Ensemble(initial_score=0.0)
 LATER = START.extended(Tree(structure=SPLIT, values=np.array([-0.5, 0.5])))
-SQUARED = LeafMoments(structure=SPLIT, ensemble=START, loss="squared", clip=0.5)
+SQUARED = LeafMoments(loss="squared", clip=0.5).of(SPLIT, START)
 GAIN = {"ensemble": START, "loss": "squared", "clip": 0.5, "damping": 0.0}
 
 COLUMN = FEATURES[0]
@@ -100,20 +99,19 @@ SUMS = [
     ("trees", LabelCount()),
     ("trees", LabelSum()),
     ("trees", SQUARED),
-    ("classes", LeafCurvatures(structure=SPLIT, ensemble=LATER, clip=1.0)),
-    ("trees", LeafRatios(structure=SPLIT, ensemble=START, loss="squared", clip=0.5, damping=1.0)),
-    ("classes", LeafSoftmax(structure=SPLIT, ensembles=(START, LATER))),
-    ("trees", PredictionFit(ensemble=LATER, loss="squared", width=1.0)),
-    ("classes", ScoreCounts(ensemble=LATER, edges=(-0.25, 0.25))),
-    ("trees", WholeSums(leaf=SQUARED, bits=4)),
-    ("trees", LeafCounts(structure=SPLIT)),
+    ("classes", LeafCurvatures(clip=1.0).of(SPLIT, LATER)),
+    ("trees", LeafRatios(loss="squared", clip=0.5, damping=1.0).of(SPLIT, START)),
+    ("trees", PredictionFit(loss="squared", width=1.0).of(LATER)),
+    ("classes", ScoreCounts(edges=(-0.25, 0.25)).of(LATER)),
+    ("trees", WholeSums(leaf=SQUARED.statistic, bits=4).of(SPLIT, START)),
+    ("trees", LeafCounts().of(SPLIT)),
     ("trees", CellCounts(features=(0,), cells=BINS)),
     ("classes", ClassCounts(structure=SPLIT, bins=BINNED, classes=2)),
-    ("classes", LeafClassCounts(structure=SPLIT, classes=2)),
+    ("classes", LeafClassCounts(classes=2).of(SPLIT)),
     ("trees", CandidateCounts(bins=BINNED)),
-    ("classes", CellHessians(bins=BINNED, ensemble=LATER)),
+    ("classes", CellHessians(bins=BINNED).of(LATER)),
     ("trees", CellSums(leaf=SQUARED, bins=BINNED)),
-    ("trees", SideSums(leaf=LeafMoments(structure=ROOT, ensemble=START, loss="squared", clip=0.5), tests=TESTS)),
+    ("trees", SideSums(leaf=LeafMoments(loss="squared", clip=0.5).of(ROOT, START), tests=TESTS)),
     ("columns", RowCount()),
     ("columns", ColumnCount(column=COLUMN)),
     ("columns", ColumnSum(column=COLUMN)),

@@ -90,9 +90,7 @@ def bin_sums(n_rows, binned, offsets, nodes, firsts, seconds, sums):
                 sums[node, offsets[place] + each] = own[node * n_bins + each]
 
 
-def one_column(
-    binned: NDArray[Any], offsets: NDArray[np.int64], contributions: NDArray[np.int32]
-) -> NDArray[np.int64]:
+def one_column(binned: NDArray[Any], offsets: NDArray[np.int64], contributions: NDArray[np.int32]) -> NDArray[np.int64]:
     """The sums over all rows by bin, int64 (n_bins, 1); one contribution a row, int32 (n_rows,)."""
     nothing = np.zeros(len(contributions), dtype=np.int32)
     sums: NDArray[np.int64] = np.empty((1, int(offsets[-1]), 2), dtype=np.int64)

@@ -68,23 +68,23 @@ class LabelSum:
         return BoxShifts(boxes=((width,),))
 
 
-def _check(query: object, shape: TreeShape) -> None:
+def _check(_: object, shape: TreeShape) -> None:
     """Of several classes none is the positive one, so that there is no sum of labels."""
     shape.require_class(None)
 
 
 @TREES.carries_out(LabelMoments, check=_check)
-def _moments(query: LabelMoments, rows: TreeRows) -> Integers:
+def _moments(_: LabelMoments, rows: TreeRows) -> Integers:
     return _sums(rows)
 
 
 @TREES.carries_out(LabelCount, check=_check)
-def _count(query: LabelCount, rows: TreeRows) -> Integers:
+def _count(_: LabelCount, rows: TreeRows) -> Integers:
     return _sums(rows)[:1]
 
 
 @TREES.carries_out(LabelSum, check=_check)
-def _sum(query: LabelSum, rows: TreeRows) -> Integers:
+def _sum(_: LabelSum, rows: TreeRows) -> Integers:
     return _sums(rows)[1:]
 
 

@@ -1,4 +1,4 @@
-"""How many rows: in each leaf of a tree, in each cell, and in each bin of several features. Whole rows, whatever labels.
+"""How many rows, whatever their labels: in each leaf of a tree, in each cell, and in each bin of several features.
 
 The proofs are in docs/explanation/queries.md#leaf-counts, docs/explanation/queries.md#cell-counts and
 docs/explanation/queries.md#candidate-counts.
@@ -53,7 +53,7 @@ class LeafCounts(LeafStatistic[BoxShifts]):
 
 
 @LEAVES.carries_out(LeafCounts, check=no_refusal)
-def _by_leaf(statistic: LeafCounts, leaves: LeafRows) -> Integers:
+def _by_leaf(_: LeafCounts, leaves: LeafRows) -> Integers:
     rows = leaves.rows
     partial = rows.blocks(leaves.n_leaves)
     with rows.routing(leaves.query.structure) as routed:

@@ -22,6 +22,7 @@ from ledgerwood.schema import Categorical, Numeric, Schema
 
 EVERYBODY: Mask = np.empty(0, dtype=np.bool_)
 
+
 @final
 class Table(AbstractRows):
     """Checked and encoded rows, for one curator. Build it with `from_data`, before a budget moves."""

@@ -23,7 +23,7 @@ class UndeclaredRows:
     """
 
     columns: tuple[NDArray[np.float64] | Keys, ...]
-    sampled: NDArray[np.bool_] = NO_SAMPLE
+    sampled: NDArray[np.bool_]
 
     def column(self, number: int) -> NDArray[np.float64] | Keys:
         """The column of this number.

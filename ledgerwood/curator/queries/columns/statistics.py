@@ -301,12 +301,12 @@ def middle(column: Numeric) -> float:
 # ------------------------------------------------------------------------------------------------------ how it is done
 
 
-def _any_table(query: RowCount, shape: ColumnShape) -> None:
+def _any_table(_: RowCount, __: ColumnShape) -> None:
     """Every table has rows."""
 
 
 @COLUMNS.carries_out(RowCount, check=_any_table)
-def _rows(query: RowCount, rows: ColumnRows) -> Integers:
+def _rows(_: RowCount, rows: ColumnRows) -> Integers:
     return np.array([np.count_nonzero(rows.sampled) if rows.sampled.size else rows.n_rows], dtype=np.int64)
 
 
