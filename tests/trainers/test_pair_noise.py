@@ -16,8 +16,8 @@ from ledgerwood.verification import verify_ledger
 
 A, R = lw.Adjacency.ADD_REMOVE, lw.Adjacency.REPLACE_ONE
 ROOT, NOTHING = TreeStructure.root(), Ensemble(initial_score=0.0)
-CURVATURES = LeafCurvatures(clip=1.0).of(ROOT, NOTHING)
-MOMENTS = LeafMoments(loss="squared", clip=0.25).of(ROOT, NOTHING)
+CURVATURES = LeafCurvatures(structure=ROOT, ensemble=NOTHING, clip=1.0)
+MOMENTS = LeafMoments(structure=ROOT, ensemble=NOTHING, loss="squared", clip=0.25)
 SCHEMA = lw.Schema.uniform(0.0, 1.0, target=lw.Categorical("y", (0, 1)))
 
 

@@ -66,7 +66,7 @@ def one_split(feature, cell):
 
 
 def query(structure, ensemble=START, clip=0.5):
-    return LeafMoments(loss="squared", clip=clip).of(structure, ensemble)
+    return LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=clip)
 
 
 def event_of(clip=0.5, noise=NOISE, adjacency=A):

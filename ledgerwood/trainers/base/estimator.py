@@ -23,7 +23,6 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import (
     Aggregator,
     Curator,
-    Loss,
     Schema,
     Table,
     TypedColumns,
@@ -36,6 +35,7 @@ from ledgerwood.curator import (
     require_labels,
     schema_for,
 )
+from ledgerwood.curator.queries.sums import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom

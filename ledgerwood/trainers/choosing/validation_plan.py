@@ -16,7 +16,8 @@ from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import Composed, Event, Parallel, Repeated
 from ledgerwood.accounting.filters import GDPFilter
 from ledgerwood.accounting.ledger import Ledger
-from ledgerwood.accounting.pricing import Quote, price
+from ledgerwood.accounting.pricing import price
+from ledgerwood.accounting.quotes import Quote
 from ledgerwood.curator import Categorical, Schema, fold_count, fold_sums
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism

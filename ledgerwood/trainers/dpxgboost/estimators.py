@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal, final, get_args
 import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
+from ledgerwood.curator import Aggregator, Schema, TypedColumns
+from ledgerwood.curator.queries.sums import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import named_choices, require_name, same_names

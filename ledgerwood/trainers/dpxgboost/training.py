@@ -17,7 +17,8 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeated
 from ledgerwood.accounting.splitting import split
-from ledgerwood.curator import MAX_DAMPING, Aggregator, CellCounts, LargeGradients, LeafCounts, Loss, Round
+from ledgerwood.curator import Aggregator, CellCounts, LeafCounts, Round
+from ledgerwood.curator.queries.sums import MAX_DAMPING, LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import require_bounds, require_trees
@@ -288,7 +289,7 @@ class DPXGBoostPlan:
         if self.sketched:
             self.sketches.require_fit(CellCounts(features=tuple(range(self.numeric_features)), cells=self.bins))
         if "weights" in self.shares:
-            self.weights.require_fit(LeafCounts().of(TreeStructure.root()))
+            self.weights.require_fit(LeafCounts(structure=TreeStructure.root()))
 
     def require_room(self, cells: Sequence[FeatureCells]) -> None:
         """Refuse levels whose histogram would not fit, before a budget moves.
@@ -350,7 +351,7 @@ class DPXGBoostPlan:
                 structure, tests, ensemble, round_, purpose=f"level {level} of {purpose}", positive=positive
             )
             if self.min_child_weight_by == "levels":
-                query = LeafCounts().of(structure)
+                query = LeafCounts(structure=structure)
                 rows = self.weights.released(query, round_, purpose=f"rows of level {level} of {purpose}")
                 structure, open_nodes = without_light_splits(structure, rows, open_nodes, self.min_child_weight)
         return structure

@@ -10,8 +10,9 @@ from sklearn.base import is_classifier
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import Aggregator, Loss, Schema, TypedColumns
-from ledgerwood.curator.queries.bins import MAX_SUMS
+from ledgerwood.curator import Aggregator, Schema, TypedColumns
+from ledgerwood.curator.queries.histograms import MAX_SUMS
+from ledgerwood.curator.queries.sums import Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells
 from ledgerwood.trainers.base.bounds import is_word, named_choices, same_names
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName

@@ -25,9 +25,9 @@ from ledgerwood.curator import (
     FeatureQuantiles,
     LeafCurvatures,
     LeafMoments,
-    Loss,
     ScoreCounts,
 )
+from ledgerwood.curator.queries.sums import Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, TreeStructure
 from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
@@ -194,8 +194,11 @@ class FederatedPlan:
     ) -> LeafMoments | LeafCurvatures:
         """C2: what a row adds to its leaf."""
         if self.update == "newton" and self.loss == "logistic":
-            return LeafCurvatures(clip=self.clip, curvature_scale=self.curvature_scale).of(structure, ensemble, positive=positive)  # fmt: skip
-        return LeafMoments(loss=self.loss, clip=self.clip).of(structure, ensemble, positive=positive)
+            return LeafCurvatures(
+                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
+                positive=positive,
+            )  # fmt: skip
+        return LeafMoments(structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, positive=positive)
 
     @property
     def noise(self) -> PairNoise:
@@ -232,7 +235,7 @@ class FederatedPlan:
     ) -> CellHessians | CandidateCounts:
         """C3: the hessians of each bin; numbers of rows, where the hessian is 1."""
         if self.loss == "logistic":
-            return CellHessians(bins=bins).of(ensemble, positive=positive)
+            return CellHessians(bins=bins, ensemble=ensemble, positive=positive)
         return CandidateCounts(bins=bins)
 
     @property
@@ -352,7 +355,7 @@ class FederatedPlan:
     @property
     def score_event(self) -> Event:
         """The recalibration."""
-        shifts = ScoreCounts(edges=(0.0,)).of(NOTHING).sensitivity(self.adjacency)
+        shifts = ScoreCounts(ensemble=NOTHING, edges=(0.0,)).sensitivity(self.adjacency)
         return self.score_mechanism.event(shifts, self.adjacency)
 
     @property
@@ -426,7 +429,7 @@ class FederatedPlan:
             none = CandidateBins.of([FeatureCells(ordered=2, equality=())])
             plan.candidate_mechanism.require_fit(plan.candidate_query(none, NOTHING, None).grid)
         if plan.recalibrate:
-            plan.score_mechanism.require_fit(ScoreCounts(edges=(0.0,)).of(NOTHING).grid)
+            plan.score_mechanism.require_fit(ScoreCounts(ensemble=NOTHING, edges=(0.0,)).grid)
         return plan
 
     def scaled(self, noise_multiplier: float) -> "FederatedPlan":

@@ -94,7 +94,7 @@ class _Forest:
         with self._aggregator.open(plan.score_event, purpose=purpose) as round_:
             if not plan.recalibrate:
                 return
-            query = ScoreCounts(edges=edges).of(self.ensemble, positive=self._positive)
+            query = ScoreCounts(ensemble=self.ensemble, edges=edges, positive=self._positive)
             released = real(round_.release(query, plan.score_mechanism, purpose=purpose))
         line = platt_line(released, edges, stddev=plan.score_mechanism.stddevs[0])
         self.ensemble = recalibrated(self.ensemble, *line)

@@ -12,7 +12,8 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
-from ledgerwood.curator import LargeGradients, LeafMoments, LeafRatios, Loss, Round, real
+from ledgerwood.curator import LeafMoments, LeafRatios, Round, real
+from ledgerwood.curator.queries.sums import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.mechanisms import LaplaceMechanism
 
@@ -61,8 +62,15 @@ class LaplaceLeaves:
     ) -> LeafMoments | LeafRatios:
         """The statistic of one tree's leaves; of several classes it names the one that is told from all others."""
         if self.release == "ratio":
-            return LeafRatios(loss=self.loss, clip=self.clip, damping=self.damping, leaf_clip=self.leaf_clip, large_gradients=self.large_gradients, weighted=self.weighted).of(structure, ensemble, positive=positive)  # fmt: skip
-        return LeafMoments(loss=self.loss, clip=self.clip, large_gradients=self.large_gradients).of(structure, ensemble, positive=positive)  # fmt: skip
+            return LeafRatios(
+                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
+                leaf_clip=self.leaf_clip, large_gradients=self.large_gradients, weighted=self.weighted,
+                positive=positive,
+            )  # fmt: skip
+        return LeafMoments(
+            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
+            large_gradients=self.large_gradients, positive=positive,
+        )  # fmt: skip
 
     @property
     def mechanism(self) -> LaplaceMechanism:

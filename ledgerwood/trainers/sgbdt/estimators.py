@@ -8,7 +8,8 @@ import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
+from ledgerwood.curator import Aggregator, Schema, TypedColumns
+from ledgerwood.curator.queries.sums import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import is_word, named_choices, require_name, same_names

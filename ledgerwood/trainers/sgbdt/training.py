@@ -21,14 +21,13 @@ from ledgerwood.accounting.events import Composed, Event, FilteredEvent, Poisson
 from ledgerwood.accounting.splitting import relative_multipliers
 from ledgerwood.curator import (
     Aggregator,
-    LargeGradients,
     LeafCurvatures,
     LeafMoments,
     LeafRatios,
-    Loss,
     Query,
     real,
 )
+from ledgerwood.curator.queries.sums import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import (
@@ -215,10 +214,19 @@ class SGBDTPlan:
         """The statistic of one tree's leaves; its sensitivity is the same for every tree and every class."""
         if self.leaf_noise == "static":
             assert self.damping is not None  # checked on construction
-            return LeafRatios(loss=self.loss, clip=self.clip, damping=self.damping, large_gradients=self.large_gradients, weighted=self.weighted).of(structure, ensemble, positive=positive)  # fmt: skip
+            return LeafRatios(
+                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
+                large_gradients=self.large_gradients, weighted=self.weighted, positive=positive,
+            )  # fmt: skip
         if self.leaf_statistic == "curvature":
-            return LeafCurvatures(clip=self.clip, curvature_scale=self.curvature_scale, large_gradients=self.large_gradients).of(structure, ensemble, positive=positive)  # fmt: skip
-        return LeafMoments(loss=self.loss, clip=self.clip, large_gradients=self.large_gradients).of(structure, ensemble, positive=positive)  # fmt: skip
+            return LeafCurvatures(
+                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
+                large_gradients=self.large_gradients, positive=positive,
+            )  # fmt: skip
+        return LeafMoments(
+            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
+            large_gradients=self.large_gradients, positive=positive,
+        )  # fmt: skip
 
     @property
     def tree_event(self) -> Event:
