@@ -5,6 +5,7 @@ and a schema that was estimated privately are all that is looked at. docs/how-to
 docs/explanation/cautions.md derives the two thresholds.
 """
 
+import multiprocessing
 import sys
 import threading
 import warnings
@@ -174,7 +175,8 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
         own: whether the fit opens a ledger of its own.
 
     Yields:
-        What to warn of, where it opens its own and this process has fitted the same columns before; else None.
+        What to warn of, where it opens its own and this process has fitted the same columns before, or was started by
+        another one, whose fits it cannot count; else None.
     """
     if is_recorded() or _ALREADY.get():
         yield None
@@ -184,11 +186,24 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
         again = _FITS[columns] > 0
         _FITS[columns] += 1
     try:
-        yield _own_ledger_caution(columns) if again and own else None
+        if own and again:
+            yield _own_ledger_caution(columns)
+        elif own and multiprocessing.parent_process() is not None:
+            yield _CHILD_CAUTION
+        else:
+            yield None
     except BaseException:
         with _LOCK:
             _FITS[columns] -= 1
         raise
+
+
+_CHILD_CAUTION = (
+    "this fit runs in a process that another one has started (n_jobs of a cross-validation or a search?), and opens a "
+    "ledger of its own: the epsilons of all processes' fits on the same rows add up, and no ledger has the total. Use "
+    "ledgerwood.trainers.private_cross_validate or private_grid_search, which pay for all fits on one ledger, or pass "
+    "ledger=Ledger.open('sqlite:///...') of one database to every fit"
+)
 
 
 def _own_ledger_caution(columns: frozenset[str]) -> str:

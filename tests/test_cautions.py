@@ -3,12 +3,14 @@
 import inspect
 import json
 import math
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -189,6 +191,21 @@ def test_the_order_of_columns_and_whether_the_schema_is_declared_make_no_differe
     undeclared = SGBDTRegressor(n_trees=2, epsilon=50.0)
     frame = pd.DataFrame({"a": ROWS[:, 0], "b": ROWS[:, 1]})
     assert any("fitted columns 'a', 'b' before" in text for text in texts(lambda: undeclared.fit(frame, labels)))
+
+
+def counted(own: bool) -> str | None:
+    with cautions.counted_fit(("a",), own=own) as text:
+        return text
+
+
+def test_a_fit_in_a_process_that_another_one_started_warns_of_its_own_ledger():
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        first, paid, second = pool.map(counted, (True, False, True))
+    assert "a process that another one has started" in first
+    assert "private_cross_validate" in first
+    assert paid is None
+    assert "columns 'a' before" in second
+    assert counted(True) is None  # this process has no parent of its kind
 
 
 def test_a_fit_that_was_refused_does_not_count():

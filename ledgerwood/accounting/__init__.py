@@ -56,8 +56,8 @@ from ledgerwood.accounting.odometers import PureOdometer as PureOdometer
 from ledgerwood.accounting.odometers import RenyiOdometer as RenyiOdometer
 from ledgerwood.accounting.odometers import WhitehouseOdometer as WhitehouseOdometer
 from ledgerwood.accounting.pricing import Price as Price
-from ledgerwood.accounting.pricing import Quote as Quote
 from ledgerwood.accounting.pricing import price as price
+from ledgerwood.accounting.quotes import Quote as Quote
 from ledgerwood.accounting.splitting import Part as Part
 from ledgerwood.accounting.splitting import Share as Share
 from ledgerwood.accounting.splitting import common_scale as common_scale

@@ -15,7 +15,8 @@ from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.costs.losses import plans
 from ledgerwood.accounting.events.base import Event, require_event
-from ledgerwood.accounting.pricing import Method, Price, log_delta, price
+from ledgerwood.accounting.pricing import Price, log_delta, price
+from ledgerwood.accounting.quotes import Method
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, PrivacyError, UnsupportedEvent
 
 Excess = Callable[[float], float]

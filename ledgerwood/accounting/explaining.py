@@ -4,10 +4,14 @@ docs/explanation/pricing.md#explanation.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.costs.losses import plans
-from ledgerwood.accounting.pricing import SOURCES, Price, Quote, short
+from ledgerwood.accounting.quotes import SOURCES, Quote, short
+
+if TYPE_CHECKING:
+    from ledgerwood.accounting.pricing import Price
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without any one unit",
@@ -16,7 +20,7 @@ _NEIGHBOURS = {
 }
 
 
-def explain(priced: Price, delta: float | None) -> str:
+def explain(priced: "Price", delta: float | None) -> str:
     """Several lines of text; with a `delta`, the number there, its method and its error budget too."""
     event = priced.event
     lines = [
@@ -36,7 +40,7 @@ def explain(priced: Price, delta: float | None) -> str:
     return "\n".join(lines)
 
 
-def _at(priced: Price, delta: float) -> list[str]:
+def _at(priced: "Price", delta: float) -> list[str]:
     quote = priced.quote(delta)
     lower, upper = priced.epsilon_interval(delta)
     lines = [f"at delta={delta!r}: epsilon={quote.epsilon!r} nats"]
@@ -53,7 +57,7 @@ def _at(priced: Price, delta: float) -> list[str]:
     return lines
 
 
-def _lattice(priced: Price, quote: Quote) -> list[str]:
+def _lattice(priced: "Price", quote: Quote) -> list[str]:
     """Each direction's first lattice, and what its sources of error add to delta, all of it counted in the price."""
     lines = []
     plan = plans.plan(priced.event)

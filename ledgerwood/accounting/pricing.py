@@ -6,58 +6,23 @@ docs/explanation/pricing.md derives each method and its rounding.
 import contextlib
 import math
 from dataclasses import dataclass
-from typing import Literal, assert_never, final, get_args
+from typing import assert_never, final, get_args
 
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search
+from ledgerwood.accounting import _search, explaining
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.costs import conversion, crowds, gdp
 from ledgerwood.accounting.costs.losses import plans
 from ledgerwood.accounting.events import tree
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled
+from ledgerwood.accounting.quotes import Curve, Method, Quote, Route, short
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
-
-Route = Literal["profile", "renyi", "gdp", "pure", "unsampled", "pld"]
-"""How a number was got, as ledgers store it: a name is never removed and never changes its meaning."""
-Curve = Literal["profile", "renyi", "gdp", "pure", "pld"]
-"""How a whole curve is got; single points of it may be cut off by another route."""
-Method = Literal["tightest", "profile", "renyi", "gdp", "pure", "pld"]
-"""What one may ask for."""
 
 _LARGEST = 1e300
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
-SOURCES: dict[Route, str] = {
-    "profile": "exact inversion of the event's own privacy profile in both directions, the larger one at the end",
-    "renyi": "exact Renyi divergences, the best real order, Canonne-Kamath-Steinke 2020, Proposition 12",
-    "gdp": "the profile of the Gaussian pair of the event's mu, Dong-Roth-Su 2019, Corollary 2.13",
-    "pld": "the privacy losses of all draws on a lattice, composed; connect the dots, Doroshenko et al. 2022",
-    "unsampled": "the exact profile of the same plan with every unit in every sample, which dominates it",
-    "pure": "the sum of pure epsilons; at delta > 0 the randomised-response pair, Kairouz-Oh-Viswanath 2015",
-}
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
-    """One point of a price, as a ledger stores it.
-
-    Args:
-        epsilon: in nats, rounded up, >= 0.
-        delta: the probability that it was asked at.
-        method: what produced this number: a price by Renyi is cut off by the pure sum and by the unsampled plan, and
-            then says so.
-        order: the Renyi order, > 1, where the method has one.
-        certified: whether the number is a proven upper bound.
-    """
-
-    epsilon: float
-    delta: float
-    method: Route
-    order: float | None
-    certified: bool
 
 
 @final
@@ -144,8 +109,6 @@ class Price:
         Raises:
             InvalidParameter, UnsupportedEvent: as `epsilon`, for a delta that is given.
         """
-        from ledgerwood.accounting import explaining  # it reads prices itself
-
         return explaining.explain(self, delta)
 
     def _quoted(self, epsilon: float, delta: float, method: Route, order: float | None) -> Quote:
@@ -334,9 +297,3 @@ def _probability(delta: float) -> float:
     if value >= 1.0:
         raise _validate.fail("delta", delta, "in [0, 1)", "probability")
     return value
-
-
-def short(event: Event) -> str:
-    """The event in at most 200 characters."""
-    text = repr(event)
-    return text if len(text) <= 200 else text[:197] + "..."

@@ -18,7 +18,7 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import conversion, gdp
 from ledgerwood.accounting.events import LaplaceEvent, Repeated
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.pricing import Method
+from ledgerwood.accounting.quotes import Method
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 Currency = Literal["epsilon", "rho", "mu_squared", "renyi"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from ledgerwood.accounting import Adjacency
-from ledgerwood.accounting.pricing import Method
+from ledgerwood.accounting.quotes import Method
 
 Noise = Literal["gaussian", "laplace"]
 System = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree"]

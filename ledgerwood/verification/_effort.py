@@ -29,25 +29,36 @@ class Effort:
     Args:
         file: operations left for all grants.
         grant: operations left for this one.
+        grants: how many grants were begun.
+        shortened: this grant began with less than a grant's work, because the grants before it took the file's.
     """
 
     file: int = _FILE
     grant: int = 0
+    grants: int = 0
+    shortened: bool = False
 
     def next_grant(self) -> None:
         """Another grant: its own bound, and what it adds to the file's."""
+        self.grants += 1
         self.file += _FILE_A_GRANT
+        self.shortened = self.file < _GRANT
         self.grant = min(_GRANT, self.file)
 
     def spend(self, operations: int) -> None:
         """Take so many operations, of a third of a nanosecond to a nanosecond each.
 
         Raises:
-            TooMuchWork: fewer are left.
+            TooMuchWork: fewer are left; the message names the bound that was met.
         """
         if operations > self.grant:
-            whose = "a grant" if self.file >= _GRANT else "all grants of a file of this length"
-            raise TooMuchWork(f"it takes more work than the verifier does for {whose}")
+            raise TooMuchWork(
+                f"the {self.grants - 1} grants before it left less than a grant's share of the work that the verifier "
+                f"does for one file ({_FILE:.3g} operations, and {_FILE_A_GRANT:.3g} more a grant): verified in a "
+                "ledger of its own, it may be confirmed"
+                if self.shortened
+                else f"it takes more work than the verifier does for one grant ({_GRANT:.3g} operations)"
+            )
         self.grant -= operations
         self.file -= operations
 

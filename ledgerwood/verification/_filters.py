@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from ledgerwood.verification import _pairs
 from ledgerwood.verification._atoms import least_between, mp, mpf
 from ledgerwood.verification._bounds.divergences import conversion
+from ledgerwood.verification._bounds.gaussians import gaussian_delta, gaussian_epsilon
 
 SLACK = 1e-9
 """Relative room for a recorded number below the verifier's own lower bound."""
@@ -77,8 +77,8 @@ class Rule:
                 case "whitehouse":
                     return bool(_advanced(small, mpf(self.parameter)) <= _number(epsilon))
                 case "gdp":
-                    found = _pairs.hockey_stick(_pairs.Gaussian(small), _number(epsilon))
-                    return bool(found <= _number(delta))
+                    mu = mp.sqrt(small)
+                    return bool(gaussian_delta(mu, _number(epsilon) / mu - mu / 2) <= _number(delta))
             return bool(self._converted(small, _number(delta)) <= _number(epsilon))
 
     def added_up(self, total: Amounts, delta: float) -> tuple[float, float]:
@@ -94,7 +94,7 @@ class Rule:
             return 0.0, delta
         with _digits():
             if self.name == "gdp":
-                return _gaussian_epsilon(_number(main), delta), delta
+                return _above(gaussian_epsilon(_number(main), mpf(delta))), delta
             return _above(max(self._converted(_number(main), mpf(delta)), mpf(0))), delta
 
     def _converted(self, main: Any, delta: Any) -> Any:
@@ -132,20 +132,6 @@ def _least(function: Callable[[Any], Any]) -> Any:
     grid = [mp.log(mpf(10)) * -6 + step * index for index in range(_ORDERS + 1)]
     best = min(grid, key=function)
     return least_between(function, best - step, best + step, 70)
-
-
-def _gaussian_epsilon(square: Any, delta: float) -> float:
-    """The epsilon of a total mu at delta, by bisection, rounded up."""
-    pair = _pairs.Gaussian(square)
-    low, high = mpf(0), mpf(1)
-    if _pairs.hockey_stick(pair, low) <= delta:
-        return 0.0
-    while _pairs.hockey_stick(pair, high) > delta:
-        low, high = high, 2 * high
-    while high - low > mpf(10) ** -18 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _pairs.hockey_stick(pair, middle) <= delta else (middle, high)
-    return _above(high)
 
 
 def _digits() -> Any:

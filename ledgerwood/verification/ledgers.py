@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn, final
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification import _filters, _pairs
-from ledgerwood.verification._bounds.points import forget
+from ledgerwood.verification._bounds import divergences, points
 from ledgerwood.verification._databases import database_lines
 from ledgerwood.verification._effort import Effort, TooMuchWork, counted
 from ledgerwood.verification._verdicts import GrantVerdict, Verdict, is_number, judged, worst
@@ -160,7 +160,8 @@ def _checked(
     else:
         lines, kept = _lines(path_or_record), None
     with _PRECISION, counted(Effort()) as effort:
-        forget()
+        points.forget()
+        divergences.forget()
         report = _verified(lines, head, effort)
     if kept not in (None, report.head):
         raise LedgerCorrupted(

@@ -85,6 +85,18 @@ def lists():
     return [list(row) for row in zip(SIZES, nan_for_none(AGES), COLOURS, GRADES, FLAGS, strict=True)]
 
 
+def dicts():
+    return [dict(zip(("grade", "flag", "age", "colour", "size"), row, strict=True)) for row in zip(
+        GRADES, FLAGS, nan_for_none(AGES), COLOURS, SIZES, strict=True
+    )]  # fmt: skip
+
+
+def list_of_series():
+    return [pd.Series(row, dtype=object) for row in lists()[:2]] + [
+        pl.Series(row, dtype=pl.Object) for row in lists()[2:]
+    ]
+
+
 def pandas_categories():
     return pandas_frame().astype(dict.fromkeys(("colour", "grade", "flag"), "category"))
 
@@ -93,7 +105,7 @@ def pandas_categories():
     "frame",
     [
         pandas_frame, pandas_nullable, pandas_strings, pandas_categories, polars_frame, polars_categories,
-        object_array, lists,
+        object_array, lists, dicts, list_of_series,
     ],
 )  # fmt: skip
 def test_every_kind_of_table_gives_the_same_cells(frame):
@@ -102,6 +114,26 @@ def test_every_kind_of_table_gives_the_same_cells(frame):
     cells = encode_features(X, MIXED, bins=4)
     assert cells.tolist() == EXPECTED
     assert cells.dtype == np.uint8
+
+
+def test_a_row_that_is_a_dict_of_other_names_leaves_itself_out_only():
+    rows = [*dicts()[:2], {"size": 1.0}, {**dicts()[3], "more": 1}]
+    cells, left_out = encode_rows(rows, MIXED, bins=4)
+    assert [column[:2].tolist() for column in cells] == [column[:2] for column in EXPECTED]
+    assert left_out.tolist() == [False, False, True, True]
+    unnamed = encode_rows([[0.0, 1.0], {"a": 0.0, "b": 1.0}], Schema.uniform(0, 1, n_features=2), bins=4)
+    assert unnamed[1].tolist() == [False, True]  # no names are declared
+
+
+@pytest.mark.parametrize(
+    "texts", [pd.Series(["1", "2"], dtype="category"), pl.Series(["1", "2"], dtype=pl.Categorical)]
+)
+def test_categories_of_texts_are_no_numbers_by_their_type(texts):
+    schema = Schema(features=(Numeric("c", 0, 10),))
+    frame = (pd.DataFrame if isinstance(texts, pd.Series) else pl.DataFrame)({"c": texts})
+    assert "declared to hold numbers" in refusal(frame, schema, error=SchemaTypeError)
+    numbers = pd.DataFrame({"c": pd.Series([1, 9], dtype="category")})
+    assert encode_features(numbers, schema, bins=2).tolist() == [[0, 1]]
 
 
 def test_a_list_of_lists_of_numbers_is_an_array():

@@ -65,6 +65,16 @@ GOLDEN = {
 }  # fmt: skip
 
 
+ABOVE = {  # relative; where a charge is confirmed by agreement, its grant counts as the verifier's own upper bound
+    # rho from above is D_b / a between two orders a < b, halved until .2 % is left. Entry 5, groups of which one is
+    # pure, has its supremum at order 1 and keeps .13 %, which is 5e-5 of the total; it has no theorem of its own.
+    "zcdp-filter": 5e-5,
+    # Losses are split onto a lattice from above: what that may change is 2e-5 of epsilon, and no lattice is exact.
+    "bounded-range": 3e-6,
+    "cut-and-stepped": 2e-8,
+}
+
+
 def test_every_golden_file_is_named_here():
     assert {path.name.removesuffix(".ledger.jsonl") for path in FOLDER.glob("*.jsonl")} == set(GOLDEN)
 
@@ -76,7 +86,7 @@ def test_a_golden_ledger_verifies(name):
     # A sampled bounded range charged by a divergence is bounded from above to 3e-5, from below to a tenth only.
     open_grants = [grant.entry for grant in report.verdicts if grant.verdict != "confirmed"]
     assert (open_grants, report.verdict) == (([6], "unconfirmed") if name == "bounded-range" else ([], "confirmed"))
-    assert report.epsilon_readded == pytest.approx(epsilon, rel=1e-4)  # by agreement: a little above the charges
+    assert epsilon * (1 - 1e-9) <= report.epsilon_readded <= epsilon * (1 + ABOVE.get(name, 1e-9))
     assert report.delta_readded == pytest.approx(delta, rel=1e-12)
     assert (report.grants, report.draws, report.randomness, report.head) == (grants, draws, randomness, head)
 

@@ -19,7 +19,7 @@ from ledgerwood.accounting import (
     ReplaceOneSampled,
 )
 from ledgerwood.accounting.events import to_json
-from ledgerwood.verification import _effort, _verdicts, verify_ledger
+from ledgerwood.verification import _effort, _verdicts, ledgers, verify_ledger
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 
@@ -88,6 +88,40 @@ def test_the_work_for_a_file_grows_with_its_grants_only():
     assert effort.file == before + 10 * _effort._FILE_A_GRANT
     with pytest.raises(_effort.TooMuchWork):
         effort.spend(_effort._GRANT + 1)
+
+
+def test_the_message_names_the_budget_that_was_exhausted():
+    """A grant that takes nearly all of its own work is not told that the file's is gone, nor the other way round."""
+    alone = _effort.Effort()
+    alone.next_grant()
+    alone.spend(_effort._GRANT - 10)
+    with pytest.raises(_effort.TooMuchWork, match="does for one grant"):
+        alone.spend(11)
+    late = _effort.Effort()
+    for _ in range(3):
+        late.next_grant()
+        late.spend(min(_effort._GRANT, late.grant))
+    with pytest.raises(_effort.TooMuchWork, match="the 2 grants before it left less .* for one file"):
+        late.spend(1)
+    for _ in range(_effort._GRANT // _effort._FILE_A_GRANT):  # grants that cost nothing leave their work to others
+        late.next_grant()
+    late.spend(1)
+    with pytest.raises(_effort.TooMuchWork, match="does for one grant"):
+        late.spend(_effort._GRANT)
+
+
+def test_a_file_whose_work_is_exhausted_says_so_of_each_grant_that_it_fails(monkeypatch):
+    monkeypatch.setattr(ledgers, "Effort", lambda: _effort.Effort(file=0))
+    monkeypatch.setattr(_effort, "_FILE_A_GRANT", 200_000_000)
+    costly = to_json(Composed(tuple(laplace(100.0 + i) for i in range(1000))))
+    opening, grant = forged.template(laplace(1.0), "basic")
+    lines = forged.chained([opening, *({**grant, "event": costly, "charge": charged(2.0 + 0.1 * k)} for k in range(2))])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.ledger.jsonl"
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        found = verify_ledger(path)
+    assert {one.verdict for one in found.verdicts} == {"unconfirmed"}
+    assert all("for one file" in one.reason for one in found.verdicts)
 
 
 @pytest.mark.parametrize("delta", [1e-30, 1e-100, 1e-300, 5e-324])

@@ -273,3 +273,30 @@ def test_the_ranges_are_those_of_the_librarys_constructors():
                 assert ours == theirs, record
                 tried += 1
     assert tried > 150
+
+
+REPLACED = [  # a row's presence costs far more than its replacement, so that the replacement alone bounds the sample
+    (PureEvent(epsilon=0.5, adjacency=R), PureEvent(epsilon=5.0, adjacency=A), 0.9),
+    (PureEvent(epsilon=0.1, adjacency=R), laplace(0.2), 0.5),
+    (laplace(4.0, R), laplace(0.25), 0.7),
+    (gaussian(4.0, R), gaussian(0.5), 0.3),
+    (MIXED, gaussian(0.5), 0.6),
+]
+
+
+@pytest.mark.parametrize("filter_", [None, RenyiFilter(order=8.0)], ids=["basic", "renyi"])
+@pytest.mark.parametrize(("event", "present", "rate"), REPLACED)
+def test_a_row_whose_presence_costs_more_than_its_replacement_is_confirmed(event, present, rate, filter_):
+    """docs/explanation/events.md#replaced-row: never more than q H of the replacement; once refuted."""
+    sampled = ReplaceOneSampled(event, add_remove=present, sampling_rate=rate)
+    for plan in (sampled, Repeated(sampled, count=20)):
+        if filter_ is not None and event is MIXED:
+            continue  # the library knows no Renyi divergence of it
+        found = verify_ledger(LedgerRecord.from_lines(tuple(book(plan, filter_, delta=1e-6)))).verdicts[0]
+        assert found.verdict == "confirmed", found.reason
+
+
+def test_an_honest_pure_charge_of_a_replaced_row_is_its_replacements():
+    sampled = ReplaceOneSampled(REPLACED[0][0], add_remove=REPLACED[0][1], sampling_rate=0.9)
+    found = verify_ledger(LedgerRecord.from_lines(tuple(book(sampled, delta=0.0)))).verdicts[0]
+    assert (found.verdict, found.charge, found.lower, found.upper) == ("confirmed", 0.5, 0.5, 0.5)

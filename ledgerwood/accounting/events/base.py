@@ -105,6 +105,20 @@ class Derived(Event):
     __slots__ = ()
 
 
+class SizedSample(Event):
+    """A sample of a fixed number of rows, which needs a public number of rows to be drawn from."""
+
+    __slots__ = ()
+
+
+class ReplacedSample(Event):
+    """A Poisson sample of whose rows one is replaced; `add_remove` is what a row's mere presence costs in it."""
+
+    __slots__ = ()
+    add_remove: Event
+    sampling_rate: float
+
+
 def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float, reason: str) -> FloatArray:
     """Log excess moments from the event's own Renyi divergences, for an event whose sample has none; shape (k,).
 

@@ -56,7 +56,7 @@ def walk(event: Event, *, until: type[Event] | None = None) -> Iterator[Event]:
             waiting.extend(reversed(below))
 
 
-def holds(event: Event, kind: type[Event]) -> bool:
+def holds(event: Event, kind: type[object]) -> bool:
     """Whether the event is of this class, or is made of one that is, at any depth; raises as `walk`."""
     parts = tuple(walk(event))  # all of them: an unknown class anywhere is refused
     return any(isinstance(part, kind) for part in parts)

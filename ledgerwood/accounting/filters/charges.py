@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, final, overload
 
-from ledgerwood.accounting.pricing import Route
+from ledgerwood.accounting.quotes import Route
 
 ChargeMethod = Route | Literal["zcdp"]
 """How a charge was got; a name is never removed and never changes its meaning."""

@@ -15,7 +15,7 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.serial import from_json, to_json
 from ledgerwood.accounting.filters import Charge, Filter, filter_from, filter_record
-from ledgerwood.accounting.pricing import Route
+from ledgerwood.accounting.quotes import Route
 from ledgerwood.errors import LedgerCorrupted
 
 Version = Literal[1, 2]

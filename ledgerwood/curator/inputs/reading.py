@@ -74,7 +74,8 @@ def schema_for(X: Any, schema: Schema, n_features: int) -> Schema:
 def table_columns(X: Any, schema: Schema | None) -> list[Column]:
     """The columns of a table: of a data frame by the schema's names, else by position.
 
-    A row of a list that does not have as many cells as there are columns has cells that nothing can be read from.
+    A row of a list is a list, a tuple, an array or a series of its cells, or a dict of them by the schema's names. One
+    of another kind, or without as many cells as there are columns, has cells that nothing can be read from.
 
     Args:
         X: data frame, array-like (n_rows, n_features), or list of rows.
@@ -94,7 +95,8 @@ def table_columns(X: Any, schema: Schema | None) -> list[Column]:
     if declared and width != len(declared):
         raise SchemaError(f"X has {width} columns, but the schema declares {len(declared)} features")
     if _is_list(X):
-        rows = [_cells(row, width) for row in X]
+        names = tuple(feature.name for feature in declared)
+        rows = [_cells(row, width, names) for row in X]
         return [np.fromiter((row[place] for row in rows), object, len(rows)) for place in range(width)]
     array = _array(X)
     return [array[:, place] for place in range(width)]
@@ -170,7 +172,7 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
             f"column {series.name!r} has type {_type_name(series)}, neither numbers nor categories: convert it, or "
             "drop it"
         )
-    if numeric and series.dtype in (nw.String, nw.Enum):
+    if numeric and (series.dtype in (nw.String, nw.Enum) or _has_text_categories(series)):
         raise SchemaTypeError(
             f"column {series.name!r} has type {series.dtype}, and is declared to hold numbers: convert it"
         )
@@ -196,6 +198,16 @@ def _is_foreign(series: Series) -> bool:
     if isinstance(dtype, pandas.CategoricalDtype):
         dtype = dtype.categories.dtype
     return isinstance(dtype, pandas.PeriodDtype | pandas.IntervalDtype) or dtype.kind in "cmM"
+
+
+def _has_text_categories(series: Series) -> bool:
+    """Whether the categories of a column are no numbers by their own type, which the data frame declares."""
+    if series.dtype != nw.Categorical:
+        return False
+    pandas, native = nw.dependencies.get_pandas(), series.to_native()
+    if pandas is None or not isinstance(native, pandas.Series):
+        return True
+    return not pandas.api.types.is_numeric_dtype(native.dtype.categories.dtype)
 
 
 def _type_name(series: Series) -> str:
@@ -323,10 +335,19 @@ def _some_columns(width: int) -> int:
     return int(width)
 
 
-def _cells(row: Any, width: int) -> Sequence[Any]:
-    """A row's cells; of a row of another length, or of none, cells that hold the row: nothing can be read from them."""
+def _cells(row: Any, width: int, names: tuple[str, ...]) -> Sequence[Any]:
+    """A row's cells; of a row of another length, or of none, cells that hold the row: nothing can be read from them.
+
+    Args:
+        row: anything.
+        width: the number of columns.
+        names: of the columns; none where the schema has one range for all of them.
+    """
     kind = type(row)
-    if issubclass(kind, list | tuple) or (issubclass(kind, np.ndarray) and row.ndim == 1):
+    if issubclass(kind, dict):
+        return [row[name] for name in names] if names and row.keys() == set(names) else [(row,)] * width
+    series = kind.__name__ == "Series" and _series_of(row) is not None
+    if series or issubclass(kind, list | tuple) or (issubclass(kind, np.ndarray) and row.ndim == 1):
         cells = list(row)
         if len(cells) == width:
             return cells

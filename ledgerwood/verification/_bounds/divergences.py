@@ -3,6 +3,7 @@
 docs/explanation/ledger.md#verification-bounds.
 """
 
+import functools
 import itertools
 import math
 
@@ -20,11 +21,18 @@ from ledgerwood.verification._pairs.stated import Curve
 _ORDERS = (1.05, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 512.0)
 
 
+@functools.lru_cache(maxsize=64)
 def renyi_bounds(node: Node, order: float) -> Bounds:
     """Bounds of the larger direction of the divergence at `order` > 1, nats."""
     moments = Moments()
     low, high = moments.divergence(node, order)
     return Bounds(low, high, moments.missing if high > low * 1.01 else "")
+
+
+def forget() -> None:
+    """Start anew, as `points.forget` does."""
+    for remembered in (renyi_bounds, rho_bounds):
+        remembered.cache_clear()
 
 
 def converted_epsilon(node: Node, delta: float, order: float | None) -> Bounds:
@@ -49,6 +57,7 @@ def conversion(divergence: Number, order: Number, delta: Number) -> Number:
     return divergence + mp.log1p(-1 / order) - (mp.log(delta) + mp.log(order)) / (order - 1)
 
 
+@functools.lru_cache(maxsize=64)
 def rho_bounds(node: Node) -> Bounds:
     """Bounds of the least rho with D_a <= rho a for every order a > 1 and both directions.
 

@@ -270,10 +270,19 @@ def _range_moment(epsilon: float, rate: float, p: float) -> Range:
     """
     log_rate, log_rest = math.log(rate), (math.log1p(-rate) if rate < 1.0 else -math.inf)
 
-    def log_height(loss: Floats) -> Floats:  # log f(s)
+    def log_sampled(loss: Floats) -> Floats:  # log s
         small = np.log1p(rate * np.expm1(np.minimum(loss, 1.0))) if rate < 1.0 else loss
-        log_s = np.where(loss < 1.0, small, np.logaddexp(log_rest, log_rate + loss))
-        return np.asarray(log_excess(log_s, p))
+        return np.where(loss < 1.0, small, np.logaddexp(log_rest, log_rate + loss))
+
+    def log_height(loss: Floats) -> Floats:  # log f(s)
+        return np.asarray(log_excess(log_sampled(loss), p))
+
+    def log_powers(left: Floats, light: Floats, heavy: Floats) -> Floats:
+        """Another bound of a cell at p < 0, by E s = 1: log of E s^p - 1, of which the first part is below 0."""
+        gain = np.exp(heavy) * np.expm1(np.minimum(p * log_sampled(left - epsilon), 700.0))
+        loss = -np.exp(light) * np.expm1(p * log_sampled(left))
+        bound = gain * (1.0 + 1e-14) - loss * (1.0 - 1e-14)
+        return np.where(gain < 1e300, np.log(np.maximum(bound, 1e-300)), math.inf)
 
     log_whole = math.log(-math.expm1(-epsilon))
     edges = np.unique(np.concatenate((np.linspace(0.0, epsilon, 513), epsilon * np.geomspace(1e-12, 0.5, 256))))
@@ -288,6 +297,10 @@ def _range_moment(epsilon: float, rate: float, p: float) -> Range:
         up, down, up_left = log_height(right), log_height(left - epsilon), log_height(left)
         reached = max(reached, float(np.max(np.logaddexp(light + up_left, heavy_left + down))))
         cells = np.logaddexp(light + up, heavy + down)
+        if p < 0.0:  # where s^p hardly moves, the linear part of f alone would have to be halved
+            with np.errstate(divide="ignore"):
+                light_right = np.log(np.maximum(-np.expm1(right - epsilon), 0.0)) - right - log_whole
+            cells = np.minimum(cells, log_powers(left, light_right, heavy))
         fine = cells > reached + 1e-4
         floor = max(floor, float(np.max(cells[~fine], initial=-math.inf)))
         if not fine.any() or np.count_nonzero(fine) > 1 << 14:

@@ -9,6 +9,7 @@ from ledgerwood.verification._atoms import Number, mp, mpf
 from ledgerwood.verification._bounds import composed, leaves
 from ledgerwood.verification._bounds.bounds import Bounds
 from ledgerwood.verification._bounds.events import FACTOR, Unheld, Work, pair_of, power_product
+from ledgerwood.verification._bounds.gaussians import gaussian_epsilon
 from ledgerwood.verification._bounds.leaves import BINS
 from ledgerwood.verification._bounds.pair import Floats, LossPair, Side, compressed
 from ledgerwood.verification._pairs import Gaussian, Node, hockey_stick, mu_squared, pure_epsilon
@@ -34,6 +35,9 @@ def point_bounds(node: Node, delta: float, *, fine: bool = False) -> Bounds:
     if delta == 0.0:
         value = _above(pure)
         return Bounds(value, value, "it is not pure" if math.isinf(value) else "")
+    if isinstance(node, Gaussian):
+        value = _above(gaussian_epsilon(node.square, mpf(delta)))
+        return Bounds(value, value, "")
     if _is_closed(node):
         value = _closed_epsilon(node, delta)
         return Bounds(value, value, "")

@@ -11,6 +11,8 @@ from ledgerwood.verification._bounds.pair import Floats, LossPair, Side, compres
 
 _LARGEST = 680.0  # nats, so that e^loss is a float
 _NODES = 4096
+_BETWEEN: Floats = np.linspace(0.0, 1.0, 1025)[1:] ** 2
+_NONE: Floats = np.zeros(0)
 
 
 def replaced(inner: LossPair, rate: float) -> LossPair | None:
@@ -29,7 +31,9 @@ def replaced_or_absent(inner: LossPair, present: LossPair, rate: float, side: Si
     inner, present = compressed(inner, _NODES, side), compressed(present, _NODES, side)
     if max(inner.loss[-1], present.loss[-1]) > _LARGEST:
         return None
-    log_y = _nodes([inner, present])
+    # where q H(x) decides, its own corners; and, as neither is straight between corners, points in between
+    own = _log_sampled_from(inner.loss[inner.loss > 0.0], rate)
+    log_y = _nodes([inner, present], np.append(own, own.max(initial=0.0) * _BETWEEN))
     log_x, rise = _log_sampled(log_y, rate), rate * np.expm1(log_y)
     share = np.exp(log_x - log_y)
     outside = (1.0 - rate) * -np.expm1(-log_y)  # 1 - b
@@ -72,9 +76,9 @@ def _envelope(members: list[LossPair]) -> tuple[Floats, Floats, float] | None:
     return *_hull(nodes, np.expm1(nodes), h, lost), lost
 
 
-def _nodes(pairs: list[LossPair]) -> Floats:
+def _nodes(pairs: list[LossPair], more: Floats = _NONE) -> Floats:
     """0 and all losses above it, without those so near to another that differences would lose their digits."""
-    found = np.unique(np.concatenate([[0.0], *(pair.loss[pair.loss > 0.0] for pair in pairs)]))
+    found = np.unique(np.concatenate([[0.0], more, *(pair.loss[pair.loss > 0.0] for pair in pairs)]))
     apart = np.diff(np.floor(found / (1e-7 * max(found[-1], 1e-300))), prepend=-1.0) > 0.0
     apart[-1] = True
     return np.asarray(found[apart], dtype=np.float64)
@@ -128,3 +132,10 @@ def _lowered(rise: Floats, h: Floats, lost: float) -> Floats:
 def _log_sampled(t: Floats, q: float) -> Floats:
     """log(1 - q + q e^t)."""
     return np.where(t < 1.0, np.log1p(q * np.expm1(np.minimum(t, 1.0))), np.logaddexp(math.log1p(-q), math.log(q) + t))
+
+
+def _log_sampled_from(t: Floats, q: float) -> Floats:
+    """The y of x = 1 - q + q y: log(1 + (e^t - 1) / q)."""
+    return np.where(
+        t < 1.0, np.log1p(np.expm1(np.minimum(t, 1.0)) / q), t + np.log1p((q - 1.0) * np.exp(-t)) - math.log(q)
+    )

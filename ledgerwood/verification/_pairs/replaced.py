@@ -52,19 +52,27 @@ class Replaced(Node):
     def pure_epsilon(self) -> Number:
         nodes = [self.replaced] if self.present is None else [self.replaced, self.present]
         inner = max(node.pure_epsilon() for node in nodes)
-        return inner if mp.isinf(inner) else mp.log1p(self.rate * mp.expm1(inner))
+        sampled = inner if mp.isinf(inner) else mp.log1p(self.rate * mp.expm1(inner))
+        return min(sampled, self.replaced.pure_epsilon())
 
     def unsampled(self) -> Node:
         return self.replaced.unsampled()
 
     def _profile(self, x: Number) -> Number:
-        """q [(1 - b) H_present(y) + b H_replaced(y)] at x = 1 - q + q y >= 1, b = x / y."""
+        """q [(1 - b) H_present(y) + b H_replaced(y)] at x = 1 - q + q y >= 1, b = x / y; at most q H_replaced(x).
+
+        docs/explanation/events.md#replaced-row proves both.
+        """
         y = 1 + (x - 1) / self.rate
-        changed = max(self.replaced.positive_part(mpf(1), -y), self.replaced.positive_part(-y, mpf(1)))
-        if self.present is None:
-            return self.rate * changed
+        if self.present is None:  # y >= x, so that this is the lesser one
+            return self.rate * self._changed(y)
         share = x / y
-        return self.rate * ((1 - share) * self.present.positive_part(mpf(1), -y) + share * changed)
+        both = (1 - share) * self.present.positive_part(mpf(1), -y) + share * self._changed(y)
+        return self.rate * min(both, self._changed(x))
+
+    def _changed(self, x: Number) -> Number:
+        """The larger direction of the replaced row's own profile."""
+        return max(self.replaced.positive_part(mpf(1), -x), self.replaced.positive_part(-x, mpf(1)))
 
     def _edges(self, a: Number) -> list[Number]:
         """Cells in x = e^t that hold all but a negligible part of the moment."""

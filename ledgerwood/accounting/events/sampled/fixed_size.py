@@ -15,7 +15,14 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events import tree
-from ledgerwood.accounting.events.base import Event, FloatArray, require_event, unsampled_moments
+from ledgerwood.accounting.events.base import (
+    Event,
+    FloatArray,
+    ReplacedSample,
+    SizedSample,
+    require_event,
+    unsampled_moments,
+)
 from ledgerwood.accounting.events.sampled import presence, replaced
 from ledgerwood.accounting.events.sampled.poisson import LEAST_RATE, sampled_epsilon
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
@@ -29,7 +36,7 @@ _AGAIN = (
 
 @final
 @dataclass(frozen=True, slots=True)
-class FixedSizeSampled(Event):
+class FixedSizeSampled(SizedSample):
     """A replace-one event on one secret sample of `sample_size` rows, drawn without replacement from `population` rows.
 
     Everything computed from one sample is one draw. Source of the profile: Balle, Barthe and Gaboardi 2018
@@ -118,7 +125,7 @@ class FixedSizeSampled(Event):
 
 @final
 @dataclass(frozen=True, slots=True)
-class ReplaceOneSampled(Event):
+class ReplaceOneSampled(ReplacedSample):
     """A replace-one event on one secret Poisson sample, priced with what a row's mere presence costs.
 
     By advanced joint convexity (Balle, Barthe and Gaboardi 2018); docs/explanation/events.md#replaced-row.

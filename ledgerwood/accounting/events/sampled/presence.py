@@ -13,7 +13,7 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events import tree
-from ledgerwood.accounting.events.base import Derived, Event, FloatArray, remembered
+from ledgerwood.accounting.events.base import Derived, Event, FloatArray, ReplacedSample, remembered
 from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.group import grouped
@@ -62,8 +62,6 @@ def _contradiction(event: Event, present: Event) -> str | None:
 
 def _alike(event: Event, present: Event) -> bool:
     """Whether both are made in the same way of parts of which each pair is possible; then so is the whole."""
-    from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled  # it asks here itself
-
     match event, present:
         case (Repeated(inner, count=m), Repeated(other, count=n)):
             return m == n and _contradiction(inner, other) is None
@@ -73,7 +71,7 @@ def _alike(event: Event, present: Event) -> bool:
             return p == q and len(members) == len(others) and not any(
                 starmap(_contradiction, zip(members, others, strict=True))
             )  # fmt: skip
-        case (ReplaceOneSampled(add_remove=inner, sampling_rate=p), PoissonSampled(other, sampling_rate=q)):
+        case (ReplacedSample(add_remove=inner, sampling_rate=p), PoissonSampled(other, sampling_rate=q)):
             return p == q and inner == other
     return False
 

@@ -126,6 +126,7 @@ def _log_moment(a: FloatArray, q: float, replaced: Event, present: Event | None)
     if present is not None:
         with np.errstate(divide="ignore"):
             values = np.logaddexp(np.log1p(-share) + both[1].log_values, np.log(share) + values)
+        values = np.minimum(values, log_profile_of(replaced, log_s))
     values = np.minimum.accumulate(values)
     scale = np.log(a) + np.log(a - 1.0) + 2.0 * math.log(q)
     if present is None and _is_pair(replaced):
