@@ -98,7 +98,7 @@ class OwnFits:
                 assert isinstance(mechanism, EllipticalGaussianMechanism)  # that of these leaves
                 stddevs = mechanism.stddevs
             case FederatedPlan(loss="squared"):
-                stddevs = self.plan.noise.stddevs
+                stddevs = self.plan.pair_noise.stddevs
             case _:
                 return 1.0
         best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])

@@ -16,7 +16,9 @@ def test_the_librarys_trees_split_every_node_of_a_level(public_part):
     schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", -1.0, 1.0))
     models = [
         public_part(
-            SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=3, max_depth=3, random_state=1), rows[:, :2], rows[:, 2]
+            SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=3, max_depth=3, random_state=1),
+            rows[:, :2],
+            rows[:, 2],
         )
         for rows in LeafWiseGrowth().pair
     ]

@@ -13,7 +13,7 @@ def test_one_row_decides_on_the_split():
 def test_the_librarys_trees_are_complete(public_part):
     schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", -1.0, 1.0))
     models = [
-        public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=3, random_state=1), rows[:, None], rows)
+        public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=3, random_state=1), rows[:, None], rows)
         for rows in (*MinDataInLeaf().pair, np.zeros(1))
     ]
     assert models[0] == models[1] == models[2]

@@ -13,7 +13,7 @@ def test_one_row_moves_the_border():
 def test_the_librarys_thresholds_are_a_public_grid(public_part):
     schema = lw.Schema.uniform(0.0, 8.0, target=lw.Numeric("y", 0.0, 8.0))
     models = [
-        public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=5, random_state=1), rows[:, None], rows)
+        public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=5, random_state=1), rows[:, None], rows)
         for rows in QuantileBins().pair
     ]
     assert models[0] == models[1]

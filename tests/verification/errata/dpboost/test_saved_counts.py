@@ -11,7 +11,7 @@ def test_the_librarys_model_holds_no_count(public_part):
     schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", 0.0, 1.0))
     models = [
         public_part(
-            SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=5, random_state=1), 0.5 * rows[:, None], rows[::-1]
+            SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=5, random_state=1), 0.5 * rows[:, None], rows[::-1]
         )
         for rows in SavedCounts().pair
     ]

@@ -14,7 +14,7 @@ def test_the_output_is_the_exact_weight_and_value():
 def test_the_librarys_model_holds_released_values_only(public_part):
     schema = lw.Schema.uniform(-1.0, 1.0, target=lw.Numeric("y", -1.0, 1.0))
     models = [
-        public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=5, random_state=1), rows[:, None], rows)
+        public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=5, random_state=1), rows[:, None], rows)
         for rows in ModelStatistics().pair
     ]
     assert models[0] == models[1]

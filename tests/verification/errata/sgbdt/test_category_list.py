@@ -26,7 +26,7 @@ def test_the_librarys_categories_are_declared(public_part):
         X = names[codes.astype(int)][:, None]
         models.append(
             public_part(
-                SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=20, random_state=1), X, np.full(codes.size, 9.0)
+                SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=20, random_state=1), X, np.full(codes.size, 9.0)
             )
         )
     assert models[0] == models[1]

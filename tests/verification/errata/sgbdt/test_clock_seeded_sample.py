@@ -64,7 +64,7 @@ def test_the_librarys_seed_is_marked_and_voids_the_guarantee():
     rows = np.array([[0.2], [0.4], [0.8]])
     found = {}
     for seed in (None, 1):
-        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=2, sampling_rate=0.5, random_state=seed)
+        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=2, subsample=0.5, random_state=seed)
         found[seed] = model.fit(rows, rows[:, 0]).privacy_.epsilon
     assert found[None] <= 1.0
     assert found[1] == math.inf

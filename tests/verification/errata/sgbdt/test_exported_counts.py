@@ -12,7 +12,9 @@ def test_the_librarys_model_holds_no_count(public_part):
     # Trees of neighbouring data sets differ in their released leaf values only.
     schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", 0.0, 1.0))
     models = [
-        public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=5, random_state=1), rows[:, None] * 0.5, rows)
+        public_part(
+            SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=5, random_state=1), rows[:, None] * 0.5, rows
+        )
         for rows in ExportedCounts().pair
     ]
     assert models[0] == models[1]

@@ -63,9 +63,9 @@ def test_no_pure_guarantee_holds():
 
 def test_the_library_refuses_a_public_count_and_prices_count_and_sum():
     with pytest.raises(AdjacencyMismatch, match="private"):
-        InitialScore(kind="public_count", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=10.0, public_rows=10)
+        InitialScore(kind="public_count", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=10.0, expected_rows=10)
     epsilon = 0.1
-    score = InitialScore(kind="laplace", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=2 / epsilon, public_rows=None)
+    score = InitialScore(kind="laplace", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=2 / epsilon, expected_rows=None)
     price = lw.price(lw.Composed(score.events))
     assert price.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
     # The worst shifts are 1 in the count and 1 in the sum, each against a public scale.

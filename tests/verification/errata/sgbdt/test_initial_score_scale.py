@@ -46,7 +46,7 @@ def test_the_library_prices_a_public_count_by_twice_the_bound():
     # At the same noise on the mean, scale m* / (n epsilon): on the sum of labels in [-1, 1] a scale of 1 / epsilon.
     epsilon = 0.1
     score = InitialScore(
-        kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=0.5 / epsilon, public_rows=100
+        kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=0.5 / epsilon, expected_rows=100
     )
     assert score.mechanism.scales == (1 / epsilon,)
     (event,) = score.events
@@ -55,7 +55,9 @@ def test_the_library_prices_a_public_count_by_twice_the_bound():
     for at in np.linspace(0.0, 0.19, 5):
         assert price.delta(at) >= InitialScoreScale(epsilon=epsilon).delta(at) * (1 - 1e-12)
     # And with the noise that the claim needs, the claim holds.
-    sound = InitialScore(kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=1 / epsilon, public_rows=1)
+    sound = InitialScore(
+        kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=1 / epsilon, expected_rows=1
+    )
     assert lw.price(sound.events[0]).epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
     assert sound.mechanism.scales == (2 / epsilon,)
 

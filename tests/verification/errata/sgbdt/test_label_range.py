@@ -15,5 +15,7 @@ def test_the_librarys_range_is_declared(public_part):
     models = []
     for labels in LabelRange().pair:
         X = np.linspace(0.1, 0.9, labels.size)[:, None]
-        models.append(public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=3, random_state=1), X, labels))
+        models.append(
+            public_part(SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=3, random_state=1), X, labels)
+        )
     assert models[0] == models[1]

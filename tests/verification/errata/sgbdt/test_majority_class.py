@@ -15,7 +15,7 @@ def test_the_librarys_classes_are_declared(public_part):
     models, classes = [], []
     for labels in MajorityClass().pair:
         X = np.linspace(0.1, 0.9, labels.size)[:, None]
-        estimator = SGBDTClassifier(epsilon=1.0, schema=schema, n_trees=3, random_state=1)
+        estimator = SGBDTClassifier(epsilon=1.0, schema=schema, n_estimators=3, random_state=1)
         models.append(public_part(estimator, X, np.array(["no", "yes"], dtype=object)[labels.astype(int)]))
         classes.append(estimator.classes_.tolist())
     assert models[0] == models[1]

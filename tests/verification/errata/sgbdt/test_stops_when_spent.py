@@ -43,6 +43,6 @@ def test_bad_parameters_are_refused(wrong):
 def test_the_librarys_number_of_trees_is_the_plans(public_part):
     schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", -1.0, 1.0))
     for labels in StopsWhenSpent().pair:
-        estimator = SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=6, random_state=1)
+        estimator = SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=6, random_state=1)
         shown, *_ = public_part(estimator, labels[:, None] * 0.5, labels)
         assert len(shown["feature"]) == 6
