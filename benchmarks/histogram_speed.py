@@ -50,10 +50,10 @@ def seconds(rows: int = ROWS) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for _ in range(TREES + 1):
         ensemble, tree = Ensemble(initial_score=generator.random()), levels(generator)
-        counts = LeafMoments(structure=tree[0], ensemble=ensemble, loss="logistic", clip=1.0)
+        counts = LeafMoments(loss="logistic", clip=1.0).of(tree[0], ensemble)
         for name, leaf in (
             ("counts", counts),
-            ("hessians", LeafCurvatures(structure=tree[0], ensemble=ensemble, clip=1.0)),
+            ("hessians", LeafCurvatures(clip=1.0).of(tree[0], ensemble)),
         ):
             sums, noise = 0.0, 0.0
             for at in tree[:-1]:

@@ -50,7 +50,7 @@ def structures(draw):
     return tree
 
 
-LEAVES = st.builds(LeafCounts, structure=structures())
+LEAVES = structures().map(LeafCounts().of)
 CELLS = st.builds(
     CellCounts,
     features=st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True).map(tuple),

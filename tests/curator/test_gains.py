@@ -531,9 +531,9 @@ def test_a_whole_tree_sees_one_sample(monkeypatch, source):
     tree = PoissonSampled(Composed((level, level, leaf)), sampling_rate=0.5)
     curator, ledger = opened(tree, table_of(ROWS), source=source)
     seen = []
-    gains = Table.gains
+    gains = Table.utilities
     monkeypatch.setattr(
-        Table, "gains", lambda self, query, sampled: seen.append(sampled) or gains(self, query, sampled)
+        Table, "utilities", lambda self, query, sampled: seen.append(sampled) or gains(self, query, sampled)
     )
     with curator.open(tree, purpose="tree 1") as round_:
         first = round_.select(asked(), mechanism, purpose="level 0")

@@ -145,7 +145,7 @@ def test_noise_is_the_papers():
     plan = regressor(preset="paper", epsilon=2.0, min_child_weight_by="levels", clip=0.5).make_plan(REGRESSION)
     sketch = plan.sketches.mechanism(CellCounts(features=(0, 2), cells=16))
     assert sketch.scales == (pytest.approx(2 / plan.sketches.event.pure_epsilon(), rel=1e-12),)
-    weights = plan.weights.mechanism(LeafCounts(structure=TreeStructure.root()))
+    weights = plan.weights.mechanism(LeafCounts().of(TreeStructure.root()))
     assert weights.scales == (pytest.approx(1 / plan.weights.event.pure_epsilon(), rel=1e-12),)
     rows_scale, sum_scale = plan.leaves.mechanism.scales
     spent = Fraction(plan.leaves.epsilon)

@@ -21,6 +21,7 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import (
     Aggregator,
     Curator,
+    Loss,
     Schema,
     Table,
     TypedColumns,
@@ -33,7 +34,6 @@ from ledgerwood.curator import (
     require_labels,
     schema_for,
 )
-from ledgerwood.curator.queries.sums import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom

@@ -28,14 +28,14 @@ from ledgerwood.curator import (
     FeatureQuantiles,
     GiniSplits,
     LeafLabels,
+    Loss,
     Schema,
     gini_range,
     label_range,
     real,
 )
 from ledgerwood.curator.queries.class_counts import class_number
-from ledgerwood.curator.queries.counts import MAX_COUNTS
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator.queries.row_counts import MAX_COUNTS
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import (
