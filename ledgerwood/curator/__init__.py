@@ -50,13 +50,8 @@ try:
     from ledgerwood.curator.queries.columns.undeclared import BinCounts as BinCounts
     from ledgerwood.curator.queries.columns.undeclared import KeyCounts as KeyCounts
     from ledgerwood.curator.queries.feature_quantiles import FeatureQuantiles as FeatureQuantiles
-    from ledgerwood.curator.queries.gains import SplitGains as SplitGains
-    from ledgerwood.curator.queries.gains import gain_range as gain_range
-    from ledgerwood.curator.queries.gini import GiniSplits as GiniSplits
-    from ledgerwood.curator.queries.gini import gini_range as gini_range
     from ledgerwood.curator.queries.gradients import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
     from ledgerwood.curator.queries.gradients import MAX_DAMPING as MAX_DAMPING
-    from ledgerwood.curator.queries.gridless_gains import GridlessGains as GridlessGains
     from ledgerwood.curator.queries.histograms import CellHessians as CellHessians
     from ledgerwood.curator.queries.histograms import CellSums as CellSums
     from ledgerwood.curator.queries.histograms import SideSums as SideSums
@@ -81,6 +76,11 @@ try:
     from ledgerwood.curator.queries.scores import ScoreCounts as ScoreCounts
     from ledgerwood.curator.queries.scores import ScoreQuery as ScoreQuery
     from ledgerwood.curator.queries.scores import ScoreStatistic as ScoreStatistic
+    from ledgerwood.curator.queries.splits.gains import SplitGains as SplitGains
+    from ledgerwood.curator.queries.splits.gains import gain_range as gain_range
+    from ledgerwood.curator.queries.splits.gini import GiniSplits as GiniSplits
+    from ledgerwood.curator.queries.splits.gini import gini_range as gini_range
+    from ledgerwood.curator.queries.splits.gridless_gains import GridlessGains as GridlessGains
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
     from ledgerwood.curator.release import real as real

@@ -327,7 +327,7 @@ def test_a_trainer_that_pays_for_more_noise_than_it_asks_for_is_found(monkeypatc
 
 def test_a_clip_that_is_twice_the_stated_one_is_found(monkeypatch):
     def doubled(self, asked, sampled, budgets=None):
-        return STATISTIC(self, query(asked.structure, asked.ensemble, 2.0 * asked.clip), sampled, budgets)
+        return STATISTIC(self, query(asked.structure, asked.ensemble, 2.0 * asked.statistic.clip), sampled, budgets)
 
     monkeypatch.setattr(Table, "statistic", doubled)
     text = faults(replay(grown, DATA, FAR))

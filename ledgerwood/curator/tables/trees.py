@@ -147,7 +147,7 @@ class Table(AbstractRows):
         TREE_CHOICES.evaluation(query).check(query, self._shape)
         return lambda sampled: self.utilities(query, sampled)
 
-    def statistic(self, query: object, sampled: Mask, budgets: RowBudgets = NO_FILTER) -> NDArray[np.int64]:
+    def statistic(self, query: object, sampled: Mask, budgets: RowBudgets | None = None) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone.
 
         Args:
@@ -159,7 +159,9 @@ class Table(AbstractRows):
         Raises:
             RoundViolation: as of `reader`.
         """
-        found: NDArray[np.int64] = self._evaluated(TREES.evaluation(query), query, sampled, budgets)
+        found: NDArray[np.int64] = self._evaluated(
+            TREES.evaluation(query), query, sampled, NO_FILTER if budgets is None else budgets
+        )
         return found
 
     def utilities(self, query: object, sampled: Mask) -> Any:

@@ -22,7 +22,7 @@ from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.kernels.exact_gains import exact_gains
 from ledgerwood.curator.queries.gradients import MAX_DAMPING, class_place, gradient_clip, require_large_gradients
 from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
-from ledgerwood.curator.queries.split_tests import (
+from ledgerwood.curator.queries.splits.tests import (
     MAX_CELLS,
     GainMechanism,
     TestedCells,
