@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from ledgerwood import Adjacency, Numeric, Schema
-from ledgerwood.curator import CandidateBins, CellSums, LeafCurvatures, LeafMoments, SideSums, Table
+from ledgerwood.curator import BinSums, CandidateBins, LeafCurvatures, LeafMoments, SideSums, Table
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.mechanisms import GaussianMechanism, SecureRandom
 
@@ -57,7 +57,7 @@ def seconds(rows: int = ROWS) -> dict[str, float]:
         ):
             sums, noise = 0.0, 0.0
             for at in tree[:-1]:
-                query = CellSums(leaf=replace(leaf, structure=at), bins=bins)
+                query = BinSums(leaf=replace(leaf, structure=at), bins=bins)
                 start = time.perf_counter()
                 exact = table.reader(query)(EVERYONE)
                 middle = time.perf_counter()

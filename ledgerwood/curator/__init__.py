@@ -35,7 +35,7 @@ try:
     from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
     from ledgerwood.curator.purses import require_within as require_within
     from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
-    from ledgerwood.curator.queries.class_counts import ClassCounts as ClassCounts
+    from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
     from ledgerwood.curator.queries.columns.selections import ColumnBounds as ColumnBounds
     from ledgerwood.curator.queries.columns.selections import ColumnKeys as ColumnKeys
@@ -47,13 +47,14 @@ try:
     from ledgerwood.curator.queries.columns.statistics import ColumnMoments as ColumnMoments
     from ledgerwood.curator.queries.columns.statistics import ColumnSum as ColumnSum
     from ledgerwood.curator.queries.columns.statistics import RowCount as RowCount
-    from ledgerwood.curator.queries.columns.undeclared import BinCounts as BinCounts
     from ledgerwood.curator.queries.columns.undeclared import KeyCounts as KeyCounts
+    from ledgerwood.curator.queries.columns.undeclared import ValueCounts as ValueCounts
+    from ledgerwood.curator.queries.declared import DeclaredStatistic as DeclaredStatistic
     from ledgerwood.curator.queries.feature_quantiles import FeatureQuantiles as FeatureQuantiles
     from ledgerwood.curator.queries.gradients import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
     from ledgerwood.curator.queries.gradients import MAX_DAMPING as MAX_DAMPING
-    from ledgerwood.curator.queries.histograms import CellHessians as CellHessians
-    from ledgerwood.curator.queries.histograms import CellSums as CellSums
+    from ledgerwood.curator.queries.histograms import BinHessians as BinHessians
+    from ledgerwood.curator.queries.histograms import BinSums as BinSums
     from ledgerwood.curator.queries.histograms import SideSums as SideSums
     from ledgerwood.curator.queries.histograms import hessian_shifts as hessian_shifts
     from ledgerwood.curator.queries.labels import LabelCount as LabelCount
@@ -69,7 +70,7 @@ try:
     from ledgerwood.curator.queries.leaf_sums import WholeSums as WholeSums
     from ledgerwood.curator.queries.registry import Query as Query
     from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
-    from ledgerwood.curator.queries.row_counts import CandidateCounts as CandidateCounts
+    from ledgerwood.curator.queries.row_counts import BinCounts as BinCounts
     from ledgerwood.curator.queries.row_counts import CellCounts as CellCounts
     from ledgerwood.curator.queries.row_counts import LeafCounts as LeafCounts
     from ledgerwood.curator.queries.scores import PredictionFit as PredictionFit

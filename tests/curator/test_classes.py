@@ -7,8 +7,8 @@ import pytest
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
 from ledgerwood.curator import (
+    BinHessians,
     CandidateBins,
-    CellHessians,
     LabelMoments,
     LeafCounts,
     LeafCurvatures,
@@ -133,7 +133,7 @@ def test_a_class_is_kept_as_the_whole_number_that_was_checked():
         assert type(query.positive) is int
     score = ScoreCounts(edges=(0.0,)).of(grown(1.0), positive=Curious(1))
     table().reader(score)(EVERYONE)
-    bins = CellHessians(bins=CandidateBins.of(SCHEMA.cells(4))).of(grown(1.0), positive=Curious(1))
+    bins = BinHessians(bins=CandidateBins.of(SCHEMA.cells(4))).of(grown(1.0), positive=Curious(1))
     table().reader(bins)(EVERYONE)
     assert not any(isinstance(other, np.ndarray) for other in seen)
     with pytest.raises(InvalidParameter, match="positive"):

@@ -135,23 +135,27 @@ DAMPINGS = st.sampled_from((STEP, 1e-3, 0.1, 1.0, 15.0)) | st.floats(STEP, 100.0
 STARTS = st.builds(Ensemble, initial_score=st.sampled_from((0.0, 0.5, -1.0, 40.0)) | st.floats(-2, 2))
 
 
-def leaves(**more):
-    common = {"structure": st.sampled_from((ROOT, STUMP)), "ensemble": STARTS, "clip": CLIPS}
-    return {**common, "large_gradients": st.sampled_from(("clip", "drop")), **more}
+def leaves(kind, **more):
+    statistics = st.builds(kind, clip=CLIPS, large_gradients=st.sampled_from(("clip", "drop")), **more)
+    return st.builds(kind.of, statistics, st.sampled_from((ROOT, STUMP)), STARTS)
+
+
+def fits(**more):
+    return st.builds(PredictionFit.of, st.builds(PredictionFit, **more), STARTS)
 
 
 QUERIES = {
     "label moments": (rows, st.just(LabelMoments())),
     "label count": (rows, st.just(LabelCount())),
     "label sum": (rows, st.just(LabelSum())),
-    "fit": (rows, st.builds(PredictionFit, ensemble=STARTS, loss=st.just("squared"), width=st.floats(0.01, 2))),
-    "hits": (signs, st.builds(PredictionFit, ensemble=STARTS, loss=st.just("logistic"), width=st.just(1.0))),
-    "moments": (rows, st.builds(LeafMoments, **leaves(loss=st.just("squared")))),
-    "logistic moments": (signs, st.builds(LeafMoments, **leaves(loss=st.just("logistic")))),
-    "curvatures": (signs, st.builds(LeafCurvatures, **leaves(curvature_scale=st.floats(0.01, 3.33)))),
+    "fit": (rows, fits(loss=st.just("squared"), width=st.floats(0.01, 2))),
+    "hits": (signs, fits(loss=st.just("logistic"), width=st.just(1.0))),
+    "moments": (rows, leaves(LeafMoments, loss=st.just("squared"))),
+    "logistic moments": (signs, leaves(LeafMoments, loss=st.just("logistic"))),
+    "curvatures": (signs, leaves(LeafCurvatures, curvature_scale=st.floats(0.01, 3.33))),
     "ratios": (
         rows,
-        st.builds(LeafRatios, **leaves(loss=st.just("squared"), damping=DAMPINGS, weighted=st.just(True))),
+        leaves(LeafRatios, loss=st.just("squared"), damping=DAMPINGS, weighted=st.just(True)),
     ),
 }
 

@@ -11,13 +11,12 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit
 from ledgerwood.curator import (
+    BinClassCounts,
     BinCounts,
+    BinHessians,
+    BinSums,
     CandidateBins,
-    CandidateCounts,
     CellCounts,
-    CellHessians,
-    CellSums,
-    ClassCounts,
     ColumnBounds,
     ColumnCount,
     ColumnHistogram,
@@ -53,6 +52,7 @@ from ledgerwood.curator import (
     TypedColumn,
     TypedColumns,
     UndeclaredTable,
+    ValueCounts,
     WholeSums,
     real,
 )
@@ -111,18 +111,18 @@ SUMS = [
     ("trees", WholeSums(leaf=SQUARED.statistic, bits=4).of(SPLIT, START)),
     ("trees", LeafCounts().of(SPLIT)),
     ("trees", CellCounts(features=(0,), cells=BINS)),
-    ("classes", ClassCounts(structure=SPLIT, bins=BINNED, classes=2)),
+    ("classes", BinClassCounts(structure=SPLIT, bins=BINNED, classes=2)),
     ("classes", LeafClassCounts(classes=2).of(SPLIT)),
-    ("trees", CandidateCounts(bins=BINNED)),
-    ("classes", CellHessians(bins=BINNED).of(LATER)),
-    ("trees", CellSums(leaf=SQUARED, bins=BINNED)),
+    ("trees", BinCounts(bins=BINNED)),
+    ("classes", BinHessians(bins=BINNED).of(LATER)),
+    ("trees", BinSums(leaf=SQUARED, bins=BINNED)),
     ("trees", SideSums(leaf=LeafMoments(loss="squared", clip=0.5).of(ROOT, START), tests=TESTS)),
     ("columns", RowCount()),
     ("columns", ColumnCount(column=COLUMN)),
     ("columns", ColumnSum(column=COLUMN)),
     ("columns", ColumnMoments(column=COLUMN)),
     ("columns", HISTOGRAM),
-    ("undeclared", BinCounts(column=0, edges=(0.0, 0.5, 1.0))),
+    ("undeclared", ValueCounts(column=0, edges=(0.0, 0.5, 1.0))),
 ]
 CHOICES = [
     ("trees", SplitGains(structure=ROOT, tests=TESTS, **GAIN), EXPONENTIAL),
@@ -261,7 +261,7 @@ def test_a_search_comes_up_to_the_shift_set_and_not_beyond(case, adjacency):
 
 
 def test_queries_without_an_exact_value_and_claims_that_are_none_are_refused():
-    with pytest.raises(InvalidParameter, match="BinCounts is no function, and no query whose exact value"):
-        check_sensitivity(BinCounts(column=0, edges=(0.0, 1.0)), schema=NUMBERS)
+    with pytest.raises(InvalidParameter, match="ValueCounts is no function, and no query whose exact value"):
+        check_sensitivity(ValueCounts(column=0, edges=(0.0, 1.0)), schema=NUMBERS)
     with pytest.raises(InvalidParameter, match="claimed=1.0 must be a shift set"):
         check_sensitivity(LabelCount(), claimed=1.0, schema=NUMBERS)

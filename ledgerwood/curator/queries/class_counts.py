@@ -80,7 +80,7 @@ def classes_by_leaf(structure: TreeStructure, classes: int, rows: TreeRows) -> I
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClassCounts:
+class BinClassCounts:
     """Number of rows of each class in each bin of each leaf, shape (n_leaves * bins.total * classes, 1), whole.
 
     Leaf after leaf, in each bin after bin, in each class after class. A row counts whatever it weighs; one of no class
@@ -115,14 +115,14 @@ class ClassCounts:
         return BoxShifts.of_counts(adjacency, histograms=len(self.bins))
 
 
-def _check_bins(query: ClassCounts, shape: TreeShape) -> None:
+def _check_bins(query: BinClassCounts, shape: TreeShape) -> None:
     shape.require_classes(query.classes)
     shape.require_structure(query.structure)
     require_bins(query.bins, shape)
 
 
-@TREES.carries_out(ClassCounts, check=_check_bins)
-def _by_bin(query: ClassCounts, rows: TreeRows) -> Integers:
+@TREES.carries_out(BinClassCounts, check=_check_bins)
+def _by_bin(query: BinClassCounts, rows: TreeRows) -> Integers:
     columns = binned(query.bins, rows)
     places = np.arange(len(columns))
     return classes_by_cell(query.structure, query.classes, rows, columns, places, query.bins.offsets).reshape(-1, 1)

@@ -1,7 +1,7 @@
 """Sums by leaf and bin: what the splits of a tree's level are chosen by, where histograms are released.
 
 A row is in one bin of each of f features, so that it adds to f sums at once what it adds to its leaf's one. The proofs
-are in docs/explanation/queries.md#cell-sums.
+are in docs/explanation/queries.md#bin-sums.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ LeafSumsQuery = LeafQuery[BoxShifts] | LeafQuery[BallShifts]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellSums:
+class BinSums:
     """What a leaf query adds up, for each leaf and each bin of some features; shape (n_leaves * bins.total, 2).
 
     Leaf after leaf, in each the bins of all features: the histograms of a level of a tree.
@@ -69,7 +69,7 @@ class SideSums:
     at each place (docs/explanation/queries.md#side-sums).
 
     Args:
-        leaf: as in `CellSums`.
+        leaf: as in `BinSums`.
         tests: f >= 1 for each leaf; the one at f * leaf + place is the leaf's at this place.
 
     Raises:
@@ -102,7 +102,7 @@ class SideSums:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellHessians(ScoreStatistic[BoxShifts]):
+class BinHessians(ScoreStatistic[BoxShifts]):
     """Sum of the logistic loss's hessians p (1 - p) in each bin of some features, over all rows; (bins.total, 1).
 
     Args:
@@ -131,7 +131,7 @@ def hessian_shifts(features: int, adjacency: Adjacency) -> BoxShifts:
     """The shifts of some features' histograms of hessians, before there are bins: what a plan derives its cost from.
 
     A quarter in one bin of each feature; a replaced row changes one bin by a quarter at most, or two. Derivation:
-    docs/explanation/queries.md#cell-hessians.
+    docs/explanation/queries.md#bin-hessians.
     """
     quarter = ((0.25,),)
     once = BoxShifts.moved(boxes=quarter) if adjacency is Adjacency.REPLACE_ONE else BoxShifts(boxes=quarter)
@@ -153,17 +153,17 @@ class _Levels:
     def __init__(self) -> None:
         self.bins: CandidateBins | None = None
         self.bin_rows: BinRows | None = None
-        self.levels: tuple[CellSums, Mask, LevelSums] | None = None
+        self.levels: tuple[BinSums, Mask, LevelSums] | None = None
 
 
-def _check_cells(query: CellSums, shape: TreeShape) -> None:
+def _check_cells(query: BinSums, shape: TreeShape) -> None:
     require_sums(query.leaf.statistic, "histograms part")
     check_leaves(query.leaf, shape)
     require_bins(query.bins, shape)
 
 
-@TREES.carries_out(CellSums, check=_check_cells)
-def _cells(query: CellSums, rows: TreeRows) -> Integers:
+@TREES.carries_out(BinSums, check=_check_cells)
+def _cells(query: BinSums, rows: TreeRows) -> Integers:
     leaf, bins = query.leaf, query.bins
     columns, state = binned(bins, rows), rows.scored(leaf.scored_by, leaf.positive)
     if np.diff(bins.offsets).max() > MAX_BINS:
@@ -202,19 +202,19 @@ def _sides(query: SideSums, rows: TreeRows) -> Integers:
     return sums.reshape(-1, 2)
 
 
-def _check_hessians(statistic: CellHessians, shape: TreeShape) -> None:
+def _check_hessians(statistic: BinHessians, shape: TreeShape) -> None:
     require_bins(statistic.bins, shape)
 
 
-@SCORES.carries_out(CellHessians, check=_check_hessians)
-def _hessians(statistic: CellHessians, scored: ScoredRows) -> Integers:
+@SCORES.carries_out(BinHessians, check=_check_hessians)
+def _hessians(statistic: BinHessians, scored: ScoredRows) -> Integers:
     rows, state = scored.rows, scored.state
     hessians = np.empty(rows.n_rows, dtype=np.int32)
     kernels.row_hessians(len(hessians), state.scores, state.targets, rows.weights, rows.sampled, PER_UNIT, hessians)
     return kernels.one_column(binned(statistic.bins, rows), statistic.bins.offsets, hessians)
 
 
-def _alike(query: CellSums, other: CellSums) -> bool:
+def _alike(query: BinSums, other: BinSums) -> bool:
     """Whether each row contributes the same to both, in the same bins, whatever the leaves."""
     mine, others = query.leaf, other.leaf
     return (

@@ -78,12 +78,14 @@ class Evaluation(Generic[Shape, View]):
         evaluate: exact integers from the rows; of a selection, the evidence that its mechanism chooses by.
         filtered: whether a query adds up what single rows contribute, and heeds `RowBudgets`: what a row changes is
             its own contribution, so that each row can pay for itself.
+        caveat: what the ledger has to say of a query whose sensitivity is not proven; empty where it is.
     """
 
     kind: type
     check: Callable[[Any, Shape], None]
     evaluate: Callable[[Any, View], Any]
     filtered: Callable[[Any], bool]
+    caveat: Callable[[Any], str]
 
 
 @final
@@ -101,13 +103,18 @@ class Registry(Generic[Shape, View]):
         self._refusal = refusal
 
     def carries_out(
-        self, kind: type[Q], *, check: Callable[[Q, Shape], None], filtered: Callable[[Q], bool] = lambda _: False
+        self,
+        kind: type[Q],
+        *,
+        check: Callable[[Q, Shape], None],
+        filtered: Callable[[Q], bool] = lambda _: False,
+        caveat: Callable[[Q], str] = lambda _: "",
     ) -> Callable[[Callable[[Q, View], T]], Callable[[Q, View], T]]:
         """Register the function below as the evaluator of queries of exactly this type.
 
         Args:
             kind: a query's class, of a module of this folder.
-            check, filtered: see `Evaluation`.
+            check, filtered, caveat: see `Evaluation`.
 
         Raises:
             RoundViolation: a class of another folder, whose sensitivity nobody has proven, or one that is registered.
@@ -120,7 +127,9 @@ class Registry(Generic[Shape, View]):
             raise RoundViolation(f"{kind.__name__} is registered already")
 
         def registered(evaluate: Callable[[Q, View], T]) -> Callable[[Q, View], T]:
-            self._evaluations[kind] = Evaluation(kind=kind, check=check, evaluate=evaluate, filtered=filtered)
+            self._evaluations[kind] = Evaluation(
+                kind=kind, check=check, evaluate=evaluate, filtered=filtered, caveat=caveat
+            )
             return evaluate
 
         return registered

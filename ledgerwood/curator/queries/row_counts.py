@@ -1,7 +1,7 @@
 """How many rows, whatever their labels: in each leaf of a tree, in each cell, and in each bin of several features.
 
 The proofs are in docs/explanation/queries.md#leaf-counts, docs/explanation/queries.md#cell-counts and
-docs/explanation/queries.md#candidate-counts.
+docs/explanation/queries.md#bin-counts.
 """
 
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ def count_cells(query: CellCounts, rows: TreeRows) -> Integers:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CandidateCounts:
+class BinCounts:
     """Number of rows in each bin of some features, whatever their labels; whole, shape (bins.total, 1).
 
     Args:
@@ -154,11 +154,11 @@ class CandidateCounts:
         return BoxShifts.of_counts(adjacency, histograms=len(self.bins))
 
 
-def _check_bins(query: CandidateCounts, shape: TreeShape) -> None:
+def _check_bins(query: BinCounts, shape: TreeShape) -> None:
     require_bins(query.bins, shape)
 
 
-@TREES.carries_out(CandidateCounts, check=_check_bins)
-def _by_bin(query: CandidateCounts, rows: TreeRows) -> Integers:
+@TREES.carries_out(BinCounts, check=_check_bins)
+def _by_bin(query: BinCounts, rows: TreeRows) -> Integers:
     ones = rows.sampled.astype(np.int32) if len(rows.sampled) else np.ones(rows.n_rows, dtype=np.int32)
     return histogram_kernels.one_column(binned(query.bins, rows), query.bins.offsets, ones)

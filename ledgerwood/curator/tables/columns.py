@@ -93,6 +93,10 @@ class ColumnTable(AbstractRows):
         found: NDArray[np.int64] = COLUMNS.evaluation(query).evaluate(query, self._view(sampled))
         return found
 
+    def caveat(self, query: object) -> str:
+        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        return COLUMNS.evaluation(query).caveat(query)
+
     def evidence(self, query: object) -> Callable[[Sample], Any]:
         """What reads a sample for a selection: see `selections`. For the curator alone; no row is read here.
 

@@ -38,6 +38,7 @@ class Table(AbstractRows):
         classes: NDArray[np.int32] | None = None,
         weights: Weights = ALL_WHOLE,
         left_out: Flags | None = None,
+        bins: int | None = None,
     ) -> None:
         """Of rows that were read.
 
@@ -49,6 +50,7 @@ class Table(AbstractRows):
                 target is a number.
             weights: see `encode_weights`.
             left_out: bool (n_rows,), which rows take no part, in whatever is asked: see `encode_rows`. None: none.
+            bins: as in `from_data`, if the cells are its even steps.
         """
         self.schema = schema
         self._lock = threading.Lock()
@@ -56,7 +58,9 @@ class Table(AbstractRows):
         if classes is not None:
             assert isinstance(schema.target, Categorical)  # classes are places among its categories
             n_classes = len(schema.target.categories)
-        self._shape = TreeShape(schema=schema, n_features=len(cells), n_classes=n_classes, weighted=len(weights) > 0)
+        self._shape = TreeShape(
+            schema=schema, n_features=len(cells), n_classes=n_classes, weighted=len(weights) > 0, bins=bins
+        )
         if targets is None:
             assert classes is not None  # one of the two is given
             # Of several classes none is the positive one: a query has to name it.
@@ -121,7 +125,7 @@ class Table(AbstractRows):
         weights = encode_weights(sample_weight, schema, n_rows=labels)
         return cls(
             schema=schema.resolved(len(cells)), cells=cells, targets=targets, classes=classes, weights=weights,
-            left_out=left_out,
+            left_out=left_out, bins=bins,
         )  # fmt: skip
 
     @property
@@ -137,6 +141,10 @@ class Table(AbstractRows):
         """
         TREES.evaluation(query).check(query, self._shape)
         return lambda sampled: self.statistic(query, sampled)
+
+    def caveat(self, query: object) -> str:
+        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        return TREES.evaluation(query).caveat(query)
 
     def evidence(self, query: object) -> Callable[[Mask], Any]:
         """What reads a sample for a selection: exact gains, or counts. For the curator alone; no row is read here.

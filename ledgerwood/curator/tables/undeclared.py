@@ -105,9 +105,11 @@ class UndeclaredTable(AbstractRows):
                     raise SchemaError(f"{feature!r} is not of the type of its column")
         match loss, schema.target, self._target:
             case "squared", Numeric() as target, np.ndarray() as labels:
-                return Table(schema=schema, cells=cells, targets=scaled_labels(labels, target))
+                return Table(schema=schema, cells=cells, targets=scaled_labels(labels, target), bins=bins)
             case "squared" | "logistic", Categorical() as target, Keys() as labels:
-                return Table(schema=schema, cells=cells, classes=class_places(target)[key_cells(labels, target)])
+                return Table(
+                    schema=schema, cells=cells, classes=class_places(target)[key_cells(labels, target)], bins=bins
+                )
         raise SchemaError(f"the {loss} loss cannot learn the target {schema.target!r} of these rows")
 
     def _view(self, sampled: NDArray[np.bool_] = NO_SAMPLE) -> UndeclaredRows:

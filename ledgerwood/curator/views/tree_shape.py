@@ -18,12 +18,14 @@ class TreeShape:
         n_features: columns of the table.
         n_classes: of the target; 0 where it is a number, or no classes were kept.
         weighted: whether rows have weights of their own.
+        bins: even steps of a numeric feature's range, which its cells are; None for cells that were given as such.
     """
 
     schema: Schema
     n_features: int
     n_classes: int
     weighted: bool
+    bins: int | None = None
 
     @property
     def features(self) -> str:

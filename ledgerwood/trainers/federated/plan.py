@@ -19,9 +19,9 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, Repeated
 from ledgerwood.accounting.splitting import relative_multipliers, split
 from ledgerwood.curator import (
+    BinCounts,
+    BinHessians,
     CandidateBins,
-    CandidateCounts,
-    CellHessians,
     FeatureQuantiles,
     LeafCurvatures,
     LeafMoments,
@@ -230,11 +230,11 @@ class FederatedPlan:
 
     def candidate_query(
         self, bins: CandidateBins, ensemble: Ensemble, positive: int | None
-    ) -> ScoreQuery[BoxShifts] | CandidateCounts:
+    ) -> ScoreQuery[BoxShifts] | BinCounts:
         """C3: the hessians of each bin; numbers of rows, where the hessian is 1."""
         if self.loss == "logistic":
-            return CellHessians(bins=bins).of(ensemble, positive=positive)
-        return CandidateCounts(bins=bins)
+            return BinHessians(bins=bins).of(ensemble, positive=positive)
+        return BinCounts(bins=bins)
 
     @property
     def candidate_mechanism(self) -> GaussianMechanism:
@@ -431,7 +431,7 @@ class FederatedPlan:
         plan.pair_noise.mechanism.require_fit(plan.pair_noise.asked.grid)
         if any(plan.refined_features(tree) for tree in range(plan.n_estimators)):
             bins = CandidateBins.of([FeatureCells(ordered=2, equality=())])
-            asked = CellHessians(bins=bins) if plan.loss == "logistic" else CandidateCounts(bins=bins)
+            asked = BinHessians(bins=bins) if plan.loss == "logistic" else BinCounts(bins=bins)
             plan.candidate_mechanism.require_fit(asked.grid)
         if plan.recalibrate:
             plan.score_mechanism.require_fit(ScoreCounts(edges=(0.0,)).grid)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator import (
     Aggregator,
+    BinSums,
     CandidateBins,
-    CellSums,
     FeatureQuantiles,
     Query,
     ScoreCounts,
@@ -193,7 +193,7 @@ class _Forest:
                 what = f"level {level + 1} of {purpose}"
                 with self._aggregator.open(plan.joint_event(plan.width), purpose=what) as round_:
                     leaf = plan.leaf.of(structure, ensemble, positive=self._positive)
-                    query = CellSums(leaf=leaf, bins=tests.bins)
+                    query = BinSums(leaf=leaf, bins=tests.bins)
                     released = real(round_.release(query, plan.pair_noise.mechanism, purpose=what))
                 sums = released.reshape(2**level, tests.bins.total, 2)
                 if root is None:

@@ -22,9 +22,9 @@ from ledgerwood.accounting.events import Composed, Event, Repeated
 from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import (
     Aggregator,
+    BinClassCounts,
     CandidateBins,
     Categorical,
-    ClassCounts,
     FeatureQuantiles,
     GiniSplits,
     LeafLabels,
@@ -395,7 +395,7 @@ def _grow_by_counts(
     for level in range(plan.max_depth):
         purpose = f"class histograms, level {level + 1}"
         with aggregator.open(plan.level_event, purpose=purpose) as round_:
-            query = ClassCounts(structure=structure, bins=bins, classes=classes)
+            query = BinClassCounts(structure=structure, bins=bins, classes=classes)
             counts = real(round_.release(query, mechanism, purpose=purpose))
         found = least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes))
         structure = structure.deeper(found)

@@ -23,10 +23,10 @@ from ledgerwood.schema import Category
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinCounts:
+class ValueCounts:
     """Number of rows in each bin of a numeric column, shape (n_bins, 1); a missing value is in none.
 
-    docs/explanation/queries.md#bin-counts.
+    docs/explanation/queries.md#value-counts.
 
     Args:
         column: whose values are counted.
@@ -54,13 +54,13 @@ class BinCounts:
         return BoxShifts.of_counts(adjacency)
 
 
-def _check_numbers(query: BinCounts, shape: UndeclaredRows) -> None:
+def _check_numbers(query: ValueCounts, shape: UndeclaredRows) -> None:
     if isinstance(shape.column(query.column), Keys):
         raise RoundViolation(f"column {query.column} is not numeric: it has no bins")
 
 
-@UNDECLARED.carries_out(BinCounts, check=_check_numbers)
-def _bins(query: BinCounts, rows: UndeclaredRows) -> Integers:
+@UNDECLARED.carries_out(ValueCounts, check=_check_numbers)
+def _bins(query: ValueCounts, rows: UndeclaredRows) -> Integers:
     """The exact number of sampled rows in each bin of a numeric column, int64 (n_bins, 1)."""
     values = rows.column(query.column)
     assert not isinstance(values, Keys)  # `_check_numbers`
