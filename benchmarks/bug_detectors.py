@@ -17,10 +17,10 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import PrivacyError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism
-from ledgerwood.verification._replay import replay
 from ledgerwood.verification.auditing import ClaimedCurve, hockey_stick, randomised_labels
-from ledgerwood.verification.ledgers import verify_ledger
-from ledgerwood.verification.noise_law import check_fit_noise
+from ledgerwood.verification.ledgers.verifying import verify_ledger
+from ledgerwood.verification.noise.law import check_fit_noise
+from ledgerwood.verification.replaying.replaying import replay
 
 ALPHA = 1e-3
 DETECTORS = ("refusal", "ledger", "replay", "noise law", "independence", "audit")

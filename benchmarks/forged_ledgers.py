@@ -510,24 +510,37 @@ def line_of(done: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
+GROUPS = {
+    "few kinds, nested": ("alone", "first", "middle", "last", "nested"),
+    "after 64 kinds": ("after 64 kinds",),
+    "300 to 2,000 kinds": LONG,
+    "repeated": ("repeated 50", "repeated 1000", "repeated 1e6"),
+    "in a sample": ("in a sample", "in a sample of many", "repeated in a sample"),
+    "in a group": ("in a group", "in the worst group"),
+    "in a selection": ("in a selection",),
+}
+"""Positions that share a column."""
+
+
 def table(lines: list[dict[str, Any]]) -> str:
-    """Families by positions, in Markdown: forged charges refuted + unconfirmed, and the honest words' first letters."""
-    positions = [place for place in POSITIONS if any(line["position"] == place for line in lines)]
-    rows = [["family", *positions], ["---"] * (len(positions) + 1)]
-    for family in FAMILIES:
+    """Families by positions, in Markdown: of forged charges refuted / unconfirmed, of honest confirmed / unconfirmed.
+
+    Whatever must not be, a forged charge that is confirmed or an honest one that is refuted, stands there as "!n".
+    """
+    assert {place for group in GROUPS.values() for place in group} == set(POSITIONS)
+    rows = [["costly part", *GROUPS], ["---"] * (len(GROUPS) + 1)]
+    for family in [*FAMILIES, "all"]:
         cells = []
-        for position in positions:
-            mine = [line for line in lines if (line["family"], line["position"]) == (family, position)]
-            words = Counter(word for line in mine for word in line["forged"])
-            bad = words["confirmed"]
-            cell = f"{words['refuted'] + words['refused']}" + (
-                f"+{words['unconfirmed']}" if words["unconfirmed"] else ""
+        for group in GROUPS.values():
+            mine = [line for line in lines if family in (line["family"], "all") and line["position"] in group]
+            forged, honest = (
+                Counter(word for line in mine for word in line["forged"]),
+                Counter(x["honest"] for x in mine),
             )
-            cells.append(
-                f"{cell}{f' !{bad}' if bad else ''} {''.join(sorted(line['honest'][0] for line in mine))}"
-                if mine
-                else "-"
-            )
+            wrong = forged["confirmed"] + honest["refuted"] + honest["refused"]
+            told = f"{forged['refuted'] + forged['refused']}/{forged['unconfirmed']}"
+            told += f", {honest['confirmed']}/{honest['unconfirmed']}" + (f" !{wrong}" if wrong else "")
+            cells.append(told if mine else "")
         rows.append([family, *cells])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 

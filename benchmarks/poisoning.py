@@ -3,10 +3,10 @@
 Run: LEDGERWOOD_DATA=folder python -m benchmarks.poisoning [--seeds 50] [--only guarantee|backdoor] [--data name ...]
      [--quick] [--peers] [--save file] [--figures folder]
 
-Guarantees are those of `ledgerwood.verification.poisoning`, from the accuracies of independent fits to 70 % of the rows
-each; the published ones (Vos and others 2023, Corollaries 2 and 3) stand beside them. The backdoor is planted: zeros
-with a white square in a corner are added as ones, and zeros with the square are counted that the model takes for ones.
-Seeds fix splits and copies; the noise is `SecureRandom`'s. `--peers` runs diffprivlib's logistic regression in an
+Guarantees are those of `ledgerwood.verification.attacks.poisoning`, from the accuracies of independent fits to 70 % of
+the rows each; the published ones (Vos and others 2023, Corollaries 2 and 3) stand beside them. The backdoor is planted:
+zeros with a white square in a corner are added as ones, and zeros with the square are counted that the model takes for
+ones. Seeds fix splits and copies; the noise is `SecureRandom`'s. `--peers` runs diffprivlib's logistic regression in an
 environment of its own, at what it claims. `--quick` takes 600 rows, two splits and two budgets.
 """
 
@@ -28,7 +28,7 @@ from benchmarks import data_sets, diffprivlib_rows, drawing, peers
 from benchmarks.measuring import Split, holdouts, keep
 from benchmarks.utility import WIDTH, Found, Scale
 from ledgerwood import Adjacency, Budget, Categorical, Schema
-from ledgerwood.verification import poisoning
+from ledgerwood.verification.attacks import poisoning
 
 DEPTH = 4
 ALPHA = 0.05

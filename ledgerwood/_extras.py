@@ -43,7 +43,7 @@ def late(package: str, name: str, homes: Mapping[str, str]) -> object:
     Args:
         package: the package that is asked.
         name: the name.
-        homes: the full name of the module that has each late name; a module's own name stands for the module itself.
+        homes: the full name of the module that has each late name; one that ends with the name is that module itself.
 
     Raises:
         AttributeError: no such name.
@@ -55,7 +55,7 @@ def late(package: str, name: str, homes: Mapping[str, str]) -> object:
     try:
         module = importlib.import_module(home)
         # The home may be a package that could not import its names, and says so in its own name.
-        return module if home == f"{package}.{name}" else getattr(module, name)
+        return module if home.rpartition(".")[2] == name else getattr(module, name)
     except ModuleNotFoundError as missing:
         if str(missing.name).partition(".")[0] == "ledgerwood":
             raise

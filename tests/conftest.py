@@ -1,10 +1,13 @@
 """What every test shares: deterministic hypothesis, and the real data sets."""
 
+import functools
 import importlib
 import importlib.util
 import os
 import pkgutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -13,6 +16,13 @@ from hypothesis import HealthCheck, settings
 
 import ledgerwood
 from ledgerwood import cautions
+from ledgerwood.accounting import pricing
+from ledgerwood.accounting.pricing import Price
+from ledgerwood.trainers.dpboost.training import DPBoostPlan
+from ledgerwood.trainers.dpxgboost.training import DPXGBoostPlan
+from ledgerwood.trainers.federated.plan import FederatedPlan
+from ledgerwood.trainers.privatree.training import PrivaTreePlan
+from ledgerwood.trainers.sgbdt.training import SGBDTPlan
 
 if TYPE_CHECKING:
     from ledgerwood.datasets import Dataset
@@ -41,9 +51,53 @@ for _module in pkgutil.walk_packages(ledgerwood.__path__, "ledgerwood."):
     importlib.import_module(_module.name)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m is read
+def pytest_collection_modifyitems(items):
+    """Mark as slow the cases of a test beyond the first few that `slow_after` leaves to a quick run."""
+    turns: Counter[str] = Counter()
+    for item in items:
+        after = item.get_closest_marker("slow_after")
+        if after is not None:
+            turns[item.nodeid.partition("[")[0]] += 1
+            if turns[item.nodeid.partition("[")[0]] > after.args[0]:
+                item.add_marker(pytest.mark.slow)
+
+
 def pytest_runtest_setup():
     """No test sees the fits of another: the second fit on the same columns is warned of."""
     cautions._FITS.clear()
+
+
+def _once(function: "Callable[..., Any]") -> "Callable[..., Any]":
+    """A pure function of frozen values that remembers what it returned, and not what it raised."""
+    known: dict[Any, Any] = {}
+
+    @functools.wraps(function)
+    def remembering(*arguments: Any) -> Any:
+        if arguments not in known:
+            known[arguments] = function(*arguments)
+        return known[arguments]
+
+    return remembering
+
+
+_PURE = [(Price, "quote", _once(Price.quote)), (pricing, "_tightest", _once(pricing._tightest))]
+_PURE += [
+    (plan, "calibrated", _once(plan.calibrated))
+    for plan in (DPBoostPlan, DPXGBoostPlan, FederatedPlan, PrivaTreePlan, SGBDTPlan)
+]
+_ABOUT_FITS = ("trainers", "curator", "recording", "report", "verification/canaries", "test_")
+"""Where fits are tested, not prices: noise is sought once for each plan and budget, and a price once for each event."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def planned_once(request: pytest.FixtureRequest) -> "Iterator[None]":
+    """Where fits are tested, a plan is calibrated and priced once: half of a small fit's seconds are a search."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.relative_to(Path(__file__).parent).as_posix().startswith(_ABOUT_FITS):
+            for kind, name, remembering in _PURE:
+                patch.setattr(kind, name, remembering)
+        yield
 
 
 @pytest.fixture(scope="session")

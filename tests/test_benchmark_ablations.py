@@ -44,6 +44,7 @@ def test_late_rows_take_part_from_their_arrival_on():
     assert late > 7.0
 
 
+@pytest.mark.slow  # calibrates every variant
 def test_every_variant_keeps_the_same_budget():
     for task in (ABALONE, ADULT):
         target = lw.Numeric("y", 0, 10) if task is ABALONE else lw.Categorical("y", ("no", "yes"))

@@ -167,12 +167,14 @@ EASY = {
 """Outputs a side with which a bound at the truth less 3 standard errors is far above the claim."""
 
 
+@pytest.mark.slow_after(2)  # an audit of each specimen
 @pytest.mark.parametrize("label", EASY)
 def test_what_must_be_caught_is_caught(label):
     job = auditing_runs.Job(study="catch", case=CATCH[label].name, repetition=10, n=EASY[label], alpha=0.05)
     assert auditing_runs.outcome(job)["rejected"]
 
 
+@pytest.mark.slow  # a rate of error needs many audits
 @pytest.mark.parametrize(("alpha", "seeds"), [(0.05, 2), (1e-3, 1)])
 def test_what_is_right_is_accused_no_more_often_than_its_level_allows(alpha, seeds):
     jobs = [

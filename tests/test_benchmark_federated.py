@@ -65,6 +65,7 @@ def task_of(auc, *, spread=0.0, splits=4):
 # ------------------------------------------------------------------------------------------------------------- utility
 
 
+@pytest.mark.slow  # calibrates every preset
 def test_every_preset_is_measured_at_its_declared_delta(tiny, monkeypatch):
     own = {label: {**each, **SMALL} for label, each in federated.variants("bank").items()}
     monkeypatch.setattr(federated, "variants", lambda name: own)
@@ -129,6 +130,7 @@ def test_others_figures_are_at_the_tables_budgets():
 # ------------------------------------------------------------------------------------------------------------- studies
 
 
+@pytest.mark.slow  # each study once, made small
 @pytest.mark.parametrize("study", federated_studies.SWEEPS)
 def test_sweeps_run_print_and_draw(study, tiny, monkeypatch, tmp_path):
     sweep = federated_studies.SWEEPS[study]

@@ -133,6 +133,7 @@ def test_synthetic_sets_stay_inside_of_their_schema(make):
 # ----------------------------------------------------------------------------------------------------------- utility
 
 
+@pytest.mark.slow_after(1)  # fits each variant
 @pytest.mark.parametrize("module", [dpboost, dpxgboost])
 @pytest.mark.parametrize("make", [numbers, classes])
 def test_every_variant_is_measured_beside_what_is_not_private(module, make, monkeypatch):
@@ -160,6 +161,7 @@ def test_tasks_name_known_variants_and_every_data_set(module):
             assert set(published) & set(task.epsilons)
 
 
+@pytest.mark.slow  # calibrates every variant
 def test_every_variant_makes_a_plan_of_its_budget():
     data = numbers()
     for module in (dpboost, dpxgboost):
@@ -205,6 +207,7 @@ def small(variants):
     return {name: {**each, "n_estimators": 2, "max_depth": 1, "max_bins": 8} for name, each in variants.items()}
 
 
+@pytest.mark.slow  # each study once, made small
 @pytest.mark.parametrize("study", dpboost.STUDIES)
 def test_dpboost_studies_run_and_draw(study, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(dpboost_studies, "TIMED_DATA", ("abalone",))
@@ -215,6 +218,7 @@ def test_dpboost_studies_run_and_draw(study, tiny, tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == (0 if study.startswith("table") else 1)
 
 
+@pytest.mark.slow_after(1)  # each study once, made small
 @pytest.mark.parametrize("study", dpxgboost.STUDIES)
 def test_dpxgboost_studies_run_and_draw(study, tiny, monkeypatch, tmp_path):
     for module, group in ((dpboost, "PURE"), (dpxgboost, "VARIANTS"), (dpxgboost, "LEAVES")):
@@ -266,6 +270,7 @@ def test_seconds_a_tree_are_positive_for_each_way_to_choose_splits(monkeypatch):
 # ------------------------------------------------------------------------------------------------- what the pages show
 
 
+@pytest.mark.slow_after(1)  # calibrates what the stored figures name
 @pytest.mark.parametrize(("module", "page"), [(dpboost, "dpboost"), (dpxgboost, "dpxgboost")])
 def test_stored_studies_are_known_and_their_variants_too(module, page):
     stored = json.loads((PAGES / f"{page}.json").read_text())

@@ -62,6 +62,7 @@ def test_a_trigger_is_a_white_corner_of_a_copy_and_maps_are_means_of_squares():
     assert pooled[0, 9] == pytest.approx(marked[0, 4:8, 8:12].mean())
 
 
+@pytest.mark.slow  # reads a data set
 def test_digits_are_read_as_pictures(tmp_path, monkeypatch):
     drawn, labels = pictures()
     rows = [
@@ -100,6 +101,7 @@ def test_a_tree_without_privacy_learns_the_backdoor(tiny):
     assert tree[1][:, -1].min() > 0.95  # one row of 140 is enough
 
 
+@pytest.mark.slow  # each study once, made small
 def test_both_studies_run_print_and_draw(tiny, tmp_path, monkeypatch):
     path = tmp_path / "found.json"
     monkeypatch.setattr(poisoning, "QUICK_ROWS", 200)

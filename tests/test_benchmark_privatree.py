@@ -85,6 +85,7 @@ BEYOND = {"total_rooms": 285, "total_bedrooms": 271, "population": 303, "househo
 """Values beyond the public ranges of california_median, which the schema clamps; nowhere else is there one."""
 
 
+@pytest.mark.slow_after(4)  # reads every data set
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_files_have_the_published_rows_inside_of_their_schemas(name, on_disk):
     data = on_disk(lambda: data_sets.load(name, fetch=False))
@@ -181,6 +182,7 @@ def test_a_peer_reads_codes_within_their_bounds_and_its_predictions_become_rows(
 # ------------------------------------------------------------------------------------------------------------ studies
 
 
+@pytest.mark.slow_after(1)  # each study once, made small
 @pytest.mark.parametrize("study", privatree.STUDIES)
 def test_studies_run_print_and_draw(study, monkeypatch, tmp_path):
     monkeypatch.setattr(data_sets, "load", lambda name: small())

@@ -91,6 +91,7 @@ def texts(call) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- seeds
 
 
+@pytest.mark.slow_after(2)  # calibrates a plan of each estimator
 @each_estimator
 def test_a_seed_marks_release_ledger_and_model_and_warns(kind):
     """House rule 11, for every estimator there is."""
@@ -116,6 +117,7 @@ def test_a_seed_marks_release_ledger_and_model_and_warns(kind):
         assert model.best_estimator_.privacy_.randomness == "test"
 
 
+@pytest.mark.slow_after(4)  # one fit of each estimator
 @each_estimator
 def test_a_seed_stays_marked_in_a_saved_model(kind, tmp_path):
     model, labels = made(kind, random_state=np.int64(7))
@@ -126,6 +128,7 @@ def test_a_seed_stays_marked_in_a_saved_model(kind, tmp_path):
     assert json.loads((tmp_path / "model" / "model.json").read_text())["parameters"]["random_state"] is None
 
 
+@pytest.mark.slow_after(4)  # one fit of each estimator
 @each_estimator
 def test_an_ordinary_fit_warns_of_nothing(kind):
     model, labels = made(kind)
@@ -169,6 +172,7 @@ def test_an_error_filter_stops_a_fit_before_anything_is_spent():
 # ------------------------------------------------------------------------------------------------ ledgers of one's own
 
 
+@pytest.mark.slow_after(1)  # calibrates a plan of each estimator
 @each_estimator
 def test_a_second_fit_with_a_ledger_of_its_own_warns_whatever_the_rows(kind):
     first, other = made(SGBDTRegressor)
@@ -268,6 +272,7 @@ def test_a_large_delta_is_told(delta, rows, parts):
     assert all(part in text for part in parts)
 
 
+@pytest.mark.slow  # calibrates a plan of each estimator
 @each_estimator
 def test_each_estimator_warns_of_a_large_delta_once(kind):
     model, labels = made(kind, delta=0.05, expected_rows=2_000)
@@ -291,6 +296,7 @@ def leaf_texts(model: Any) -> list[str]:
     return [text for text in model.plan_cautions(model.make_plan(model.schema)) if "little but noise" in text]
 
 
+@pytest.mark.slow_after(1)  # calibrates a plan of each estimator
 @pytest.mark.parametrize("kind", PLANNED, ids=lambda kind: kind.__name__)
 def test_leaves_of_noise_are_told_and_leaves_that_are_none_are_not(kind):
     for rows in (4_177, None):
@@ -304,6 +310,7 @@ def test_leaves_of_noise_are_told_and_leaves_that_are_none_are_not(kind):
     assert "expected_rows=" not in unsaid
 
 
+@pytest.mark.slow_after(4)  # calibrates a plan of each estimator
 @each_estimator
 def test_each_estimator_warns_of_leaves_of_noise_once(kind):
     model, labels = made(kind, epsilon=1e-4, expected_rows=1_000)
@@ -403,6 +410,7 @@ def test_bins_of_noise_alone_do_not_stand_out(noise):
 # ----------------------------------------------------------------------------------------------------------- no leak
 
 
+@pytest.mark.slow  # several fits of each estimator
 @each_estimator
 def test_no_warning_depends_on_a_row(kind, monkeypatch):
     """Neighbours, and other rows altogether, in a process that has fitted nothing: the same words."""
@@ -448,6 +456,7 @@ def test_the_command_line_prints_warnings_on_standard_error(tmp_path):
     assert "warning" not in CliRunner().invoke(app, ["sigma", "--epsilon", "1", "--delta", "1e-5"]).stderr
 
 
+@pytest.mark.slow  # a process of its own
 def test_a_script_hears_each_once_and_can_silence_them():
     script = """
 import sys, warnings, numpy as np, ledgerwood as lw

@@ -362,6 +362,7 @@ def test_demo_prints_a_table_and_says_why_few_rows_cost():
         assert phrase in result.stdout
 
 
+@pytest.mark.slow  # trains and checks as the demo does
 @pytest.mark.parametrize(("name", "measure"), [("adult", "accuracy"), ("abalone", "RMSE")])
 def test_demo_on_files(dataset, name, measure):
     dataset(name)

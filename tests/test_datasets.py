@@ -59,6 +59,7 @@ def test_adult_complete_rows(dataset):
     assert max(outside(data).values()) == 0.0
 
 
+@pytest.mark.slow  # reads a data set
 def test_adult_with_the_unknown_as_a_category(dataset):
     dataset("adult")
     data = datasets.load("adult", fetch=False, incomplete_rows="category")

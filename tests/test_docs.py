@@ -92,12 +92,14 @@ def test_cross_validate(tmp_path, monkeypatch, capsys):
     assert lw.verification.verify_ledger("study.ledger.jsonl").grants == 3
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_audit_a_mechanism(tmp_path, monkeypatch):
     result = run("audit-a-mechanism", tmp_path, monkeypatch)["result"]
     assert result.rejected
     assert 1.9 < result.epsilon_lower <= 2.0
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_audit_a_model(tmp_path, monkeypatch):
     audit = run("audit-a-model", tmp_path, monkeypatch)["audit"]
     # Of secure noise: the unconditional bound is expected at 1.5, and the Gaussian one at 3.5 with a deviation of .3.

@@ -68,6 +68,7 @@ def test_a_score_is_the_initial_score_plus_each_trees_leaf(trees, cells, start, 
     assert ensemble.scores(cells).tolist() == expected
 
 
+@pytest.mark.slow  # compiles the kernel for threads
 @given(structures(), tables())
 def test_both_compilations_agree(structure, cells):
     tree = Tree(structure=structure, values=np.arange(structure.n_leaves) / 7)

@@ -46,6 +46,7 @@ def loaded_by(statement):
     return set(finished.stdout.split())
 
 
+@pytest.mark.slow_after(1)  # a process for each import
 @pytest.mark.parametrize(
     "module", ["ledgerwood", "ledgerwood.accounting", "ledgerwood.mechanisms", "ledgerwood.cli.commands"]
 )
@@ -53,6 +54,7 @@ def test_light_imports_stay_light(module):
     assert not loaded_by(f"import {module}") & set(HEAVY)
 
 
+@pytest.mark.slow_after(1)  # a process for each extra
 @pytest.mark.parametrize("name", ["Schema", "trainers.SGBDTClassifier", "curator.Table", "verification.audit_model"])
 def test_a_missing_extra_says_how_to_get_it(name):
     program = (
@@ -100,6 +102,7 @@ def in_base_install(program):
     return finished.stdout
 
 
+@pytest.mark.slow  # a process of its own
 def test_star_imports_of_every_package_work_in_the_base_install():
     """One process for all of them; a name that `__all__` lists there can be had."""
     program = (

@@ -9,83 +9,83 @@ from ledgerwood import _extras
 
 if TYPE_CHECKING:
     from ledgerwood.verification import errata as errata
-    from ledgerwood.verification import membership as membership
-    from ledgerwood.verification import noise_law as noise_law
-    from ledgerwood.verification import poisoning as poisoning
-    from ledgerwood.verification._assertions import assert_dp as assert_dp
-    from ledgerwood.verification._matching import neighbour_of as neighbour_of
-    from ledgerwood.verification._neighbour_rows import Neighbour as Neighbour
-    from ledgerwood.verification._neighbour_rows import added as added
-    from ledgerwood.verification._neighbour_rows import duplicated as duplicated
-    from ledgerwood.verification._neighbour_rows import permuted as permuted
-    from ledgerwood.verification._neighbour_rows import removed as removed
-    from ledgerwood.verification._neighbour_rows import replaced as replaced
-    from ledgerwood.verification._neighbour_rows import worst_rows as worst_rows
-    from ledgerwood.verification._replay import replay as replay
-    from ledgerwood.verification._sensitivity import SensitivityReport as SensitivityReport
-    from ledgerwood.verification._sensitivity import assert_sensitivity as assert_sensitivity
-    from ledgerwood.verification._sensitivity import check_sensitivity as check_sensitivity
-    from ledgerwood.verification._session import Call as Call
-    from ledgerwood.verification._session import Replay as Replay
-    from ledgerwood.verification._session import Violation as Violation
-    from ledgerwood.verification._tripwire import RowsRead as RowsRead
-    from ledgerwood.verification._tripwire import tripwire as tripwire
-    from ledgerwood.verification._verdicts import GrantVerdict as GrantVerdict
+    from ledgerwood.verification.attacks import membership as membership
+    from ledgerwood.verification.attacks import poisoning as poisoning
+    from ledgerwood.verification.attacks.membership import AttackReading as AttackReading
+    from ledgerwood.verification.attacks.membership import attack_model as attack_model
     from ledgerwood.verification.black_box import Audit as Audit
     from ledgerwood.verification.black_box import audit as audit
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
     from ledgerwood.verification.canaries import audit_model as audit_model
     from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
-    from ledgerwood.verification.ledgers import LedgerReport as LedgerReport
-    from ledgerwood.verification.ledgers import sign_ledger as sign_ledger
-    from ledgerwood.verification.ledgers import verify_ledger as verify_ledger
-    from ledgerwood.verification.membership import AttackReading as AttackReading
-    from ledgerwood.verification.membership import attack_model as attack_model
-    from ledgerwood.verification.noise_law import NoiseCheck as NoiseCheck
-    from ledgerwood.verification.noise_law import check_fit_noise as check_fit_noise
-    from ledgerwood.verification.noise_law import check_noise as check_noise
-    from ledgerwood.verification.strategies import neighbours as neighbours
+    from ledgerwood.verification.ledgers.verdicts import GrantVerdict as GrantVerdict
+    from ledgerwood.verification.ledgers.verifying import LedgerReport as LedgerReport
+    from ledgerwood.verification.ledgers.verifying import sign_ledger as sign_ledger
+    from ledgerwood.verification.ledgers.verifying import verify_ledger as verify_ledger
+    from ledgerwood.verification.noise.law import NoiseCheck as NoiseCheck
+    from ledgerwood.verification.noise.law import check_fit_noise as check_fit_noise
+    from ledgerwood.verification.noise.law import check_noise as check_noise
+    from ledgerwood.verification.replaying.matching import neighbour_of as neighbour_of
+    from ledgerwood.verification.replaying.replaying import replay as replay
+    from ledgerwood.verification.replaying.session import Call as Call
+    from ledgerwood.verification.replaying.session import Replay as Replay
+    from ledgerwood.verification.replaying.session import Violation as Violation
+    from ledgerwood.verification.sensitivity.checking import SensitivityReport as SensitivityReport
+    from ledgerwood.verification.sensitivity.checking import assert_sensitivity as assert_sensitivity
+    from ledgerwood.verification.sensitivity.checking import check_sensitivity as check_sensitivity
+    from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour as Neighbour
+    from ledgerwood.verification.sensitivity.neighbour_rows import added as added
+    from ledgerwood.verification.sensitivity.neighbour_rows import duplicated as duplicated
+    from ledgerwood.verification.sensitivity.neighbour_rows import permuted as permuted
+    from ledgerwood.verification.sensitivity.neighbour_rows import removed as removed
+    from ledgerwood.verification.sensitivity.neighbour_rows import replaced as replaced
+    from ledgerwood.verification.sensitivity.neighbour_rows import worst_rows as worst_rows
+    from ledgerwood.verification.sensitivity.strategies import neighbours as neighbours
+    from ledgerwood.verification.testing.assertions import assert_dp as assert_dp
+    from ledgerwood.verification.testing.tripwires import RowsRead as RowsRead
+    from ledgerwood.verification.testing.tripwires import tripwire as tripwire
 
 _LATE = {
-    "AttackReading": "membership",
+    "AttackReading": "attacks.membership",
     "Audit": "black_box",
-    "Call": "_session",
-    "GrantVerdict": "_verdicts",
-    "LedgerReport": "ledgers",
+    "Call": "replaying.session",
+    "GrantVerdict": "ledgers.verdicts",
+    "LedgerReport": "ledgers.verifying",
     "ModelAudit": "canaries",
-    "Neighbour": "_neighbour_rows",
-    "NoiseCheck": "noise_law",
-    "Replay": "_session",
-    "RowsRead": "_tripwire",
-    "SensitivityReport": "_sensitivity",
-    "Violation": "_session",
-    "added": "_neighbour_rows",
-    "assert_dp": "_assertions",
-    "assert_sensitivity": "_sensitivity",
-    "attack_model": "membership",
+    "Neighbour": "sensitivity.neighbour_rows",
+    "NoiseCheck": "noise.law",
+    "Replay": "replaying.session",
+    "RowsRead": "testing.tripwires",
+    "SensitivityReport": "sensitivity.checking",
+    "Violation": "replaying.session",
+    "added": "sensitivity.neighbour_rows",
+    "assert_dp": "testing.assertions",
+    "assert_sensitivity": "sensitivity.checking",
+    "attack_model": "attacks.membership",
     "audit": "black_box",
     "audit_model": "canaries",
-    "check_fit_noise": "noise_law",
-    "check_noise": "noise_law",
-    "check_sensitivity": "_sensitivity",
-    "duplicated": "_neighbour_rows",
-    "neighbour_of": "_matching",
-    "neighbours": "strategies",
-    "permuted": "_neighbour_rows",
-    "removed": "_neighbour_rows",
-    "replaced": "_neighbour_rows",
-    "replay": "_replay",
-    "sign_ledger": "ledgers",
+    "check_fit_noise": "noise.law",
+    "check_noise": "noise.law",
+    "check_sensitivity": "sensitivity.checking",
+    "duplicated": "sensitivity.neighbour_rows",
+    "neighbour_of": "replaying.matching",
+    "neighbours": "sensitivity.strategies",
+    "permuted": "sensitivity.neighbour_rows",
+    "removed": "sensitivity.neighbour_rows",
+    "replaced": "sensitivity.neighbour_rows",
+    "replay": "replaying.replaying",
+    "sign_ledger": "ledgers.verifying",
     "structure_depends_on_data": "canaries",
-    "tripwire": "_tripwire",
-    "verify_ledger": "ledgers",
-    "worst_rows": "_neighbour_rows",
+    "tripwire": "testing.tripwires",
+    "verify_ledger": "ledgers.verifying",
+    "worst_rows": "sensitivity.neighbour_rows",
 }
-"""Public names, and the module of this package that has them."""
-_MODULES = ("errata", "ledgers", "membership", "noise_law", "poisoning")
+"""Public names, and the module that has them."""
+_MODULES = {"errata": "errata", "membership": "attacks.membership", "poisoning": "attacks.poisoning"}
+"""Public modules."""
 _HOMES = {
     **{name: f"{__name__}.{module}" for name, module in _LATE.items()},
-    **{name: f"{__name__}.{name}" for name in _MODULES},
+    **{name: f"{__name__}.{module}" for name, module in _MODULES.items()},
 }
 
 _NAMES = [
@@ -115,7 +115,6 @@ _NAMES = [
     "membership",
     "neighbour_of",
     "neighbours",
-    "noise_law",
     "permuted",
     "poisoning",
     "removed",

@@ -275,6 +275,7 @@ def test_foreign_pieces_and_other_classes_are_refused():
         GiniSplits(structure=ROOT, tests=partition, classes=3)
 
 
+@pytest.mark.slow  # compiles the kernel for threads, and needs many rows
 def test_many_rows_of_wide_cells_are_counted_as_few_are():
     generator = np.random.default_rng(3)
     n = 150_001  # beyond THREADED_ROWS, and odd

@@ -105,6 +105,7 @@ ROWS = list(itertools.product(VALUES, CODES[:1])) + list(itertools.product([53.5
 OTHERS = [(20.0, 0), (math.nan, 3), (88.8, 1)]
 
 
+@pytest.mark.slow_after(6)  # all neighbours are enumerated
 @pytest.mark.parametrize("query", STATISTICS, ids=repr)
 def test_every_neighbour_of_a_small_table_is_within_the_shift_set(query):
     without = statistic(OTHERS, query)
@@ -187,6 +188,7 @@ def test_only_sampled_rows_count():
         assert not statistic(rows, query, nobody).any()
 
 
+@pytest.mark.slow  # compiles the kernel for threads, and needs many rows
 def test_many_rows_on_many_threads_are_the_sum_of_their_parts():
     generator = np.random.default_rng(1)
     n = 150_000

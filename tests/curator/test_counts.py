@@ -155,6 +155,7 @@ def test_a_count_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
     assert table.statistic(query, EVERYONE)[0, 1] == (0.25 - 0.5) * 2**20
 
 
+@pytest.mark.slow  # compiles the kernel for threads
 def test_one_thread_and_many_count_alike(monkeypatch):
     generator = np.random.default_rng(3)
     n = 40_001

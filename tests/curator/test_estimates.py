@@ -85,6 +85,7 @@ def test_the_joint_mean_has_the_error_and_the_bias_that_are_stated():
     assert found.mean() - MEAN == pytest.approx(bias, abs=4 * stddev / math.sqrt(2000))
 
 
+@pytest.mark.slow  # its law is estimated from draws
 @pytest.mark.parametrize("counting", [DiscreteLaplaceMechanism(scale=2.0), GaussianMechanism(stddev=2.0 * 2**0.5)])
 def test_the_mean_of_two_releases(counting):
     query = ColumnSum(column=AGE)

@@ -60,6 +60,7 @@ CLIPS = st.sampled_from([2.0**-20, 3 * 2.0**-20, 0.1, 0.5, 1.0, 1.7, 2.0**8]) | 
 DAMPINGS = st.sampled_from([0.0, 0.1, 1.0, 2.0**40]) | st.floats(0.0, 2.0**40)
 
 
+@pytest.mark.slow  # each gain again in exact integers
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(st.data(), CLIPS, DAMPINGS)
 def test_gains_are_their_definition(data, clip, damping):

@@ -49,6 +49,7 @@ TIGHT = [(0, -UNIT)] * 100 + [(0, UNIT)] * 100
 """Gradients 1.5 and -.5 about the score .5: beyond .5 one half, and the other half at it, with the other sign."""
 
 
+@pytest.mark.slow  # a search for the worst row
 @given(
     rows=st.lists(st.tuples(st.integers(0, 1), st.integers(-UNIT, UNIT)), min_size=1, max_size=12),
     score=st.integers(-3 * UNIT, 3 * UNIT),

@@ -273,6 +273,7 @@ def test_gains_row_by_row(structure, large, n):
     assert (gains_of(query, [rows[i] for i in order]) == gains_of(query, rows)).all()
 
 
+@pytest.mark.slow  # compiles the kernel for threads
 def test_all_threads_add_up_what_one_does():
     generator = np.random.default_rng(0)
     n = 160_000  # above the number of rows at which threads take part

@@ -141,6 +141,7 @@ def trees(draw, cells):
     return structure_of(*(draw(tests) for _ in range(2**depth - 1)))
 
 
+@pytest.mark.slow  # each gain again in exact integers
 @settings(max_examples=150)
 @given(st.data())
 def test_all_tests_have_their_gains_and_weights(data):
@@ -203,6 +204,7 @@ def test_groups_are_of_the_rows_that_contribute():
         assert (getattr(mine, name) == getattr(others, name)).all()
 
 
+@pytest.mark.slow  # compiles the kernels for threads
 def test_one_thread_and_several_find_the_same(monkeypatch):
     generator = np.random.default_rng(3)
     rows = [

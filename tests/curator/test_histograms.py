@@ -203,6 +203,7 @@ def by_hand(query, rows, kind, weighted, sampled):
     return [sums.get(place, [0] * columns) for place in range(size)]
 
 
+@pytest.mark.slow  # many tables in plain Python
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(world=WORLDS, rows=st.lists(ROWS, max_size=9), data=st.data())
 def test_the_sums_are_what_plain_python_finds(world, rows, data):
@@ -216,6 +217,7 @@ def test_the_sums_are_what_plain_python_finds(world, rows, data):
             assert found.tolist() == by_hand(query, rows, kind, weighted, sampled)
 
 
+@pytest.mark.slow  # many tables, each counted by two kernels
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(world=WORLDS, rows=st.lists(ROWS, max_size=9))
 def test_each_feature_s_histogram_adds_up_to_the_leaf_query(world, rows):
@@ -244,6 +246,7 @@ def require_within(shift, query, adjacency):
         assert squared <= Fraction(sensitivity.l2(weights)) ** 2
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(world=WORLDS, rows=st.lists(ROWS, min_size=1, max_size=5), data=st.data())
 def test_neighbours_differ_by_no_more_than_is_stated(world, rows, data):
@@ -266,6 +269,7 @@ def test_neighbours_differ_by_no_more_than_is_stated(world, rows, data):
 EDGES = [(a, b, c, t, k, STEPS) for a in (0, 4) for b, c in ((0, 0), (2, 3)) for t in (-1.0, 1.0) for k in (0, 1)]
 
 
+@pytest.mark.slow_after(1)  # all pairs of extreme rows
 @pytest.mark.parametrize("clip", [0.25, 1.0])
 @pytest.mark.parametrize("loss", ["squared", "logistic", None])
 def test_every_pair_of_extreme_rows_is_within_the_norms(loss, clip):
@@ -491,6 +495,7 @@ def test_sums_wrap_modulo_two_to_the_64():
     assert sides[0, 0].tolist() == [-(2**63) + 5, most - 6]
 
 
+@pytest.mark.slow  # the largest grids
 def test_many_bins_of_a_feature_and_cells_beyond():
     """More than a byte holds: another loop; and a cell that no row of the schema has is in the last bin."""
     generator = np.random.default_rng(0)
@@ -514,6 +519,7 @@ def test_many_bins_of_a_feature_and_cells_beyond():
         assert counts.ravel().tolist() == (wanted.sum(axis=0)[:, 0] // STEPS).tolist()
 
 
+@pytest.mark.slow  # compiles the kernel for threads
 def test_one_thread_and_many_add_up_alike(monkeypatch):
     generator = np.random.default_rng(3)
     n = 20_001

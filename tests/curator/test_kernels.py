@@ -84,6 +84,7 @@ def everything(world):
     ]
 
 
+@pytest.mark.slow  # compiles every kernel for threads
 def test_one_thread_and_many_give_the_same_bits(world, monkeypatch):
     alone = everything(world)
     monkeypatch.setattr(routing, "THREADED_ROWS", 0)

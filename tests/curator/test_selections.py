@@ -186,6 +186,7 @@ def many(query, mechanism, table, n):
         return [round_.select(query, mechanism, purpose="draws").value for _ in range(n)]
 
 
+@pytest.mark.slow  # whole laws by enumeration of the coins
 def test_the_laws_of_choices_through_a_round():
     counts = (3, 1, 2)
     table = table_of(codes=[0] * 3 + [1] + [2] * 2 + [SEX.other_cell] * 9 + [SEX.missing_cell] * 9)

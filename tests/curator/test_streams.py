@@ -179,7 +179,7 @@ def test_keys_are_checked_with_the_rows(vault):
     assert rows_of(["a", "a"], vault).keys.rows.tolist() == [0]
     with pytest.raises(SchemaError, match="X and keys differ"):
         StreamRows.from_data(
-            np.zeros((2, 1)), np.zeros(2), ["a", "b", "c"], SCHEMA, loss="squared", max_bins=8, vault=vault
+            np.zeros((2, 1)), np.zeros(2), ["a", "b", "c"], SCHEMA, loss="squared", bins=8, vault=vault
         )
 
 

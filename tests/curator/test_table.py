@@ -134,6 +134,7 @@ def require_in_shift_set(shift, sensitivity, columns):
         assert sum(d for place in scaled for d in place) <= Fraction(sensitivity.l1(weights))
 
 
+@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=80)
 @given(data=st.data())
@@ -158,6 +159,7 @@ def test_adding_or_removing_a_row_stays_in_the_shift_set(name, data):
             assert all(abs(d) <= Fraction(b) for moved in shift for d, b in zip(moved, box, strict=True))
 
 
+@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=80)
 @given(data=st.data())

@@ -168,6 +168,7 @@ def require_norms(shift, sensitivity, columns):
         assert sum(scaled) <= Fraction(sensitivity.l1(scales))
 
 
+@pytest.mark.slow_after(2)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=60)
 @given(data=st.data())

@@ -68,6 +68,7 @@ def test_sums_are_those_of_truncated_contributions(leaf, bits, data):
     assert np.abs(found - wanted).max() <= 2 * len(data)  # the last bits of exponentials, next to a unit's end
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(leaves, st.integers(4, 20), rows, row, row)
 def test_a_row_moves_whole_sums_by_no_more_than_stated(leaf, bits, data, one, other):

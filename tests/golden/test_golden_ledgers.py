@@ -79,6 +79,7 @@ def test_every_golden_file_is_named_here():
     assert {path.name.removesuffix(".ledger.jsonl") for path in FOLDER.glob("*.jsonl")} == set(GOLDEN)
 
 
+@pytest.mark.slow_after(1)  # the verifier bounds every charge from both sides
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_golden_ledger_verifies(name):
     head, epsilon, delta, grants, draws, randomness = GOLDEN[name]

@@ -112,6 +112,7 @@ def test_powers_are_enclosed(gap, rate, bits):
     assert high - low <= 40
 
 
+@pytest.mark.slow  # needs more candidates than a block has
 def test_a_choice_among_several_blocks_of_candidates():
     """The middle and the ends of a candidate's share, among 30,000 of two weights; the ends are decided in integers."""
     n, rate = 30_000, Fraction(1, 4)
@@ -251,6 +252,7 @@ def test_joint_quantiles(monkeypatch, rows, quantiles, exact_law):
     assert_same(exact_law(run), dict(zip(weights, normalised(weights.values()), strict=True)))
 
 
+@pytest.mark.slow_after(1)  # whole laws by enumeration of the coins
 @pytest.mark.parametrize("answers", [1, 2])
 def test_sparse_vector_transcripts(monkeypatch, answers, exact_law):
     """Threshold 0; noises of 0.4 and 0.3 steps, cut off at 5. By the definition: sums over all of them at once."""

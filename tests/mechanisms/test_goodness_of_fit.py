@@ -207,7 +207,7 @@ SAMPLERS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a law from many draws of each sampler
 @pytest.mark.parametrize("place", range(len(SAMPLERS)), ids=lambda i: repr(SAMPLERS[i][0]))
 def test_samplers_have_their_laws(place):
     mechanism, law, scale = SAMPLERS[place]
@@ -226,7 +226,7 @@ def test_scales_at_which_nothing_but_zero_is_drawn():
         assert not mechanism.randomise(np.zeros((10**6, 1), dtype=np.int64), Grid(exponents=(0,)), TestRandom(3)).any()
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a law from many draws
 @pytest.mark.parametrize(("epsilon", "categories", "truth"), [(0.05, 2, 0), (1.0, 5, 3), (3.0, 100, 99)])
 def test_randomised_answers_have_their_law(epsilon, categories, truth):
     mechanism = RandomizedResponseMechanism(epsilon=epsilon, categories=categories)
@@ -281,7 +281,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # the power of these checks, on wrong samplers
 @pytest.mark.parametrize("fault", [*FAULTS, "none"])
 def test_wrong_samplers_are_found_out(fault):
     draws, law = wrong(fault, np.random.default_rng(20_261_260))

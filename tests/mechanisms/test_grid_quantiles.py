@@ -282,6 +282,7 @@ def test_weights_below_the_least_float_are_no_error():
             JointQuantilesMechanism(quantiles=DECILES, rate=rate).select_from_counts(counts, TestRandom(1))
 
 
+@pytest.mark.slow  # the largest choice that is allowed
 def test_most_thresholds_and_most_quantiles():
     shares = tuple(i / 65 for i in range(1, 65))
     mechanism = JointQuantilesMechanism(quantiles=shares, rate=0.01)

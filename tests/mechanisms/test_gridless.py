@@ -93,11 +93,13 @@ def assert_frequencies(features, rate, n=20_000):
     assert chi2.sf(statistic, max(int(seen.sum()) - 1, 1)) > 1e-4
 
 
+@pytest.mark.slow  # whole laws by enumeration of the coins
 @pytest.mark.parametrize("rows", [[], [(0, 0), (5, 1)], [(2, 0), (2, 2), (2, 2), (4, 1)]])
 def test_points_have_their_law(rows):
     assert_frequencies(candidates(rows), 0.4)
 
 
+@pytest.mark.slow  # whole laws by enumeration of the coins
 def test_weights_and_several_grids():
     features = [
         NumericCandidates(positions=vector([3, 3, 9]), points=12, utilities=vector([1, 9, 2, 0]), weight=3),

@@ -68,6 +68,7 @@ def test_the_weight_of_all_sequences_is_their_sum(rows, quantiles, rate):
         assert high - low <= low * mpmath.mpf(2) ** -200
 
 
+@pytest.mark.slow_after(6)  # whole laws by enumeration of the coins
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.25, 0.75), (0.2, 0.3, 0.9)])
 @pytest.mark.parametrize("rows", [[], [2], [1, 1, 4], [0, 2, 2, 3, 4]])
 def test_sequences_have_their_law(rows, quantiles):

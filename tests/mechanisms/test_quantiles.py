@@ -36,6 +36,7 @@ def spread(rows, others, quantile):
     return max(changes) - min(changes)
 
 
+@pytest.mark.slow_after(1)  # whole laws by enumeration of the coins
 @pytest.mark.parametrize("quantile", [0.5, 0.25, 0.9, 0.1])
 @pytest.mark.parametrize("rows", [[], [4], [0, 9, 9, 3], [7, 2, 2, 2, 5, 1]])
 def test_thresholds_have_their_law(rows, quantile):

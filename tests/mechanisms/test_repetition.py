@@ -73,6 +73,7 @@ MECHANISMS = [RepeatedSelectionMechanism(shape=s, stopping_rate=g) for s, g in R
 ]
 
 
+@pytest.mark.slow_after(1)  # a law from many draws
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_the_release_has_the_law_of_the_best_run(mechanism):
     law, n, source = randomised_response(1.0, 0), 4000, TestRandom(20_261_120)
@@ -225,6 +226,7 @@ def test_event_and_sampler_read_the_same_fields():
     assert PoissonSelectionMechanism(mean=3.0).event(pure) == PoissonSelection(pure, mean=3.0)
 
 
+@pytest.mark.slow_after(1)  # the truth is an integral in mpmath
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_the_price_of_gaussian_runs_is_between_the_truth_and_twice_it(mechanism):
     """The best of many N(0, 1) or N(.2, 1), in cells of 1/125: epsilon at delta 1e-6 by the exact law of the best."""

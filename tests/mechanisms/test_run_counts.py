@@ -78,6 +78,7 @@ def test_a_word_on_a_boundary_waits_for_the_words_after_it(shape, rate):
     assert law.decide(digits + 2**20, 192) == 4
 
 
+@pytest.mark.slow_after(1)  # a law from many draws
 @pytest.mark.parametrize(("shape", "rate"), [(-0.5, 0.04), (0.0, 0.04), (1.0, 0.5), (2.5, 0.5), (100.0, 0.999)])
 def test_draws_have_the_law(shape, rate):
     n, source, law = 10_000, TestRandom(20_261_120), RunCounts(shape, rate)

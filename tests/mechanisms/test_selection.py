@@ -85,6 +85,7 @@ def assert_law(counts, law):
 UTILITIES = [[3], [0, 0, 0], [5, 1, -7, 16], [0, 400, 10**9, 10**9 - 3], [-(2**63), 2**63 - 1, 2**63 - 9]]
 
 
+@pytest.mark.slow  # whole laws by enumeration of the coins
 @pytest.mark.parametrize("utilities", UTILITIES)
 def test_the_exponential_mechanism_has_its_law(utilities):
     assert_law(frequencies(ExponentialMechanism(rate=1.5), utilities), exponential_law(utilities, 1.5))

@@ -27,6 +27,7 @@ def is_least_float_above(number, truth):
     return number >= truth and math.nextafter(math.nextafter(number, 0), 0) < truth
 
 
+@pytest.mark.slow  # the truth is enumerated
 @given(boxes_and_weights())
 def test_box_norms_are_the_truth_rounded_up(case):
     boxes, weights = case

@@ -22,8 +22,8 @@ from ledgerwood.recording.context import current
 from ledgerwood.recording.opening import recording
 from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor
 from ledgerwood.verification import added, replay
-from ledgerwood.verification.canaries.recorder import recorded
-from ledgerwood.verification.noise_law import check_fit_noise
+from ledgerwood.verification.canaries.fits.recorder import recorded
+from ledgerwood.verification.noise.law import check_fit_noise
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", -1, 1))
 X = np.random.default_rng(4).uniform(0, 1, (40, 2))
@@ -267,6 +267,7 @@ def test_a_forked_child_of_a_recording_is_refused():
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
+@pytest.mark.slow  # a process of its own
 def test_importing_and_using_verification_changes_no_class_and_opens_nothing():
     """In a process of its own: every function of every class of the library is the same object afterwards."""
     script = """

@@ -64,6 +64,7 @@ FULL_BATCH = [
 ]
 
 
+@pytest.mark.slow_after(7)  # fits of each preset on many tables
 @pytest.mark.parametrize("change", neighbours())
 @pytest.mark.parametrize(("kind", "options"), FULL_BATCH)
 def test_only_released_values_depend_on_the_rows(kind, options, change, monkeypatch):
@@ -81,6 +82,7 @@ def test_only_released_values_depend_on_the_rows(kind, options, change, monkeypa
     assert not np.array_equal(arrays["values"], base_arrays["values"]), "the leaves do depend on the rows"
 
 
+@pytest.mark.slow_after(1)  # fits of each system on many tables
 @pytest.mark.parametrize("options", [{}, {"extra_trees": 12}])
 @pytest.mark.parametrize("change", ["added", "removed"])
 def test_a_sampled_plan_draws_the_same_trees(change, options, monkeypatch):
@@ -105,6 +107,7 @@ GREEDY = [
 GROUPED = [(DPBoostRegressor, {"preset": "paper", "trees_per_ensemble": 3}), (DPXGBoostRegressor, {"preset": "paper"})]
 
 
+@pytest.mark.slow  # fits of each preset on many tables
 @pytest.mark.parametrize("change", neighbours())
 @pytest.mark.parametrize(("kind", "options"), GREEDY + GROUPED)
 def test_greedy_trees_are_paid_for_and_shaped_alike_whatever_the_rows(kind, options, change, monkeypatch):
@@ -120,6 +123,7 @@ def test_greedy_trees_are_paid_for_and_shaped_alike_whatever_the_rows(kind, opti
         assert not np.array_equal(arrays["values"], base_arrays["values"]), "the leaves do depend on the rows"
 
 
+@pytest.mark.slow_after(7)  # fits of each preset
 @pytest.mark.parametrize(("kind", "options"), FULL_BATCH + GREEDY)
 def test_the_order_of_rows_changes_nothing(kind, options, monkeypatch):
     shuffled = np.random.default_rng(3).permutation(len(X))

@@ -72,6 +72,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow_after(2)  # calibrates a plan of each option
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(options):
     model = fitted(epsilon=0.7, **options)
@@ -92,6 +93,7 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(optio
     assert [tree.values.shape for tree in model.ensemble_.trees] == [(2**plan.max_depth,)] * 5
 
 
+@pytest.mark.slow  # composes the losses of greedy trees
 @pytest.mark.parametrize("initial", ["zero", "moments"])
 def test_with_a_delta_the_same_plan_is_priced_by_composition(initial):
     model = fitted(epsilon=1.0, delta=1e-6, n_estimators=12, initial_score=initial)

@@ -30,7 +30,7 @@ REGRESSION = lw.Schema(features=FEATURES, target=lw.Numeric("y", 0.0, 10.0))
 CLASSIFICATION = lw.Schema(features=FEATURES, target=lw.Categorical("y", ("no", "yes")))
 ALMOST_NO_NOISE = 1e11
 A = Adjacency.ADD_REMOVE
-SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "candidates": 4}
+SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "n_candidates": 4}
 
 
 def rows(n, seed=0):
@@ -107,6 +107,7 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(optio
     assert [tree.structure.depth for tree in model.ensemble_.trees] == [plan.max_depth] * 3
 
 
+@pytest.mark.slow_after(1)  # composes the losses of greedy trees
 @pytest.mark.parametrize(
     "options",
     [{"preset": "default", "initial_score": "moments", "n_estimators": 12}, {"preset": "paper", "n_estimators": 6}],
@@ -276,7 +277,7 @@ def test_candidates_are_quantiles_of_the_released_counts_and_nothing_else(sketch
     for tree in range(3):
         own = asked[tree if sketch == "tree" else 0]
         wanted = candidate.tests_at(
-            {f: candidate.quantile_thresholds(c, plan.candidates) for f, c in zip((0, 2), own, strict=True)}, cells
+            {f: candidate.quantile_thresholds(c, plan.n_candidates) for f, c in zip((0, 2), own, strict=True)}, cells
         )
         gains = [query for query in fake.queries if type(query).__name__ == "SplitGains"][2 * tree : 2 * tree + 2]
         for query in gains:
@@ -289,7 +290,7 @@ def test_candidates_are_quantiles_of_the_released_counts_and_nothing_else(sketch
 
 
 def test_without_a_sketch_thresholds_are_even_and_public():
-    plan = regressor(preset="paper", sketch="none", candidates=3, max_bins=16).make_plan(REGRESSION)
+    plan = regressor(preset="paper", sketch="none", n_candidates=3, max_bins=16).make_plan(REGRESSION)
     fake, _ = fake_training(plan)
     assert {type(query).__name__ for query in fake.queries} == {"SplitGains", "LeafMoments"}
     tests = fake.queries[0].tests
@@ -374,7 +375,7 @@ def test_without_noise_trees_are_the_greedy_ones(loss, large, clip, options):
     labels = y if loss == "squared" else np.where(y > 5, "yes", "no")
     model = kind(
         epsilon=ALMOST_NO_NOISE, schema=schema, preset="paper", loss=loss, subsample=1.0, n_estimators=4, max_depth=3,
-        max_bins=64, candidates=5, large_gradients=large, clip=clip, reg_lambda=0.5,
+        max_bins=64, n_candidates=5, large_gradients=large, clip=clip, reg_lambda=0.5,
         **({"min_child_weight": 1.0} | options),
     ).fit(X, labels)  # fmt: skip
     cells = encode_features(X, schema, bins=64).astype(int)
@@ -415,7 +416,7 @@ def test_the_default_follows_public_quantities_only():
     budget = Budget(epsilon=1.0, delta=0.0, adjacency=A)
     trees = [default_plan("squared", budget, n, 8).trees for n in (None, 100, 3_000, 30_000, 10**9)]
     assert trees[1] <= trees[2] < trees[3] <= trees[4] <= 400
-    assert default_plan("squared", budget, 3_000, 8).sampling_rate == 1.0
+    assert default_plan("squared", budget, 3_000, 8).subsample == 1.0
     plan = regressor(epsilon=1.0, expected_rows=3_000).make_plan(REGRESSION)
     assert plan == regressor(epsilon=1.0, expected_rows=3_000).make_plan(REGRESSION)
 
@@ -466,7 +467,8 @@ PLAN = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2)
     [
         ({"n_estimators": 0}, "n_estimators=0"), ({"max_depth": -1}, "max_depth=-1"),
         ({"max_depth": 21}, "max_depth=21 .* at most 20"),
-        ({"max_bins": 1}, "max_bins=1"), ({"max_bins": 60_001}, "max_bins=60001"), ({"candidates": 0}, "candidates=0"),
+        ({"max_bins": 1}, "max_bins=1"), ({"max_bins": 60_001}, "max_bins=60001"),
+        ({"n_candidates": 0}, "n_candidates=0"),
         ({"sketch": "always"}, "sketch='always'"), ({"n_numeric": -1}, "n_numeric=-1"),
         ({"subsample": 0.0}, "subsample=0"), ({"tree_epsilon": 0.0}, "tree_epsilon=0"),
         ({"sketch_share": 0.0}, "sketch_share=0"), ({"split_share": -1.0}, "split_share=-1"),
@@ -490,10 +492,10 @@ def test_a_plan_refuses_what_is_out_of_bounds(changes, words):
 def test_a_tree_too_deep_for_its_candidates_is_refused_before_anything_is_spent():
     ledger = Ledger(Budget(epsilon=9.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW)
     with pytest.raises(InvalidParameter, match=r"max_depth=20 must be at most \d+ for \d+ candidates") as refusal:
-        regressor(max_depth=20, max_bins=1024, candidates=32).fit(*rows(20), ledger=ledger)
+        regressor(max_depth=20, max_bins=1024, n_candidates=32).fit(*rows(20), ledger=ledger)
     assert len(ledger.entries) == 1
     deepest = int(str(refusal.value).split("at most ")[1].split(" ")[0])
-    plan = regressor(max_depth=deepest, max_bins=1024, candidates=32, n_estimators=1).make_plan(REGRESSION)
+    plan = regressor(max_depth=deepest, max_bins=1024, n_candidates=32, n_estimators=1).make_plan(REGRESSION)
     # What is refused is what the query would refuse: the bound is on the safe side, and not by more than one level.
     tests = SplitTests.every(REGRESSION.cells(1024))
     assert plan.max_depth == deepest

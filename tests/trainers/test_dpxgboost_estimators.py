@@ -21,7 +21,7 @@ X[:, 0], X[:, 1] = GENERATOR.uniform(0, 1, 200), np.where(GENERATOR.random(200) 
 X[:, 2] = GENERATOR.choice(["u", "v", "w"], 200)
 Y = np.round(X[:, 0].astype(float) * 9, 2)
 LABELS = np.where(Y > 4, "yes", "no")
-SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "candidates": 5}
+SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "n_candidates": 5}
 
 
 def regressor(**options):
@@ -39,7 +39,7 @@ def test_a_model_learns_and_predicts(kind):
         assert np.sqrt(np.mean((model.predict(X) - Y) ** 2)) < 0.4 * Y.std()
         assert model.feature_importances_.argmax() == 0
         return
-    paper = {"preset": "paper", "subsample": 1.0, "min_child_weight": 5.0, "candidates": 15}
+    paper = {"preset": "paper", "subsample": 1.0, "min_child_weight": 5.0, "n_candidates": 15}
     options = paper if kind == "paper's classifier" else {}
     model = classifier(epsilon=200.0, n_estimators=20, max_depth=3, **options).fit(X, LABELS)
     assert model.plan_.loss == ("squared" if options else "logistic")
@@ -130,6 +130,7 @@ def test_shallow_and_deep_trees(depth):
         np.testing.assert_array_equal(model.feature_importances_, 0.0)
 
 
+@pytest.mark.slow_after(1)  # calibrates plans that buy a schema
 @pytest.mark.filterwarnings("ignore:. classes were bought")
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_schema_is_bought_where_none_is_declared(preset):
@@ -197,6 +198,7 @@ def test_a_ledger_pays_for_two_fits_and_refuses_the_third():
     assert ledger.spent().epsilon == pytest.approx(2.0, rel=1e-9)
 
 
+@pytest.mark.slow_after(1)  # learns real data sets
 @pytest.mark.parametrize(("name", "epsilon", "goal"), [("abalone", 1.0, 3.0), ("adult", 1.0, 0.8)])
 def test_public_tables_are_learned(dataset, name, epsilon, goal):
     """RMSE, where the mean label alone has 3.2, and AUC; by a seed. Means: docs/explanation/dpxgboost.md."""

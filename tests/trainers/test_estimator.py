@@ -147,6 +147,7 @@ def test_bad_data_is_named_and_costs_nothing(bad_X, bad_y, words):
     assert not SCHEMA.check(bad_X, bad_y).ok
 
 
+@pytest.mark.slow_after(1)  # calibrates plans that buy a schema
 @pytest.mark.parametrize("kind", [SGBDTClassifier, DPBoostClassifier, DPXGBoostClassifier, FederatedGBDTClassifier])
 @pytest.mark.parametrize(("labels", "trees"), [("text", 32), ("codes", 32), ("boolean", 5)])
 def test_a_plan_for_estimated_classes_says_how_many_trees_it_has(kind, labels, trees):

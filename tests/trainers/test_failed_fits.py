@@ -193,7 +193,7 @@ def test_what_the_caller_was_handling_is_left_alone():
 def test_without_the_guard_the_rows_are_there():
     """The test sees what it looks for."""
     schema = lw.Schema.uniform(0, 1, n_features=3, target=NUMBER)
-    error = failure(lambda: encode_rows(X, schema, max_bins=4))
+    error = failure(lambda: encode_rows(X, schema, bins=4))
     assert any(holds_rows(value) for value in reachable([frame.f_locals for frame in frames(error)]))
 
 

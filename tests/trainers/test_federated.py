@@ -183,6 +183,7 @@ COMBINATIONS = {
 }
 
 
+@pytest.mark.slow_after(5)  # fits any combination of the components
 @pytest.mark.parametrize("seed", range(60))
 def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, released):
     """What rounds give up is the plan's event, no more and no less; a stranger re-adds the plan's own price."""
@@ -232,14 +233,13 @@ def test_words_up_are_what_is_released(changes, released):
         BUDGET
     )
     X, generator = mixed()
-    names = {"candidates": "candidates"}
     model = FederatedGBDTClassifier(
         epsilon=1.0, delta=1e-6, schema=schema, preset="tr_newton", n_estimators=4, max_depth=2, max_bins=8,
         n_candidates=4,
-        **{names.get(name, name): value for name, value in changes.items()},
+        **changes,
     ).fit(X, generator.integers(0, 2, 40))  # fmt: skip
     assert model.plan_ == made
-    sent = made.communication(schema.cells(made.bins))
+    sent = made.communication(schema.cells(made.max_bins))
     assert sent.rounds == len(released[1])
     if made.feature_cycle == "random":
         assert sent.words_up >= sum(released[1])
@@ -270,6 +270,7 @@ def test_noise_beyond_a_grid_is_refused_before_anything_is_spent(released):
 PLAIN = lw.Schema.uniform(0.0, 1.0, n_features=2, target=lw.Categorical("y", (0, 1)))
 
 
+@pytest.mark.slow  # calibrates the plan that a refusal suggests
 def test_what_would_fit_does_fit():
     model = FederatedGBDTClassifier(epsilon=1e-10, delta=1e-18, schema=PLAIN, noise="skellam")
     with pytest.raises(CalibrationFailed, match="what would fit") as refused:
@@ -299,7 +300,7 @@ def test_histograms_beyond_memory_are_refused_before_anything_is_spent(released)
 
 def test_communication_of_totally_random_trees():
     made = plan(batch=3)
-    sent = made.communication(CLASSES.cells(made.bins), n_clients=10)
+    sent = made.communication(CLASSES.cells(made.max_bins), n_clients=10)
     leaves = 2**D
     assert sent.rounds == 2  # two batches, whose trees' leaves come together
     assert sent.words_up == T * 2 * leaves
@@ -310,7 +311,7 @@ def test_communication_of_totally_random_trees():
 
 def test_communication_of_histograms():
     made = plan(split_method="histogram", recalibrate=True)
-    sent = made.communication(CLASSES.cells(made.bins))
+    sent = made.communication(CLASSES.cells(made.max_bins))
     assert sent.rounds == T * D + 1
     # Q thresholds make Q + 1 bins, of which the grid of 32 steps allows 32.
     assert sent.words_up == T * 2 * M * 32 * (2**D - 1) + 2 * 32
@@ -354,6 +355,7 @@ def labels(X):
     return (X[:, 0] + X[:, 1] > 1.0).astype(int)
 
 
+@pytest.mark.slow_after(1)  # learns with each component
 @pytest.mark.parametrize(
     "options",
     [

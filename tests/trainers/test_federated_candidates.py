@@ -11,17 +11,17 @@ from ledgerwood.trainers.federated.candidates import first_candidates, hessian_t
 
 
 def test_logarithmic_thresholds_are_dense_where_the_range_begins():
-    found = log_thresholds(0.0, 1000.0, max_bins=1000, candidates=9)
+    found = log_thresholds(0.0, 1000.0, bins=1000, candidates=9)
     expected = np.unique(np.rint(np.expm1(np.linspace(0, np.log1p(1000.0), 11)[1:-1])))
     np.testing.assert_array_equal(found, expected)
-    mirrored = log_thresholds(-1000.0, 0.0, max_bins=1000, candidates=9)
+    mirrored = log_thresholds(-1000.0, 0.0, bins=1000, candidates=9)
     np.testing.assert_array_equal(mirrored, np.sort(1000 - found))
 
 
 def test_categories_have_no_thresholds():
     schema = lw.Schema(features=(lw.Numeric("a", 0, 1), lw.Categorical("b", ("u", "v"))))
     for rule in ("uniform", "log", "iterative_hessian", "quantiles"):
-        numeric, none = first_candidates(schema, rule, max_bins=16, candidates=3)
+        numeric, none = first_candidates(schema, rule, bins=16, candidates=3)
         assert len(none) == 0
         assert 1 <= len(numeric) <= 3
 

@@ -80,6 +80,7 @@ def trained(plan, loss, X=X, y=None, *, seed=7, watched=False):
     return ensemble, np.array(aggregator.rounds) if watched else None
 
 
+@pytest.mark.slow_after(4)  # re-adds a ledger of each option
 @pytest.mark.parametrize("initial", ["zero", "moments", "laplace"])
 @pytest.mark.parametrize(
     ("loss", "rate", "kind"),
@@ -92,7 +93,7 @@ def test_the_price_is_the_budget_and_a_stranger_agrees(loss, rate, kind, initial
     model = model_of(loss, subsample=rate, initial_score=initial)
     model.fit(X, labels(loss))
     plan = model.plan_
-    assert (plan.filter, plan.n_estimators, plan.extra_trees, plan.n_estimators) == (
+    assert (plan.filter, plan.n_estimators, plan.extra_trees, plan.trees) == (
         kind if rate < 1 else "gdp",
         3,
         4,
@@ -148,6 +149,7 @@ def test_where_no_row_is_cut_the_releases_are_those_without_a_filter(loss, kind,
         np.testing.assert_array_equal(tree.values, other.values)
 
 
+@pytest.mark.slow_after(5)  # fits of many rounds
 @pytest.mark.parametrize("rounds", [1, 3, 50])
 @pytest.mark.parametrize(
     ("loss", "options"),

@@ -17,7 +17,6 @@ import ledgerwood as lw
 import ledgerwood.curator.curator as curators
 from ledgerwood import Categorical, Numeric
 from ledgerwood.accounting.costs.row_costs import row_costs
-from ledgerwood.accounting.pricing import Price
 from ledgerwood.trainers import (
     DPBoostClassifier,
     DPBoostRegressor,
@@ -131,36 +130,11 @@ KINDS = {estimator: kind for kind, estimator, _ in CASES}
 
 
 @pytest.fixture(autouse=True, scope="module")
-def remembered():
-    """Plans follow from parameters and schema alone, prices and costs from events: each is worked out once."""
+def costs_once():
+    """The costs of a row follow from the event: each is worked out once."""
     with pytest.MonkeyPatch.context() as patch:
-        for estimator in KINDS:
-            make_plan = once(
-                estimator.make_plan,
-                lambda model, schema: (
-                    type(model),
-                    repr(model.get_params(deep=False) | {"random_state": 0}),
-                    repr(schema),
-                ),
-            )
-            patch.setattr(estimator, "make_plan", make_plan)
-        patch.setattr(Price, "quote", once(Price.quote, lambda price, delta: (price.event, price.method, delta)))
         patch.setattr(curators, "row_costs", functools.cache(row_costs))
         yield
-
-
-def once(function, key_of):
-    """A pure function that remembers what it returned."""
-    known = {}
-
-    @functools.wraps(function)
-    def remembering(*arguments):
-        key = key_of(*arguments)
-        if key not in known:
-            known[key] = function(*arguments)
-        return known[key]
-
-    return remembering
 
 
 def rows(kind, n=N_ROWS, seed=0):
@@ -214,6 +188,7 @@ def named(case):
     return f"{case[1].__name__}-" + "-".join(str(value) for value in case[2].values())
 
 
+@pytest.mark.slow_after(4)  # replays every option of every system on each neighbour: the check of all sensitivities
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_neighbours_see_the_same_calls_and_no_row_moves_more_than_its_price(case):
     kind, estimator, options = case
@@ -250,6 +225,7 @@ def small_tables(draw, kind, options):
     return (X, y), added((X, y), row, label, at=at)
 
 
+@pytest.mark.slow  # replays any option on any table
 @settings(max_examples=60)
 @given(data=st.data(), case=st.sampled_from(CASES), seed=st.integers(0, 2**31), group=st.integers(0, 2))
 def test_any_small_table(data, case, seed, group):
@@ -266,6 +242,7 @@ def test_any_small_table(data, case, seed, group):
 SAMPLED = [case for case in CASES if "subsample" in case[2]]
 
 
+@pytest.mark.slow_after(4)  # replays sampled fits
 @pytest.mark.parametrize("case", SAMPLED, ids=named)
 def test_a_row_outside_of_the_samples_changes_nothing_of_them(case):
     kind, estimator, options = case
@@ -281,6 +258,7 @@ def test_a_row_outside_of_the_samples_changes_nothing_of_them(case):
         assert found.largest_share == 0.0
 
 
+@pytest.mark.slow_after(6)  # replays every option on weighted neighbours
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case[1] is not PrivaTreeClassifier and "noise" not in case[2]], ids=named
 )
@@ -323,6 +301,7 @@ def frame(X):
     )  # fmt: skip
 
 
+@pytest.mark.slow_after(2)  # replays fits that buy a schema
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("estimator", KINDS)
 def test_a_schema_that_is_bought_is_a_release_like_any_other(estimator, adjacency):
@@ -370,6 +349,7 @@ def test_a_stream_of_two_calls():
         assert found.largest_share > 0.5
 
 
+@pytest.mark.slow  # replays a search on each neighbour
 @pytest.mark.parametrize("law", ["poisson", "negative_binomial"])
 def test_each_run_of_a_private_search(law):
     data, schema = rows("classifier"), SCHEMAS["classifier"]

@@ -46,6 +46,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow_after(25)  # each system on each odd table
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("preset", ["default", "paper"])
 @pytest.mark.parametrize(("kind", "target"), KINDS)
@@ -63,6 +64,7 @@ def test_a_table_that_is_odd_gets_trees_like_any_other(kind, target, preset, tab
     assert set(found) <= {"no", "yes"} if target is CLASSES else ((found >= 0) & (found <= 1)).all()
 
 
+@pytest.mark.slow  # the deepest tree that is allowed
 @pytest.mark.parametrize(("kind", "target"), [KINDS[0], KINDS[2]])
 def test_a_tree_of_20_levels_is_trained(kind, target):
     schema = lw.Schema(features=(lw.Categorical("c", ("u", "v")),), target=target)

@@ -46,6 +46,7 @@ def test_all_estimators_are_found():
 CASES = [(kind, name) for kind in ESTIMATORS for name in inspect.signature(kind).parameters]
 
 
+@pytest.mark.slow_after(70)  # each parameter of each estimator
 @pytest.mark.parametrize(("kind", "name"), CASES, ids=lambda value: getattr(value, "__name__", value))
 def test_a_bad_value_is_called_by_the_name_of_its_parameter(kind, name):
     budget = lw.Budget(epsilon=1.0, delta=1e-6, adjacency=lw.Adjacency.ADD_REMOVE)
@@ -60,6 +61,7 @@ def test_a_bad_value_is_called_by_the_name_of_its_parameter(kind, name):
     assert ledger.entries == before
 
 
+@pytest.mark.slow_after(1)  # each parameter of each estimator, some of whose values make plans
 @pytest.mark.parametrize(("kind", "name"), CASES, ids=lambda value: getattr(value, "__name__", value))
 def test_a_value_out_of_its_bound_is_called_by_the_name_of_its_parameter(kind, name):
     for value in SELDOM:
@@ -72,7 +74,7 @@ def test_a_value_out_of_its_bound_is_called_by_the_name_of_its_parameter(kind, n
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
-@pytest.mark.parametrize("name", ["n_estimators", "max_depth", "reg_lambda", "bins"])
+@pytest.mark.parametrize("name", ["n_estimators", "max_depth", "reg_lambda", "max_bins"])
 def test_presets_keep_the_names(preset, name):
     for kind in (trainers.SGBDTRegressor, trainers.DPBoostRegressor, trainers.DPXGBoostRegressor):
         with pytest.raises(InvalidParameter, match=rf"^{name}=-3 must be "):
@@ -93,6 +95,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.slow_after(1)  # calibrates the plan that a refusal suggests
 @pytest.mark.parametrize("estimated", [False, True])
 @pytest.mark.parametrize(("kind", "options"), PLANS, ids=str)
 def test_what_is_said_to_fit_fits(kind, options, estimated):

@@ -77,7 +77,7 @@ def test_one_draw_pays_for_all_calls(options):
     ledger = new_ledger()
     model = regressor(**options).partial_fit(X[:40], Y[:40], keys=KEYS[:40], ledger=ledger)
     entries, statement, trees = ledger.entries, model.privacy_, len(model.ensemble_.trees)
-    assert trees == model.plan_.n_estimators == 4 + options.get("extra_trees", 0)
+    assert trees == model.plan_.trees == 4 + options.get("extra_trees", 0)
     for start in (40, 20, 80):
         model.partial_fit(X[start : start + 40], Y[start : start + 40], keys=KEYS[start : start + 40])
     assert len(model.ensemble_.trees) == 4 * trees
@@ -141,6 +141,7 @@ def extreme(n):
     return np.where(np.arange(n) % 2 == 0, 0.0, 10.0)
 
 
+@pytest.mark.slow_after(1)  # replays streams
 @pytest.mark.parametrize("options", [{}, {"subsample": 0.5}])
 def test_a_unit_that_comes_twice_has_no_second_budget(options, monkeypatch):
     """It has spent all in the first call: what its rows hold in the second moves no release by a single bit."""
@@ -555,6 +556,7 @@ def transcript(calls, monkeypatch, **options):
     return model, exact
 
 
+@pytest.mark.slow_after(5)  # replays streams
 @pytest.mark.parametrize("seed", range(12))
 def test_given_the_same_past_a_unit_moves_all_releases_by_its_one_budget_at_most(seed, monkeypatch):
     """docs/explanation/sgbdt.md#sgbdt-streams: all rows of one unit, which comes in some calls and changes its row."""
@@ -573,7 +575,7 @@ def test_given_the_same_past_a_unit_moves_all_releases_by_its_one_budget_at_most
     other, exact_without = transcript(without, monkeypatch, clip=clip)
     np.testing.assert_array_equal(values_of(model), values_of(other))
     initial, *rounds = (np.atleast_2d(one - another) for one, another in zip(exact, exact_without, strict=True))
-    assert len(rounds) == len(calls) * model.plan_.n_estimators
+    assert len(rounds) == len(calls) * model.plan_.trees
     assert all((moved != 0).any(axis=1).sum() <= 1 for moved in rounds)  # one leaf, the unit's
     budget = next(model.plan_.draws)[0].limit.mu() ** 2
     assert (initial**2).sum() <= model.plan_.initial.events[0].mu() ** 2 * (1 + 1e-12)

@@ -69,6 +69,7 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(split
     assert set(tree.values) <= {0.0, 1.0, 2.0}
 
 
+@pytest.mark.slow_after(1)  # composes the losses of greedy trees
 @pytest.mark.parametrize("splits", [*SPLITS, "joint_gaussian"])
 @pytest.mark.parametrize("candidates", CANDIDATES)
 def test_with_a_delta_the_same_plan_is_priced_by_composition(splits, candidates):
@@ -176,7 +177,7 @@ def test_depth_0_is_one_leaf_for_the_whole_budget(splits):
 
 
 def test_a_great_depth_is_for_random_splits_only():
-    assert plan_of(splits="random", max_depth=20).depth == 20
+    assert plan_of(splits="random", max_depth=20).max_depth == 20
     model = classifier(splits="random", max_depth=11).fit(*rows())
     assert model.ensemble_.trees[0].structure.n_leaves == 2**11
     for splits in ("gini", "histograms"):

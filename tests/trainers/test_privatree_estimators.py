@@ -49,21 +49,21 @@ PRESETS = {
 def test_a_preset_is_what_it_says(preset):
     plan = PrivaTreeClassifier(schema=SCHEMA, preset=preset, delta=1e-6).make_plan(SCHEMA)
     assert (plan.splits, plan.candidates, plan.candidate_bins) == PRESETS[preset]
-    assert (plan.max_depth, plan.features, plan.numeric, plan.max_bins) == (4, 3, 2, 255)
+    assert (plan.max_depth, plan.n_features, plan.n_numeric, plan.max_bins) == (4, 3, 2, 255)
     assert plan.leaf_share == 0.5  # as many rows as nobody knows
     assert plan.quantile_share == 0.2
 
 
 @pytest.mark.parametrize(
-    ("evidence", "max_depth"), [(None, 4), (100.0, 1), (399.0, 1), (400.0, 2), (2_500.0, 3), (9_999.0, 3), (1e4, 4)]
+    ("evidence", "depth"), [(None, 4), (100.0, 1), (399.0, 1), (400.0, 2), (2_500.0, 3), (9_999.0, 3), (1e4, 4)]
 )
 def test_the_default_is_as_deep_as_the_rows_can_pay_for(evidence, depth):
     assert default_depth(evidence) == depth
     rows = None if evidence is None else round(evidence / 0.5)
     plan = classifier(epsilon=0.5, expected_rows=rows).make_plan(SCHEMA)
     assert (plan.splits, plan.max_depth) == ("gini", depth)
-    assert classifier(epsilon=0.5, expected_rows=rows, preset="paper").make_plan(SCHEMA).depth == 4
-    assert classifier(epsilon=0.5, expected_rows=rows, max_depth=3).make_plan(SCHEMA).depth == 3
+    assert classifier(epsilon=0.5, expected_rows=rows, preset="paper").make_plan(SCHEMA).max_depth == 4
+    assert classifier(epsilon=0.5, expected_rows=rows, max_depth=3).make_plan(SCHEMA).max_depth == 3
 
 
 def test_where_there_is_next_to_no_evidence_splits_are_free():
@@ -183,7 +183,7 @@ def test_what_is_too_large_for_a_level_or_the_labels_costs_nothing(classes, opti
     assert len(ledger.entries) == 1
 
 
-@pytest.mark.parametrize("max_bins", [150, 200, 255])
+@pytest.mark.parametrize("bins", [150, 200, 255])
 @pytest.mark.parametrize("missing", [False, True])
 def test_the_greatest_depth_that_is_named_can_be_chosen_from(bins, missing):
     """The last level's query and the labels' are within their bounds."""

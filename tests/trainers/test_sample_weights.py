@@ -57,6 +57,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow_after(3)  # two fits of each system
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_rows_of_weight_zero_are_not_there(kind, options):
     """With the noise held fixed: the same values, bit for bit."""
@@ -71,6 +72,7 @@ def test_rows_of_weight_zero_are_not_there(kind, options):
     assert model.privacy_ == without.privacy_
 
 
+@pytest.mark.slow_after(2)  # two fits of each system
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_a_weight_is_a_number_of_rows(kind, options):
     """Up to the truncation of each weighted gradient, of 2**-20. A filter's rows pay each for itself: there not."""

@@ -61,6 +61,7 @@ def columns(*kinds, target="numeric"):
     )
 
 
+@pytest.mark.slow_after(2)  # calibrates plans that buy a schema
 @pytest.mark.parametrize("kind", [SGBDTRegressor, SGBDTClassifier])
 @pytest.mark.parametrize(
     "options",
@@ -165,6 +166,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow_after(1)  # fits that buy a schema on each odd table
 @pytest.mark.parametrize("change", TABLES)
 @pytest.mark.parametrize("kind", [SGBDTRegressor, SGBDTClassifier])
 def test_no_table_changes_plan_draws_or_statement_and_none_is_refused(kind, change):
@@ -271,6 +273,7 @@ def test_a_bought_schema_of_numbers_is_gaussian_and_one_of_words_is_not():
     assert len(refused.entries) == 1
 
 
+@pytest.mark.slow  # calibrates plans that buy a schema
 def test_a_share_that_leaves_the_trees_nothing_is_refused_before_anything_is_spent():
     ledger = Ledger(budget(), unit=PrivacyUnit.ROW)
     with pytest.raises(CalibrationFailed):
@@ -382,6 +385,7 @@ TEXT = st.text(max_size=2).filter(lambda text: not text.endswith("\0"))  # such 
 CLASS = st.one_of(TEXT, st.integers(-3, 3), st.sampled_from([0.5, NO_TEXT, NO_CODE]))
 
 
+@pytest.mark.slow  # fits that buy a schema
 @given(st.dictionaries(CLASS, st.integers(1, 100), max_size=5), st.booleans(), st.integers(2, 5))
 def test_classes_sort_and_are_the_commonest_that_were_found(found, text, most):
     classes = some_classes(tuple(found.items()), text=text, most=most)
@@ -399,6 +403,7 @@ def test_classes_sort_and_are_the_commonest_that_were_found(found, text, most):
 LABEL = st.one_of(st.none(), st.floats(), st.integers(), st.text(max_size=2), st.booleans())
 
 
+@pytest.mark.slow  # calibrates plans that buy a schema
 @settings(max_examples=4, deadline=None)
 @given(st.lists(st.tuples(st.floats(), LABEL, LABEL), min_size=1, max_size=12))
 def test_after_the_grant_nothing_is_refused(rows):

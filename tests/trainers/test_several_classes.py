@@ -46,23 +46,6 @@ def labels(k, names):
     return classes[place], np.sort(classes)
 
 
-PLANS = {}
-
-
-@pytest.fixture(autouse=True)
-def planned_once(monkeypatch):
-    """A plan follows from public parameters: each is worked out once."""
-    for kind in CLASSIFIERS:
-
-        def remembering(model, schema, make_plan=kind.make_plan):
-            key = repr((type(model), model.get_params(), schema))
-            if key not in PLANS:
-                PLANS[key] = make_plan(model, schema)
-            return PLANS[key]
-
-        monkeypatch.setattr(kind, "make_plan", remembering)
-
-
 def fitted(kind, y, *, schema=None, epsilon=40.0, **options):
     model = kind(epsilon=epsilon, delta=1e-5, schema=schema, random_state=3, **(CLASSIFIERS[kind] | options))
     return model.fit(X, y)
@@ -78,6 +61,7 @@ def estimated(kind, k, names):
     return model, [text for text in said if "privately estimated schema" in text]
 
 
+@pytest.mark.slow  # learns up to 20 classes
 @pytest.mark.parametrize(
     ("k", "names"), [(1, "text"), (1, "numbers"), (2, "numbers"), (3, "text"), (5, "numbers"), (20, "text")]
 )
@@ -136,12 +120,14 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow_after(1)  # calibrates a plan of each option, and three fits of it
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_every_draw_is_granted_whatever_shows(kind, options):
     ledgers = [fitted(kind, labels(k, "numbers")[0], **options).ledger_ for k in (1, 2, 3)]
     assert all(ledger == ledgers[0] for ledger in ledgers)
 
 
+@pytest.mark.slow_after(1)  # calibrates a plan of each system and re-adds its ledger
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_the_total_is_what_the_user_asked_and_verifies(kind, tmp_path):
     model = kind(epsilon=2.0, delta=1e-5, **CLASSIFIERS[kind]).fit(X, labels(5, "text")[0])
@@ -154,6 +140,7 @@ def test_the_total_is_what_the_user_asked_and_verifies(kind, tmp_path):
     assert report.epsilon_readded <= 2.0 * (1 + 1e-9)
 
 
+@pytest.mark.slow_after(2)  # learns several classes
 @pytest.mark.parametrize("names", ["text", "numbers"])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_declared_classes_are_learned_each_by_its_own_forest(kind, names):
@@ -168,6 +155,7 @@ def test_declared_classes_are_learned_each_by_its_own_forest(kind, names):
     assert model.privacy_.epsilon == np.inf  # a seed was given
 
 
+@pytest.mark.slow_after(1)  # learns several classes
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_a_declared_class_that_no_row_has_keeps_its_place(kind):
     y, _ = labels(3, "text")
@@ -179,6 +167,7 @@ def test_a_declared_class_that_no_row_has_keeps_its_place(kind):
     assert np.mean(model.predict(X) == y) > 0.9
 
 
+@pytest.mark.slow_after(1)  # learns several classes
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_a_rare_class_takes_no_part_and_no_class_is_said(kind):
     y, classes = labels(3, "text")
@@ -203,6 +192,7 @@ def test_more_classes_than_trees_are_said():
     assert len(fitted(SGBDTClassifier, y, epsilon=200.0, n_estimators=64).classes_) == len(set(y))
 
 
+@pytest.mark.slow_after(1)  # replays forests of several classes
 @pytest.mark.parametrize("schema", [None, "declared"])
 @pytest.mark.parametrize("kind", [SGBDTClassifier, DPXGBoostClassifier])
 def test_a_fit_of_several_classes_replays(kind, schema):

@@ -71,6 +71,7 @@ COMBINATIONS = [
 ] + [(*statistic, "replace-one", 1.0, "public_count") for statistic in STATISTICS]
 
 
+@pytest.mark.slow_after(6)  # fits any combination of the components
 @pytest.mark.parametrize(("loss", "leaf_noise", "statistic", "adjacency", "rate", "initial"), COMBINATIONS)
 def test_every_combination_costs_at_most_the_budget_and_what_the_ledger_says(
     loss, leaf_noise, statistic, adjacency, rate, initial

@@ -20,7 +20,6 @@ from sklearn.base import is_regressor
 
 import ledgerwood as lw
 from ledgerwood import trainers
-from ledgerwood.accounting.pricing import Price
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.streams import AbstractStreamEstimator
 from ledgerwood.trainers.choosing.private_search import PrivateSearch
@@ -161,34 +160,6 @@ def heard(fit, capfd):
     return said, ours, tuple(capfd.readouterr()), raised
 
 
-QUOTES = {}
-
-
-@pytest.fixture(autouse=True)
-def remembered(monkeypatch):
-    """Costs and plans follow from public parameters: each is worked out once."""
-    quote = Price.quote
-
-    def remembering(price, delta):
-        key = price.event, price.method, delta
-        if key not in QUOTES:
-            QUOTES[key] = quote(price, delta)
-        return QUOTES[key]
-
-    monkeypatch.setattr(Price, "quote", remembering)
-
-
-def planned_once(kind, monkeypatch):
-    plans, make_plan = {}, kind.make_plan
-
-    def remembering(model, schema):
-        if repr(schema) not in plans:
-            plans[repr(schema)] = make_plan(model, schema)
-        return plans[repr(schema)]
-
-    monkeypatch.setattr(kind, "make_plan", remembering)
-
-
 def test_every_estimator_is_among_them():
     public = {value for value in vars(trainers).values() if inspect.isclass(value) and hasattr(value, "predict")}
     assert public <= {kind for kind, _ in CASES}
@@ -196,9 +167,9 @@ def test_every_estimator_is_among_them():
     assert len(CASES) >= 25
 
 
+@pytest.mark.slow  # a dozen fits of every preset
 @pytest.mark.parametrize(("kind", "preset"), CASES)
-def test_neighbours_are_fitted_in_the_same_silence(kind, preset, capfd, monkeypatch):
-    planned_once(kind, monkeypatch)
+def test_neighbours_are_fitted_in_the_same_silence(kind, preset, capfd):
     target = target_of(kind)
     schema = lw.Schema(features=FEATURES, target=target)
 
@@ -222,9 +193,9 @@ def test_neighbours_are_fitted_in_the_same_silence(kind, preset, capfd, monkeypa
     assert said(*alone) == expected
 
 
+@pytest.mark.slow  # calibrates plans that buy a schema, and fits them
 @pytest.mark.parametrize("kind", [kind for kind in estimators() if kind is not PrivateSearch])
-def test_neighbours_without_a_schema(kind, capfd, monkeypatch):
-    planned_once(kind, monkeypatch)
+def test_neighbours_without_a_schema(kind, capfd):
     target = target_of(kind)
 
     def said(X, y):
@@ -253,8 +224,7 @@ def test_neighbours_without_a_schema(kind, capfd, monkeypatch):
 @pytest.mark.parametrize(
     "kind", [kind for kind in estimators() if "sample_weight" in inspect.signature(kind.fit).parameters]
 )
-def test_neighbouring_weights(kind, capfd, monkeypatch):
-    planned_once(kind, monkeypatch)
+def test_neighbouring_weights(kind, capfd):
     target = target_of(kind)
     schema = lw.Schema(features=FEATURES, target=target, weight_bound=2.0)
     X, y = rows(target, 12)

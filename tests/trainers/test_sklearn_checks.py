@@ -74,6 +74,7 @@ MANY = lw.Categorical("y", (0, 1, 2, 3))
 """As many classes as the checks ever use, of the one estimator that takes more than two."""
 
 
+@pytest.mark.slow  # some fifty checks of each estimator
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_checks_of_scikit_learn(kind):
@@ -137,6 +138,7 @@ BY_DESIGN = {
 }
 
 
+@pytest.mark.slow  # some fifty checks, each of which buys a schema
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", BY_DESIGN)
 def test_the_checks_of_scikit_learn_without_a_schema(kind):

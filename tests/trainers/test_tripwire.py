@@ -70,6 +70,7 @@ ONE_TREE = [
 ]
 
 
+@pytest.mark.slow_after(4)  # traces every line of a fit
 @pytest.mark.filterwarnings("ignore:0 classes were bought")
 @pytest.mark.parametrize("guard", ["table", "array"])
 @pytest.mark.parametrize(("kind", "schema", "options"), [*KINDS, *GREEDY, *ONE_TREE])
@@ -87,6 +88,7 @@ def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
         assert {module.split(".")[1] for module in log} == {"curator"}
 
 
+@pytest.mark.slow_after(2)  # traces every line of a fit
 @pytest.mark.parametrize("guard", ["table", "array"])
 @pytest.mark.parametrize(("kind", "schema", "options"), [kind for kind in KINDS if kind[1] is not None])
 def test_a_stream_reads_rows_and_keys_in_the_curator_only(guard, kind, schema, options):

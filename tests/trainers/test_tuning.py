@@ -48,6 +48,7 @@ def search(kind=SGBDTClassifier, candidates=CANDIDATES, **options):
     return PrivateSearch(kind(), candidates, **{"epsilon": 2.0, "delta": 1e-5, "schema": schema} | options)
 
 
+@pytest.mark.slow_after(6)  # calibrates each law of runs
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("kind", "share"), [(SGBDTClassifier, 0.1), (SGBDTRegressor, 0.9), (SGBDTRegressor, 0.001)])

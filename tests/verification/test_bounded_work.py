@@ -19,7 +19,10 @@ from ledgerwood.accounting import (
     ReplaceOneSampled,
 )
 from ledgerwood.accounting.events import to_json
-from ledgerwood.verification import _effort, _verdicts, ledgers, verify_ledger
+from ledgerwood.verification import verify_ledger
+from ledgerwood.verification.ledgers import effort as _effort
+from ledgerwood.verification.ledgers import verdicts as _verdicts
+from ledgerwood.verification.ledgers import verifying as ledgers
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

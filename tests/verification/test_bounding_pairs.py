@@ -28,11 +28,11 @@ from ledgerwood.accounting import (
     TruncatedLaplaceEvent,
 )
 from ledgerwood.accounting.events.serial import to_json
-from ledgerwood.verification import _pairs
-from ledgerwood.verification._atoms import mp, mpf
-from ledgerwood.verification._bounds import composed
-from ledgerwood.verification._bounds.events import Work, pair_of
-from ledgerwood.verification._bounds.moments import Moments
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp, mpf
+from ledgerwood.verification.ledgers.bounds import composed
+from ledgerwood.verification.ledgers.bounds.events import Work, pair_of
+from ledgerwood.verification.ledgers.bounds.moments import Moments
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 LOG_NEGLIGIBLE = -60.0

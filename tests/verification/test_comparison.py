@@ -11,7 +11,7 @@ from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.trainers import SGBDTRegressor
-from ledgerwood.verification._comparison import difference
+from ledgerwood.verification.replaying.comparison import difference
 
 A = Adjacency.ADD_REMOVE
 

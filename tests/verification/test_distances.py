@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
-from ledgerwood.verification._distances import plain_gap, shift_gap, value_of
+from ledgerwood.verification.sensitivity.distances import plain_gap, shift_gap, value_of
 
 NAN, INF = math.nan, math.inf
 NORMS = {

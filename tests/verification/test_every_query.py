@@ -194,6 +194,7 @@ def named(case):
     return kind_of(case[1]).__name__
 
 
+@pytest.mark.slow_after(6)  # replays each query
 @pytest.mark.parametrize("case", [*SUMS, *CHOICES], ids=named)
 def test_every_query_that_a_trainer_may_ask_is_known_to_replay(case):
     kind, query, *mechanism = case
@@ -241,6 +242,7 @@ HALF = {
 SEARCHED = [case for case in SUMS if case[0] != "undeclared"] + [CHOICES[0][:2], CHOICES[2][:2], CHOICES[3][:2]]
 
 
+@pytest.mark.slow_after(4)  # a search for a breach of each query
 @pytest.mark.parametrize("adjacency", [A, R])
 @pytest.mark.parametrize("case", SEARCHED, ids=named)
 def test_a_search_comes_up_to_the_shift_set_and_not_beyond(case, adjacency):

@@ -35,10 +35,11 @@ from ledgerwood.accounting import (
 from ledgerwood.accounting.costs import concentrated, gdp
 from ledgerwood.accounting.events.serial import to_json
 from ledgerwood.errors import LedgerCorrupted
-from ledgerwood.verification import _pairs, verify_ledger
-from ledgerwood.verification._atoms import mp, mpf
-from ledgerwood.verification._bounds.divergences import rho_bounds
-from ledgerwood.verification._bounds.gaussians import gaussian_epsilon
+from ledgerwood.verification import verify_ledger
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp, mpf
+from ledgerwood.verification.ledgers.bounds.divergences import rho_bounds
+from ledgerwood.verification.ledgers.bounds.gaussians import gaussian_epsilon
 
 A = Adjacency.ADD_REMOVE
 BUDGET = Budget(epsilon=2.0, delta=1e-5, adjacency=A)
@@ -112,6 +113,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_after(1)  # proves the bounds of forged ledgers
 @pytest.mark.parametrize(("filter_", "index", "change", "match"), CASES)
 def test_a_forger_is_held_to_the_filter(tmp_path, filter_, index, change, match):
     lines = lines_of(filter_)
@@ -153,6 +155,7 @@ HONEST = [
 ]
 
 
+@pytest.mark.slow_after(6)  # proves both bounds of each plan
 @pytest.mark.parametrize("event", HONEST, ids=lambda event: type(event).__name__)
 def test_the_least_rho_is_not_above_what_is_charged_and_the_most_is_not_far(event):
     with mp.workdps(50):

@@ -158,6 +158,7 @@ def verify_text(lines, head=None):
         return verify_ledger(write(folder, lines), head=head)
 
 
+@pytest.mark.slow  # verifies a ledger for each byte
 @settings(max_examples=300)
 @given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
 def test_any_byte_that_is_changed_is_found(place, change):
@@ -167,6 +168,7 @@ def test_any_byte_that_is_changed_is_found(place, change):
         verify_text(bytes(edited))
 
 
+@pytest.mark.slow  # verifies a ledger for each byte
 @settings(max_examples=60)
 @given(st.integers(0, len(DATA) - 2))
 def test_any_byte_that_is_removed_or_doubled_is_found(place):
@@ -272,6 +274,7 @@ def test_every_method_is_held_to_its_own_number(event, delta, asked, method):
         verify_text(rebuilt(lines, 1, with_charge(epsilon=least * share)))
 
 
+@pytest.mark.slow  # composes losses by both implementations
 @pytest.mark.parametrize(
     ("event", "delta", "reference"),
     [
@@ -309,6 +312,7 @@ ENDLESS = [  # leaves that a forger may state at no cost, and that take for ever
 ]
 
 
+@pytest.mark.slow_after(1)  # the costliest ledgers that a forger can write
 @pytest.mark.parametrize("leaf", ENDLESS)
 @pytest.mark.parametrize("charge", [{"method": "renyi", "order": 1.5}, {"method": "profile"}, {"method": "pld"}])
 def test_no_forged_noise_stalls_the_verifier(leaf, charge):
@@ -372,6 +376,7 @@ def test_a_sampled_plan_is_not_renamed_to_replace_one():
         verify_text(rebuilt(lines, 0, lambda body: body))
 
 
+@pytest.mark.slow  # composes losses by both implementations
 def test_groups_of_mixed_compositions_verify():
     mixed = Composed((LAPLACE, GaussianEvent(noise_multiplier=9.0, adjacency=A)))
     book = ledger(budget=Budget(epsilon=2.0, delta=1e-5, adjacency=A))
@@ -384,6 +389,7 @@ def test_groups_of_mixed_compositions_verify():
     assert verify_text(by_renyi).grants == 2
 
 
+@pytest.mark.slow_after(1)  # composes losses by both implementations
 @pytest.mark.parametrize(
     "event",
     [
@@ -458,7 +464,7 @@ def test_the_verifier_shares_no_pricing_code():
     """Its modules import from the accounting package only the type of a record."""
     import ast
 
-    import ledgerwood.verification.ledgers as ledgers
+    import ledgerwood.verification.ledgers.verifying as ledgers
 
     folder = Path(ledgers.__file__).parent
     single = ("_atoms.py", "_integrals.py", "_filters.py", "_verdicts.py", "ledgers.py")
@@ -472,4 +478,4 @@ def test_the_verifier_shares_no_pricing_code():
         ours = {name for name in imported if name and name.startswith("ledgerwood")}
         own = {name for name in ours if name.startswith("ledgerwood.verification")}
         assert ours - own <= {"ledgerwood.accounting.ledger", "ledgerwood.errors"}
-        assert "ledgerwood.verification.ledgers" not in own
+        assert "ledgerwood.verification.ledgers.verifying" not in own

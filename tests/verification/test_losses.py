@@ -25,9 +25,9 @@ from ledgerwood.accounting import (
     ZeroConcentratedEvent,
 )
 from ledgerwood.accounting.events.serial import to_json
-from ledgerwood.verification import _pairs
-from ledgerwood.verification._atoms import mp
-from ledgerwood.verification._bounds.points import point_bounds
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp
+from ledgerwood.verification.ledgers.bounds.points import point_bounds
 
 A = Adjacency.ADD_REMOVE
 

@@ -15,8 +15,8 @@ import ledgerwood as lw
 from ledgerwood.accounting.risk import advantage, true_positive_rate
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
-from ledgerwood.verification._attack_scores import SCORES, Signals, signals_of
-from ledgerwood.verification.membership import ATTACKS, LEAST_SHADOWS, attack_model, random_halves
+from ledgerwood.verification.attacks.membership import ATTACKS, LEAST_SHADOWS, attack_model, random_halves
+from ledgerwood.verification.attacks.scores import SCORES, Signals, signals_of
 
 ROWS = 300
 GENERATOR = np.random.default_rng(20_261_122)

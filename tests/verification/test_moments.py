@@ -6,9 +6,10 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.accounting.events.serial import to_json
-from ledgerwood.verification import _filters, _pairs
-from ledgerwood.verification._atoms import mp
-from ledgerwood.verification._bounds.divergences import renyi_bounds
+from ledgerwood.verification.ledgers import filters as _filters
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp
+from ledgerwood.verification.ledgers.bounds.divergences import renyi_bounds
 
 A = lw.Adjacency.ADD_REMOVE
 

@@ -29,7 +29,7 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     UtilityRange,
 )
-from ledgerwood.verification._moves import Handed, choice_move, sum_move
+from ledgerwood.verification.replaying.moves import Handed, choice_move, sum_move
 
 A, Z, R = Adjacency
 HALVES = Grid(exponents=(-1, -2))

@@ -26,10 +26,10 @@ from ledgerwood.mechanisms import (
     TestRandom,
 )
 from ledgerwood.trainers import DPBoostClassifier, PrivaTreeClassifier, SGBDTRegressor
-from ledgerwood.verification._choice_laws import choice_uniform
-from ledgerwood.verification._noise_record import NoiseRecord, noise_tests
-from ledgerwood.verification._noise_tails import tails_of
-from ledgerwood.verification.noise_law import check_fit_noise, check_noise
+from ledgerwood.verification.noise.choices import choice_uniform
+from ledgerwood.verification.noise.law import check_fit_noise, check_noise
+from ledgerwood.verification.noise.record import NoiseRecord, noise_tests
+from ledgerwood.verification.noise.tails import tails_of
 
 WHOLE = Grid(exponents=(0,))
 SUMS = [
@@ -153,6 +153,7 @@ def test_noise_that_depends_on_the_value_is_found(monkeypatch):
     assert check_noise(GaussianMechanism(stddev=1.0), draws=1000, source=TestRandom(5)).rejected
 
 
+@pytest.mark.slow  # a rate of error needs many draws
 def test_right_noise_is_refused_no_more_often_than_alpha():
     """1000 checks at alpha .05: 50 are expected, and more than 78 have probability 1e-4 (binomial, exact)."""
     mechanism = LaplaceMechanism(scales=(1.0, 3.0))

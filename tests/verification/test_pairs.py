@@ -30,8 +30,8 @@ from ledgerwood.accounting import (
     ZeroConcentratedEvent,
 )
 from ledgerwood.accounting.events.serial import to_json
-from ledgerwood.verification import _pairs
-from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp, mpf
 
 A = Adjacency.ADD_REMOVE
 GAUSSIAN = GaussianEvent(noise_multiplier=1.25, adjacency=A)
@@ -111,6 +111,7 @@ REVEALING = [
 ]
 
 
+@pytest.mark.slow_after(21)  # the verifier's own Rényi divergences, in mpmath
 @pytest.mark.parametrize("event", [*DRAWS, *CURVES, *COMPOSITIONS], ids=repr)
 @pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
 def test_both_implementations_agree_on_renyi(event, order):
@@ -136,6 +137,7 @@ def test_a_divergence_alone_is_no_profile_and_no_sample(event):
         _pairs.renyi(node(PoissonSampled(event, sampling_rate=0.5)), mpf(2))
 
 
+@pytest.mark.slow_after(21)  # the verifier's own profiles, in mpmath
 @pytest.mark.parametrize("event", [*DRAWS, *REVEALING], ids=repr)
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
 def test_both_implementations_agree_on_the_profile(event, epsilon):

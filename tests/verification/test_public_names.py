@@ -37,6 +37,7 @@ def test_the_package_itself_loads_nothing_heavy():
     assert not set(run(program).split()) & HEAVY
 
 
+@pytest.mark.slow  # a process of its own
 def test_what_needs_an_extra_says_so_and_the_rest_works_without():
     program = (
         "import sys\n"

@@ -87,6 +87,7 @@ def test_a_claim_that_is_kept_returns_the_audit_and_the_same_one_each_time():
         assert_dp(right, claim=BUDGET, pair=PAIR, alpha=2.0)
 
 
+@pytest.mark.slow  # a pytest of its own
 def test_the_fixtures_in_a_run_of_their_own(ran):
     result = ran(
         """
@@ -145,6 +146,7 @@ def test_options_outside_their_bounds_are_refused(ran, option, message):
     result.stderr.fnmatch_lines([message])
 
 
+@pytest.mark.slow  # a pytest of its own
 def test_it_shows_its_options_and_its_marker_and_works_beside_xdist(ran):
     shown = ran("", "--help").stdout
     shown.fnmatch_lines(["audits of differential privacy:", "*--dp-samples=N*", "*--dp-alpha=ALPHA*"])
@@ -153,12 +155,14 @@ def test_it_shows_its_options_and_its_marker_and_works_beside_xdist(ran):
     parallel.assert_outcomes(passed=1)
 
 
+@pytest.mark.slow  # a process of its own
 def test_it_loads_nothing_heavy():
     program = f"import sys, {PLUGIN}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert not {"numba", "sklearn", "matplotlib", "hypothesis", "pandas", "narwhals"} & set(run.stdout.split())
 
 
+@pytest.mark.slow  # a pytest of its own
 def test_the_entry_point_is_named_as_the_module_so_that_both_ways_to_load_it_go_together(pytester, monkeypatch):
     """pytest refuses the same module under two names."""
     text = (ROOT / "pyproject.toml").read_text()

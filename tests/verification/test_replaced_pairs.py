@@ -19,8 +19,8 @@ from ledgerwood.accounting import (
     ZeroConcentratedEvent,
 )
 from ledgerwood.accounting.events.serial import to_json
-from ledgerwood.verification import _pairs
-from ledgerwood.verification._atoms import mp, mpf
+from ledgerwood.verification.ledgers import pairs as _pairs
+from ledgerwood.verification.ledgers.atoms import mp, mpf
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
 GAUSSIAN, LAPLACE = (kind(noise_multiplier=m, adjacency=R) for kind, m in ((GaussianEvent, 0.6), (LaplaceEvent, 0.75)))
@@ -49,6 +49,7 @@ def node(event):
     return _pairs.parse(to_json(event))
 
 
+@pytest.mark.slow_after(3)  # the verifier's own bounds, in mpmath
 @pytest.mark.parametrize("event", SAMPLES, ids=repr)
 def test_both_implementations_agree_on_a_replaced_row(event):
     with mp.workdps(30):

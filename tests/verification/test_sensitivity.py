@@ -126,6 +126,7 @@ def norms(X):
     return np.array([math.hypot(*row) for row in np.nan_to_num(X, posinf=0, neginf=0).tolist()])
 
 
+@pytest.mark.slow_after(2)  # a search for a breach of each mechanism
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_not_refuted_and_the_search_comes_as_far_as_it_may(name):
     query, options, claims, least = RIGHT[name]

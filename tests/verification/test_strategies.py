@@ -12,7 +12,7 @@ from ledgerwood import Adjacency, Categorical, Numeric
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import SGBDTClassifier
 from ledgerwood.verification import neighbours, replay
-from ledgerwood.verification._neighbour_rows import UNSEEN
+from ledgerwood.verification.sensitivity.neighbour_rows import UNSEEN
 
 A, Z, R = Adjacency
 SCHEMA = lw.Schema(
@@ -37,6 +37,7 @@ def parts(data):
     return data if isinstance(data, tuple) else (data,)
 
 
+@pytest.mark.slow_after(5)  # draws many pairs of each schema
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", ["any", "valid"])
 @pytest.mark.parametrize("adjacency", [A, Z, R])

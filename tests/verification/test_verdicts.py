@@ -32,7 +32,7 @@ from ledgerwood.accounting.events.serial import from_json, to_json
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import LedgerCorrupted, PrivacyError
 from ledgerwood.verification import verify_ledger
-from ledgerwood.verification._pairs import parse
+from ledgerwood.verification.ledgers.pairs import parse
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 
@@ -223,7 +223,7 @@ def test_what_the_library_refuses_is_refused(record):
 def test_the_ranges_are_those_of_the_librarys_constructors():
     """Every single number of every event: just inside of both ends it is constructed, just outside refused, by both."""
     from ledgerwood.accounting.events import serial
-    from ledgerwood.verification._pairs import ranges
+    from ledgerwood.verification.ledgers.pairs import ranges
 
     examples = {
         "GaussianEvent": to_json(gaussian(1.0)),

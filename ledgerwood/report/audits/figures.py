@@ -9,8 +9,8 @@ from ledgerwood.report.audits.shown import Curves
 from ledgerwood.report.pages.html import Figure, Table
 from ledgerwood.report.pages.svg import Axis, Band, Bars, Curve, Layer, Role, Rung, ladder, padded, plot
 from ledgerwood.report.printing import least, plain
-from ledgerwood.verification._digits import beside
 from ledgerwood.verification.auditing import LowerBound
+from ledgerwood.verification.digits import beside
 
 _ROWS = 60
 """Of a table under a figure; the page's JSON has all of them."""

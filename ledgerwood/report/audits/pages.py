@@ -11,8 +11,8 @@ from ledgerwood.report.ledgers.audits import Backing, LedgerAudit
 from ledgerwood.report.pages.html import Figure, Page, Section, Tone
 from ledgerwood.report.printing import least, plain
 from ledgerwood.verification import LedgerReport
-from ledgerwood.verification._digits import beside
 from ledgerwood.verification.auditing import Assumption, LowerBound
+from ledgerwood.verification.digits import beside
 
 _OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
 _LONGEST = 600

@@ -18,9 +18,9 @@ from ledgerwood.report.ledgers.audits import LedgerAudit
 from ledgerwood.report.options import Numeric
 from ledgerwood.report.pages.html import Page, write
 from ledgerwood.report.printing import Fact, least, plain, print_json, show
-from ledgerwood.verification._digits import beside
 from ledgerwood.verification.auditing import Claim, LowerBound
 from ledgerwood.verification.black_box import audit
+from ledgerwood.verification.digits import beside
 
 _SEED_BITS = 48  # a whole number that every reader of JSON keeps
 _SEARCHED = "found by search among vectors of answers, each of which one row is said to change by 1 at most"

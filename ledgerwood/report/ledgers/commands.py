@@ -15,7 +15,7 @@ from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.report.printing import Fact, least, plain, print_json, show
 from ledgerwood.verification import LedgerReport, sign_ledger, verify_ledger
-from ledgerwood.verification._verdicts import Verdict
+from ledgerwood.verification.ledgers.verdicts import Verdict
 
 
 def read_record(place: str, dataset: str | None) -> LedgerRecord:

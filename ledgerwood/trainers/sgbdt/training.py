@@ -166,7 +166,7 @@ class SGBDTPlan:
                 f"got {self.loss!r} and {self.leaf_noise!r}"
             )
         if self.leaf_noise == "static" and self.reg_lambda is None:
-            raise InvalidParameter("leaf_noise='static' divides before the noise is added: give damping as a number")
+            raise InvalidParameter("leaf_noise='static' divides before the noise is added: give reg_lambda as a number")
         _validate.count("extra_trees", self.extra_trees, "trees", minimum=0)
         check_filter(
             self.filter,

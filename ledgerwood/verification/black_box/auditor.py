@@ -11,19 +11,19 @@ import numpy as np
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed, InvalidParameter, PrivacyWarning
-from ledgerwood.verification._generators import Seeded, generator_of
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import LowerBound
 from ledgerwood.verification.black_box.budget import sizes
-from ledgerwood.verification.black_box.choosing import Question
-from ledgerwood.verification.black_box.draws import Draws, NonFinite, Sampler
-from ledgerwood.verification.black_box.fitting import Learners
-from ledgerwood.verification.black_box.learning import candidates, choose
+from ledgerwood.verification.black_box.outputs.draws import Draws, NonFinite, Sampler
+from ledgerwood.verification.black_box.outputs.reading import varying
 from ledgerwood.verification.black_box.pairs import best_pair, patterns, two
-from ledgerwood.verification.black_box.reading import varying
 from ledgerwood.verification.black_box.result import Audit, Numeric
+from ledgerwood.verification.black_box.scoring.choosing import Question
+from ledgerwood.verification.black_box.scoring.fitting import Learners
+from ledgerwood.verification.black_box.scoring.learning import candidates, choose
 from ledgerwood.verification.black_box.terms import Stop, Terms, needed
 from ledgerwood.verification.black_box.testing import Finding, agenda, concluded
+from ledgerwood.verification.generators import Seeded, generator_of
 
 
 def audit(

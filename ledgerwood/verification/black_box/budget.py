@@ -10,7 +10,7 @@ from typing import final
 
 from ledgerwood import _validate
 from ledgerwood.errors import AuditFailed, InvalidParameter
-from ledgerwood.verification.black_box.draws import Draws
+from ledgerwood.verification.black_box.outputs.draws import Draws
 from ledgerwood.verification.black_box.terms import Stop, least_outputs
 
 _LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000

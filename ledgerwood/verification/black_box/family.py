@@ -8,7 +8,7 @@ from scipy import optimize
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.claims import Claim, with_noise
-from ledgerwood.verification.black_box.choosing import Attack, Point
+from ledgerwood.verification.black_box.scoring.choosing import Attack, Point
 
 _WIDEST = math.log(1e3)
 _STEP, _CLOSE, _TINY = 0.25, 1e-6, 1e-300

@@ -10,12 +10,12 @@ from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed, InvalidParameter
 from ledgerwood.verification.black_box.budget import Sizes
-from ledgerwood.verification.black_box.choosing import Question
-from ledgerwood.verification.black_box.draws import Draws
-from ledgerwood.verification.black_box.fitting import Learners
-from ledgerwood.verification.black_box.learning import candidates, choose
-from ledgerwood.verification.black_box.reading import varying
+from ledgerwood.verification.black_box.outputs.draws import Draws
+from ledgerwood.verification.black_box.outputs.reading import varying
 from ledgerwood.verification.black_box.result import Numeric
+from ledgerwood.verification.black_box.scoring.choosing import Question
+from ledgerwood.verification.black_box.scoring.fitting import Learners
+from ledgerwood.verification.black_box.scoring.learning import candidates, choose
 
 _LENGTHS = (1, 5, 10)
 Pair = tuple[Any, Any]

@@ -9,10 +9,10 @@ from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import level, small_probability
 from ledgerwood.verification.black_box import family
-from ledgerwood.verification.black_box.choosing import Point, Question
-from ledgerwood.verification.black_box.draws import NonFinite
-from ledgerwood.verification.black_box.fitting import Learners
+from ledgerwood.verification.black_box.outputs.draws import NonFinite
 from ledgerwood.verification.black_box.result import Numeric
+from ledgerwood.verification.black_box.scoring.choosing import Point, Question
+from ledgerwood.verification.black_box.scoring.fitting import Learners
 
 Stop = Literal["never", "rejected"]
 _LEAST = 100

@@ -12,15 +12,15 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.progress import progress_bar
 from ledgerwood.verification.auditing.claims import Claim
-from ledgerwood.verification.canaries import power, theory
-from ledgerwood.verification.canaries.claiming import adjacency_of, claimed, column_count_of, require_known
-from ledgerwood.verification.canaries.fitting import OwnFits, classifies
-from ledgerwood.verification.canaries.frames import FrameShape
+from ledgerwood.verification.canaries.evidence import power, theory
+from ledgerwood.verification.canaries.fits.claiming import adjacency_of, claimed, column_count_of, require_known
+from ledgerwood.verification.canaries.fits.fitting import OwnFits, classifies
+from ledgerwood.verification.canaries.fits.frames import FrameShape
+from ledgerwood.verification.canaries.fits.rows import background_rows, seen_schema
 from ledgerwood.verification.canaries.released import Released, audit_released
 from ledgerwood.verification.canaries.released.auditing import FITS, LEAST_FITS
 from ledgerwood.verification.canaries.released.fits import ManyFits, jobs
 from ledgerwood.verification.canaries.result import ModelAudit
-from ledgerwood.verification.canaries.rows import background_rows, seen_schema
 
 
 def released_audit(

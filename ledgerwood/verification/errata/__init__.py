@@ -1,6 +1,6 @@
 """Specimens of published mechanisms that lose more than they claim: docs/errata.md, as data.
 
-`SPECIMENS` is the closed list. A specimen is a value of a small final class, one file each, under the paper's name:
+`SPECIMENS` is the closed list. A specimen is a value of a small final class in the module of its paper:
 
 * `name`, `source`, `anchor` (its entry of docs/errata.md), `verdict` and `adjacency` say what it is;
 * `claim` is an event, a budget or a function from epsilon to delta;
@@ -8,12 +8,23 @@
 * `delta(epsilon)` is the exact loss on that pair, `witness` an epsilon at which it breaks the claim, and `rows()` the
   figures that the page shows.
 
-A new one goes into a file of its own and into its paper's tuple; tests hold every member to the same protocol.
-Finitely many outputs, and one number with Laplace noise, have their sampler and their exact loss in `outputs`.
-`run_specimen` audits one by its `auditor`, and says in a `Finding` what was claimed, what holds and what was measured.
+A new one is written into its paper's module, at its place on the page, and is thereby on the list. Where several share
+a shape of output, `outputs` has the sampler and the exact loss. `run_specimen` audits one by its `auditor`, and says in
+a `Finding` what was claimed, what holds and what was measured.
 """
 
+from types import ModuleType
+
 from ledgerwood.verification.auditing.claims import Claim as Claim
+from ledgerwood.verification.errata import (
+    dpboost,
+    dpxgboost,
+    federated,
+    peers,
+    privatree,
+    sgbdt_accounting,
+    sgbdt_training,
+)
 from ledgerwood.verification.errata.auditors import default_samples as default_samples
 from ledgerwood.verification.errata.auditors import find as find
 from ledgerwood.verification.errata.auditors import run_specimen as run_specimen
@@ -21,13 +32,21 @@ from ledgerwood.verification.errata.base import Auditor as Auditor
 from ledgerwood.verification.errata.base import Row as Row
 from ledgerwood.verification.errata.base import Specimen as Specimen
 from ledgerwood.verification.errata.base import Verdict as Verdict
-from ledgerwood.verification.errata.dpboost import DPBOOST as DPBOOST
-from ledgerwood.verification.errata.dpxgboost import DPXGBOOST as DPXGBOOST
-from ledgerwood.verification.errata.federated import FEDERATED as FEDERATED
 from ledgerwood.verification.errata.findings import Finding as Finding
-from ledgerwood.verification.errata.peers import PEERS as PEERS
-from ledgerwood.verification.errata.privatree import PRIVATREE as PRIVATREE
-from ledgerwood.verification.errata.sgbdt import SGBDT as SGBDT
+
+
+def _defined_in(*modules: ModuleType) -> tuple[Specimen, ...]:
+    """Every specimen that the modules of a paper define, in their order."""
+    kinds = ((kind, module) for module in modules for kind in vars(module).values() if isinstance(kind, type))
+    return tuple(kind() for kind, module in kinds if issubclass(kind, Specimen) and kind.__module__ == module.__name__)
+
+
+SGBDT = _defined_in(sgbdt_accounting, sgbdt_training)
+DPBOOST = _defined_in(dpboost)
+DPXGBOOST = _defined_in(dpxgboost)
+FEDERATED = _defined_in(federated)
+PRIVATREE = _defined_in(privatree)
+PEERS = _defined_in(peers)
 
 PAPERS: dict[str, tuple[Specimen, ...]] = {
     "sgbdt": SGBDT,

@@ -1,7 +1,7 @@
 """Runs a specimen past the auditor that catches it. Nothing here reads the specimen's exact loss to decide.
 
-What an auditor is told: the sampler, the pair and the claim; the likelihood-ratio auditor also the two laws, and where
-to look. What it decides on are outputs drawn after the event was fixed. docs/explanation/auditing.md proves the bounds.
+An auditor is told the sampler, the pair and the claim; the likelihood-ratio auditor also the two distributions, and
+where to look. It decides on outputs drawn after the event was fixed. docs/explanation/auditing.md proves the bounds.
 """
 
 import difflib
@@ -20,7 +20,7 @@ from ledgerwood.verification.black_box import audit
 from ledgerwood.verification.black_box.result import Numeric
 from ledgerwood.verification.errata.base import FloatArray, Specimen
 from ledgerwood.verification.errata.findings import Finding, Quantity, in_words
-from ledgerwood.verification.errata.planning import Plan, plan
+from ledgerwood.verification.errata.planning import SamplePlan, plan
 
 _PILOT = 0.1
 """Of the outputs: spent on the direction of the likelihood ratio."""
@@ -57,7 +57,7 @@ def find(name: str, specimens: tuple[Specimen, ...]) -> Specimen:
 
 
 def default_samples(specimen: Specimen, *, alpha: float) -> int:
-    """Outputs that its auditor is given unless told otherwise: several times what the best test needs."""
+    """Returns how many outputs its auditor gets unless told otherwise: several times what the best test needs."""
     return _default(specimen, plan(specimen, alpha=alpha))
 
 
@@ -104,7 +104,7 @@ def run_specimen(
     )
 
 
-def _audited(specimen: Specimen, planned: Plan, n: int, alpha: float, rng: np.random.Generator) -> _Found:
+def _audited(specimen: Specimen, planned: SamplePlan, n: int, alpha: float, rng: np.random.Generator) -> _Found:
     match specimen.auditor:
         case "data independence":
             return _data_independence(specimen, n, alpha, rng)
@@ -114,7 +114,7 @@ def _audited(specimen: Specimen, planned: Plan, n: int, alpha: float, rng: np.ra
             return _black_box(specimen, n, alpha, rng)
 
 
-def _default(specimen: Specimen, planned: Plan) -> int:
+def _default(specimen: Specimen, planned: SamplePlan) -> int:
     match specimen.auditor:
         case "data independence":
             return 10_000
@@ -124,7 +124,7 @@ def _default(specimen: Specimen, planned: Plan) -> int:
             return max(60_000, 16 * planned.samples)
 
 
-def _enough(specimen: Specimen, n: int, planned: Plan, alpha: float) -> int:
+def _enough(specimen: Specimen, n: int, planned: SamplePlan, alpha: float) -> int:
     least = planned.least
     if specimen.auditor == "data independence":
         least = 1 + 4 * planned.least  # one to fix the event; half of the others are without the row
@@ -162,7 +162,9 @@ def _again(specimen: Specimen, side: int, count: int, first: FloatArray, rng: np
     return int(np.count_nonzero((outputs == first).reshape(count, -1).all(axis=1))) if count else 0
 
 
-def _likelihood_ratio(specimen: Specimen, planned: Plan, n: int, alpha: float, rng: np.random.Generator) -> _Found:
+def _likelihood_ratio(
+    specimen: Specimen, planned: SamplePlan, n: int, alpha: float, rng: np.random.Generator
+) -> _Found:
     """The event where the log ratio is above epsilon, in the direction that a pilot prefers."""
     epsilon, pilot = planned.epsilon, max(2, int(n * _PILOT) // 2)
     shown = [_ratios(specimen, side, pilot, rng) for side in (0, 1)]

@@ -1,77 +1,95 @@
-"""What a specimen is: a published mechanism that loses more than is claimed for it, in its smallest form.
+"""Defines a specimen: a published mechanism that loses more than is claimed for it, in its smallest form.
 
 A specimen is kept to be caught. It draws outputs as the paper or the code does, on one pair of data sets on which the
 claim fails, and it knows its exact loss on that pair. None of them can train anything.
 """
 
 import abc
-from typing import ClassVar, Literal, NamedTuple, final
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 
 FloatArray = NDArray[np.float64]
+Pair = tuple[FloatArray, FloatArray]
+"""Two neighbouring data sets: with the row and without it, or with another row in its place."""
 Verdict = Literal["unsound", "slip", "misprint"]
 """Unsound: a wrong theorem, algorithm or code. Slip: right, but easily read wrongly. Misprint: wrong as printed."""
 Auditor = Literal["black-box", "bitwise", "data independence", "likelihood ratio"]
-"""Who catches a specimen. All four see outputs only, and count one event in fresh ones.
+"""The auditor that catches a specimen. All four see outputs only, and count one event in fresh ones.
 
 Black-box: `verification.audit`, which learns the event. Bitwise: the same on the bits of the outputs. Data
-independence: what has no noise must be equal on both data sets, and the event is the output of a first run. Likelihood
-ratio: the event is taken from the two known laws, where a violation is too small, or an output too wide, to learn fast.
+independence: an output without noise must be equal on both data sets, and the event is the output of a first run.
+Likelihood ratio: the event is taken from the two known distributions, where a violation is too small, or an output too
+wide, to learn it fast.
 """
+
+_Kind = TypeVar("_Kind", bound="Specimen")
 
 
 class Row(NamedTuple):
-    """One figure of docs/errata.md: what is claimed, and what holds."""
+    """One figure of docs/errata.md: the claimed value and the exact one."""
 
     quantity: str
     claimed: float
     exact: float
 
 
-class Specimen(abc.ABC):
-    """An unsound mechanism in its smallest form. Frozen; its fields are public parameters, with the page's as defaults.
+def without_last(rows: ArrayLike) -> Pair:
+    """Returns a data set, one row each along the first axis, and the same without its last row; both read-only."""
+    with_row = np.array(rows, dtype=np.float64)
+    with_row.flags.writeable = False
+    return with_row, with_row[:-1]
 
-    Attributes:
-        name: unique among the specimens.
-        source: paper and theorem, or the released code and its function.
-        anchor: the entry of docs/errata.md that explains it.
-        verdict: in what sense it is wrong.
-        adjacency: how the two data sets of `pair` differ.
-        auditor: who catches it.
+
+class Specimen(abc.ABC):
+    """An unsound mechanism in its smallest form; `specimen` makes a final class of it.
+
+    Its fields are public constants of its paper or code, with the page's values as defaults. They are not checked:
+    only the page and the tests set them, and the events and budgets of the claims check their own.
     """
 
     __slots__ = ()
-    name: ClassVar[str]
-    source: ClassVar[str]
     anchor: ClassVar[str]
+    source: ClassVar[str]
     verdict: ClassVar[Verdict]
     adjacency: ClassVar[Adjacency]
     auditor: ClassVar[Auditor] = "black-box"
 
     @property
+    def name(self) -> str:
+        """The paper, by the module, and the class, as `sgbdt-price-cache`: unique among the specimens."""
+        module, words = type(self).__module__.rpartition(".")[2], re.findall("[A-Z][a-z]*", type(self).__name__)
+        paper = module.partition("_")[0]
+        return "-".join([paper, *(word.lower() for word in words if word.lower() != paper)])
+
+    @property
     @abc.abstractmethod
     def claim(self) -> Claim:
-        """What paper or code promises for every pair of neighbours, so for this one."""
+        """The promise of paper or code for every pair of neighbours, so for this one."""
 
     @property
     @abc.abstractmethod
-    def pair(self) -> tuple[FloatArray, FloatArray]:
-        """Data sets with the row and without it (or with another row), one row each along the first axis."""
+    def pair(self) -> Pair:
+        """The neighbouring data sets on which the claim fails."""
 
     @property
-    @abc.abstractmethod
     def witness(self) -> float:
-        """An epsilon, in nats, at which the claim is broken."""
+        """An epsilon, in nats, at which the claim is broken; 100 if any epsilon that somebody might claim is broken."""
+        return 100.0
 
     @abc.abstractmethod
     def sampler(self, dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Outputs of n independent runs on a data set of the shape of `pair`; shape (n,) or (n, ...)."""
+        """Draws the outputs of n independent runs on a data set of the shape of `pair`; shape (n,) or (n, ...)."""
 
     @abc.abstractmethod
     def _delta(self, epsilon: float) -> float:
@@ -79,7 +97,7 @@ class Specimen(abc.ABC):
 
     @final
     def delta(self, epsilon: float) -> float:
-        """The exact hockey-stick divergence of the laws of `pair` at epsilon (nats), the larger direction.
+        """The exact hockey-stick divergence of the outputs on `pair` at epsilon (nats), the larger direction.
 
         Raises:
             InvalidParameter: an epsilon outside [0, 700].
@@ -89,7 +107,7 @@ class Specimen(abc.ABC):
     def log_ratio(self, outputs: FloatArray) -> FloatArray | None:
         """log p / q of outputs of `sampler`, p with the row, in nats, shape (n,), -inf and inf included.
 
-        None where it is not written down: only the likelihood-ratio auditor asks.
+        None if it is not written down: only the likelihood-ratio auditor asks for it.
         """
         return None
 
@@ -113,20 +131,73 @@ class Specimen(abc.ABC):
         return (Row(f"delta at epsilon {at:.4g}", self.claimed_delta(at), self.delta(at)), *self.more_rows())
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def specimen(
+    anchor: str,
+    source: str,
+    *,
+    verdict: Verdict = "unsound",
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    auditor: Auditor | None = None,
+) -> Callable[[type[_Kind]], type[_Kind]]:
+    """Makes a final class, a frozen, slotted, keyword-only dataclass, with the attributes of a `Specimen`.
+
+    Args:
+        anchor: the entry of docs/errata.md that explains it.
+        source: paper and theorem, or the released code and its function.
+        verdict: in what sense it is wrong.
+        adjacency: how the two data sets of `pair` differ.
+        auditor: the auditor that catches it; None for the one of its shape of output.
+    """
+
+    def made(kind: type[_Kind]) -> type[_Kind]:
+        kind.anchor, kind.source, kind.verdict, kind.adjacency = anchor, source, verdict, adjacency
+        kind.auditor = kind.auditor if auditor is None else auditor
+        return final(dataclass(frozen=True, slots=True, kw_only=True)(kind))
+
+    return made
+
+
+class PureClaim(Specimen):
+    """A specimen of a pure claim, which it breaks at the epsilon that is claimed."""
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def epsilon(self) -> float:
+        """The privacy cost by which the noise is scaled, in nats."""
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """The claim, in nats: `epsilon`, unless a specimen claims that something amplifies it."""
+        return self.epsilon
+
+    @property
+    def claim(self) -> Event:
+        return PureEvent(epsilon=self.claimed_epsilon, adjacency=self.adjacency)
+
+    @property
+    def witness(self) -> float:
+        return self.claimed_epsilon
+
+    @abc.abstractmethod
+    def pure_epsilon(self) -> float:
+        """The largest |log ratio| of the probabilities of an output on `pair`, in nats; it may be inf."""
+
+    def more_rows(self) -> tuple[Row, ...]:
+        return (Row("pure epsilon", self.claimed_epsilon, self.pure_epsilon()),)
+
+
 class Deterministic(Specimen):
-    """A specimen that adds no noise: it tells its two data sets apart for certain."""
+    """A specimen without noise: it tells its two data sets apart for certain."""
 
     __slots__ = ()
     auditor: ClassVar[Auditor] = "data independence"
 
     @abc.abstractmethod
     def output(self, dataset: FloatArray) -> tuple[float, ...]:
-        """What every run on `dataset` releases."""
-
-    @property
-    def witness(self) -> float:
-        """Any epsilon would do; this one is larger than anybody would claim."""
-        return 100.0
+        """The numbers that every run on `dataset` releases."""
 
     @final
     def sampler(self, dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
@@ -135,13 +206,13 @@ class Deterministic(Specimen):
 
     @final
     def _delta(self, epsilon: float) -> float:
-        """1 at every epsilon: each law is one point, and the points differ."""
+        """1 at every epsilon: each distribution is one point, and the points differ."""
         with_row, without = self.pair
         return float(self.output(with_row) != self.output(without))
 
 
 def _in_range(epsilon: float) -> float:
-    """Beyond 700 nats e^epsilon is no number of float64, and nobody's promise."""
+    """Refuses an epsilon beyond 700 nats: e^epsilon is no number of float64, and nobody's promise."""
     number = _validate.non_negative("epsilon", epsilon, "nats")
     if number > 700.0:
         raise _validate.fail("epsilon", epsilon, "at most 700", "nats")

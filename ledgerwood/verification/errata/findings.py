@@ -21,47 +21,26 @@ Quantity = Literal["epsilon", "delta"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One specimen, its claim, its exact loss, and what its auditor found in a number of outputs.
+    """One specimen, its claim, its exact loss, and what its auditor found in a number of outputs."""
 
-    Args:
-        specimen: its name.
-        verdict: in what sense it is wrong.
-        claim: in words.
-        witness: epsilon at which the claim is broken, in nats.
-        claimed_delta: what the claim allows there.
-        exact_delta: what the specimen loses there, on its pair.
-        auditor: who looked.
-        quantity: what was bounded.
-        bound: the measured lower bound, on epsilon (nats) or on delta.
-        at: the delta, or the epsilon, at which it holds.
-        claimed: what the claim allows there.
-        caught: the claim is refuted at level alpha. A right mechanism is refuted with probability alpha at most.
-        test: what was compared to decide that, in words.
-        alpha: error of `caught`, and of `bound`.
-        assumption: what `bound` rests on; "none" for all that the auditors of specimens say.
-        samples: outputs that were drawn, all of them.
-        needed: about how many outputs the best test takes, if the event is known, 95 times in 100.
-        seconds: of this audit, on the machine that it ran on.
-    """
-
-    specimen: str
-    verdict: Verdict
-    claim: str
-    witness: float
-    claimed_delta: float
-    exact_delta: float
-    auditor: Auditor
-    quantity: Quantity
-    bound: float
-    at: float
-    claimed: float
-    caught: bool
-    test: str
-    alpha: float
-    assumption: Assumption
-    samples: int
-    needed: int
-    seconds: float
+    specimen: str  #: its name
+    verdict: Verdict  #: in what sense it is wrong
+    claim: str  #: in words
+    witness: float  #: epsilon at which the claim is broken, in nats
+    claimed_delta: float  #: what the claim allows there
+    exact_delta: float  #: what the specimen loses there, on its pair
+    auditor: Auditor  #: who looked
+    quantity: Quantity  #: what was bounded
+    bound: float  #: the measured lower bound, on epsilon (nats) or on delta
+    at: float  #: the delta, or the epsilon, at which it holds
+    claimed: float  #: what the claim allows there
+    caught: bool  #: the claim is refuted at level alpha. A right mechanism is refuted with probability alpha at most
+    test: str  #: what was compared to decide that, in words
+    alpha: float  #: error of `caught`, and of `bound`
+    assumption: Assumption  #: what `bound` rests on; "none" for all that the auditors of specimens say
+    samples: int  #: outputs that were drawn, all of them
+    needed: int  #: about how many outputs the best test takes, if the event is known, 95 times in 100
+    seconds: float  #: of this audit, on the machine that it ran on
 
     def to_dict(self) -> dict[str, Any]:
         """Names and values, infinities as "inf": `Finding.from_dict` reads it."""

@@ -1,8 +1,16 @@
-"""The gain of a split for gradients and a constant hessian of 1, as both gain-based systems print it."""
+"""The value of a leaf and the gain of a split for a constant hessian of 1, as both gain-based systems print them."""
 
 import numpy as np
 
-from ledgerwood.verification.errata.base import FloatArray
+from ledgerwood.verification.errata.base import FloatArray, without_last
+
+ONE_GRADIENT = without_last([-1.0])
+"""One gradient of -1 in the leaf; and none."""
+
+
+def leaf_value(gradients: FloatArray, regularization: float) -> float:
+    """-S / (n + lambda); 0 for no rows."""
+    return -float(gradients.sum()) / (gradients.size + regularization) if gradients.size else 0.0
 
 
 def score(gradients: FloatArray, regularization: float) -> float:
@@ -18,6 +26,6 @@ def gain(gradients: FloatArray, right: FloatArray, regularization: float) -> flo
 
 
 def softmax(exponents: FloatArray) -> FloatArray:
-    """The law of an exponential mechanism."""
+    """Returns the probabilities of an exponential mechanism."""
     weights = np.exp(exponents - exponents.max())
     return np.asarray(weights / weights.sum())

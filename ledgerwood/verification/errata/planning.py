@@ -22,24 +22,15 @@ _POWER, _NEVER, _STEP = 0.95, 2**62, 1e-4
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Where a violation is seen soonest, and by which test.
+class SamplePlan:
+    """Where a violation is seen soonest, and by which test."""
 
-    Args:
-        epsilon: at which the claim is tested, in nats.
-        claimed: delta that the claim allows there.
-        exact: delta of the specimen there.
-        test: which of the two needs fewer outputs.
-        samples: outputs after which the claim is refuted, 95 times in 100, if the best event is known.
-        least: outputs below which nothing is refuted, even if everything is as it should be.
-    """
-
-    epsilon: float
-    claimed: float
-    exact: float
-    test: Test
-    samples: int
-    least: int
+    epsilon: float  #: at which the claim is tested, in nats
+    claimed: float  #: delta that the claim allows there
+    exact: float  #: delta of the specimen there
+    test: Test  #: which of the two needs fewer outputs
+    samples: int  #: outputs after which the claim is refuted, 95 times in 100, if the best event is known
+    least: int  #: outputs below which nothing is refuted, even if everything is as it should be
 
 
 def epsilons(specimen: Specimen, curve: ClaimedCurve) -> list[float]:
@@ -49,7 +40,7 @@ def epsilons(specimen: Specimen, curve: ClaimedCurve) -> list[float]:
     return sorted({0.0, *known, *(x for x in (0.01, 0.03, 0.1, 0.3, 1.0, specimen.witness) if x <= 5.0)})
 
 
-def plan(specimen: Specimen, *, alpha: float) -> Plan:
+def plan(specimen: Specimen, *, alpha: float) -> SamplePlan:
     """The cheapest test at level alpha, of a claim that is refuted at one epsilon.
 
     Raises:
@@ -69,7 +60,7 @@ def share_of_event(epsilon: float, delta: float, often: float) -> float:
     return min(1.0, (math.exp(epsilon) + 0.5 * delta / often) / (1.0 + math.exp(epsilon)))
 
 
-def _at(specimen: Specimen, curve: ClaimedCurve, epsilon: float, alpha: float) -> Plan:
+def _at(specimen: Specimen, curve: ClaimedCurve, epsilon: float, alpha: float) -> SamplePlan:
     claimed, exact = curve.delta(epsilon), specimen.delta(epsilon)
     least = math.ceil(math.log(alpha) / math.log(guesses(epsilon, claimed))) + 1
     by_guesses = _trials(guesses(epsilon, claimed), guesses(epsilon, exact), alpha)
@@ -82,7 +73,7 @@ def _at(specimen: Specimen, curve: ClaimedCurve, epsilon: float, alpha: float) -
         inside = _trials(share_of_event(epsilon, claimed, often), with_row / (with_row + without), alpha)
         by_event = min(_NEVER, math.ceil(inside / often))
     test: Test = "guesses" if by_guesses <= by_event else "event"
-    return Plan(
+    return SamplePlan(
         epsilon=epsilon,
         claimed=claimed,
         exact=exact,

@@ -54,6 +54,7 @@ def test_renyi_is_the_largest_over_all_shifts(epsilon: float) -> None:
             assert -1e-20 <= (mp.mpf(float(value)) - exact) / exact < 1e-13
 
 
+@pytest.mark.slow_after(3)  # every shift by mpmath's integrals
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 20.0])
 @pytest.mark.parametrize("rate", [1e-6, 0.3, 1 - 1e-9])
 def test_sampled_moments_are_the_largest_over_all_shifts(epsilon: float, rate: float) -> None:

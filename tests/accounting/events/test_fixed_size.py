@@ -80,6 +80,7 @@ def assert_bounds(event: Event, one: np.ndarray, other: np.ndarray) -> None:
         assert np.all(event.renyi(ORDERS) >= [divergence(p, q, a) * (1.0 - 1e-9) for a in ORDERS])
 
 
+@pytest.mark.slow_after(4)  # every table is enumerated
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize(("size", "population"), [(1, 2), (1, 5), (2, 3), (3, 3)])
 def test_a_sampled_response_by_enumeration(size: int, population: int, epsilon: float) -> None:

@@ -52,6 +52,7 @@ def pair(event: SkellamEvent) -> list[tuple[mp.mpf, mp.mpf]]:
     return [(probability(z - shift, v), probability(z, v)) for z in range(-wide, wide + shift + 1)]
 
 
+@pytest.mark.slow_after(5)  # the truth is enumerated in mpmath
 @pytest.mark.parametrize("event", LAWS, ids=repr)
 @pytest.mark.parametrize("rate", [1.0, 0.2, 1e-4])
 def test_renyi_by_enumeration_of_the_integers(event: SkellamEvent, rate: float) -> None:

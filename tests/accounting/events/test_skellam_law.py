@@ -42,6 +42,7 @@ def test_reach_keeps_its_promise(variance: float, level: float) -> None:
         assert k == 1 or v * ((k - 1) / v * mp.asinh((k - 1) / v) - mp.sqrt(1 + ((k - 1) / v) ** 2) + 1) < level
 
 
+@pytest.mark.slow  # sums of many terms in mpmath
 @given(
     exponent=st.floats(-6.0, 1.5),
     shift=st.integers(1, 5),

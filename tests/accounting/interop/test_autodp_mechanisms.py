@@ -42,6 +42,7 @@ def test_a_gaussian_is_wrapped_from_above_and_closely():
     assert by_renyi <= lw.price(wrapped).epsilon(1e-5) <= 1.001 * by_renyi
 
 
+@pytest.mark.slow  # the whole grid of truths
 def test_the_margin_covers_the_peer_on_the_grid_of_truths():
     sample = transformers.AmplificationBySampling()
     cells = {}

@@ -56,6 +56,7 @@ def events(adjacency):
     return st.recursive(release, combine, max_leaves=6)
 
 
+@pytest.mark.slow_after(1)  # any event that can be written
 @pytest.mark.parametrize("adjacency", lw.Adjacency)
 @given(data=st.data())
 @settings(max_examples=60)

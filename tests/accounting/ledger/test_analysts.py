@@ -49,6 +49,7 @@ def verified(place):
     return verify_ledger(place, dataset="adult")
 
 
+@pytest.mark.slow_after(2)  # any sequence of grants
 def test_nobody_spends_more_than_their_share(place):
     with opened(place, "ada") as ada:
         ada.spend(pure(0.4), purpose="most of it")

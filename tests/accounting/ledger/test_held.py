@@ -30,6 +30,7 @@ def path(tmp_path):
     return tmp_path / "run.ledger.jsonl"
 
 
+@pytest.mark.slow  # races of several processes
 def test_processes_that_spend_and_save_lose_nothing():
     """5 seconds; LEDGERWOOD_RACE_SECONDS=60 for a nightly run. The benchmark prints the figures."""
     seconds = os.environ.get("LEDGERWOOD_RACE_SECONDS", "5")

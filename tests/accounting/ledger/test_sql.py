@@ -192,6 +192,7 @@ def test_whoever_creates_second_gets_the_first_ones_ledger(url, monkeypatch):
             create(url, budget=Budget(epsilon=9.0, delta=1e-5, adjacency=A))
 
 
+@pytest.mark.slow  # starts processes, which import everything
 def test_many_processes_may_create_at_once(url):
     program = (
         "import sys\n"

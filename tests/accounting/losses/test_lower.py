@@ -31,7 +31,8 @@ from ledgerwood.accounting import (
 from ledgerwood.accounting.costs.losses import lower
 from ledgerwood.accounting.events import to_json
 from ledgerwood.errors import UnsupportedEvent
-from ledgerwood.verification import _atoms, _pairs
+from ledgerwood.verification.ledgers import atoms as _atoms
+from ledgerwood.verification.ledgers import pairs as _pairs
 
 A = Adjacency.ADD_REMOVE
 T = np.array([0.0, 1e-6, 0.013, 0.4, 1.1, 3.0])

@@ -18,6 +18,7 @@ def edge(epsilon, delta):
     ]
 
 
+@pytest.mark.slow_after(1)  # every outcome is enumerated
 @pytest.mark.parametrize(
     ("runs_with", "runs_without", "alpha", "delta"), [(7, 7, 0.05, 0.0), (8, 6, 0.1, 0.05), (6, 7, 0.4, 0.0)]
 )
@@ -44,6 +45,7 @@ def test_the_certified_form_errs_at_most_so_often_by_enumeration(runs_with, runs
     assert worst > 0.3 * alpha  # and it uses its level up
 
 
+@pytest.mark.slow  # a rate of error needs many audits
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize(("epsilon", "p2"), [(0.5, 0.25), (1.0, 0.1), (2.0, 0.05)])
 def test_both_err_at_most_so_often_by_simulation_at_the_truth(epsilon, p2, delta):
@@ -144,6 +146,7 @@ def test_certified_at_the_corners():
     assert ((math.exp(found) * p2) ** 5 * (1 - p2) ** 5).max() <= 0.05
 
 
+@pytest.mark.slow_after(1)  # a rate of error needs many audits
 @pytest.mark.parametrize("alpha", [0.5, 0.5 - 1e-9])
 def test_a_level_of_one_half_leaves_a_bound(alpha):
     """The likelihood ratio then need not fall at all, so that the order of outcomes has no end of its own."""

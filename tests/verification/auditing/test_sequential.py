@@ -59,6 +59,7 @@ def test_it_is_the_mixture_of_products_by_mpmath():
             assert found == pytest.approx(float(mpmath.log(total)), abs=1e-9)
 
 
+@pytest.mark.slow_after(1)  # a rate of error needs many audits
 @pytest.mark.parametrize("alpha", [0.3, 0.05])
 @pytest.mark.parametrize(("epsilon", "delta", "p2"), TRUTHS)
 def test_the_bound_is_ever_above_the_truth_at_most_so_often(epsilon, delta, p2, alpha):

@@ -147,6 +147,7 @@ def _accused(claim, sampler, runs, **named):
     return sum(run(sampler, claim, seed=seed, n=300, alpha=0.05, **named).rejected for seed in range(runs))
 
 
+@pytest.mark.slow_after(1)  # a rate of error needs many audits
 @pytest.mark.parametrize(
     ("claim", "sampler"),
     [
@@ -161,5 +162,6 @@ def test_a_mechanism_that_just_keeps_its_claim_is_rarely_accused(claim, sampler)
     assert _accused(claim, sampler, 50) <= 8
 
 
+@pytest.mark.slow  # a rate of error needs many audits
 def test_early_stopping_keeps_its_level():
     assert _accused(ONE, laplace(1.0), 50, stop="rejected") <= 8  # as above

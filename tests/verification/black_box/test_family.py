@@ -16,9 +16,9 @@ from ledgerwood.report.pages.html import render
 from ledgerwood.verification import audit
 from ledgerwood.verification.auditing import ClaimedCurve
 from ledgerwood.verification.black_box import auditor, family
-from ledgerwood.verification.black_box.choosing import Attack, Choice, Point
-from ledgerwood.verification.black_box.learning import Chosen
-from ledgerwood.verification.black_box.scores import Candidate
+from ledgerwood.verification.black_box.scoring.choosing import Attack, Choice, Point
+from ledgerwood.verification.black_box.scoring.learning import Chosen
+from ledgerwood.verification.black_box.scoring.scores import Candidate
 from ledgerwood.verification.black_box.terms import Terms
 from ledgerwood.verification.black_box.testing import agenda
 
@@ -68,6 +68,7 @@ def test_other_mechanisms_than_the_claim_s_family_have_no_conditional_headline(c
     assert found.notes
 
 
+@pytest.mark.slow_after(3)  # an audit of each member
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("sigma", "stddev", "rate"), [(1.0, 1.0, 1.0), (3.7, 1.9, 1.0), (1.0, 1.0, 0.3), (1.0, 0.5, 0.3)]

@@ -15,7 +15,7 @@ import pytest
 from ledgerwood import Adjacency, Budget
 from ledgerwood.errors import AuditFailed, PrivacyWarning
 from ledgerwood.verification import audit
-from ledgerwood.verification.black_box.reading import learned
+from ledgerwood.verification.black_box.outputs.reading import learned
 
 ONE = Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE)
 
@@ -76,6 +76,7 @@ def released(shape, scale):
     return lambda dataset, n, rng: SHAPES[shape](dataset + rng.laplace(scale=scale, size=n), rng)
 
 
+@pytest.mark.slow_after(6)  # an audit of each shape
 @pytest.mark.filterwarnings("error", "ignore::ledgerwood.errors.PrivacyWarning")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_half_the_noise_is_caught_in_every_shape(shape):
@@ -84,6 +85,7 @@ def test_half_the_noise_is_caught_in_every_shape(shape):
     assert 1.5 < found.epsilon_lower < 2.3
 
 
+@pytest.mark.slow  # a rate of error needs many audits
 def test_right_noise_is_accused_no_more_often_than_alpha_says_whatever_its_shape():
     """Two seeds a shape at .05: 3.2 of 64 by chance at most, and four standard deviations."""
     runs, accused = 0, 0

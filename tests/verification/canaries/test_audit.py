@@ -152,6 +152,7 @@ SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_after(2)  # an audit of each system
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_is_audited_and_not_accused(name: str) -> None:
     """Four audits at alpha 1e-3: one false alarm has probability .004, and the seeds are fixed."""
@@ -163,6 +164,7 @@ def test_every_system_is_audited_and_not_accused(name: str) -> None:
     assert all(audit.scored for audit in audits)
 
 
+@pytest.mark.slow  # a rate of error needs many audits
 def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
     """40 audits at alpha .2: at most 8 + 3 sqrt(40 .2 .8) = 15.6 of each bound."""
     audits = [

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ledgerwood.verification.canaries.bounds import gaussian_bound, guess, looks_gaussian, mu_from_scores
+from ledgerwood.verification.canaries.evidence.bounds import gaussian_bound, guess, looks_gaussian, mu_from_scores
 
 
+@pytest.mark.slow_after(1)  # a rate of error needs many audits
 @pytest.mark.parametrize(("mu", "spread", "size"), [(0.0, 1.0, 8), (0.9, 1.0, 25), (2.0, 0.3, 25)])
 def test_mu_is_above_the_truth_no_more_often_than_alpha(mu: float, spread: float, size: int) -> None:
     """3000 audits at alpha .05: within 3.5 standard errors of sqrt(.05 * .95 / 3000) = .004; the bound is exact."""

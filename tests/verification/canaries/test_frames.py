@@ -14,8 +14,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification import audit_model
-from ledgerwood.verification.canaries.frames import FrameShape, seen_feature
-from ledgerwood.verification.canaries.rows import seen_schema
+from ledgerwood.verification.canaries.fits.frames import FrameShape, seen_feature
+from ledgerwood.verification.canaries.fits.rows import seen_schema
 
 N = 60
 GENERATOR = np.random.default_rng(0)
@@ -93,6 +93,7 @@ def test_learners_are_given_the_frame_that_the_user_has(frame, series):
     assert len(seen) >= 4
 
 
+@pytest.mark.slow  # a thousand fits
 @frames
 def test_fits_whose_attributes_are_looked_at_are_given_the_frame_too(frame, series):
     """A noisy sum of a column that is found by its name, with an eighth of its noise, beside texts and gaps."""

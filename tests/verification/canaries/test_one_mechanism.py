@@ -19,7 +19,7 @@ from ledgerwood.trainers import (
     SGBDTRegressor,
 )
 from ledgerwood.verification import audit_model
-from ledgerwood.verification.canaries.reduced import one_mechanism
+from ledgerwood.verification.canaries.fits.reduced import one_mechanism
 
 FEATURES = tuple(Categorical(f"b{i}", (0, 1)) for i in range(4))
 SCHEMA = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))
@@ -51,6 +51,7 @@ def test_the_reduced_model_is_one_tree_with_the_whole_budget(name: str) -> None:
     assert model.max_depth is None  # what was given stays as it was
 
 
+@pytest.mark.slow  # needs power: many fits
 @pytest.mark.parametrize("name", ["DPBoost", "DP-XGBoost"])
 def test_one_tree_shows_what_an_ensemble_hides(name: str) -> None:
     """300 trainings show more than 1 of 4; default ensembles show 0 to 0.4."""

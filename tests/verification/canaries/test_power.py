@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from ledgerwood import Adjacency, Budget, GaussianEvent, PrivacyWarning
 from ledgerwood.verification import audit_model
 from ledgerwood.verification.black_box.coins import Counts
-from ledgerwood.verification.canaries import power
+from ledgerwood.verification.canaries.evidence import power
 
 A = Adjacency.ADD_REMOVE
 ROWS = np.random.default_rng(1).normal(size=(40, 2))

@@ -49,6 +49,7 @@ def audited(learner: Any, labels: Any = NUMBERS, **named: Any) -> Any:
     return audit_model(learner, ROWS, labels, **{"released": "attributes", "fits": 1000, "rng": 1, **named})
 
 
+@pytest.mark.slow_after(1)  # a thousand fits
 @pytest.mark.parametrize(
     ("learner", "claim"),
     [
@@ -70,6 +71,7 @@ def test_breaches_that_predictions_do_not_show_are_caught(learner: Any, claim: B
     assert record["attack"].startswith("one row more or less beside 16: ")
 
 
+@pytest.mark.slow_after(1)  # a thousand fits
 @pytest.mark.parametrize(
     ("learner", "claim"),
     [(NoisyGaussianNB(1.0, bounds=(-3.0, 3.0), random_state=0), budget(1.0)), (NoisySGD(random_state=0), SGD_CLAIM)],
@@ -82,6 +84,7 @@ def test_the_right_versions_of_both_are_not_accused(learner: Any, claim: Any) ->
     assert all(bound.value <= audit.price for audit in audits for bound in audit.bounds)
 
 
+@pytest.mark.slow  # a rate of error needs many audits
 def test_bounds_are_above_the_truth_no_more_often_than_alpha() -> None:
     """Ten audits at alpha .2 of exactly epsilon 1: more than 6 above it have probability .0009."""
     audits = [
@@ -268,6 +271,7 @@ def test_processes_change_nothing_and_fits_have_seeds_of_their_own() -> None:
         assert len(np.unique(np.nan_to_num(tables[0]), axis=0)) == 64
 
 
+@pytest.mark.slow  # starts processes, which import everything
 def test_a_learner_that_no_process_can_be_given_is_named() -> None:
     class Unpicklable(Sum):
         def __reduce__(self) -> Any:

@@ -33,6 +33,7 @@ def rng(*words):
     return np.random.default_rng([62, *words])
 
 
+@pytest.mark.slow_after(1)  # each specimen is drawn and audited
 @every
 def test_its_auditor_catches_it(specimen):
     found = run_specimen(specimen, alpha=ALPHA, rng=rng(1))
@@ -64,7 +65,7 @@ class Honest(Finite):
     pair = property(lambda self: (np.ones(1), np.zeros(1)))
     witness = property(lambda self: 0.5)
 
-    def law(self, dataset):
+    def distribution(self, dataset):
         truth = 1 / (1 + math.exp(-1.0))
         return np.array([truth, 1 - truth] if dataset[0] else [1 - truth, truth])
 
@@ -139,7 +140,7 @@ def test_a_likelihood_ratio_must_be_written_down():
 
 @pytest.mark.parametrize("specimen", [s for s in SPECIMENS if isinstance(s, Finite)], ids=lambda s: s.name)
 def test_finite_log_ratios_are_those_of_the_laws(specimen):
-    p, q = (specimen.law(part) for part in specimen.pair)
+    p, q = (specimen.distribution(part) for part in specimen.pair)
     possible = np.flatnonzero((p > 0) | (q > 0))
     ratios = specimen.log_ratio(possible.astype(float))
     assert specimen.pure_epsilon() == np.abs(ratios).max()

@@ -14,6 +14,7 @@ ALPHA = 0.05
 every = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 
 
+@pytest.mark.slow_after(9)  # the exact loss of each specimen
 @every
 def test_the_plan_is_at_an_epsilon_at_which_the_claim_fails(specimen):
     found = plan(specimen, alpha=ALPHA)
@@ -37,7 +38,7 @@ def test_the_event_of_a_randomised_response():
     """Two outputs, p = .75 and .25, claimed epsilon .5: slope and power by hand."""
     specimen = find("peers-replaced-label", SPECIMENS)
     found = plan(specimen, alpha=ALPHA)
-    p, q = (specimen.law(part)[0] for part in specimen.pair)
+    p, q = (specimen.distribution(part)[0] for part in specimen.pair)
     p, q = max(p, q), min(p, q)
     assert found.exact == pytest.approx(p - math.exp(found.epsilon) * q, rel=1e-9)
     assert share_of_event(found.epsilon, 0.0, 0.5) == pytest.approx(1 / (1 + math.exp(-found.epsilon)))

@@ -19,12 +19,12 @@ from ledgerwood.curator import Schema
 from ledgerwood.errors import AuditFailed, InvalidParameter
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import LowerBound, Scores
-from ledgerwood.verification.black_box.draws import Draws
-from ledgerwood.verification.black_box.learning import candidates, choose
-from ledgerwood.verification.black_box.reading import varying
+from ledgerwood.verification.black_box.outputs.draws import Draws
+from ledgerwood.verification.black_box.outputs.reading import varying
+from ledgerwood.verification.black_box.scoring.learning import candidates, choose
 from ledgerwood.verification.black_box.terms import Terms
 from ledgerwood.verification.black_box.testing import Finding, agenda, concluded
-from ledgerwood.verification.canaries import power
+from ledgerwood.verification.canaries.evidence import power
 from ledgerwood.verification.canaries.released.fits import ManyFits
 from ledgerwood.verification.canaries.released.layout import Encoder
 from ledgerwood.verification.canaries.released.outliers import Pair, Rows, few_rows, pairs

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.errors import AuditFailed, InvalidParameter, PrivacyError, PrivacyWarning
 from ledgerwood.trainers.base.progress import Progress
-from ledgerwood.verification.canaries.fitting import fresh_copy, plain_labels
-from ledgerwood.verification.canaries.frames import FrameShape
+from ledgerwood.verification.canaries.fits.fitting import fresh_copy, plain_labels
+from ledgerwood.verification.canaries.fits.frames import FrameShape
 from ledgerwood.verification.canaries.released.outliers import Rows
 from ledgerwood.verification.canaries.released.values import Released, Shown, shown
 

@@ -1,0 +1,1 @@
+"""From the scores of canaries to bounds, and what an attack could have found."""

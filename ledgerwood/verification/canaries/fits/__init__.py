@@ -1,0 +1,1 @@
+"""The trainings of an audit: rows, canaries, fits and what they release."""

@@ -1,0 +1,233 @@
+"""From an event's node to its pair in floats, from either side (pair.py): leaves, samples, groups, compositions.
+
+docs/explanation/ledger.md#verification-cells.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ledgerwood.verification.ledgers.atoms import mp
+from ledgerwood.verification.ledgers.bounds import leaves, profiles
+from ledgerwood.verification.ledgers.bounds.pair import (
+    NOTHING,
+    LossPair,
+    Side,
+    compressed,
+    mixed,
+    revealing,
+    sampled,
+    times,
+    trimmed,
+)
+from ledgerwood.verification.ledgers.effort import spend
+from ledgerwood.verification.ledgers.pairs import Node
+from ledgerwood.verification.ledgers.pairs.combined import Groups, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Laplace, TruncatedLaplace
+from ledgerwood.verification.ledgers.pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
+from ledgerwood.verification.ledgers.pairs.pure import Pure, Range, Staircase
+from ledgerwood.verification.ledgers.pairs.replaced import Replaced
+from ledgerwood.verification.ledgers.pairs.selection import Selected, SelectedPoisson
+from ledgerwood.verification.ledgers.pairs.stated import Approximate, Curve, Table
+
+FACTOR = 640  # outputs of each factor of a product
+_MOST_PRODUCTS = 600  # of one grant
+_HELD = 9e5  # nats
+
+
+class Unheld(Exception):
+    """Floats, or a bounded number of outputs, cannot hold a pair from above; says which event and why."""
+
+
+@dataclass(slots=True)
+class Work:
+    """How much of the work that one grant may take is left, and how fine it is.
+
+    Args:
+        products: products of pairs that may still be taken.
+        bins: outputs of a leaf.
+        factor: outputs of each factor of a product.
+        order: of the moment by which one of several pairs is chosen from below.
+        known: pairs that were made.
+    """
+
+    products: int = _MOST_PRODUCTS
+    bins: int = leaves.BINS
+    factor: int = FACTOR
+    order: float = 2.0
+    known: dict[tuple[Node, float, Side], LossPair] = field(default_factory=dict)
+
+    def spend(self) -> bool:
+        """Take one product; False where none is left."""
+        self.products -= 1
+        return self.products >= 0
+
+
+def pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossPair:
+    """The node's pair from one side; what has less mass than exp(log_negligible) does not count.
+
+    From below anything may be said that the event dominates: nothing at all where floats hold no pair.
+
+    Raises:
+        Unheld: from above, where no pair is held.
+    """
+    key = (node, log_negligible, side)
+    if key not in work.known:
+        work.known[key] = _pair_of(node, log_negligible, side, work)
+    return work.known[key]
+
+
+def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossPair:
+    spend(300_000 + 200 * work.bins)
+    reach = math.sqrt(-2.0 * log_negligible) + 1.0
+    far, bins = 60.0 - log_negligible, work.bins
+    found: LossPair | None
+    match node:
+        case Gaussian():
+            found = leaves.gaussian(_held(float(mp.sqrt(node.square)), 900.0, side), reach, side, bins)
+        case Laplace():
+            found = leaves.laplace(_held(float(1 / node.scale), _HELD, side), far, side, bins)
+        case TruncatedLaplace():
+            found = leaves.truncated_laplace(float(1 / node.scale), float(node.bound), far, side, bins)
+        case Pure():
+            found = leaves.response(_held(float(node.epsilon), _HELD, side), node.categories)
+        case Range():
+            found = leaves.bounded_range(float(node.epsilon), far, side, bins, work.order)
+        case Staircase():
+            found = leaves.staircase(node.atoms()) if node.epsilon < 1e5 else None
+        case DiscreteLaplace():
+            found = leaves.discrete_laplace(float(1 / node.scale), node.sensitivity, side, bins)
+        case DiscreteGaussian():
+            found = leaves.discrete_gaussian(float(node.scale), node.sensitivity, reach, side)
+        case Skellam():
+            found = leaves.skellam(float(node.variance), node.sensitivity, log_negligible, side)
+        case SkellamVector():
+            found = _stated(node, log_negligible, side)
+        case Approximate():
+            inner = leaves.response(float(node.epsilon))
+            found = None if inner is None else revealing(inner, float(node.delta))
+        case Table():
+            found = leaves.table(node, side)
+        case Curve() | Selected() | SelectedPoisson():
+            found = _stated(node, log_negligible, side)
+        case Sampled():
+            found = sampled(pair_of(node.inner, log_negligible, side, work), float(node.rate))
+        case Replaced():
+            found = _replaced(node, log_negligible, side, work)
+        case Groups():
+            found = _groups(node, log_negligible, side, work)
+        case Several():
+            found = _product(node, log_negligible, side, work)
+        case _:
+            raise ValueError(f"no losses are known for {node!r}")
+    return found if found is not None else _fallback(node, side)
+
+
+def _held(loss: float, most: float, side: Side) -> float:
+    """From below, a loss that floats hold: more noise is dominated by less."""
+    return min(loss, most) if side == "lower" else loss
+
+
+def _fallback(node: Node, side: Side) -> LossPair:
+    """From above the randomised response of the pure epsilon; from below nothing."""
+    if side == "lower":
+        return NOTHING
+    pure = node.pure_epsilon()
+    found = None if mp.isinf(pure) else leaves.response(float(pure) * (1.0 + 1e-14))
+    if found is None:
+        raise Unheld(f"{name(node)} has losses that floats do not hold")
+    return found
+
+
+def _stated(node: Node, log_negligible: float, side: Side) -> LossPair | None:
+    """Known by divergences only: from below a Gaussian, or scalar noise, that keeps the statement."""
+    if side == "upper":
+        if mp.isinf(node.pure_epsilon()):
+            raise Unheld(f"{name(node)} is known by its Renyi divergences only, not by its losses")
+        return None
+    reach = math.sqrt(-2.0 * log_negligible) + 1.0
+    match node:
+        case Curve():
+            rho = node.rho if node.rho is not None else min(value / order for order, value in node.points)
+            return leaves.gaussian(math.sqrt(2.0 * float(rho)), reach, side, leaves.BINS)
+        case SkellamVector():
+            return leaves.skellam(float(node.variance), int(node.sensitivity), log_negligible, side)
+    return None
+
+
+def _replaced(node: Replaced, log_negligible: float, side: Side, work: Work) -> LossPair | None:
+    replaced = pair_of(node.replaced, log_negligible, side, work)
+    if node.present is None:
+        return profiles.replaced(replaced, float(node.rate))
+    present = pair_of(node.present, log_negligible, side, work)
+    return profiles.replaced_or_absent(replaced, present, float(node.rate), side)
+
+
+def _groups(node: Groups, log_negligible: float, side: Side, work: Work) -> LossPair | None:
+    if node.probabilities is not None:
+        chosen = [
+            (pair_of(member, log_negligible, side, work), float(p))
+            for member, p in zip(node.members, node.probabilities, strict=True)
+            if p > 0
+        ]
+        found = mixed(chosen)
+        return None if found is None else compressed(found, 2 * leaves.BINS, side)
+    members = [pair_of(member, log_negligible, side, work) for member in dict.fromkeys(node.members)]
+    if side == "lower":  # any one group is dominated by the worst
+        return max(members, key=_spread)
+    return profiles.worst(members)
+
+
+def _spread(pair: LossPair) -> float:
+    return pair.lost_p + float(np.exp(pair.log_p) @ np.minimum(pair.loss**2, 1e6))
+
+
+def _product(node: Several, log_negligible: float, side: Side, work: Work) -> LossPair:
+    """All draws of one composition as one pair: every bit of every count, from the highest down."""
+    counts: dict[Node, int] = {}
+    for part, count in node.parts:
+        counts[part] = counts.get(part, 0) + count
+    return power_product(
+        [(pair_of(part, log_negligible, side, work), count) for part, count in counts.items()],
+        log_negligible,
+        side,
+        work,
+    )
+
+
+def power_product(factors: list[tuple[LossPair, int]], log_negligible: float, side: Side, work: Work) -> LossPair:
+    """The product of powers of pairs: square, and multiply by the factors whose count has the next lower bit.
+
+    Raises:
+        Unheld: from above, where it takes more products than a grant may.
+    """
+    small = [(compressed(trimmed(pair, log_negligible, side), work.factor, side), count) for pair, count in factors]
+    total: LossPair | None = None
+    for bit in range(max(count for _, count in small).bit_length() - 1, -1, -1):
+        if total is not None:
+            total = _joined(total, total, log_negligible, side, work)
+        for pair, count in small:
+            if count >> bit & 1:
+                total = pair if total is None else _joined(total, pair, log_negligible, side, work)
+    assert total is not None
+    return total
+
+
+def _joined(a: LossPair, b: LossPair, log_negligible: float, side: Side, work: Work) -> LossPair:
+    if not work.spend():
+        if side == "lower":  # fewer draws are dominated by more
+            return a if _spread(a) >= _spread(b) else b
+        raise Unheld(f"its samples hold compositions of more than {_MOST_PRODUCTS} products")
+    spend(300 * a.loss.size * b.loss.size)
+    found = compressed(trimmed(times(a, b), log_negligible, side), work.factor, side)
+    if max(abs(found.loss[0]), abs(found.loss[-1])) > 1e6:
+        if side == "lower":
+            return a if _spread(a) >= _spread(b) else b
+        raise Unheld("a composition within a sample has losses that floats do not hold")
+    return found
+
+
+def name(node: Node) -> str:
+    """What a report calls a node."""
+    return type(node).__name__

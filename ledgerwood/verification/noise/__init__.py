@@ -1,0 +1,1 @@
+"""Whether noise and choices have the distributions that they are priced by."""

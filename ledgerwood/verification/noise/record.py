@@ -1,0 +1,328 @@
+"""All noise and all choices that are drawn while a fit goes on, as scores, and the exact tests of them.
+
+docs/explanation/noise-law.md#noise-law-tests.
+"""
+
+import functools
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from ledgerwood import _validate
+from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    EllipticalGaussianMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    Grid,
+    GridlessMechanism,
+    LaplaceMechanism,
+    PermuteAndFlipMechanism,
+    SkellamMechanism,
+)
+from ledgerwood.recording.opening import Hook, Point, recording
+from ledgerwood.verification.noise.choices import choice_uniform
+from ledgerwood.verification.noise.tails import tails_of
+
+Family = Literal["Gaussian", "Laplace", "choices"]
+Pairing = Literal["neighbours", "columns", "releases"]
+Scale = tuple[float, float, float]
+"""An estimate and its confidence interval."""
+Additive = (
+    GaussianMechanism
+    | EllipticalGaussianMechanism
+    | LaplaceMechanism
+    | DiscreteGaussianMechanism
+    | DiscreteLaplaceMechanism
+    | SkellamMechanism
+)
+ADDITIVE = (
+    GaussianMechanism,
+    EllipticalGaussianMechanism,
+    LaplaceMechanism,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    SkellamMechanism,
+)
+_CHOOSING = (ExponentialMechanism, PermuteAndFlipMechanism, GridlessMechanism)
+_FAR = 2.0**-8
+"""The tail whose numbers are counted: 2.9 standard deviations, or 5.5 scales of a Laplace law."""
+_LEAST_REPEATED = 50
+"""Numbers of one call in which a repetition is looked for."""
+_UNMARKED = "words outside of a mechanism"
+
+
+@final
+@dataclass(slots=True)
+class _Frame:
+    """A call that is going on, and whether it drew words by itself."""
+
+    what: str
+    drew: bool = False
+
+
+@final
+class _Frames(threading.local):
+    """The calls that are going on in one thread."""
+
+    def __init__(self) -> None:
+        self.stack: list[_Frame] = []
+
+
+@final
+@dataclass(slots=True)
+class NoiseRecord:
+    """Scores of all that was drawn, by family.
+
+    Args:
+        coins: of the randomised tails.
+        untested: what drew words and has no test here: kinds of choices, or words that no mechanism accounts for.
+        unpaired: by the number of columns, scores of a release that waits for another one.
+        repeats: of each call with enough numbers, the p-value of the distance at which its noise repeats itself most.
+        frames: the calls that are going on.
+    """
+
+    coins: np.random.Generator
+    tails: dict[Family, list[FloatArray]] = field(default_factory=dict)
+    signs: dict[Family, list[FloatArray]] = field(default_factory=dict)
+    pairs: dict[Pairing, list[FloatArray]] = field(default_factory=dict)
+    untested: Counter[str] = field(default_factory=Counter)
+    draws: int = 0
+    unpaired: dict[int, FloatArray] = field(default_factory=dict)
+    repeats: list[float] = field(default_factory=list)
+    frames: _Frames = field(default_factory=_Frames)
+
+    @contextmanager
+    def within(self, what: str) -> Iterator[bool]:
+        """A call is going on: "known" for noise and choices whose distribution is tested, else the name of what draws.
+
+        Yields:
+            Whether no known one is around it, so that it is tested itself.
+        """
+        stack = self.frames.stack
+        outermost = all(frame.what != "known" for frame in stack)
+        frame = _Frame(what)
+        stack.append(frame)
+        try:
+            yield outermost
+        finally:
+            stack.pop()
+            if frame.drew and outermost:
+                self.untested[what] += 1
+
+    def drawn(self) -> None:
+        """Words were drawn: by the innermost call, if there is one; outside of all they are public structure."""
+        stack = self.frames.stack
+        if stack and stack[-1].what != "known":
+            stack[-1].drew = True
+
+    def sum(self, mechanism: Any, statistic: NDArray[np.int64], noisy: object, grid: Grid) -> None:
+        """Of one release.
+
+        Raises:
+            InvalidParameter: what came out has another type or shape than what went in.
+        """
+        if not isinstance(noisy, np.ndarray) or (noisy.dtype, noisy.shape) != (statistic.dtype, statistic.shape):
+            kind = f"{noisy.dtype} {noisy.shape}" if isinstance(noisy, np.ndarray) else type(noisy).__name__
+            raise _validate.fail("randomise() result", kind, f"int64 {statistic.shape}", "grid steps")
+        steps = np.subtract(noisy, statistic).reshape(-1, grid.columns)  # modulo 2**64, as it was added
+        laplace = isinstance(mechanism, LaplaceMechanism | DiscreteLaplaceMechanism)
+        family: Family = "Laplace" if laplace else "Gaussian"
+        tails = tails_of(mechanism, steps, grid, self.coins)
+        coins = np.where(self.coins.random(steps.shape) < 0.5, -1.0, 1.0)
+        signs = np.where(steps == 0, coins, np.sign(steps))
+        self._keep(family, tails.ravel(), signs.ravel())
+        scores = _scores(tails, signs)
+        self._pair(scores)
+        if scores.size >= _LEAST_REPEATED:
+            self.repeats.append(_repeated(scores.ravel()))
+
+    def _pair(self, scores: FloatArray) -> None:
+        """Numbers that would be the same if noise were drawn once for all rows, all columns, or all releases."""
+        rows, columns = scores.shape
+        even = scores[: rows - rows % 2].reshape(-1, 2, columns)
+        self.pairs.setdefault("neighbours", []).append(np.moveaxis(even, 1, 2).reshape(-1, 2))
+        if columns > 1:
+            self.pairs.setdefault("columns", []).append(scores[:, : columns - columns % 2].reshape(-1, 2))
+        before = self.unpaired.pop(columns, None)
+        if before is None:
+            self.unpaired[columns] = scores
+            return
+        both = min(len(before), rows)
+        self.pairs.setdefault("releases", []).append(np.stack((before[:both].ravel(), scores[:both].ravel()), axis=1))
+
+    def choice(self, mechanism: Any, given: Any, grid: Grid, counts: Any, chosen: Any) -> None:
+        """Of one choice."""
+        place = choice_uniform(mechanism, given, grid, counts, chosen, self.coins)
+        self._keep("choices", np.array([place]), np.ones(1))
+
+    def _keep(self, family: Family, tails: FloatArray, signs: FloatArray) -> None:
+        self.tails.setdefault(family, []).append(tails)
+        self.signs.setdefault(family, []).append(signs)
+        self.draws += len(tails)
+
+
+def noise_tests(record: NoiseRecord, alpha: float) -> tuple[tuple[tuple[str, float], ...], Scale | None]:
+    """p-values of all tests by their names, and the noise's scale over the stated one, where it is one family."""
+    found: list[tuple[str, float]] = []
+    scale: Scale | None = None
+    for family, parts in record.tails.items():
+        tails = np.concatenate(parts)
+        if family == "choices":
+            found += [(f"choices: {name}", p) for name, p in _choice_tests(tails)]
+            continue
+        tests, scale = _sum_tests(family, tails, np.concatenate(record.signs[family]), alpha)
+        found += [(f"{family}: {name}", p) for name, p in tests]
+    found += [(name, _independence(np.concatenate(parts))) for name, parts in record.pairs.items()]
+    if record.repeats:
+        # The least of several p-values, one a call, times their number: a union bound.
+        found.append(("repeats", min(1.0, min(record.repeats) * len(record.repeats))))
+    return tuple(found), scale if len(record.tails) == 1 else None
+
+
+def _scores(tails: FloatArray, signs: FloatArray) -> FloatArray:
+    """N(0, 1), exactly, of uniform tails and fair signs."""
+    return np.asarray(-signs * special.ndtri(0.5 * tails))
+
+
+def _sum_tests(
+    family: Family, tails: FloatArray, signs: FloatArray, alpha: float
+) -> tuple[list[tuple[str, float]], Scale]:
+    """p-values of scale, location, shape, how many lie far out, and how far; the scale and its interval."""
+    n, scores = len(tails), _scores(tails, signs)
+    law: Any
+    if family == "Gaussian":
+        total, law, power = float(scores @ scores), stats.chi2(n), 0.5
+    else:
+        total, law, power = float(-np.log(tails).sum()), stats.gamma(n), 1.0  # |x| / scale is Exp(1), exactly
+    tests = [
+        ("scale", _two_sided(law, total)),
+        ("location", float(2.0 * stats.norm.sf(abs(scores.sum()) / math.sqrt(n)))),
+        ("shape", _uniformity(special.ndtr(scores))),
+        ("far", _two_sided(stats.binom(n, _FAR), int(np.count_nonzero(tails <= _FAR)), discrete=1)),
+        ("farthest", _two_sided(stats.beta(1, n), float(tails.min()))),
+    ]
+    low, high = (total / float(law.isf(alpha / 2.0))) ** power, (total / float(law.ppf(alpha / 2.0))) ** power
+    return tests, ((total / n) ** power, low, high)
+
+
+def _choice_tests(places: FloatArray) -> list[tuple[str, float]]:
+    """Places in (0, 1], from the best utility on: uniform if the law is right, small if the rate is larger."""
+    law = stats.gamma(len(places))
+    inside = np.maximum(1.0 - places, 1e-300)
+    return [
+        ("best", _two_sided(law, float(-np.log(places).sum()))),
+        ("worst", _two_sided(law, float(-np.log(inside).sum()))),
+        ("shape", _uniformity(places)),
+    ]
+
+
+def _two_sided(law: Any, value: float, *, discrete: int = 0) -> float:
+    return min(1.0, 2.0 * min(float(law.cdf(value)), float(law.sf(value - discrete))))
+
+
+def _independence(pairs: FloatArray) -> float:
+    """Sums and differences of two independent normal scores are independent, and alike: an F test."""
+    if not len(pairs):
+        return 1.0
+    sums, differences = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
+    above, below = float(sums @ sums), float(differences @ differences)
+    if min(above, below) == 0.0:  # the same number twice, again and again
+        return 0.0
+    return _two_sided(stats.f(len(pairs), len(pairs)), above / below)
+
+
+def _repeated(scores: FloatArray) -> float:
+    """Noise of one call that repeats itself, or its opposite, at any distance: the distance by correlations, then F.
+
+    The correlations at all distances only say where to look; the exact test there is paid for by all of them.
+    """
+    n = len(scores)
+    spectrum = np.fft.rfft(scores, 2 * n)
+    products = np.fft.irfft(spectrum * spectrum.conj(), 2 * n)[1 : n // 2 + 1]
+    distances = np.arange(1, n // 2 + 1)
+    place = int(distances[np.argmax(np.abs(products) / np.sqrt(n - distances))])
+    # Disjoint pairs: blocks of that length, each with the next one.
+    blocks = n // (2 * place)
+    both = scores[: 2 * place * blocks].reshape(blocks, 2, place)
+    return min(1.0, _independence(np.moveaxis(both, 1, 2).reshape(-1, 2)) * len(distances))
+
+
+def _uniformity(values: FloatArray) -> float:
+    """Kolmogorov and Smirnov, exact."""
+    n, rising = len(values), np.sort(values)
+    above, below = np.arange(1, n + 1) / n - rising, rising - np.arange(n) / n
+    return float(stats.kstwo.sf(max(above.max(), below.max()), n))
+
+
+@contextmanager
+def recorded(record: NoiseRecord) -> Iterator[None]:
+    """All sums and choices of this thread or task go to the record, until it is closed.
+
+    Raises:
+        ReplayFailed: another recording is open here.
+    """
+    standing: dict[Point, Hook] = {
+        "noise": _sum_hook,
+        "choice": _choice_hook,
+        "words": _words_hook,
+        "release": _release_hook,
+        "select": _release_hook,
+        "sample": _coins_hook,
+        "assign": _coins_hook,
+    }
+    with recording("record of noise", {point: functools.partial(hook, record) for point, hook in standing.items()}):
+        yield
+
+
+def _sum_hook(
+    record: NoiseRecord, body: Callable[..., Any], mechanism: Any, statistic: Any, grid: Grid, source: Any
+) -> Any:
+    with record.within("known") as outermost:
+        noisy = body(mechanism, statistic, grid, source)
+    if outermost:
+        record.sum(mechanism, statistic, noisy, grid)
+    return noisy
+
+
+def _choice_hook(record: NoiseRecord, body: Callable[..., Any], mechanism: Any, *given: Any, **named: Any) -> Any:
+    if not isinstance(mechanism, _CHOOSING):
+        # Made of noise or choices that are known, or not: its own words tell.
+        with record.within(type(mechanism).__name__):
+            return body(mechanism, *given, **named)
+    with record.within("known") as outermost:
+        chosen = body(mechanism, *given, **named)
+    if outermost:
+        record.choice(mechanism, given[0], given[1], named.get("counts"), chosen)
+    return chosen
+
+
+def _release_hook(
+    record: NoiseRecord, body: Callable[..., Any], round_: Any, query: Any, mechanism: Any, *, purpose: str
+) -> Any:
+    before = record.draws, record.untested.total()
+    with record.within(_UNMARKED):
+        released = body(round_, query, mechanism, purpose=purpose)
+    if (record.draws, record.untested.total()) == before:  # whoever checks fails closed
+        record.untested[f"{type(query).__name__} without noise"] += 1
+    return released
+
+
+def _coins_hook(record: NoiseRecord, body: Callable[..., Any], *arguments: Any) -> Any:
+    with record.within("known"):
+        return body(*arguments)
+
+
+def _words_hook(record: NoiseRecord, body: Callable[..., Any], source: Any, n: int) -> Any:
+    record.drawn()
+    return body(source, n)

@@ -1,0 +1,1 @@
+"""Search for neighbouring data sets that break a stated sensitivity."""

@@ -1,0 +1,1 @@
+"""For tests of mechanisms of one's own: assertions, tripwires, a pytest plugin."""

@@ -1,0 +1,67 @@
+"""`assert_dp`: an audit as a test asks it."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from ledgerwood.verification.generators import Seeded, generator_of
+from ledgerwood.verification.sensitivity.checking import shown
+
+if TYPE_CHECKING:
+    from ledgerwood.verification.auditing.claims import Claim
+    from ledgerwood.verification.black_box import Audit
+    from ledgerwood.verification.black_box.outputs.draws import Sampler
+
+
+def assert_dp(
+    sampler: "Sampler",
+    *,
+    claim: "Claim",
+    pair: tuple[Any, Any] | None = None,
+    pairs: Iterable[tuple[Any, Any]] | None = None,
+    n: int = 100_000,
+    alpha: float = 1e-3,
+    numeric: Literal["ideal", "bitwise"] = "ideal",
+    delta: float | None = None,
+    learners: Literal["all", "light"] = "all",
+    rng: Seeded = None,
+    max_draws: int | None = None,
+    seconds: float | None = None,
+) -> "Audit":
+    """`audit`, as a test asks it: the claim must not be refuted.
+
+    A mechanism that keeps its claim fails with probability alpha at most, each time that it is tested with fresh
+    randomness. Passing is no proof of privacy: `Audit.epsilon_lower` says how much was shown.
+
+    Args:
+        sampler: `sampler(dataset, n, rng)` returns the outputs of n independent runs, an array of shape (n, ...).
+        claim: what is promised: a Budget, an event, or a function from epsilon (nats) to delta.
+        pair: two neighbouring data sets, whatever the sampler takes; None: some are searched.
+        pairs: where `pair` is None, pairs to search.
+        n: outputs of the final test are 2n.
+        alpha: probability of a failure of a mechanism that is right. Each call has its own.
+        numeric: "bitwise" looks at the bits of floats, too.
+        delta: at which epsilon is bounded; None: the claim's own.
+        learners: "light" needs no scikit-learn.
+        rng: handed to the sampler, and tosses the coins, or its seed; seed 0 if not given, so that a test that passed
+            passes again (unless the sampler has randomness of its own).
+        max_draws, seconds: limits of a slow mechanism, as of `audit`; `Audit.notes` says what was left out.
+
+    Raises:
+        AssertionError: the claim is refuted; the message names the bound, the event and the pair.
+        InvalidParameter, AuditFailed: as of `audit`.
+    """
+    __tracebackhide__ = True
+    from ledgerwood.verification.black_box import audit
+
+    found = audit(
+        sampler, pair, claim=claim, n=n, alpha=alpha, numeric=numeric, delta=delta, pairs=pairs, learners=learners,
+        rng=generator_of(rng, unsaid=0), max_draws=max_draws, seconds=seconds,
+    )  # fmt: skip
+    if found.rejected:
+        raise AssertionError(
+            f"the claim {claim!r} is refuted at alpha {alpha:g}: {found.test}\n"
+            f"{found.bounds[0]}\n"
+            f"event: {found.event}, likelier on the {found.direction} of the data sets\n"
+            f"{shown(found.pair[0])} and\n{shown(found.pair[1])}"
+        )
+    return found
