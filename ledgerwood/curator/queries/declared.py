@@ -45,8 +45,8 @@ class DeclaredStatistic:
     """A sum over rows of what a function makes of each, shape (width,): its bounds are declared, and enforced.
 
     Each row's contribution is clamped to [least, most], column by column; with a norm, a row above it contributes 0. So
-    does a row for which the function raises, or does not return `width` whole numbers. What one row changes is then within
-    the bounds, *if* what the function makes of a row depends on no other row.
+    does a row for which the function raises, or does not return `width` whole numbers. What one row changes is then
+    within the bounds, *if* what the function makes of a row depends on no other row.
 
     * `one_by_one=True`: the function never sees two rows at once, so that this holds for every function without a
       memory of its own: the sensitivity is proven. A call for each row: about 10 microseconds a row.
