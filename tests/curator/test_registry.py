@@ -67,7 +67,8 @@ def described():
 
 def test_every_query_of_the_room_is_registered_once():
     registered = [kind for registry in ALL for kind in registry.kinds]
-    assert len(registered) == len(set(registered))
+    # A statistic from outside is asked of both kinds of table.
+    assert sorted(kind.__name__ for kind in {*registered} if registered.count(kind) > 1) == ["DeclaredStatistic"]
     assert described() == set(registered)
 
 

@@ -186,7 +186,7 @@ class Watched:
             def watched(_, query, of=of):
                 read = of(query)
                 return lambda sampled: (
-                    self.seen.append((len(self.trees), type(query).__name__, sampled)),
+                    self.seen.append((len(self.trees), type(getattr(query, "statistic", query)).__name__, sampled)),
                     read(sampled),
                 )[1]
 

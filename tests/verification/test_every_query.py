@@ -28,6 +28,7 @@ from ledgerwood.curator import (
     ColumnSum,
     ColumnTable,
     Curator,
+    DeclaredStatistic,
     FeatureQuantiles,
     GiniSplits,
     GridlessGains,
@@ -99,6 +100,21 @@ HISTOGRAM = ColumnHistogram(column=FEATURES[1])
 EXPONENTIAL, FLIP = ExponentialMechanism(rate=0.3), PermuteAndFlipMechanism(rate=0.3)
 JOINT = JointQuantilesMechanism(rate=0.3, quantiles=(0.5,))
 
+
+def shares(chunk):
+    return np.stack((np.full(len(chunk["a"]), 64), 64 * np.nan_to_num(chunk["a"])), axis=1).astype(np.int64)
+
+
+OUTSIDE = DeclaredStatistic(
+    name="shares",
+    declared_by="this test",
+    columns=(COLUMN,),
+    function=shares,
+    most=(64, 64),
+    exponent=-6,
+    one_by_one=True,
+)
+
 SUMS = [
     ("trees", LabelMoments()),
     ("trees", LabelCount()),
@@ -122,6 +138,7 @@ SUMS = [
     ("columns", ColumnSum(column=COLUMN)),
     ("columns", ColumnMoments(column=COLUMN)),
     ("columns", HISTOGRAM),
+    ("columns", OUTSIDE),
     ("undeclared", ValueCounts(column=0, edges=(0.0, 0.5, 1.0))),
 ]
 CHOICES = [

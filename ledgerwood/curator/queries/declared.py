@@ -323,7 +323,7 @@ def _require_within(query: DeclaredStatistic, alone: Integers, adjacency: Adjace
 def _tried(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers:
     try:
         with np.errstate(all="ignore"):
-            found = np.asarray(query.function(chunk))
+            found = np.asarray(query.function({name: values.copy() for name, values in chunk.items()}))
     except Exception as error:
         raise InvalidParameter(
             f"{query.name}: the function raises {type(error).__name__} for a chunk of {rows} synthetic rows, such as "
