@@ -187,17 +187,6 @@ def test_the_order_of_rows_changes_nothing(options, monkeypatch):
         np.testing.assert_array_equal(array, base.ensemble_.to_arrays()[name])
 
 
-def test_a_ledger_pays_for_two_fits_and_refuses_the_third():
-    ledger = Ledger(Budget(epsilon=2.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
-    for _ in range(2):
-        regressor(epsilon=1.0).fit(X, Y, ledger=ledger)
-    entries = len(ledger.entries)
-    with pytest.raises(lw.BudgetExceeded):
-        regressor(epsilon=1.0).fit(X, Y, ledger=ledger)
-    assert len(ledger.entries) == entries
-    assert ledger.spent().epsilon == pytest.approx(2.0, rel=1e-9)
-
-
 @pytest.mark.slow_after(1)  # learns real data sets
 @pytest.mark.parametrize(("name", "epsilon", "goal"), [("abalone", 1.0, 3.0), ("adult", 1.0, 0.8)])
 def test_public_tables_are_learned(dataset, name, epsilon, goal):

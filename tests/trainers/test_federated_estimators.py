@@ -1,7 +1,6 @@
 """The federated estimators: several classes, saved models, odd input, every preset."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ledgerwood as lw
@@ -85,15 +84,6 @@ def test_the_paper_is_its_proposed_best():
     assert named == best
 
 
-def test_a_model_is_saved_and_read(tmp_path):
-    X = np.random.default_rng(0).uniform(0, 1, (30, 3))
-    model = FederatedGBDTRegressor(schema=NUMBER, n_estimators=3).fit(X, X[:, 0])
-    model.save(tmp_path / "model")
-    read = FederatedGBDTRegressor.load(tmp_path / "model")
-    assert read.plan_ == model.plan_
-    np.testing.assert_array_equal(read.predict(X), model.predict(X))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -149,11 +139,3 @@ def test_a_label_outside_the_classes_contributes_nothing():
 def test_cycles_are_counted():
     model = FederatedGBDTClassifier(n_estimators=4, full_cycles=True, features_per_tree=2)
     assert model.make_plan(TWO.resolved(3)).trees == 4 * 2
-
-
-def test_a_schema_is_bought():
-    generator = np.random.default_rng(0)
-    X = pd.DataFrame({"u": generator.normal(size=60), "v": generator.choice(["p", "q"], 60)})
-    model = FederatedGBDTClassifier(delta=1e-5, n_estimators=2).fit(X, X["u"] > 0)
-    assert model.plan_.purchase is not None
-    assert model.privacy_.epsilon <= 1.0

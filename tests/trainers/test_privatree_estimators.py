@@ -11,7 +11,7 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.curator import GiniSplits, LeafLabels
 from ledgerwood.ensemble import SplitTests, TreeStructure
-from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError
+from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.trainers import PrivateSearch, PrivaTreeClassifier
 from ledgerwood.trainers.privatree.estimators import default_depth
 
@@ -202,20 +202,6 @@ def test_the_greatest_depth_that_is_named_can_be_chosen_from(bins, missing):
     assert LeafLabels(structure=labelled, classes=3).counts.classes == 3
 
 
-def test_a_ledger_that_is_spent_refuses():
-    ledger = Ledger(Budget(epsilon=1.5, delta=0.0, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
-    classifier().fit(X, Y, ledger=ledger)
-    with pytest.raises(BudgetExceeded):
-        classifier().fit(X, Y, ledger=ledger)
-
-
 def test_a_search_may_choose_its_depth():
     search = PrivateSearch(classifier(epsilon=0.5), {"max_depth": [1, 2]}, epsilon=20.0, delta=1e-6)
     assert set(search.get_params()) > {"epsilon"}
-
-
-def test_only_a_test_repeats_itself():
-    one, other = (classifier(random_state=1).fit(X, Y) for _ in range(2))
-    np.testing.assert_array_equal(one.predict(X), other.predict(X))
-    assert one.privacy_.epsilon == np.inf
-    assert classifier().fit(X, Y).privacy_.epsilon == pytest.approx(1.0, rel=1e-9)
