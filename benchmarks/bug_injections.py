@@ -289,7 +289,9 @@ def doubled_clip(_: System) -> Any:
             names = {field.name for field in dataclasses.fields(query)}
             if names & {"clip", "leaf"}:
                 return original(self, wider(query), sampled, budgets)
-            factor = 2 if "classes" in names or type(query).__name__ == "LeafClassCounts" else 1
+            factor = (
+                2 if "classes" in names or type(getattr(query, "statistic", query)).__name__ == "LeafClassCounts" else 1
+            )
             return factor * original(self, query, sampled, budgets)
 
         return read

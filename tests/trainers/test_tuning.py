@@ -262,7 +262,7 @@ def test_a_search_is_cloned_and_its_progress_is_silent(capsys):
     model.fit(X, YES)
     output = capsys.readouterr()
     assert set(re.findall(r"(\S+)/(\S+)", output.out)) <= {("0", "?"), ("1", "1")}
-    assert model.get_params()["estimator__n_trees"] is None
+    assert model.get_params()["estimator__n_estimators"] is None
 
 
 def test_invalid_rows_score_nothing_and_raise_nothing(monkeypatch):
