@@ -177,14 +177,10 @@ def not_granted(system: System) -> Any:
             return patched((system.plan, "tree_event", instead(property(less))))
         case "PrivaTree":
             return patched((system.plan, "event", instead(property(_short_tree))))
-        case "S-GBDT":
-            short = "rounds"
-        case _:
-            short = "trees"
 
     def fewer(old: Any) -> Any:
         def event(plan: Any) -> Any:
-            return old.fget(dataclasses.replace(plan, **{short: getattr(plan, short) - 1}))
+            return old.fget(dataclasses.replace(plan, n_estimators=plan.n_estimators - 1))
 
         return property(event)
 

@@ -24,7 +24,7 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 
 @settings(max_examples=60, deadline=None)
-@given(schema=schemas(), max_bins=st.integers(2, 9), wanted=st.integers(1, 40))
+@given(schema=schemas(), bins=st.integers(2, 9), wanted=st.integers(1, 40))
 def test_no_two_canaries_share_a_cell_or_a_leaf(schema: Schema, bins: int, wanted: int) -> None:
     room = np.prod([bins if isinstance(f, Numeric) else len(f.categories) for f in schema.features])
     canaries = int(min(wanted, room))

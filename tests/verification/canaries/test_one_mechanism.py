@@ -118,7 +118,8 @@ def test_the_command_line_shows_mode_power_and_warnings(tmp_path: Any) -> None:
     assert shown.exit_code == 0, shown.output
     words = " ".join(shown.output.split())
     for part in (
-        "one mechanism of DPBoostRegressor",
+        "one mechanism of",
+        "DPBoostRegressor(n_estimators=1,",
         "a perfect attack would show",
         "could be shown at most",
         "warning 1",
