@@ -16,6 +16,7 @@ from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyU
 from ledgerwood.curator import ColumnTable, Curator, DeclaredStatistic, Table
 from ledgerwood.errors import InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import BallShifts, BoxShifts, GaussianMechanism, TestRandom
+from ledgerwood.trainers.base.privacy import declared_in
 from ledgerwood.verification import check_sensitivity, replay, verify_ledger
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -295,6 +296,7 @@ def test_what_the_function_keeps_or_changes_is_its_own_copy():
     [
         ({"name": ""}, "name="),
         ({"declared_by": "two\nlines"}, "declared_by="),
+        ({"name": "sums (of mine)"}, "without parentheses"),
         ({"columns": ()}, "columns"),
         ({"columns": ("age",)}, "column="),
         ({"most": ()}, "most"),
@@ -313,3 +315,18 @@ def test_what_the_function_keeps_or_changes_is_its_own_copy():
 def test_a_description_outside_its_bounds_is_refused(more, match):
     with pytest.raises(InvalidParameter, match=match):
         declared(**more)
+
+
+def test_a_models_statement_names_what_its_draws_say_is_not_proven():
+    query = declared()
+    round_, mechanism, ledger = opened(query, columns_of([(4.0, "u", 0.5)] * 20))
+    with round_:
+        round_.release(query, mechanism, purpose="sums")
+    event = mechanism.event(query.sensitivity(A), A)
+    assert declared_in(ledger.record(), event) == (query.caveat,)
+    assert declared_in(ledger.record(), mechanism.event(BoxShifts(boxes=((9.0,) * 4,)), A)) == ()
+    proven = declared(one_by_one=True)
+    round_, mechanism, ledger = opened(proven, columns_of([(4.0, "u", 0.5)] * 20))
+    with round_:
+        round_.release(proven, mechanism, purpose="sums (all of them)")
+    assert declared_in(ledger.record(), event) == ()

@@ -37,6 +37,7 @@ MAX_EXPONENT = 900
 CHUNK_NUMBERS = 1 << 20
 """Contributions of a chunk, at most: 8 MiB."""
 SYNTHETIC_ROWS = 48
+NOT_PROVEN = ", not proven here"
 
 
 @final
@@ -86,8 +87,9 @@ class DeclaredStatistic:
     def __post_init__(self) -> None:
         for name in ("name", "declared_by"):
             value = getattr(self, name)
-            if not isinstance(value, str) or not 0 < len(value) <= 100 or not value.isprintable():
-                raise _validate.fail(name, value, "printable text of 1 to 100 characters in one line", "text")
+            if not isinstance(value, str) or not 0 < len(value) <= 100 or not value.isprintable() or {*"()"} & {*value}:
+                bound = "printable text of 1 to 100 characters in one line, without parentheses"
+                raise _validate.fail(name, value, bound, "text")
         columns = _validate.items("columns", self.columns, "columns")
         if not columns:
             raise _validate.fail("columns", columns, "at least one", "columns")
@@ -136,7 +138,7 @@ class DeclaredStatistic:
     def caveat(self) -> str:
         """What the ledger says of a sensitivity that is not proven; empty where it is."""
         proven = self.one_by_one and not self.sensitivities
-        return "" if proven else f"{self.name} declared by {self.declared_by}, not proven here"
+        return "" if proven else f"{self.name} declared by {self.declared_by}{NOT_PROVEN}"
 
     def purpose(self, what: str) -> str:
         """The purpose with which a round is opened that releases this statistic."""
@@ -158,6 +160,12 @@ class DeclaredStatistic:
             for low, high in zip(self.least or (), self.most, strict=True)
         ]
         return BoxShifts(boxes=(tuple(float_up(move * step) for move in moves),))
+
+
+def caveat_in(purpose: str) -> str:
+    """What `DeclaredStatistic.purpose` added to the purpose of a draw; empty where it added nothing."""
+    start = purpose.rfind("(") + 1
+    return purpose[start:-1] if start and purpose.endswith(NOT_PROVEN + ")") else ""
 
 
 def _bound(name: str, value: object) -> int:
