@@ -67,6 +67,7 @@ events = st.one_of(
 deltas = st.floats(-14.0, -0.1).map(lambda x: 10.0**x)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=40, deadline=None)
 @given(events, deltas, deltas)
 def test_epsilon_falls_with_delta_and_stays_between_zero_and_the_pure_sum(event, one, other):
@@ -83,6 +84,7 @@ def test_epsilon_falls_with_delta_and_stays_between_zero_and_the_pure_sum(event,
     assert math.isfinite(at_small)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=40, deadline=None)
 @given(events, deltas)
 def test_epsilon_and_delta_are_consistent(event, delta):
@@ -104,6 +106,7 @@ def test_epsilon_and_delta_are_consistent(event, delta):
         assert again == pytest.approx(epsilon, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=40, deadline=None)
 @given(events, deltas)
 def test_the_interval_holds_the_price_and_the_tightest_is_no_dearer_than_any_method(event, delta):
