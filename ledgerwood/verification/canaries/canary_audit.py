@@ -163,7 +163,7 @@ def _prepared(
         if schema is not None:
             raise InvalidParameter(f"schema=...: {type(estimator).__name__} has a schema of its own")
         unfixed = OwnFits.of(estimator, column_count_of(X, y, estimator))
-        cells = canary_cells(unfixed.schema, canaries, bins=unfixed.plan.bins)
+        cells = canary_cells(unfixed.schema, canaries, bins=unfixed.plan.max_bins)
         fits = dataclasses.replace(unfixed, structure=cells.structure) if structure == "fixed" else unfixed
         return fits, audit_rows(X, y, cells, replaced=adjacency_of(claim, fits.event) is Adjacency.REPLACE_ONE)
     if schema is None:
@@ -193,8 +193,8 @@ def _fills(
     # With the canary both labels are level, and without it the other one leads:
     # docs/explanation/canaries.md#label-canaries.
     cells: CanaryCells = rows.cells
-    leaf = cells.leaf(cells.rows, bins=fits.plan.bins)
-    taken = cells.leaf(rows.background, bins=fits.plan.bins)
+    leaf = cells.leaf(cells.rows, bins=fits.plan.max_bins)
+    taken = cells.leaf(rows.background, bins=fits.plan.max_bins)
     ends = np.unique(np.concatenate((rows.own, rows.other)))
     held = np.array([np.bincount(taken[rows.labels == end], minlength=cells.structure.n_leaves) for end in ends])
     beside, against = (held[np.searchsorted(ends, labels), leaf] for labels in (rows.own, rows.other))

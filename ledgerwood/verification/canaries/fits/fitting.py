@@ -84,7 +84,7 @@ class OwnFits:
     @property
     def cells(self) -> int:
         """How many canaries the schema has cells for."""
-        return cell_count(self.schema, bins=self.plan.bins)
+        return cell_count(self.schema, bins=self.plan.max_bins)
 
     @property
     def share_against(self) -> float:
@@ -98,7 +98,7 @@ class OwnFits:
                 assert isinstance(mechanism, EllipticalGaussianMechanism)  # that of these leaves
                 stddevs = mechanism.stddevs
             case FederatedPlan(loss="squared"):
-                stddevs = self.plan.noise.stddevs
+                stddevs = self.plan.pair_noise.stddevs
             case _:
                 return 1.0
         best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])
@@ -120,10 +120,10 @@ class OwnFits:
         """The rows with the canaries of either side, and with none, for the scores of a fit."""
         included = (rows.side == 0, rows.side == 1, rows.side < 0)
         first, second, none = (
-            Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.bins)
+            Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.max_bins)
             for each in included
         )
-        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.bins)
+        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins)
         return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
 
     def scores(self, recording: ReleaseRecording, evidence: Evidence) -> CanaryScores:
