@@ -1,9 +1,11 @@
 """The house itself: no circle, no module too long, no crowded room, and contracts that a new file cannot escape."""
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import grimp
@@ -40,6 +42,15 @@ def test_no_module_is_too_long(path):
 @pytest.mark.parametrize("folder", sorted({path.parent for path in PACKAGE.rglob("*.py")}), ids=lambda path: path.name)
 def test_no_room_is_crowded(folder):
     assert len(list(folder.glob("*.py"))) <= MOST_MODULES
+
+
+def test_no_class_name_means_two_things():
+    homes = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
 CURATORS_ROOMS = sorted(

@@ -50,7 +50,7 @@ def schema_of(kind):
     return lw.Schema(features=FEATURES, target=TARGETS[is_regressor(kind())])
 
 
-SIZE = {"n_trees": 2, "max_depth": 2, "bins": 16}
+SIZE = {"n_estimators": 2, "max_depth": 2, "max_bins": 16}
 
 
 def small(kind, **options):

@@ -121,7 +121,7 @@ def test_it_shrinks_to_few_rows():
 @given(pair=neighbours(SCHEMA, min_rows=1, max_rows=8))
 def test_a_trainer_is_replayed_on_them(pair):
     found = replay(
-        lambda data: SGBDTClassifier(schema=SCHEMA, n_trees=2, max_depth=1, random_state=1).fit(*data), *pair
+        lambda data: SGBDTClassifier(schema=SCHEMA, n_estimators=2, max_depth=1, random_state=1).fit(*data), *pair
     )
     assert found.ok, found
 

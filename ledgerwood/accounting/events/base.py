@@ -111,7 +111,7 @@ class SizedSample(Event):
     __slots__ = ()
 
 
-class ReplacedSample(Event):
+class ReplacedRowSample(Event):
     """A Poisson sample of whose rows one is replaced; `add_remove` is what a row's mere presence costs in it."""
 
     __slots__ = ()

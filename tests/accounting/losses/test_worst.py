@@ -69,7 +69,7 @@ def test_grouped_gaussians_cost_no_less_than_their_closed_form(most, delta):
     multipliers = np.exp(np.random.default_rng(1).uniform(1.5, 4.0, 60))
     exact = gdp.log_delta(math.sqrt(float((multipliers**-2).sum())), np.array([1.0]))  # of the whole, at epsilon 1
     parts = worst.grouped(tuple((gaussian(float(m)), 1) for m in multipliers), most)
-    found = plans.Plan(parts, parts, True)
+    found = plans.LossPlan(parts, parts, True)
     assert plans.log_delta(found, 1.0, above=True) >= exact[0]
     above = plans.epsilon(found, math.log(delta), above=True)
     truth = price(Composed(tuple(gaussian(float(m)) for m in multipliers)), method="profile").epsilon(delta)

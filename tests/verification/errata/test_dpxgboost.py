@@ -83,7 +83,7 @@ def test_noisy_average_a_noisy_sum_over_a_noisy_count_keeps_the_claim():
     half = lw.LaplaceEvent(noise_multiplier=2 / 0.1, adjacency=lw.Adjacency.ADD_REMOVE)
     price = lw.price(lw.Composed((half, half)))
     assert price.epsilon(0.0) == pytest.approx(0.1, rel=1e-12)
-    value = newton_leaves(np.array([3.2, -0.4]), np.array([1.1, 0.3]), damping=0.1, rule="add")
+    value = newton_leaves(np.array([3.2, -0.4]), np.array([1.1, 0.3]), reg_lambda=0.1, rule="add")
     assert value == pytest.approx([-1.1 / 3.3, -3.0])
 
 

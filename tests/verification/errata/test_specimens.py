@@ -212,7 +212,7 @@ def test_the_librarys_models_differ_in_their_released_values_only(specimen, publ
     shown = []
     for rows in specimen.pair:
         table = rows.reshape(len(rows), with_row[0].size)
-        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=3, max_depth=3, random_state=1)
+        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=3, max_depth=3, random_state=1)
         shown.append(public_part(model, table, table[:, -1]))
     assert shown[0] == shown[1]
     assert shown[0][1] == ["initial_score", "values"]

@@ -18,7 +18,7 @@ from ledgerwood.accounting.events import tree
 from ledgerwood.accounting.events.base import (
     Event,
     FloatArray,
-    ReplacedSample,
+    ReplacedRowSample,
     SizedSample,
     require_event,
     unsampled_moments,
@@ -125,7 +125,7 @@ class FixedSizeSampled(SizedSample):
 
 @final
 @dataclass(frozen=True, slots=True)
-class ReplaceOneSampled(ReplacedSample):
+class ReplaceOneSampled(ReplacedRowSample):
     """A replace-one event on one secret Poisson sample, priced with what a row's mere presence costs.
 
     By advanced joint convexity (Balle, Barthe and Gaboardi 2018); docs/explanation/events.md#replaced-row.
