@@ -110,6 +110,7 @@ def hockey_stick(p, q, epsilon):
     return mpmath.fsum(max(p[key] - mpmath.exp(epsilon) * q[key], 0) for key in p)
 
 
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize("folds", [2, 3])
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_the_composition_covers_the_exact_loss_of_a_small_validation(folds, rows):
@@ -155,6 +156,7 @@ def test_training_rows_are_all_but_those_of_the_fold():
         np.testing.assert_array_equal(train[:, 0], labels)
 
 
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("folds", [2, 3, 7, 16])
 def test_the_released_sums_are_those_of_each_fold(folds):
     generator = np.random.default_rng(3)
@@ -171,6 +173,7 @@ def test_the_released_sums_are_those_of_each_fold(folds):
     assert not sums[folds:].any()
 
 
+@pytest.mark.slow  # many fits and plans
 def test_one_grant_pays_and_the_ledger_verifies(tmp_path):
     with ledger(path=tmp_path / "cv.jsonl") as book:
         result = private_cross_validate(CLASSIFIER, X, YES, ledger=book, cv=3)
@@ -231,6 +234,7 @@ def test_two_fits_at_a_time_share_one_ledger(place, tmp_path):
         assert len(book.entries) == 2 + sum(count for _, count in result.plan.event.draws())
 
 
+@pytest.mark.slow  # many fits and plans
 def test_under_a_seed_the_number_of_jobs_changes_nothing():
     seeded = clone(REGRESSOR).set_params(random_state=7)
     one, two = (private_cross_validate(seeded, X, Y, ledger=ledger(), n_jobs=jobs) for jobs in (1, 2))

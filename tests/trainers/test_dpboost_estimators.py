@@ -300,6 +300,7 @@ def test_a_schema_is_bought_from_numbers_by_pure_privacy_and_from_text_by_a_delt
     assert set(model.schema_.features[2].categories) == {"red", "blue"}
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_search_takes_gaussian_plans_only_and_says_so():
     search = PrivateSearch(regressor(), [{"n_estimators": 1}], epsilon=1.0, delta=1e-6, schema=SCHEMA)
     with pytest.raises(PrivacyError, match="S-GBDT, full batch .* DPBoost and DP-XGBoost"):

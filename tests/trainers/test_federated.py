@@ -355,7 +355,7 @@ def labels(X):
     return (X[:, 0] + X[:, 1] > 1.0).astype(int)
 
 
-@pytest.mark.slow_after(1)  # learns with each component
+@pytest.mark.slow  # learns with each component
 @pytest.mark.parametrize(
     "options",
     [
@@ -382,6 +382,7 @@ def test_without_much_noise_every_component_learns(options):
     assert (model.predict(X[1500:]) == labels(X[1500:])).mean() > 0.85
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("options", [{}, {"preset": "dp_rf"}, {"preset": "paper"}, {"preset": "feverless"}], ids=str)
 def test_a_regressor_learns(options):
     generator = np.random.default_rng(1)

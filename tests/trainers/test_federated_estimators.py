@@ -103,6 +103,7 @@ def test_parameters_out_of_bounds_are_refused(options, message):
         FederatedGBDTClassifier(schema=TWO, **options).fit(np.full((4, 3), 0.5), [0, 1, 0, 1])
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("split_method", ["histogram", "partially_random", "totally_random"])
 @pytest.mark.parametrize("odd", ["one class", "one row", "a missing column", "one category", "depth 0"])
 def test_odd_tables(odd, split_method):

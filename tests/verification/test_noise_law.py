@@ -61,6 +61,7 @@ def scaled(mechanism, factor):
     return dataclasses.replace(mechanism, scale=factor * mechanism.scale)
 
 
+@pytest.mark.slow_after(5)  # many replays and searches
 @pytest.mark.parametrize("place", range(len(SUMS)), ids=lambda i: repr(SUMS[i]))
 def test_right_noise_passes_and_other_noise_does_not(place, monkeypatch):
     mechanism = SUMS[place]
@@ -292,6 +293,7 @@ def counted(fit):
     return lambda: fit(next(seeds))
 
 
+@pytest.mark.slow_after(1)  # many replays and searches
 @pytest.mark.parametrize("name", FITS)
 def test_what_fits_draw_has_its_law(name):
     found = check_fit_noise(counted(FITS[name]), fits=12, alpha=1e-3)

@@ -39,6 +39,7 @@ def forest(**more: Any) -> SGBDTRegressor:
     return SGBDTRegressor(**named)
 
 
+@pytest.mark.slow  # many fits
 def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None:
     """256 canaries: mu .925 with a standard error of .13, so that a bound above 1 has 2.9 of them to spare."""
     audit = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1)
@@ -61,6 +62,7 @@ def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None
     assert record["epsilon_lower"] == audit.epsilon_lower
 
 
+@pytest.mark.slow  # many fits
 def test_one_rng_is_one_audit() -> None:
     first, again, other = (
         audit_model(forest(), ROWS, LABELS, canaries=64, trainings=2, rng=seed).to_dict() for seed in (4, 4, 5)
@@ -176,6 +178,7 @@ def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
     assert sum(audit.rejected for audit in audits) <= 15
 
 
+@pytest.mark.slow  # many fits
 def test_what_is_predicted_tells_too() -> None:
     """Each canary's leaf has 200 known rows; the area of the scores is Phi(.925 / sqrt 2) = .74 at best, se .03."""
     model = forest(n_estimators=1, initial_score="zero", pooling=0.0, leaf_clamp=1e3, reg_lambda=1e-3)
@@ -333,6 +336,7 @@ def test_frames_are_read_by_name() -> None:
     assert audits[0] | {"seconds": 0} == audits[1] | {"seconds": 0}
 
 
+@pytest.mark.slow  # many fits
 def test_the_structure_check_is_part_of_it_where_it_is_asked_for() -> None:
     audit = audit_model(forest(), ROWS, LABELS, canaries=16, rng=8, check_structure=True)
     assert audit.structure_check is not None
@@ -388,6 +392,7 @@ def test_bad_parameters_are_refused(named: dict[str, Any], message: str) -> None
         audit_model(forest(), ROWS, LABELS, **{"canaries": 64, **named})
 
 
+@pytest.mark.slow  # many fits
 def test_bad_estimators_and_rows_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="object has no fit method"):
         audit_model(object(), ROWS, LABELS)

@@ -46,6 +46,7 @@ def noisy_average_below(x, law):
     return mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [0, 1, 5, 50])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("at", [0.0, 0.08, 0.5])
@@ -304,6 +305,7 @@ def test_public_sample_the_formula_holds_for_a_secret_poisson_sample():
 # replaced sample -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize(("sample", "count"), [(1, 10), (1, 2), (9, 10)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.99])
