@@ -69,12 +69,11 @@ class LaplaceLeaves:
     @property
     def mechanism(self) -> LaplaceMechanism:
         """The noise: as much of it as the tree's own sensitivity asks for."""
+        shifts = self.leaf.sensitivity(self.adjacency)  # which checks the clip
         proportions: tuple[float, ...] = (1.0,)
         if self.release == "sums":
             proportions = (1.0 / self.count_share, self.clip / (1.0 - self.count_share))
-        return LaplaceMechanism.of_multiplier(
-            self._multiplier, self.leaf.sensitivity(self.adjacency), proportions=proportions
-        )
+        return LaplaceMechanism.of_multiplier(self._multiplier, shifts, proportions=proportions)
 
     @property
     def event(self) -> LaplaceEvent:
