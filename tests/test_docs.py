@@ -32,7 +32,7 @@ def test_every_page_is_covered_here():
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "bring-a-statistic", "tune-privately",
         "attack-a-model",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
-        "several-classes",
+        "several-classes", "write-a-trainer",
     }  # fmt: skip
 
 
@@ -63,6 +63,12 @@ def test_several_classes(tmp_path, monkeypatch):
     assert names["declared"].classes_.tolist() == ["high", "low", "middle"]
     assert names["estimated"].privacy_.epsilon <= 2.0
     assert names["ledger"].spent().epsilon <= 4.0
+
+
+def test_write_a_trainer(tmp_path, monkeypatch):
+    names = run("write-a-trainer", tmp_path, monkeypatch)
+    schema = lw.Schema.uniform(0, 1, n_features=1, target=lw.Numeric("y", 0, 1))
+    assert names["SYSTEM"].for_target(schema) is names["SGBDTRegressor"]
 
 
 def test_choose_a_schema(tmp_path, monkeypatch):
