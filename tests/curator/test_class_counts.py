@@ -72,6 +72,7 @@ def test_counts_are_those_of_plain_python(rows, stump, data):
     assert leaves.ravel().tolist() == wanted_leaves.ravel().tolist()
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(tables, row, row)
 def test_a_row_moves_counts_by_no_more_than_stated(rows, one, other):
@@ -113,6 +114,7 @@ def test_rows_beyond_two_to_the_31_are_counted_in_integers_without_end():
     assert gini.purity(counts).tolist() == wanted
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(tables, st.booleans())
 def test_utilities_are_the_impurities_of_the_sides(rows, stump):
@@ -140,6 +142,7 @@ def choice_law(utilities, rate):
     return [w / math.fsum(weights) for w in weights]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(tables, row, row)
 def test_the_exact_loss_of_a_level_is_within_the_stated_range(rows, one, other):

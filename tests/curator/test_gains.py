@@ -94,6 +94,7 @@ def largest(query, adjacency):
 # ---- what a row changes ----
 
 
+@pytest.mark.slow_after(2)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize(("damping", "clip"), [(0.0, 1.0), (0.1, 0.7), (3.0, 1.0)])
 @pytest.mark.parametrize("structure", [ROOT, TWO_NODES], ids=["root", "level"])
 def test_a_row_moves_the_gains_of_its_own_node_within_the_range(structure, damping, clip):

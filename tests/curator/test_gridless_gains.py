@@ -173,6 +173,7 @@ def test_a_table_without_rows():
     assert by_test(query, table.grouped_gains(query, EVERY)) == listed_gains(query, table)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_cells_of_two_bytes_and_thousands_of_rows():
     """Sorted by both bytes; a feature of 60,000 cells, and one whose missing values go either way."""
     generator = np.random.default_rng(0)

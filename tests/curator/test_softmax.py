@@ -67,6 +67,7 @@ def test_the_bound_holds_on_the_whole_simplex(weights, data):
     assert square <= 2
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_the_bound_is_sharp_and_no_larger_scale_is_free():
     assert sum(a * a for a in one_row([0.0, 800.0, 0.0], 0).tolist()) == 2 * UNIT**2
 

@@ -187,6 +187,7 @@ class Owner:
     """Something that learns."""
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_kept_vault_lives_as_long_as_its_owner_and_no_longer():
     owner, other, vault = Owner(), Owner(), RowVault()
     keep_vault(owner, vault)

@@ -216,6 +216,7 @@ def score_by_hand(row, ensemble):
     return score
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("squared"))
 def test_leaf_moments_are_what_plain_python_finds(rows, query):
     expected = [[0, 0] for _ in range(query.structure.n_leaves)]
@@ -245,6 +246,7 @@ def test_leaf_curvatures_are_what_plain_python_finds(rows, query):
     np.testing.assert_allclose(found, expected, rtol=0, atol=len(rows) * 6 * STEP)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("ratio"))
 def test_leaf_ratios_are_truncated_toward_zero_and_clipped(rows, query):
     moments = LeafMoments(structure=query.structure, ensemble=query.ensemble, loss=query.loss, clip=query.clip)
@@ -258,6 +260,7 @@ def test_leaf_ratios_are_truncated_toward_zero_and_clipped(rows, query):
     assert statistic(rows, query).tolist() == expected
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=2, max_size=7), query=leaf_queries("squared"), data=st.data())
 def test_the_order_of_rows_does_not_matter(rows, query, data):
     shuffled = data.draw(st.permutations(rows))

@@ -84,6 +84,7 @@ def exact_pure(plan):
         return first + plan.n_estimators * mpmath.log1p(plan.subsample * mpmath.expm1(tree))
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(options):
     model = fitted(epsilon=0.7, **options)

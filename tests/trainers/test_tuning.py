@@ -229,6 +229,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow_after(6)  # many fits and plans
 @pytest.mark.parametrize(("options", "error", "words"), REFUSED)
 def test_what_cannot_be_searched_is_refused_before_anything_is_spent(options, error, words):
     ledger = Ledger(Budget(epsilon=9.0, delta=0.1, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
