@@ -31,7 +31,7 @@ def test_every_page_is_covered_here():
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
-        "several-classes",
+        "several-classes", "write-a-trainer",
     }  # fmt: skip
 
 
@@ -64,6 +64,12 @@ def test_several_classes(tmp_path, monkeypatch):
     assert names["declared"].classes_.tolist() == ["high", "low", "middle"]
     assert names["estimated"].privacy_.epsilon <= 2.0
     assert names["ledger"].spent().epsilon <= 4.0
+
+
+def test_write_a_trainer(tmp_path, monkeypatch):
+    names = run("write-a-trainer", tmp_path, monkeypatch)
+    schema = lw.Schema.uniform(0, 1, n_features=1, target=lw.Numeric("y", 0, 1))
+    assert names["SYSTEM"].for_target(schema) is names["SGBDTRegressor"]
 
 
 @pytest.mark.slow  # the page's own examples, as they stand
