@@ -29,7 +29,8 @@ def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
-        "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
+        "team-ledger", "interop", "learn-on-streams", "ask-a-table", "bring-a-statistic", "tune-privately",
+        "attack-a-model",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
         "several-classes", "write-a-trainer",
     }  # fmt: skip
@@ -162,6 +163,17 @@ def test_learn_on_streams(tmp_path, monkeypatch):
     with lw.curator.RowVault.open(tmp_path / "clinic.vault") as vault:
         assert (vault.claims, vault.draw) == (2, model.stream_.draw)
         assert len(vault._contents.units) == 300
+
+
+def test_bring_a_statistic(tmp_path, monkeypatch, capsys):
+    names = run("bring-a-statistic", tmp_path, monkeypatch)
+    assert names["count"] == pytest.approx(20_000, abs=200)
+    truth = np.corrcoef(np.clip(names["X"], [0, 0, -3], [90, 40_000, 3]).T)
+    found = names["covariance"] / np.outer(names["spread"], names["spread"])
+    np.testing.assert_allclose(found, truth, atol=0.03)
+    printed = capsys.readouterr().out
+    assert "not proven here" in printed
+    assert "was not refuted" in printed
 
 
 @pytest.mark.slow  # the page's own examples, as they stand

@@ -282,9 +282,7 @@ def test_rows_of_any_weight(case):
         assert found.ok, f"weight {weight}: {found}"
         shares.append(found.largest_share)
     # A row of weight 0 is one that is not there, but where rows are counted whatever they weigh.
-    counted = any(
-        name in repr(found.calls) for name in ("CellCounts", "LeafCounts", "CandidateCounts", "FeatureQuantiles")
-    )
+    counted = any(name in repr(found.calls) for name in ("CellCounts", "LeafCounts", "BinCounts", "FeatureQuantiles"))
     assert shares[0] == 0.0 or counted or options.get("adjacency") == "replace-one"
     # The presets of the papers leave this row out, for its large gradient.
     assert shares[2] > 0.3 or "large_gradients" in options or "preset" in options

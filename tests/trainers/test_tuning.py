@@ -273,7 +273,7 @@ def test_invalid_rows_score_nothing_and_raise_nothing(monkeypatch):
     table = Table(schema=NUMBERS, cells=np.zeros((2, 3), np.uint8), targets=np.array([math.nan, math.inf, 0.0]))
     ledger = Ledger(Budget(epsilon=9.0, delta=0.1, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
     curator = Curator(table, ledger.grant(plan.score_event, purpose="score"), TestRandom(0))
-    query = PredictionFit(ensemble=Ensemble(initial_score=0.0), loss="squared", width=0.5)
+    query = PredictionFit(loss="squared", width=0.5).of(Ensemble(initial_score=0.0))
     assert table.statistic(query, np.empty(0, np.bool_)).tolist() == [2**20]
     with curator.open(plan.score_event, purpose="score") as round_:
         round_.release(query, plan.score_mechanism, purpose="score")
