@@ -13,7 +13,7 @@ from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyU
 from ledgerwood.curator import Curator, LeafSoftmax, Table
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
-from ledgerwood.mechanisms import GaussianMechanism, TestRandom
+from ledgerwood.mechanisms import GaussianMechanism, SeededRandom
 
 SCHEMA = Schema(features=(Numeric("x", 0.0, 4.0),), target=Categorical("kind", ("pear", "apple", "fig")))
 TREE = TreeStructure(feature=np.array([0], np.int32), split=np.array([2], np.uint16), equals=np.array([False]))
@@ -141,7 +141,7 @@ def test_a_round_pays_for_all_classes_once():
     event = noise.event(query.sensitivity(A), A)
     ledger = Ledger(Budget(epsilon=10.0, delta=1e-5, adjacency=A), unit=PrivacyUnit.ROW)
     rows = Table.from_data(np.ones((3, 1)), ["fig", "fig", "pear"], SCHEMA, loss="logistic", bins=4)
-    curator = Curator(rows, ledger.grant(event, purpose="leaves"), TestRandom(0))
+    curator = Curator(rows, ledger.grant(event, purpose="leaves"), SeededRandom(0))
     with curator.open(event, purpose="leaves") as round_:
         with pytest.raises(RoundViolation, match="does not hold"):
             round_.release(query, GaussianMechanism(stddev=6.9), purpose="leaves")
