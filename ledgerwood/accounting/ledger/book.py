@@ -142,8 +142,8 @@ class Ledger:
         Args:
             event: the plan; its multiset of events is fixed from here on.
             purpose: printable text of one line.
-            delta: for `BasicFilter` and `WhitehouseFilter`, the delta at which the plan is priced: None takes all that
-                remains for an event that is not pure, and 0 for a pure one. The other filters take None only.
+            delta: for `BasicFilter` and `AdvancedCompositionFilter`, the delta at which the plan is priced: None takes
+                all that remains for an event that is not pure, and 0 for a pure one. The other filters take None only.
 
         Raises:
             BudgetExceeded: it does not fit; nothing was spent.
