@@ -217,7 +217,7 @@ def _sum_tests(
 
 
 def _choice_tests(places: FloatArray) -> list[tuple[str, float]]:
-    """Places in (0, 1], from the best utility on: uniform if the law is right, small if the rate is larger."""
+    """Places in (0, 1], from the best utility on: uniform if the distribution is right, small if the rate is larger."""
     law = stats.gamma(len(places))
     inside = np.maximum(1.0 - places, 1e-300)
     return [

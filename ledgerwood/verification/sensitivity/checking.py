@@ -67,7 +67,7 @@ class SensitivityReport:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is broken for certain, rounding apart."""
+        """True if the claim is broken for certain, rounding apart."""
         return self.verdict == "refuted"
 
     def __str__(self) -> str:
