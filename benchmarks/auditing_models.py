@@ -73,10 +73,10 @@ def systems() -> dict[str, Case]:
     steep = all_cells(3, 40)
     slope = (steep @ np.array([4, 2, 1])) / 3.5 - 1.0
     boosted: dict[str, Any] = {
-        "schema": binary(3, LABEL), "n_trees": 1, "max_depth": 3, "initial_score": "zero", "random_state": 0,
+        "schema": binary(3, LABEL), "n_estimators": 1, "max_depth": 3, "initial_score": "zero", "random_state": 0,
     }  # fmt: skip
     greedy = {"canaries": 8, "trainings": 8}
-    summed: dict[str, Any] = {"schema": binary(6, LABEL), "n_trees": 5, "initial_score": "zero", "random_state": 0}
+    summed: dict[str, Any] = {"schema": binary(6, LABEL), "n_estimators": 5, "initial_score": "zero", "random_state": 0}
     return {
         "S-GBDT": (
             lambda: SGBDTRegressor(epsilon=4.0, delta=1e-5, **summed), flat, labels, {"canaries": 64},
@@ -85,7 +85,7 @@ def systems() -> dict[str, Case]:
             lambda: DPBoostRegressor(epsilon=4.0, trees_per_ensemble=1, **boosted), steep, slope, greedy,
         ),
         "DP-XGBoost": (
-            lambda: DPXGBoostRegressor(epsilon=4.0, sampling_rate=0.8, **{**boosted, "max_depth": 1}),
+            lambda: DPXGBoostRegressor(epsilon=4.0, subsample=0.8, **{**boosted, "max_depth": 1}),
             steep, slope, {"canaries": 1, "trainings": 24},
         ),
         "Federated (Gaussian)": (

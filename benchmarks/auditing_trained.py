@@ -55,7 +55,7 @@ def forest(dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
 def forest_model(n: int, epsilon: float, seed: int) -> FederatedGBDTClassifier:
     """A forest of n trees of depth 1 for this budget."""
     return FederatedGBDTClassifier(
-        epsilon=epsilon, delta=DELTA, schema=FOREST_SCHEMA, preset="dp_rf", n_trees=n, max_depth=1,
+        epsilon=epsilon, delta=DELTA, schema=FOREST_SCHEMA, preset="dp_rf", n_estimators=n, max_depth=1,
         initial_score="zero", expected_rows=2, random_state=seed,
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ def boosted(dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray
     """n boosted models of three trees each, under one ledger that pays for all of them; shape (n, 12)."""
     plan = boosted_plan()
     words = dataset.astype(int).astype(str).astype(object)
-    table = Table.from_data(words[:, :1], dataset[:, 1], _BOOSTED, loss=plan.loss, bins=plan.bins)
+    table = Table.from_data(words[:, :1], dataset[:, 1], _BOOSTED, loss=plan.loss, bins=plan.max_bins)
     ledger = Ledger(Budget(epsilon=1e6, delta=DELTA, adjacency=A), unit=PrivacyUnit.ROW, filter=BasicFilter())
     grant = ledger.grant(Repeated(plan.tree_event, count=ROUNDS * n), purpose="models", delta=DELTA)
     curator = Curator(table, grant, TestRandom(int(rng.integers(2**62))))
@@ -80,7 +80,7 @@ def boosted_claim() -> Event:
 def boosted_plan() -> SGBDTPlan:
     """S-GBDT at epsilon 1, delta 1e-5, on all rows."""
     model = SGBDTRegressor(
-        epsilon=1.0, delta=DELTA, schema=_BOOSTED, n_trees=ROUNDS, max_depth=1, initial_score="zero",
+        epsilon=1.0, delta=DELTA, schema=_BOOSTED, n_estimators=ROUNDS, max_depth=1, initial_score="zero",
         expected_rows=2, filter="none",
     )  # fmt: skip
     plan = model.make_plan(_BOOSTED)

@@ -206,7 +206,8 @@ class _Tower:
     def __init__(self, system: System, data: Any, canary: Any) -> None:
         loss: Any = "logistic" if system.name == "federated" else "squared"
         self._tables = [
-            Table.from_data(*rows, system.schema, loss=loss, bins=system.parameters["bins"]) for rows in (data, canary)
+            Table.from_data(*rows, system.schema, loss=loss, bins=system.parameters["max_bins"])
+            for rows in (data, canary)
         ]
         self.score = 0.0
 

@@ -166,10 +166,10 @@ def not_granted(system: System) -> Any:
     """The plan forgets a level of each tree, or a tree where levels cost nothing; the loop does not."""
 
     def less(plan: Any) -> Any:
-        levels = Repeated(plan.splits.event, count=plan.depth - 1)
+        levels = Repeated(plan.splits.event, count=plan.max_depth - 1)
         parts = (plan.sketches.event,) if isinstance(plan, dpxgboost.DPXGBoostPlan) else ()
         event = Composed((*parts, levels, plan.leaves.event if parts else plan.leaves(0).event))
-        rate = getattr(plan, "sampling_rate", 1.0)
+        rate = getattr(plan, "subsample", 1.0)
         return event if rate == 1.0 else PoissonSampled(event, sampling_rate=rate)
 
     match system.name:
@@ -177,14 +177,10 @@ def not_granted(system: System) -> Any:
             return patched((system.plan, "tree_event", instead(property(less))))
         case "PrivaTree":
             return patched((system.plan, "event", instead(property(_short_tree))))
-        case "S-GBDT":
-            short = "rounds"
-        case _:
-            short = "trees"
 
     def fewer(old: Any) -> Any:
         def event(plan: Any) -> Any:
-            return old.fget(dataclasses.replace(plan, **{short: getattr(plan, short) - 1}))
+            return old.fget(dataclasses.replace(plan, n_estimators=plan.n_estimators - 1))
 
         return property(event)
 
@@ -192,7 +188,7 @@ def not_granted(system: System) -> Any:
 
 
 def _short_tree(plan: Any) -> Any:
-    return Composed((Repeated(plan.level_event, count=plan.depth - 1), plan.label_event))
+    return Composed((Repeated(plan.level_event, count=plan.max_depth - 1), plan.label_event))
 
 
 def not_drawn(_: System) -> Any:

@@ -21,8 +21,8 @@ SEED, TREES, DEPTH, BINS, ROWS = 20_261_122, 4, 2, 32, 60
 FEATURES = (lw.Numeric("a", 0.0, 1.0), lw.Numeric("b", 0.0, 1.0))
 NUMBERS = lw.Schema(features=FEATURES, target=lw.Numeric("y", 0.0, 1.0))
 CLASSES = lw.Schema(features=FEATURES, target=lw.Categorical("y", ("maybe", "no", "yes")))
-_SMALL = {"max_depth": DEPTH, "bins": BINS, "random_state": SEED}
-_BOOSTED = {**_SMALL, "n_trees": TREES, "initial_score": "zero", "clip": 0.25, "delta": 1e-5}
+_SMALL = {"max_depth": DEPTH, "max_bins": BINS, "random_state": SEED}
+_BOOSTED = {**_SMALL, "n_estimators": TREES, "initial_score": "zero", "clip": 0.25, "delta": 1e-5}
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class _Rows(AbstractContextManager[None]):
 
 
 rows_of = _Rows()
-_AUDITED: dict[str, Any] = {"n_trees": 1, "max_depth": 0}
+_AUDITED: dict[str, Any] = {"n_estimators": 1, "max_depth": 0}
 SYSTEMS = (
     System(
         "S-GBDT", SGBDTRegressor, NUMBERS,
-        {**_BOOSTED, "schema": NUMBERS, "epsilon": 8.0, "sampling_rate": 0.5, "l2_lambda": 2.0},
-        {**_AUDITED, "sampling_rate": 1.0}, "l2_lambda", 16,
+        {**_BOOSTED, "schema": NUMBERS, "epsilon": 8.0, "subsample": 0.5, "reg_lambda": 2.0},
+        {**_AUDITED, "subsample": 1.0}, "reg_lambda", 16,
     ),
     System(
         "DPBoost", DPBoostRegressor, NUMBERS,
@@ -106,24 +106,24 @@ SYSTEMS = (
             **_BOOSTED, "schema": NUMBERS, "epsilon": 8.0, "trees_per_ensemble": 2, "leaf_release": "sums",
             "geometric_clipping": False, "candidates": "grid",
         },
-        {**_AUDITED, "trees_per_ensemble": 1, "epsilon": 2.0, "delta": 0.0, "leaf_release": "ratio"}, "l2_lambda", 16,
+        {**_AUDITED, "trees_per_ensemble": 1, "epsilon": 2.0, "delta": 0.0, "leaf_release": "ratio"}, "reg_lambda", 16,
     ),
     System(
         "DP-XGBoost", DPXGBoostRegressor, NUMBERS,
         {
-            **_BOOSTED, "schema": NUMBERS, "epsilon": 8.0, "sampling_rate": 0.5, "sketch": "tree",
+            **_BOOSTED, "schema": NUMBERS, "epsilon": 8.0, "subsample": 0.5, "sketch": "tree",
             "leaf_release": "sums",
         },
         {
-            **_AUDITED, "sampling_rate": 1.0, "epsilon": 2.0, "delta": 0.0, "leaf_release": "ratio",
-            "min_child_weight_by": "none", "l2_lambda": 1.0,
-        }, "l2_lambda", 8,
+            **_AUDITED, "subsample": 1.0, "epsilon": 2.0, "delta": 0.0, "leaf_release": "ratio",
+            "min_child_weight_by": "none", "reg_lambda": 1.0,
+        }, "reg_lambda", 8,
     ),
     System(
         "federated", FederatedGBDTClassifier, CLASSES,
         {**_BOOSTED, "schema": CLASSES, "epsilon": 8.0, "split_method": "partially_random", "update": "gradient",
-         "l2_lambda": 2.0},
-        {**_AUDITED, "split_method": "totally_random"}, "l2_lambda", 8,
+         "reg_lambda": 2.0},
+        {**_AUDITED, "split_method": "totally_random"}, "reg_lambda", 8,
     ),
     System(
         "PrivaTree", PrivaTreeClassifier, CLASSES,

@@ -28,7 +28,7 @@ QUICK_ROWS, QUICK_TREES = 1_000, 4
 TREES, DEPTH, RATE, LAMBDA = 50, 6, 0.1, 0.1
 """The paper's."""
 LAST_HALVING = 40
-GRIDLESS: Parameters = {"candidates": "gridless", "bins": 60_000}
+GRIDLESS: Parameters = {"candidates": "gridless", "max_bins": 60_000}
 
 SYSTEM = System(
     name="DPBoost",
@@ -80,11 +80,11 @@ def study_variants(trees: int) -> dict[str, Mapping[str, Parameters]]:
     # Halves of halves leave nobody to a later tree: as in the paper, PARA ends early.
     last = min(trees, LAST_HALVING)
     convergence: dict[str, Parameters] = {
-        f"paper, ensembles of {size}": {**PURE["paper"], "n_trees": trees, "trees_per_ensemble": size}
+        f"paper, ensembles of {size}": {**PURE["paper"], "n_estimators": trees, "trees_per_ensemble": size}
         for size in dpboost_studies.CONVERGENCE
     }
-    convergence[f"para, {last} trees"] = {**PURE["para"], "n_trees": last, "trees_per_ensemble": last}
-    convergence["seq"] = {**PURE["seq"], "n_trees": trees}
+    convergence[f"para, {last} trees"] = {**PURE["para"], "n_estimators": last, "trees_per_ensemble": last}
+    convergence["seq"] = {**PURE["seq"], "n_estimators": trees}
     return {
         "budgets": {name: PURE[name] for name in ("paper", "para", "seq")},
         "convergence": convergence,

@@ -68,7 +68,7 @@ def one_ensemble(system: System, variants: Mapping[str, Parameters], trees: int,
         splits=system.splits, beside={**system.beside, "max_iter": trees},
     )  # fmt: skip
     sized = {
-        name: {**parameters, "n_trees": trees, "trees_per_ensemble": 1 if name == "seq" else trees}
+        name: {**parameters, "n_estimators": trees, "trees_per_ensemble": 1 if name == "seq" else trees}
         for name, parameters in variants.items()
     }
     tasks = (Task(name, EPSILONS, tuple(sized), seeds=0.2) for name in BUDGET_DATA)
@@ -120,7 +120,7 @@ def plain_curve(system: System, data: data_sets.Data, lengths: list[int], split:
 
 def convergence(system: System, variants: Mapping[str, Parameters], scale: Scale) -> Found:
     """Figures 3, 7 and 8: one fit of all trees, scored by its beginnings; variants state their ensembles."""
-    trees = max(parameters["n_trees"] for parameters in variants.values())
+    trees = max(parameters["n_estimators"] for parameters in variants.values())
     lengths = np.unique(np.linspace(trees / PLACES, trees, PLACES).astype(int).clip(1)).tolist()
     found: Found = {}
     for name in CONVERGENCE_DATA:
@@ -195,7 +195,7 @@ def filtered_shares(model: Any, data: data_sets.Data) -> NDArray[np.float64]:
     """Of each tree the share of rows whose gradient is beyond the clip, squared loss; public data only."""
     target = data.schema.target
     labels = 2.0 * (data.y - target.low) / (target.high - target.low) - 1.0
-    cells = encode_features(data.X, model.schema_, bins=model.plan_.bins)
+    cells = encode_features(data.X, model.schema_, bins=model.plan_.max_bins)
     scores = np.full(data.rows, model.ensemble_.initial_score)
     shares = []
     for tree in model.ensemble_.trees:

@@ -124,7 +124,7 @@ def peer_row(task: Task, scale: Scale) -> dict[str, Any] | None:
         np.savez(path, X=inside, y=labels, low=low, high=high, **parts)
         given = {
             "task": "utility", "table": str(path), "splits": len(splits), "epsilons": epsilons, "trees": TREES,
-            "depth": DEPTH, "rate": RATE, "l2_lambda": LAMBDA, "min_child_weight": MIN_CHILD_WEIGHT,
+            "depth": DEPTH, "rate": RATE, "reg_lambda": LAMBDA, "min_child_weight": MIN_CHILD_WEIGHT,
             "base_score": base_score,
         }  # fmt: skip
         if peers.run("dp_xgboost", DP_XGBOOST, peers.FOLDER.parent / "dpxgboost_peer.py", given) is None:

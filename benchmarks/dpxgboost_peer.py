@@ -27,7 +27,7 @@ def parameters(given, epsilon, base_score):
         "subsample": SAMPLED,
         "max_depth": given["depth"],
         "eta": given["rate"],
-        "lambda": given["l2_lambda"],
+        "lambda": given["reg_lambda"],
         "min_child_weight": given["min_child_weight"],
         "nthread": 2,
         "verbosity": 0,

@@ -72,7 +72,7 @@ def sketch_bins(system: System, sketched: Parameters, scale: Scale) -> Found:
         cells = []
         for bins in sizes:
             title = f"{system.name}, {name}: {bins} bins"
-            make = _maker(system, data, EPSILON, {**sketched, "bins": bins})
+            make = _maker(system, data, EPSILON, {**sketched, "max_bins": bins})
             cells.append(cell(cross_validated(data, make, splits, title)))
         ranks = by_ranks(data)
         title = f"{system.name}, {name}: exact quantiles"
@@ -123,12 +123,12 @@ class Unsound:
         assert any(isinstance(specimen, NoisyAverage) for specimen in DPXGBOOST)
         model = copy.copy(self.model.fit(X, y))
         plan, rng = model.plan_, np.random.default_rng(self.seed)
-        cells = encode_features(X, model.schema_, bins=plan.bins)
+        cells = encode_features(X, model.schema_, bins=plan.max_bins)
         labels = np.where(y == model.classes_[1], 1.0, -1.0)
         ensemble = Ensemble(initial_score=model.ensemble_.initial_score)
         scores = np.full(len(y), ensemble.initial_score)
         for tree in model.ensemble_.trees:
-            drawn = rng.random(len(y)) < plan.sampling_rate
+            drawn = rng.random(len(y)) < plan.subsample
             gradients = scores - labels
             drawn &= np.abs(gradients) <= plan.clip
             leaves = tree.structure.route(cells)
@@ -145,7 +145,7 @@ def unsound_leaf(gradients: NDArray[np.float64], plan: Any, rng: np.random.Gener
     """One leaf by Algorithm 1; an empty one, which the paper says cannot be, is 0."""
     if not len(gradients):
         return 0.0
-    rule = NoisyAverage(epsilon=plan.leaves.epsilon, regularization=plan.damping, count=len(gradients))
+    rule = NoisyAverage(epsilon=plan.leaves.epsilon, regularization=plan.reg_lambda, count=len(gradients))
     return float(rule.sampler(gradients / plan.clip, 1, rng)[0]) * plan.clip
 
 

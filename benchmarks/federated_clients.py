@@ -94,7 +94,7 @@ def trained(data: data_sets.Data, plan: FederatedPlan, train_rows: NDArray[np.in
     """Train over so many clients, to whom the rows are dealt out; noise of a seed, to compare."""
     parts = np.array_split(np.random.default_rng(0).permutation(train_rows), n_clients)
     tables = [
-        Table.from_data(data.X[rows], data.y[rows], data.schema, loss=plan.loss, bins=plan.bins) for rows in parts
+        Table.from_data(data.X[rows], data.y[rows], data.schema, loss=plan.loss, bins=plan.max_bins) for rows in parts
     ]
     budget = Budget(epsilon=EPSILON, delta=DELTAS[NAME], adjacency=Adjacency.ADD_REMOVE)
     grant = Ledger(budget, unit=PrivacyUnit.ROW).grant(plan.event, purpose="clients")
@@ -121,7 +121,7 @@ def clients(scale: Scale) -> Found:
     cells = {}
     for preset in track(PLANNED, "messages", transient=True):
         plan = plan_of(data, preset)
-        found = [plan.communication(data.schema.cells(plan.bins), n_clients=n) for n in N_CLIENTS]
+        found = [plan.communication(data.schema.cells(plan.max_bins), n_clients=n) for n in N_CLIENTS]
         cells[preset] = {
             "rounds": found[0].rounds,
             "bytes_up": found[0].bytes_up,
@@ -133,7 +133,7 @@ def clients(scale: Scale) -> Found:
     trained_cells = {}
     for preset in track(TRAINED, "clients", transient=True):
         plan = plan_of(data, preset)
-        tests = encode_features(data.X[test], data.schema, bins=plan.bins)
+        tests = encode_features(data.X[test], data.schema, bins=plan.max_bins)
         positive = data.y[test] == sorted(data.schema.target.categories)[1]
         first = trained(data, plan, train_rows, 1)
         entries = []

@@ -34,7 +34,7 @@ def maker(parameters: Parameters) -> Callable[[int], Any]:
     """Of a number of trees an estimator."""
     schema = Schema.uniform(0.0, 1.0, n_features=COLUMNS, target=Categorical("y", (0, 1)))
     return lambda trees: FederatedGBDTClassifier(
-        epsilon=1.0, delta=1e-6, schema=schema, preset="tr_newton", n_trees=trees, max_depth=DEPTH, bins=BINS,
+        epsilon=1.0, delta=1e-6, schema=schema, preset="tr_newton", n_estimators=trees, max_depth=DEPTH, max_bins=BINS,
         **parameters,
     )  # fmt: skip
 

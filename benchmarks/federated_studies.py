@@ -66,7 +66,7 @@ SWEEPS: dict[str, Sweep] = {
     "methods": Sweep(
         title="split method and update over the number of trees",
         axis="trees",
-        parameter="n_trees",
+        parameter="n_estimators",
         values=(5, 10, 25, 50, 100, 200),
         variants=METHODS,
         largest={name: 50 for name in METHODS if name.startswith("histogram")},
@@ -78,7 +78,7 @@ SWEEPS: dict[str, Sweep] = {
         parameter="n_candidates",
         values=(4, 8, 16, 32, 64),
         variants={
-            rule.replace("_", " "): {**BASE, "candidates": rule, "bins": 256}
+            rule.replace("_", " "): {**BASE, "candidates": rule, "max_bins": 256}
             for rule in ("uniform", "log", "quantiles", "iterative_hessian")
         },
         largest={"quantiles": 32},
@@ -89,9 +89,9 @@ SWEEPS: dict[str, Sweep] = {
         parameter="batch",
         values=(1, 5, 10, 25, 34, 50, 75, 100),
         variants={
-            "tr_newton": {**BASE, "n_trees": MANY_TREES},
-            "tr_newton, recalibrated": {**BASE, "n_trees": MANY_TREES, "recalibrate": True},
-            "tr_batched_ih_ebm": {"preset": "tr_batched_ih_ebm", "n_trees": MANY_TREES},
+            "tr_newton": {**BASE, "n_estimators": MANY_TREES},
+            "tr_newton, recalibrated": {**BASE, "n_estimators": MANY_TREES, "recalibrate": True},
+            "tr_batched_ih_ebm": {"preset": "tr_batched_ih_ebm", "n_estimators": MANY_TREES},
         },
     ),
     "interactions": Sweep(

@@ -28,7 +28,13 @@ def dpboost(bins: int, candidates: str) -> Callable[[int], Any]:
     """DPBoost, one tree an ensemble, so that each has all rows."""
     schema = Schema.uniform(0.0, 1.0, n_features=COLUMNS, target=Numeric("y", -1, 1))
     return lambda trees: DPBoostRegressor(
-        epsilon=10.0, schema=schema, preset="seq", candidates=candidates, bins=bins, n_trees=trees, max_depth=DEPTH
+        epsilon=10.0,
+        schema=schema,
+        preset="seq",
+        candidates=candidates,
+        max_bins=bins,
+        n_estimators=trees,
+        max_depth=DEPTH,
     )
 
 
@@ -36,7 +42,7 @@ def dpxgboost(sampling_rate: float) -> Callable[[int], Any]:
     """DP-XGBoost with the paper's sketch."""
     schema = Schema.uniform(0.0, 1.0, n_features=COLUMNS, target=Numeric("y", -1, 1))
     return lambda trees: DPXGBoostRegressor(
-        epsilon=10.0, schema=schema, preset="paper", n_trees=trees, max_depth=DEPTH, sampling_rate=sampling_rate
+        epsilon=10.0, schema=schema, preset="paper", n_estimators=trees, max_depth=DEPTH, subsample=sampling_rate
     )
 
 

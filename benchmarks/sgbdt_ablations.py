@@ -60,12 +60,14 @@ def variants(task: Task, rows: int) -> list[Variant]:
     """Everything but the streams; the first is what the others are beside."""
     trees = 256 if task.name == "abalone" else 512
     some = round(0.6 * trees)
-    paper: Parameters = {"preset": "paper", "sampling_rate": 0.1}
+    paper: Parameters = {"preset": "paper", "subsample": 0.1}
     guess: Parameters = {"expected_rows": rows}
     return [
         Variant("defaults", "no filter, dynamic, clipped", guess),
         Variant("defaults", "GDP filter, 100 extra trees", {**guess, "extra_trees": EXTRA}),
-        Variant("defaults", "GDP filter, .6 T regular of T", {**guess, "n_trees": some, "extra_trees": trees - some}),
+        Variant(
+            "defaults", "GDP filter, .6 T regular of T", {**guess, "n_estimators": some, "extra_trees": trees - some}
+        ),
         Variant("defaults", "large gradients dropped", {**guess, "large_gradients": "drop"}),
         Variant("defaults", "static leaf noise", {**guess, "leaf_noise": "static"}),
         Variant("preset paper, rate .1", "no filter, dynamic, clipped", paper),
@@ -76,7 +78,7 @@ def variants(task: Task, rows: int) -> list[Variant]:
     ]
 
 
-TRIVIAL: Parameters = {"n_trees": 1, "max_depth": 0, "initial_score": "moments", "initial_share": 0.99}
+TRIVIAL: Parameters = {"n_estimators": 1, "max_depth": 0, "initial_score": "moments", "initial_share": 0.99}
 
 
 def model_of(task: Task, data: datasets.Dataset, epsilon: float, parameters: Parameters) -> Any:
@@ -88,7 +90,7 @@ def model_of(task: Task, data: datasets.Dataset, epsilon: float, parameters: Par
 
     if parameters.get("leaf_noise") == "static" and parameters.get("preset") != "paper":
         dynamic = made({**parameters, "leaf_noise": "dynamic", "leaf_statistic": "moments"})
-        parameters = {**parameters, "l2_lambda": dynamic.make_plan(data.schema).leaf_damping}
+        parameters = {**parameters, "reg_lambda": dynamic.make_plan(data.schema).leaf_lambda}
     return made(parameters)
 
 
@@ -153,14 +155,14 @@ def first_only(make: Make, batches: Batches) -> Any:
 def half_and_half(make: Make, batches: Batches) -> Any:
     """T trees, paid for together; the batch arrives after half of them."""
     model = make({})
-    trees = model.make_plan(batches.data.schema).rounds
+    trees = model.make_plan(batches.data.schema).n_estimators
     return fit_with_arrival(model, batches.rows(batches.first), batches.rows(batches.both), early=trees // 2)
 
 
 def twice_the_trees(make: Make, batches: Batches) -> Any:
     """2 T trees, paid for together; the batch arrives after T."""
-    trees = make({}).make_plan(batches.data.schema).rounds
-    model = make({"n_trees": 2 * trees})
+    trees = make({}).make_plan(batches.data.schema).n_estimators
+    model = make({"n_estimators": 2 * trees})
     return fit_with_arrival(model, batches.rows(batches.first), batches.rows(batches.both), early=trees)
 
 

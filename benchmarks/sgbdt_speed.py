@@ -32,7 +32,7 @@ def synthetic_model(trees: int, individual: IndividualFilter = "none") -> SGBDTR
     """Full batch, all features open to every tree, with or without an individual filter."""
     schema = Schema.uniform(0.0, 1.0, n_features=COLUMNS, target=Numeric("y", -1, 1))
     return SGBDTRegressor(
-        epsilon=1.0, delta=1e-6, schema=schema, n_trees=trees, max_depth=DEPTH, features_per_tree="all",
+        epsilon=1.0, delta=1e-6, schema=schema, n_estimators=trees, max_depth=DEPTH, features_per_tree="all",
         filter=individual,
     )  # fmt: skip
 
@@ -101,7 +101,7 @@ def peak_memory() -> tuple[float, float]:
 def speed_table(console: Console) -> None:
     """Print seconds and memory."""
     data = datasets.load("adult")
-    adult = SGBDTClassifier(epsilon=0.5, delta=5e-8, schema=data.schema, n_trees=200, max_depth=DEPTH)
+    adult = SGBDTClassifier(epsilon=0.5, delta=5e-8, schema=data.schema, n_estimators=200, max_depth=DEPTH)
     adult.fit(data.X, data.y)
     table = Table(title="speed and memory, after warm-up")
     for column in ("what", "ledgerwood", "target", "others"):

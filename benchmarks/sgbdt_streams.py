@@ -50,7 +50,7 @@ def fit_with_arrival(model: Any, first: Batch, later: Batch, *, early: int) -> A
     grant = _grant(plan)
     source = SecureRandom()
     before, after = (
-        Curator(Table.from_data(*batch, model.schema_, loss=plan.loss, bins=plan.bins), grant, source)
+        Curator(Table.from_data(*batch, model.schema_, loss=plan.loss, bins=plan.max_bins), grant, source)
         for batch in (first, later)
     )
     aggregator = Arrival(before, after, draws=len(plan.initial.events) + early)
@@ -80,7 +80,7 @@ def spent_epsilons(plan: SGBDTPlan, rows: Batch, schema: Schema, *, places: int)
     no interface of the library shows.
     """
     source = SecureRandom()
-    table = Table.from_data(*rows, schema, loss=plan.loss, bins=plan.bins)
+    table = Table.from_data(*rows, schema, loss=plan.loss, bins=plan.max_bins)
     aggregator = Counting(Curator(table, _grant(plan), source))
     train(plan, aggregator, structure_generator(source))
     spent = 1.0 - np.quantile(aggregator.rounds._left, np.linspace(1.0, 0.0, places)) / FULL

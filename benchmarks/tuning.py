@@ -16,7 +16,7 @@ from ledgerwood import datasets
 from ledgerwood.trainers import PrivateSearch, SGBDTRegressor
 
 CANDIDATES = [
-    {"n_trees": trees, "max_depth": depth, "learning_rate": rate}
+    {"n_estimators": trees, "max_depth": depth, "learning_rate": rate}
     for trees in (50, 200)
     for depth in (2, 6)
     for rate in (0.1, 0.3)
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=0.5)
     options = parser.parse_args()
     budget = {"epsilon": options.epsilon, "delta": 5e-8, "schema": datasets.load("abalone").schema}
-    paper = {"preset": "paper", "initial_score": "moments", "sampling_rate": 1.0}
+    paper = {"preset": "paper", "initial_score": "moments", "subsample": 1.0}
     tuned = SGBDTRegressor(**paper)
     rows = {f"{c}, known beforehand": lambda c=c: SGBDTRegressor(**paper, **c, **budget) for c in CANDIDATES}
     rows |= {

@@ -6,6 +6,7 @@ Accounting and ledger are here at once; what touches rows or needs more packages
 from typing import TYPE_CHECKING
 
 from ledgerwood import _extras
+from ledgerwood import accounting as accounting
 from ledgerwood.accounting import Adjacency as Adjacency
 from ledgerwood.accounting import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting import BasicFilter as BasicFilter
@@ -58,6 +59,7 @@ from ledgerwood.errors import PrivacyWarning as PrivacyWarning
 
 if TYPE_CHECKING:
     from ledgerwood import datasets as datasets
+    from ledgerwood import mechanisms as mechanisms
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
     from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LATE_MODULES = ("datasets", "trainers", "verification")
+_LATE_MODULES = ("datasets", "mechanisms", "trainers", "verification")
 _HOMES = {
     "Categorical": "ledgerwood.schema",
     "Numeric": "ledgerwood.schema",
@@ -128,10 +130,12 @@ _NAMES = [
     "ZCDPFilter",
     "ZeroConcentratedEvent",
     "__version__",
+    "accounting",
     "calibrate",
     "datasets",
     "grouped",
     "matrix_gaussian",
+    "mechanisms",
     "price",
     "split",
     "trainers",

@@ -274,7 +274,7 @@ def test_a_trainer_that_refuses_has_spent_nothing(settings, rows, labels, kind):
     schema = lw.Schema.uniform(0.0, 1.0, n_features=2, target=lw.Numeric("y", 0.0, 1.0))
     ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
     before, left = ledger.entries, ledger.remaining()
-    usual = {"epsilon": 0.5, "delta": 1e-6, "schema": schema, "n_trees": 2, "random_state": 1}
+    usual = {"epsilon": 0.5, "delta": 1e-6, "schema": schema, "n_estimators": 2, "random_state": 1}
     with pytest.raises(kind):
         SGBDTRegressor(**usual | settings).fit(rows, labels, ledger=ledger)
     assert (ledger.entries, ledger.remaining()) == (before, left)

@@ -18,24 +18,24 @@ STORED = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "sgbdt_ab
 
 
 def model_of(**options):
-    return SGBDTRegressor(epsilon=0.5, delta=DELTA, schema=SCHEMA, max_depth=1, bins=8, **options)
+    return SGBDTRegressor(epsilon=0.5, delta=DELTA, schema=SCHEMA, max_depth=1, max_bins=8, **options)
 
 
 @pytest.mark.parametrize("extra", [0, 7])
 def test_rows_at_the_clip_have_spent_the_whole_budget(extra):
     """And those whose gradients are nearly 0 hardly more than their share of the count, which is known."""
-    model = model_of(n_trees=5, filter="gdp", extra_trees=extra, learning_rate=1e-9, initial_score="zero")
+    model = model_of(n_estimators=5, filter="gdp", extra_trees=extra, learning_rate=1e-9, initial_score="zero")
     plan = model.make_plan(SCHEMA)
     y = np.where(np.arange(200) < 100, 5.0, 10.0)
     spent = spent_epsilons(plan, (X, y), SCHEMA, places=5)
     assert spent[-1] == pytest.approx(0.5, rel=1e-6)
-    mu = np.sqrt(plan.count_share * plan.trees) / plan.noise_multiplier
+    mu = np.sqrt(plan.count_share * plan.n_estimators) / plan.noise_multiplier
     assert spent[0] == pytest.approx(lw.price(lw.GDPEvent(mu=mu, adjacency=plan.adjacency)).epsilon(DELTA), rel=1e-3)
 
 
 def test_late_rows_take_part_from_their_arrival_on():
     """Without noise to speak of: the first trees follow the first rows, the others turn to the late ones."""
-    model = model_of(n_trees=40, l2_lambda=1.0, clip=1.0, learning_rate=0.5)
+    model = model_of(n_estimators=40, reg_lambda=1.0, clip=1.0, learning_rate=0.5)
     model.set_params(epsilon=1e12)
     first, both = (X[:20], np.full(20, 1.0)), (X, np.where(np.arange(200) < 20, 1.0, 9.0))
     early = fit_with_arrival(model, first, both, early=40).predict(X).mean()

@@ -24,7 +24,7 @@ from ledgerwood import Categorical, Schema, price
 mpl.use("agg")
 ROWS = 120
 TINY = Scale(seeds=1, rows=ROWS)
-SMALL = {"max_depth": 1, "n_trees": 2}
+SMALL = {"max_depth": 1, "n_estimators": 2}
 QUIET = Console(quiet=True)
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 
@@ -94,7 +94,7 @@ def test_a_delta_is_the_declared_one_and_none_is_counted():
 def test_every_row_makes_a_plan_of_its_budget():
     data = classes()
     for label, parameters in federated.variants("adult").items():
-        plan = federated.SYSTEM.model(data, 1.0, {**parameters, "n_trees": 3}).make_plan(data.schema)
+        plan = federated.SYSTEM.model(data, 1.0, {**parameters, "n_estimators": 3}).make_plan(data.schema)
         assert 0.999 < price(plan.event).epsilon(parameters["delta"]) <= 1.0, label
 
 

@@ -27,7 +27,7 @@ from ledgerwood.trainers import DPBoostRegressor
 mpl.use("agg")
 ROWS = 120
 TINY = Scale(seeds=1, rows=ROWS)
-SMALL = {"n_trees": 2, "max_depth": 2, "bins": 8}
+SMALL = {"n_estimators": 2, "max_depth": 2, "max_bins": 8}
 QUIET = Console(quiet=True)
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 
@@ -168,7 +168,9 @@ def test_every_variant_makes_a_plan_of_its_budget():
         for name, parameters in module.VARIANTS.items():
             if "delta" in name and not name.startswith(("defaults", "paper")):
                 continue  # slow to price, and priced in the paper's way
-            plan = module.SYSTEM.model(data, 2.0, {**parameters, "n_trees": 3, "bins": 8}).make_plan(data.schema)
+            plan = module.SYSTEM.model(data, 2.0, {**parameters, "n_estimators": 3, "max_bins": 8}).make_plan(
+                data.schema
+            )
             found = price(plan.event).epsilon(parameters.get("delta", 0.0))
             assert 1.98 < found <= 2.0, name
 
@@ -178,7 +180,9 @@ def test_every_variant_makes_a_plan_of_its_budget():
 
 def test_a_prefix_predicts_like_the_shorter_ensemble():
     data = numbers()
-    model = DPBoostRegressor(epsilon=5.0, schema=data.schema, preset="seq", random_state=0, **SMALL | {"n_trees": 3})
+    model = DPBoostRegressor(
+        epsilon=5.0, schema=data.schema, preset="seq", random_state=0, **SMALL | {"n_estimators": 3}
+    )
     model.fit(data.X, data.y)
     shorter = dpboost_studies.prefix(model, 2)
     assert len(model.ensemble_.trees) == 3
@@ -200,7 +204,7 @@ def test_the_share_of_filtered_rows_is_counted_tree_by_tree():
 
 
 def small(variants):
-    return {name: {**each, "n_trees": 2, "max_depth": 1, "bins": 8} for name, each in variants.items()}
+    return {name: {**each, "n_estimators": 2, "max_depth": 1, "max_bins": 8} for name, each in variants.items()}
 
 
 @pytest.mark.slow  # each study once, made small
@@ -219,7 +223,7 @@ def test_dpboost_studies_run_and_draw(study, tiny, tmp_path, monkeypatch):
 def test_dpxgboost_studies_run_and_draw(study, tiny, monkeypatch, tmp_path):
     for module, group in ((dpboost, "PURE"), (dpxgboost, "VARIANTS"), (dpxgboost, "LEAVES")):
         monkeypatch.setattr(module, group, small(vars(module)[group]))
-    monkeypatch.setattr(dpxgboost, "PAPER", {**dpxgboost.PAPER, "n_trees": 2, "max_depth": 1})
+    monkeypatch.setattr(dpxgboost, "PAPER", {**dpxgboost.PAPER, "n_estimators": 2, "max_depth": 1})
     found = dpxgboost.run(study, TINY, QUIET)
     drawing.save(tmp_path, "dpxgboost", {study: json.loads(json.dumps(found))}, dpxgboost.draw)
     assert len(list(tmp_path.iterdir())) == 1
@@ -235,7 +239,7 @@ def test_ranks_are_shares_of_rows_below():
 
 def test_exact_quantiles_leave_splits_and_leaves_what_they_have_beside_a_sketch():
     data = classes()
-    sketched = {**dpxgboost.PAPER, "n_trees": 3}
+    sketched = {**dpxgboost.PAPER, "n_estimators": 3}
     epsilon, even = dpxgboost_studies.without_sketch(dpxgboost.SYSTEM, data, sketched)
     with_sketch = dpxgboost.SYSTEM.model(data, dpxgboost_studies.EPSILON, sketched).make_plan(data.schema)
     without = dpxgboost.SYSTEM.model(data, epsilon, even).make_plan(data.schema)
@@ -245,12 +249,12 @@ def test_exact_quantiles_leave_splits_and_leaves_what_they_have_beside_a_sketch(
 
 def test_unsound_leaves_have_the_law_of_the_errata():
     """Mean of minus the gradients over (n + lambda), Laplace noise of twice the clip over epsilon in the sum."""
-    plan = dpxgboost.SYSTEM.model(classes(), 20.0, {"preset": "paper", "n_trees": 1}).make_plan(classes().schema)
+    plan = dpxgboost.SYSTEM.model(classes(), 20.0, {"preset": "paper", "n_estimators": 1}).make_plan(classes().schema)
     rng = np.random.default_rng(0)
     gradients = np.full(50, -0.5)
     values = [dpxgboost_studies.unsound_leaf(gradients, plan, rng) for _ in range(2000)]
-    scale = 2.0 / plan.leaves.epsilon / (50 + plan.damping)
-    assert np.mean(values) == pytest.approx(25 / (50 + plan.damping), abs=5 * scale * np.sqrt(2 / 2000))
+    scale = 2.0 / plan.leaves.epsilon / (50 + plan.reg_lambda)
+    assert np.mean(values) == pytest.approx(25 / (50 + plan.reg_lambda), abs=5 * scale * np.sqrt(2 / 2000))
     assert dpxgboost_studies.unsound_leaf(np.empty(0), plan, rng) == 0.0
 
 

@@ -31,7 +31,9 @@ def pictures():
 
 
 def small(data, epsilon):
-    return DPXGBoostClassifier(epsilon=epsilon, schema=data.schema, n_trees=1, max_depth=2, expected_rows=data.rows)
+    return DPXGBoostClassifier(
+        epsilon=epsilon, schema=data.schema, n_estimators=1, max_depth=2, expected_rows=data.rows
+    )
 
 
 def table(_):

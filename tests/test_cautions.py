@@ -66,7 +66,7 @@ def made(kind: type, *, columns: tuple[str, str] = ("a", "b"), **named: Any) -> 
     schema = lw.Schema(features=features, target=lw.Numeric("y", 0, 1))
     if kind is PrivateSearch:
         rows = named.pop("expected_rows", None)
-        inner = SGBDTRegressor(n_trees=2, max_depth=1, expected_rows=rows)
+        inner = SGBDTRegressor(n_estimators=2, max_depth=1, expected_rows=rows)
         return PrivateSearch(inner, [{"learning_rate": 0.1}], mean_runs=2.0, schema=schema, **named), ROWS[:, 0]
     return kind(schema=schema, **named), ROWS[:, 0]
 
@@ -192,7 +192,7 @@ def test_a_second_fit_with_a_ledger_of_its_own_warns_whatever_the_rows(kind):
 def test_the_order_of_columns_and_whether_the_schema_is_declared_make_no_difference():
     model, labels = made(SGBDTRegressor, columns=("b", "a"))
     model.fit(ROWS, labels)
-    undeclared = SGBDTRegressor(n_trees=2, epsilon=50.0)
+    undeclared = SGBDTRegressor(n_estimators=2, epsilon=50.0)
     frame = pd.DataFrame({"a": ROWS[:, 0], "b": ROWS[:, 1]})
     assert any("fitted columns 'a', 'b' before" in text for text in texts(lambda: undeclared.fit(frame, labels)))
 
@@ -221,17 +221,17 @@ def test_a_fit_that_was_refused_does_not_count():
 
 
 def test_later_calls_of_a_stream_are_no_second_ledger():
-    model, labels = made(SGBDTRegressor, n_trees=4)
+    model, labels = made(SGBDTRegressor, n_estimators=4)
     keys, vault = np.arange(80), RowVault()
     for half in (slice(0, 40), slice(40, 80)):
         call = lambda: model.partial_fit(ROWS[half], labels[half], keys=keys[half], vault=vault)  # noqa: B023, E731
         assert texts(call) == []
-    other, _ = made(SGBDTRegressor, n_trees=4)
+    other, _ = made(SGBDTRegressor, n_estimators=4)
     assert ["before" in text for text in texts(lambda: other.partial_fit(ROWS, labels, keys=keys))] == [True]
 
 
 def test_a_stream_warns_of_its_seed_once():
-    model, labels = made(SGBDTRegressor, n_trees=4, random_state=5)
+    model, labels = made(SGBDTRegressor, n_estimators=4, random_state=5)
     keys = np.arange(80)
     assert len(texts(lambda: model.partial_fit(ROWS, labels, keys=keys))) == 1
     assert texts(lambda: model.partial_fit(ROWS, labels, keys=keys)) == []
@@ -239,7 +239,7 @@ def test_a_stream_warns_of_its_seed_once():
 
 
 def test_fits_of_a_verification_neither_warn_nor_count():
-    model, labels = made(SGBDTRegressor, n_trees=2, max_depth=1, random_state=3)
+    model, labels = made(SGBDTRegressor, n_estimators=2, max_depth=1, random_state=3)
 
     def check():
         fit = lambda data: model.fit(*data)  # noqa: E731
@@ -330,10 +330,10 @@ def test_the_number_of_rows_that_is_named_is_where_the_signal_is_one(kind):
 
 def test_the_signal_is_that_of_the_mechanisms_themselves():
     """By hand, from the noise that the mechanism states and the largest that a leaf's rows add up to."""
-    sgbdt = wide(SGBDTRegressor, n_trees=9, max_depth=3)
+    sgbdt = wide(SGBDTRegressor, n_estimators=9, max_depth=3)
     plan = sgbdt.make_plan(sgbdt.schema)
     assert plan.leaf_signal(800) == pytest.approx(3 * (100 * plan.clip) / plan.leaf_mechanism.stddevs[1])
-    boost = wide(DPBoostRegressor, n_trees=4, trees_per_ensemble=1, max_depth=2)
+    boost = wide(DPBoostRegressor, n_estimators=4, trees_per_ensemble=1, max_depth=2)
     plan = boost.make_plan(boost.schema)
     stddev = math.sqrt(2) * plan.leaves(0).mechanism.scales[1]
     assert plan.leaf_signal(400) == pytest.approx(2 * (100 * plan.clip) / stddev)
@@ -341,9 +341,9 @@ def test_the_signal_is_that_of_the_mechanisms_themselves():
     plan = tree.make_plan(tree.schema)
     # Exponential noise of scale 1 / rate on each class's count: the variance of a difference is 2 / rate**2.
     assert plan.leaf_signal(400) == pytest.approx(100 / (math.sqrt(2) / plan.labels.rate))
-    forest = wide(FederatedGBDTClassifier, n_trees=16, max_depth=1)
+    forest = wide(FederatedGBDTClassifier, n_estimators=16, max_depth=1)
     plan = forest.make_plan(forest.schema)
-    assert plan.leaf_signal(200) == pytest.approx(4 * (100 * plan.clip) / plan.noise.stddevs[1])
+    assert plan.leaf_signal(200) == pytest.approx(4 * (100 * plan.clip) / plan.pair_noise.stddevs[1])
 
 
 def test_a_ratio_whose_noise_no_number_of_rows_outweighs():
@@ -375,7 +375,7 @@ def test_columns_whose_estimate_came_out_useless_are_named_in_one_warning():
             "kind": many.choice(["p", "q"], 4_000),
         }
     )
-    model = SGBDTRegressor(epsilon=4.0, n_trees=2, max_depth=1, schema_share=0.5)
+    model = SGBDTRegressor(epsilon=4.0, n_estimators=2, max_depth=1, schema_share=0.5)
     (text,) = texts(lambda: model.fit(frame, many.uniform(10, 20, 4_000)))
     assert re.search(r"'zero' \(its range \[-\S+e-0\d, \S+e-0\d\] is 0, and noise beside it\)", text)
     assert "'rare' (no category was found, all rows are '(other)')" in text
@@ -388,7 +388,7 @@ def test_columns_whose_estimate_came_out_useless_are_named_in_one_warning():
 def test_a_class_list_of_one_is_told():
     frame = pd.DataFrame({"a": np.random.default_rng(1).uniform(1, 100, 3_000)})
     labels = np.array(["yes"] * 2_999 + ["no"])
-    model = SGBDTClassifier(epsilon=4.0, n_trees=2, max_depth=1, schema_share=0.5)
+    model = SGBDTClassifier(epsilon=4.0, n_estimators=2, max_depth=1, schema_share=0.5)
     (text,) = texts(lambda: model.fit(frame, labels))
     assert "one class, 'yes', showed in the privately estimated schema" in text
 
@@ -463,7 +463,7 @@ import sys, warnings, numpy as np, ledgerwood as lw
 from ledgerwood.trainers import SGBDTRegressor
 X = np.random.default_rng(0).uniform(size=(30, 2))
 schema = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
-model = SGBDTRegressor(schema=schema, n_trees=1, max_depth=1)
+model = SGBDTRegressor(schema=schema, n_estimators=1, max_depth=1)
 model.fit(X, X[:, 0])
 model.fit(X, X[:, 0])
 print("silenced", file=sys.stderr)

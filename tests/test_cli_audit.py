@@ -189,7 +189,8 @@ def rows(tmp_path_factory):
 
 def test_a_training_is_audited_beside_its_price(rows, tmp_path):
     result = run(
-        "model", rows / "rows.csv", "--schema", rows / "schema.json", "--epsilon", 4, "--delta", 1e-5, "--n-trees", 3,
+        "model", rows / "rows.csv", "--schema", rows / "schema.json", "--epsilon", 4, "--delta", 1e-5,
+        "--n-estimators", 3,
         "--canaries", 64, "--alpha", 1e-6, "--seed", 20261122, "--html", tmp_path / "m.html", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -258,7 +259,9 @@ def test_a_ledger_of_another_model_is_code_1(ledger, tmp_path):
 
     schema = lw.Schema(features=(lw.Numeric("size", 0, 1),), target=lw.Numeric("price", 0, 1))
     X = np.linspace(0, 1, 20)[:, None]
-    SGBDTRegressor(epsilon=1, delta=1e-5, schema=schema, n_trees=1, max_depth=1).fit(X, X[:, 0]).save(tmp_path / "m")
+    SGBDTRegressor(epsilon=1, delta=1e-5, schema=schema, n_estimators=1, max_depth=1).fit(X, X[:, 0]).save(
+        tmp_path / "m"
+    )
     result = run("ledger", ledger, "--model", tmp_path / "m")
     assert result.exit_code == 1
     assert "another model's" in result.stderr

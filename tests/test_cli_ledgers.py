@@ -124,7 +124,7 @@ def test_migrate_gives_analysts_their_shares(url, head, tmp_path):
 def test_migrate_tells_what_it_does_to_the_tables(url, head, monkeypatch):
     found = answer("migrate", url)
     assert (found["tables_found"], found["tables_now"], found["steps"], found["chains_checked"]) == (1, 1, None, 2)
-    monkeypatch.setattr(steps, "STEPS", (steps.Step(summary="one more [column]", run=lambda connection: None),))
+    monkeypatch.setattr(steps, "STEPS", (steps.StoreStep(summary="one more [column]", run=lambda connection: None),))
     assert "ledgerwood ledger migrate" in run("show", url, "--dataset", "adult").stderr
     told = run("migrate", url)
     assert told.exit_code == 0

@@ -14,7 +14,7 @@ import ledgerwood as lw
 from ledgerwood.cli.commands import app
 
 RUNNER = CliRunner()
-SMALL = ("--n-trees", 3, "--max-depth", 2)
+SMALL = ("--n-estimators", 3, "--max-depth", 2)
 BUDGET = ("--epsilon", 1, "--delta", 1e-6)
 FEATURES = (lw.Numeric("size", 0, 10), lw.Categorical("colour", ("red", "blue")))
 SCHEMAS = {
@@ -66,22 +66,22 @@ def try_training(rows, schema, out, *more):
 def test_plan_fits_the_budget_and_says_what_it_draws(place):
     found = answer("plan", "--schema", place / "classification.json", *BUDGET, *SMALL)
     assert found["estimator"] == "SGBDTClassifier"
-    assert (found["trees"], found["depth"], found["draws"]) == (3, 2, 3)
+    assert (found["n_estimators"], found["max_depth"], found["draws"]) == (3, 2, 3)
     assert 0.999 < found["epsilon"] <= 1.0
     assert found["certified"] is True
 
 
 def test_plan_passes_its_options_on(place):
-    options = ("--sampling-rate", 0.5, "--learning-rate", 0.25, "--preset", "paper")
+    options = ("--subsample", 0.5, "--learning-rate", 0.25, "--preset", "paper")
     found = answer("plan", "--schema", place / "regression.json", *BUDGET, *SMALL, *options)
     assert found["estimator"] == "SGBDTRegressor"
-    assert (found["sampling_rate"], found["learning_rate"], found["initial_score"]) == (0.5, 0.25, "laplace")
+    assert (found["subsample"], found["learning_rate"], found["initial_score"]) == (0.5, 0.25, "laplace")
 
 
 def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
     options, schema = (*BUDGET, *SMALL, "--system", "federated"), ("--schema", place / "classification.json")
     planned = answer("plan", *schema, *options)
-    assert (planned["estimator"], planned["trees"], planned["queries"]) == ("FederatedGBDTClassifier", 3, 3)
+    assert (planned["estimator"], planned["n_estimators"], planned["queries"]) == ("FederatedGBDTClassifier", 3, 3)
     out = tmp_path / "model"
     result = run("train", place / "rows.csv", *schema, *options, "--out", out)
     assert result.exit_code == 0, result.output
@@ -90,14 +90,14 @@ def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
 
 @pytest.mark.parametrize(
     ("system", "name", "own"),
-    [("dpboost", "DPBoost", ("trees_per_ensemble", 1)), ("dpxgboost", "DPXGBoost", ("sampling_rate", 1.0))],
+    [("dpboost", "DPBoost", ("trees_per_ensemble", 1)), ("dpxgboost", "DPXGBoost", ("subsample", 1.0))],
 )
 def test_the_other_systems_are_planned_trained_and_read_alike(place, tmp_path, system, name, own):
     """Pure, which S-GBDT is not: all of epsilon is spent, and no delta."""
     options = ("--epsilon", 2, "--delta", 0, *SMALL, "--system", system)
     schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
     planned = answer("plan", *schema, *options)
-    assert (planned["estimator"], planned["trees"], planned["depth"]) == (f"{name}Classifier", 3, 2)
+    assert (planned["estimator"], planned["n_estimators"], planned["max_depth"]) == (f"{name}Classifier", 3, 2)
     assert planned[own[0]] == own[1]
     assert planned["tree_epsilon"] == pytest.approx(2.0 / 3.0)
     assert planned["epsilon"] == pytest.approx(2.0)
@@ -116,7 +116,7 @@ def test_one_private_tree_is_planned_trained_and_read_alike(place, tmp_path):
     options = ("--epsilon", 2, "--delta", 0, "--max-depth", 2, "--system", "privatree")
     schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
     planned = answer("plan", *schema, *options)
-    assert (planned["estimator"], planned["trees"], planned["depth"]) == ("PrivaTreeClassifier", 1, 2)
+    assert (planned["estimator"], planned["n_estimators"], planned["max_depth"]) == ("PrivaTreeClassifier", 1, 2)
     assert (planned["splits"], planned["candidates"], planned["leaf_share"]) == ("gini", "public", 0.5)
     assert planned["tree_epsilon"] == pytest.approx(planned["epsilon"]) == pytest.approx(2.0)
     result = run("train", place / "rows.csv", *schema, *options, "--out", out)
@@ -127,7 +127,7 @@ def test_one_private_tree_is_planned_trained_and_read_alike(place, tmp_path):
     assert found["epsilon_readded"] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize(("option", "value"), [("n-trees", 3), ("learning-rate", 0.5), ("sampling-rate", 0.5)])
+@pytest.mark.parametrize(("option", "value"), [("n-estimators", 3), ("learning-rate", 0.5), ("subsample", 0.5)])
 def test_what_one_private_tree_does_not_have_is_named(place, option, value):
     shared = ("--epsilon", 1, "--delta", 0, "--system", "privatree")
     refused = run("plan", "--schema", place / "classification.json", *shared, f"--{option}", value)
@@ -139,8 +139,8 @@ def test_what_one_private_tree_does_not_have_is_named(place, option, value):
 
 def test_what_a_system_does_not_have_is_named(place):
     shared = ("plan", "--schema", place / "regression.json", "--epsilon", 1, "--delta", 0)
-    refused = run(*shared, "--system", "dpboost", "--sampling-rate", 0.5)
-    assert (refused.exit_code, "--sampling-rate=0.5 is not for DPBoost" in refused.stderr) == (1, True)
+    refused = run(*shared, "--system", "dpboost", "--subsample", 0.5)
+    assert (refused.exit_code, "--subsample=0.5 is not for DPBoost" in refused.stderr) == (1, True)
     assert run(*shared, "--system", "forest").exit_code == 2
 
 
@@ -331,7 +331,7 @@ def test_a_schema_without_a_target_cannot_be_planned_for(tmp_path):
     assert "names no target" in result.stderr
 
 
-@pytest.mark.parametrize(("option", "value"), [("--n-trees", 0), ("--sampling-rate", 2), ("--max-depth", -1)])
+@pytest.mark.parametrize(("option", "value"), [("--n-estimators", 0), ("--subsample", 2), ("--max-depth", -1)])
 def test_bad_parameters_name_value_and_bound(place, option, value):
     result = run("plan", "--schema", place / "regression.json", *BUDGET, option, value)
     assert result.exit_code == 1

@@ -53,7 +53,7 @@ def test_privacy_warnings(tmp_path, monkeypatch):
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         exec(blocks("privacy-warnings")[2], names)
-        names["SGBDTRegressor"](schema=names["schema"], random_state=7, n_trees=1).fit(names["X"], names["y"])
+        names["SGBDTRegressor"](schema=names["schema"], random_state=7, n_estimators=1).fit(names["X"], names["y"])
     assert heard == []
 
 
@@ -72,7 +72,7 @@ def test_choose_a_schema(tmp_path, monkeypatch):
 def test_choose_a_trainer(tmp_path, monkeypatch):
     names = run("choose-a-trainer", tmp_path, monkeypatch)
     assert 0.999 < names["pure"].privacy_.epsilon <= 1.0
-    assert (names["pure"].privacy_.delta, names["published"].plan_.trees) == (0.0, 50)
+    assert (names["pure"].privacy_.delta, names["published"].plan_.n_estimators) == (0.0, 50)
     assert 1.5 < names["bought"] < 5.0
     assert names["model"].score(names["X"], np.where(names["label"] > 0.5, "yes", "no")) > 0.8
 

@@ -1,9 +1,11 @@
 """The house itself: no circle, no module too long, no crowded room, and contracts that a new file cannot escape."""
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import grimp
@@ -42,6 +44,15 @@ def test_no_room_is_crowded(folder):
     assert len(list(folder.glob("*.py"))) <= MOST_MODULES
 
 
+def test_no_class_name_means_two_things():
+    homes = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
 CURATORS_ROOMS = sorted(
     path.relative_to(PACKAGE).as_posix().replace("/", ".")
     for path in (PACKAGE / "curator").rglob("*")
@@ -52,7 +63,7 @@ NEW = {
     **{
         f"trainers/sgbdt/peeks_{room.replace('.', '_')}.py": (
             f"import ledgerwood.{room}.new",
-            f"ledgerwood.trainers.sgbdt.peeks_{room.replace('.', '_')} -> ledgerwood.{room}.new",
+            f"ledgerwood.trainers.sgbdt.training.peeks_{room.replace('.', '_')} -> ledgerwood.{room}.new",
         )
         for room in ("curator", *CURATORS_ROOMS)
     },
@@ -61,12 +72,12 @@ NEW = {
         "ledgerwood.trainers.base.prints -> ledgerwood.report.demo",
     ),
     "trainers/parts/loops.py": (
-        "import ledgerwood.curator.kernels.new",
-        "ledgerwood.trainers.parts.loops -> ledgerwood.curator.kernels.new",
+        "import ledgerwood.curator.kernels.sums.new",
+        "ledgerwood.trainers.parts.loops -> ledgerwood.curator.kernels.sums.new",
     ),
     "verification/loops.py": (
-        "import ledgerwood.curator.kernels.new",
-        "ledgerwood.verification.loops -> ledgerwood.curator.kernels.new",
+        "import ledgerwood.curator.kernels.sums.new",
+        "ledgerwood.verification.loops -> ledgerwood.curator.kernels.sums.new",
     ),
     "accounting/costs/compiled.py": ("import numba", "ledgerwood.accounting.costs.compiled -> numba"),
     "accounting/events/noise/random.py": (
@@ -76,7 +87,7 @@ NEW = {
     "mechanisms/choices/framed.py": ("import pandas", "ledgerwood.mechanisms.choices.framed -> pandas"),
     "curator/queries/trained.py": (
         "import ledgerwood.trainers.base.bounds",
-        "ledgerwood.curator.queries.trained -> ledgerwood.trainers.base.bounds",
+        "ledgerwood.curator.queries.sums.trained -> ledgerwood.trainers.base.bounds",
     ),
     "report/stored.py": ("import sqlalchemy", "ledgerwood.report.stored -> sqlalchemy"),
     "trainers/choosing/replayed.py": (

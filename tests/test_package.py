@@ -121,6 +121,14 @@ def test_star_imports_of_every_package_work_in_the_base_install():
     assert "ledgerwood.verification False True" in lines
 
 
+@pytest.mark.parametrize("name", ["accounting", "mechanisms", "trainers", "verification"])
+def test_the_four_packages_are_reached_by_name_and_say_what_is_public(name):
+    package = getattr(lw, name)
+    assert package.__name__ == f"ledgerwood.{name}"
+    assert package.__all__
+    assert name in lw.__all__
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_all_is_what_a_full_install_has(package):
     module = importlib.import_module(package)

@@ -1,5 +1,6 @@
 """Privacy accounting: events, their privacy costs, budgets, filters and the ledger. It uses neither rows nor noise."""
 
+from ledgerwood import _extras
 from ledgerwood.accounting import risk as risk
 from ledgerwood.accounting.adjacency import Adjacency as Adjacency
 from ledgerwood.accounting.adjacency import Budget as Budget
@@ -63,3 +64,5 @@ from ledgerwood.accounting.splitting import Share as Share
 from ledgerwood.accounting.splitting import common_scale as common_scale
 from ledgerwood.accounting.splitting import relative_multipliers as relative_multipliers
 from ledgerwood.accounting.splitting import split as split
+
+__all__ = sorted([*_extras.own_names(vars()), "risk"])  # noqa: PLE0605

@@ -35,7 +35,7 @@ _LOG_4 = 2.0 * math.log(2.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowNorms:
     """A chunk of rows: sensitivities, their squares, log2; shapes (n,)."""
 
     s: FloatArray
@@ -43,24 +43,24 @@ class Rows:
     log2: FloatArray
 
 
-class Curve(abc.ABC):
+class RowCostCurve(abc.ABC):
     """K = (a - 1) D_a = log(1 + M) of one pair at one order, as a function of the sensitivity."""
 
     __slots__ = ()
 
     @abc.abstractmethod
-    def at(self, rows: Rows) -> FloatArray:
+    def at(self, rows: RowNorms) -> FloatArray:
         """K at each row, rounded up, shape (n,)."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Parabola(Curve):
+class Parabola(RowCostCurve):
     """K = factor s^2: a Gaussian that is not sampled."""
 
     factor: float
 
-    def at(self, rows: Rows) -> FloatArray:
+    def at(self, rows: RowNorms) -> FloatArray:
         return np.maximum(self.factor * rows.square, LEAST)
 
 
@@ -77,7 +77,7 @@ class _Panel:
 
 
 @final
-class Table(Curve):
+class RowCostTable(RowCostCurve):
     """Panels from the smallest s up, the first without a left end: its polynomial is a constant."""
 
     __slots__ = ("_any_large", "_edges", "_exponent", "_large", "_middle", "_offset", "_powers", "_scale", "_slope")
@@ -94,7 +94,7 @@ class Table(Curve):
         self._large = np.array([panel.large for panel in ordered])
         self._any_large = bool(self._large.any())
 
-    def at(self, rows: Rows) -> FloatArray:
+    def at(self, rows: RowNorms) -> FloatArray:
         panel = np.searchsorted(self._edges, rows.log2, side="right")
         y = np.where(panel > 0, rows.log2, 0.0)
         y -= self._middle[panel]
@@ -128,7 +128,7 @@ class _Around:
     aside: float
 
 
-class Pair(abc.ABC):
+class RowPair(abc.ABC):
     """Moments of a pair of distributions with shift `shift` s, sampled at `rate`, on the real axis and around it."""
 
     __slots__ = ()
@@ -137,7 +137,7 @@ class Pair(abc.ABC):
     exponent: int
 
     @abc.abstractmethod
-    def curves(self, orders: FloatArray) -> list[Curve]:
+    def curves(self, orders: FloatArray) -> list[RowCostCurve]:
         """One curve per order."""
 
     @abc.abstractmethod
@@ -174,14 +174,14 @@ class Pair(abc.ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class GaussianPair(Pair):
+class GaussianPair(RowPair):
     """N(0, 1) and N(mu, 1); K is convex in mu^2. docs/explanation/individuals.md#individual-gaussian."""
 
     shift: float
     rate: float
     exponent: int = 2
 
-    def curves(self, orders: FloatArray) -> list[Curve]:
+    def curves(self, orders: FloatArray) -> list[RowCostCurve]:
         if self.rate == 1.0:
             return [Parabola(0.5 * a * (a - 1.0) * self.shift * self.shift) for a in orders.tolist()]
         return _tables(self, orders)
@@ -210,14 +210,14 @@ class GaussianPair(Pair):
 
 @final
 @dataclass(frozen=True, slots=True)
-class LaplacePair(Pair):
+class LaplacePair(RowPair):
     """Laplace noise of scale 1 / shift; K is convex in it. docs/explanation/individuals.md#individual-laplace."""
 
     shift: float
     rate: float
     exponent: int = 1
 
-    def curves(self, orders: FloatArray) -> list[Curve]:
+    def curves(self, orders: FloatArray) -> list[RowCostCurve]:
         return _tables(self, orders)
 
     def log_moments(self, orders: FloatArray, log2_s: float) -> FloatArray:
@@ -244,7 +244,7 @@ class LaplacePair(Pair):
 # --------------------------------------------------------------------------------------------- building the tables
 
 
-def _tables(pair: Pair, orders: FloatArray) -> list[Curve]:
+def _tables(pair: RowPair, orders: FloatArray) -> list[RowCostCurve]:
     """The tables of all orders, shape (k,)."""
     if orders.max(initial=1.0) > _MOST_ORDER:
         raise InvalidParameter(f"orders={orders.max()!r} must be at most 2^20 (unit: Renyi order)")
@@ -269,27 +269,27 @@ def _tables(pair: Pair, orders: FloatArray) -> list[Curve]:
         if rest:
             middle, again = 0.5 * (left + right), np.array(sorted(rest))
             work += [(left, middle, depth + 1, again), (middle, right, depth + 1, again)]
-    return [Table(own, pair.exponent) for own in panels]
+    return [RowCostTable(own, pair.exponent) for own in panels]
 
 
-def _tail(pair: Pair, order: FloatArray, least: float) -> _Panel:
+def _tail(pair: RowPair, order: FloatArray, least: float) -> _Panel:
     powers = np.zeros(_DEGREE + 1)
     powers[0] = math.exp(float(pair.log_tail(order, least)[0])) * _raise(pair, order, least)[0]
     return _Panel(-math.inf, least, powers, large=False)
 
 
-def _noise(pair: Pair, orders: FloatArray, log2_s: float) -> FloatArray:
+def _noise(pair: RowPair, orders: FloatArray, log2_s: float) -> FloatArray:
     """What moments raised by their guard may move an interpolant by, relative to the largest: 3 times the guard."""
     return np.asarray(12.0 * renyi.ULP * (16.0 + pair.condition(orders, log2_s)))
 
 
-def _raise(pair: Pair, orders: FloatArray, log2_s: float) -> FloatArray:
+def _raise(pair: RowPair, orders: FloatArray, log2_s: float) -> FloatArray:
     """The factor that covers the row's own guard and the rounding of log2 s."""
     return np.asarray(1.0 + renyi.ULP * (4096.0 + 64.0 * pair.condition(orders, log2_s)))
 
 
 def _small_panels(
-    pair: Pair, orders: FloatArray, low: FloatArray, left: float, right: float, *, last: bool
+    pair: RowPair, orders: FloatArray, low: FloatArray, left: float, right: float, *, last: bool
 ) -> list[_Panel | None]:
     """Polynomials for M / s^2, where their proven error is small: docs/explanation/individuals.md#individual-panels."""
     middle, half = 0.5 * (left + right), 0.5 * (right - left)
@@ -308,7 +308,7 @@ def _small_panels(
 
 
 def _large_panels(
-    pair: Pair, orders: FloatArray, low: FloatArray, left: float, right: float, *, last: bool
+    pair: RowPair, orders: FloatArray, low: FloatArray, left: float, right: float, *, last: bool
 ) -> list[_Panel | None]:
     """Chords of K, or those and a polynomial for e^(K - chord): docs/explanation/individuals.md#individual-chords."""
     e, middle, half = pair.exponent, 0.5 * (left + right), 0.5 * (right - left)
@@ -344,12 +344,12 @@ def _large_panels(
     return found
 
 
-def _k(pair: Pair, orders: FloatArray, log2_s: float) -> FloatArray:
+def _k(pair: RowPair, orders: FloatArray, log2_s: float) -> FloatArray:
     return np.logaddexp(0.0, pair.log_moments(orders, log2_s))
 
 
 def _polynomials(
-    pair: Pair,
+    pair: RowPair,
     orders: FloatArray,
     log_error: FloatArray,
     left: float,

@@ -19,7 +19,7 @@ from ledgerwood.accounting.events.composition import Composed, Parallel, Repeate
 from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
 from ledgerwood.accounting.events.sampled.poisson import LEAST_RATE, PoissonSampled
-from ledgerwood.accounting.individual_tables import LEAST, GaussianPair, LaplacePair, Pair, Rows
+from ledgerwood.accounting.individual_tables import LEAST, GaussianPair, LaplacePair, RowNorms, RowPair
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 OVERESTIMATE = 1e-7
@@ -55,7 +55,7 @@ class IndividualRenyi:
         self._orders.setflags(write=False)
         self._one = np.ndim(orders) == 0
         _require_individual(event)
-        counts: dict[Pair, int] = {}
+        counts: dict[RowPair, int] = {}
         for pair, count in _pairs(event):
             counts[pair] = counts.get(pair, 0) + count
         self._curves = [(pair.curves(self._orders), float(count)) for pair, count in counts.items()]
@@ -82,7 +82,7 @@ class IndividualRenyi:
 
     def _fill(self, s: FloatArray, out: FloatArray) -> None:
         with np.errstate(divide="ignore"):
-            rows = Rows(s, s * s, np.log2(s))
+            rows = RowNorms(s, s * s, np.log2(s))
         absent = s == 0.0
         for j, order in enumerate(self._orders):
             total = np.zeros_like(s)
@@ -164,7 +164,7 @@ def _gaussian(event: Event) -> bool:
             return False
 
 
-def _pairs(event: Event, rate: float = 1.0) -> Iterator[tuple["Pair", int]]:
+def _pairs(event: Event, rate: float = 1.0) -> Iterator[tuple["RowPair", int]]:
     """The Gaussian and Laplace pairs that the event is made of, each with its count."""
     if _gaussian(event):
         yield GaussianPair(event.mu(), rate), 1

@@ -223,7 +223,8 @@ def relative_multipliers(parts: Mapping[str, tuple[float, int]] | Mapping[str, P
     weight_i / sum(weights) of mu squared = 1 / s^2. Calibrate the plan over s (`common_scale`).
 
     Args:
-        parts: name to (positive weight, count of releases), or to `Part`, whose weight is that of minimal variance.
+        parts: name to (positive weight, count of releases), or to a `Part`, whose weight is that of minimal
+            variance.
 
     Raises:
         InvalidParameter: no parts, a weight that is not positive, a count below 1.

@@ -27,10 +27,10 @@ from ledgerwood.report.options import (
     SchemaFile,
     Seed,
     Seen,
+    Subsample,
     Trainer,
     Trainings,
     Trees,
-    TreeSamplingRate,
     Unconfirmed,
 )
 from ledgerwood.report.refusals import REFUTED, leave, refusals
@@ -129,10 +129,10 @@ def audit_model(
     expected_rows: ExpectedRows = None,
     system: Trainer = "sgbdt",
     preset: Preset = "default",
-    n_trees: Trees = None,
+    n_estimators: Trees = None,
     max_depth: Depth = None,
     learning_rate: LearningRate = None,
-    sampling_rate: TreeSamplingRate = None,
+    subsample: Subsample = None,
     seed: Seed = None,
     html: Html = None,
     as_json: Json = False,
@@ -148,10 +148,10 @@ def audit_model(
         expected_rows=expected_rows,
         system=system,
         preset=preset,
-        n_trees=n_trees,
+        n_estimators=n_estimators,
         max_depth=max_depth,
         learning_rate=learning_rate,
-        sampling_rate=sampling_rate,
+        subsample=subsample,
     )
     report = run_model_audit(
         rows,

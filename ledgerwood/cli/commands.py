@@ -30,9 +30,9 @@ from ledgerwood.report.options import (
     SamplingRate,
     SchemaFile,
     Steps,
+    Subsample,
     Trainer,
     Trees,
-    TreeSamplingRate,
     Unconfirmed,
     Url,
     Way,
@@ -172,10 +172,10 @@ def plan(
     expected_rows: ExpectedRows = None,
     system: Trainer = "sgbdt",
     preset: Preset = "default",
-    n_trees: Trees = None,
+    n_estimators: Trees = None,
     max_depth: Depth = None,
     learning_rate: LearningRate = None,
-    sampling_rate: TreeSamplingRate = None,
+    subsample: Subsample = None,
     as_json: Json = False,
 ) -> None:
     """What a training would do and cost, calibrated to the budget, without any data."""
@@ -188,10 +188,10 @@ def plan(
         expected_rows=expected_rows,
         system=system,
         preset=preset,
-        n_trees=n_trees,
+        n_estimators=n_estimators,
         max_depth=max_depth,
         learning_rate=learning_rate,
-        sampling_rate=sampling_rate,
+        subsample=subsample,
     )
     show("plan", plan_facts(read_schema(schema), settings), as_json=as_json)
 
@@ -214,10 +214,10 @@ def train(
     expected_rows: ExpectedRows = None,
     system: Trainer = "sgbdt",
     preset: Preset = "default",
-    n_trees: Trees = None,
+    n_estimators: Trees = None,
     max_depth: Depth = None,
     learning_rate: LearningRate = None,
-    sampling_rate: TreeSamplingRate = None,
+    subsample: Subsample = None,
     as_json: Json = False,
 ) -> None:
     """Train on the CSV file ROWS; the grant is on disk before a row is used.
@@ -234,10 +234,10 @@ def train(
         expected_rows=expected_rows,
         system=system,
         preset=preset,
-        n_trees=n_trees,
+        n_estimators=n_estimators,
         max_depth=max_depth,
         learning_rate=learning_rate,
-        sampling_rate=sampling_rate,
+        subsample=subsample,
     )
     facts = train_model(
         rows,

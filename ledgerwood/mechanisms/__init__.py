@@ -1,5 +1,6 @@
 """Noise mechanisms. Each receives arrays, not rows, and gives the event from which its privacy cost is computed."""
 
+from ledgerwood import _extras
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
 from ledgerwood.mechanisms.bounds import PrivateBoundsMechanism as PrivateBoundsMechanism
 from ledgerwood.mechanisms.bounds import log_edges as log_edges
@@ -45,3 +46,5 @@ MECHANISMS: tuple[type, ...] = (
     SkellamMechanism,
 )
 """The closed set of mechanisms: a foreign one could state one event and add the noise of another."""
+
+__all__ = _extras.own_names(vars())  # noqa: PLE0605

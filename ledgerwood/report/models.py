@@ -48,12 +48,12 @@ SYSTEMS: dict[System, tuple[type[Classifier], type[AbstractRegressor] | None]] =
 """What the command line trains; None where a system does not learn numbers."""
 _TITLES = {"dpboost": "DPBoost", "federated": "the federated framework", "privatree": "PrivaTree"}
 _MISSING: dict[System, dict[str, str]] = {
-    "dpboost": {"sampling_rate": "whose trees share the rows among them"},
-    "federated": {"sampling_rate": "whose trees see all rows"},
+    "dpboost": {"subsample": "whose trees share the rows among them"},
+    "federated": {"subsample": "whose trees see all rows"},
     "privatree": {
-        "n_trees": "which grows one tree",
+        "n_estimators": "which grows one tree",
         "learning_rate": "whose leaves are labels",
-        "sampling_rate": "whose one tree sees all rows",
+        "subsample": "whose one tree sees all rows",
     },
 }
 """Parameters that a system does not have, and why."""
@@ -72,10 +72,10 @@ class Settings:
     expected_rows: int | None
     system: System
     preset: PresetName
-    n_trees: int | None
+    n_estimators: int | None
     max_depth: int | None
     learning_rate: float | None
-    sampling_rate: float | None
+    subsample: float | None
 
     def estimator(self, schema: Schema, *, verbose: bool) -> Model:
         """The estimator that the schema's target asks for: a classifier for classes, a regressor for numbers.
@@ -136,21 +136,17 @@ def _tree_facts(plan: Plan) -> dict[str, Fact]:
     """What each system's plan says of its trees."""
     match plan:
         case SGBDTPlan():
-            own = {"sampling_rate": plan.sampling_rate, "noise_multiplier": plan.noise_multiplier}
-            trees = plan.rounds
+            own = {"subsample": plan.subsample, "noise_multiplier": plan.noise_multiplier}
         case DPBoostPlan():
             own = {"trees_per_ensemble": plan.trees_per_ensemble, "tree_epsilon": plan.tree_epsilon}
-            trees = plan.trees
         case DPXGBoostPlan():
-            own = {"sampling_rate": plan.sampling_rate, "tree_epsilon": plan.tree_epsilon}
-            trees = plan.trees
+            own = {"subsample": plan.subsample, "tree_epsilon": plan.tree_epsilon}
         case FederatedPlan():
             own = {"queries": plan.query_counts.total, "noise_multiplier": plan.noise_multiplier}
-            trees = plan.trees * plan.classes
         case PrivaTreePlan():
             return {
-                "trees": 1,
-                "depth": plan.depth,
+                "n_estimators": 1,
+                "max_depth": plan.max_depth,
                 "splits": plan.splits,
                 "candidates": plan.candidates,
                 "leaf_share": plan.leaf_share,
@@ -158,8 +154,8 @@ def _tree_facts(plan: Plan) -> dict[str, Fact]:
             }
         case _:
             raise InvalidParameter(f"{type(plan).__name__} is not a plan that the command line makes")
-    shared = {"depth": plan.depth, "learning_rate": plan.learning_rate, "initial_score": plan.initial_score}
-    return {"trees": trees, **shared, **own}
+    shared = {"max_depth": plan.max_depth, "learning_rate": plan.learning_rate, "initial_score": plan.initial_score}
+    return {"n_estimators": plan.n_estimators, **shared, **own}
 
 
 def train_model(

@@ -31,7 +31,7 @@ Preset = Annotated[PresetName, typer.Option(help="Where the choices come from th
 Trees = Annotated[int | None, typer.Option(help="Number of trees; PrivaTree has one.")]
 Depth = Annotated[int | None, typer.Option(help="Levels of splits of a tree.")]
 LearningRate = Annotated[float | None, typer.Option(help="Factor on every leaf; PrivaTree has none.")]
-TreeSamplingRate = Annotated[
+Subsample = Annotated[
     float | None,
     typer.Option(help="Poisson inclusion probability of a row per tree (S-GBDT, DP-XGBoost)."),
 ]

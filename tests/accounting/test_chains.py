@@ -194,6 +194,7 @@ def test_every_function_of_a_finite_release_keeps_the_bound():
                 assert q >= values(lw.PureEvent(epsilon=epsilon, adjacency=A), p, [k])[0] - 1e-15
 
 
+@pytest.mark.slow_after(3)  # any event, and bounds of many groups
 @pytest.mark.parametrize(
     "event",
     [

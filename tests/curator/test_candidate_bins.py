@@ -41,6 +41,7 @@ def worlds(draw):
     return cells, thresholds, np.array(rows, draw(st.sampled_from([np.uint8, np.uint16])))
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_each_row_has_the_bin_that_python_finds(world, random):

@@ -45,6 +45,7 @@ def goes_left(structure, cells):
     return cells[0] < int(structure.split[0])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(tables, st.booleans(), st.data())
 def test_counts_are_those_of_plain_python(rows, stump, data):

@@ -49,6 +49,7 @@ def sums_by_hand(positive, ensemble):
     return out
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_each_class_is_told_from_the_others_with_scores_of_its_own():
     rows = table()
     for value in (0.0, 0.75):  # by turns, so that a class would find the scores of another
@@ -116,6 +117,7 @@ def test_a_label_that_is_no_class_counts_for_none_and_one_class_is_no_target():
         Table.from_data(X, np.full(6, "fig"), alone, loss="logistic", bins=4)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_class_is_kept_as_the_whole_number_that_was_checked():
     """A number of the caller's own would be compared with the classes of all rows, and could keep them."""
     seen = []

@@ -106,7 +106,7 @@ ROWS = list(itertools.product(VALUES, CODES[:1])) + list(itertools.product([53.5
 OTHERS = [(20.0, 0), (math.nan, 3), (88.8, 1)]
 
 
-@pytest.mark.slow_after(6)  # all neighbours are enumerated
+@pytest.mark.slow_after(1)  # all neighbours are enumerated
 @pytest.mark.parametrize("query", STATISTICS, ids=repr)
 def test_every_neighbour_of_a_small_table_is_within_the_shift_set(query):
     without = statistic(OTHERS, query)

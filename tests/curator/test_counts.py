@@ -66,6 +66,7 @@ def by_hand(query, rows, sampled=EVERYONE):
     return [[leaves.count(leaf)] for leaf in range(query.structure.n_leaves)]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(query=LEAVES | CELLS, rows=st.lists(ROWS, max_size=9), data=st.data())
 def test_the_counts_are_what_plain_python_finds(query, rows, data):
@@ -84,6 +85,7 @@ def require_within(shift, sensitivity):
         assert sum(d * d for d in shift) / Fraction(scale) ** 2 <= Fraction(sensitivity.l2((scale,))) ** 2
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(query=LEAVES | CELLS, rows=st.lists(ROWS, min_size=1, max_size=7), data=st.data())
 def test_neighbours_differ_by_no_more_than_is_stated(query, rows, data):

@@ -73,6 +73,7 @@ AGES = np.array([20.0] * 30 + [30.0] * 70)
 MEAN = 27.0
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_the_joint_mean_has_the_error_and_the_bias_that_are_stated():
     count_noise, sum_noise = 8.0, 60.0
     mechanism = EllipticalGaussianMechanism(stddevs=(count_noise, sum_noise))

@@ -143,7 +143,7 @@ class Adversary(RuleBasedStateMachine):
             assert all((budgets.left >= 0).all() for budgets in self.budgets)
 
 
-TestAdversary = Adversary.TestCase
+TestAdversary = pytest.mark.slow(Adversary.TestCase)  # any sequence of rounds
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.5])

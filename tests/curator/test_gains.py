@@ -184,6 +184,7 @@ def test_a_level_under_add_remove_costs_one_node():
         assert epsilon / 2 < max(losses) - min(losses) <= epsilon
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.lists(st.tuples(st.fractions(0, 1), st.fractions(-1, 1)), max_size=6),

@@ -182,6 +182,7 @@ def test_with_the_same_words_a_row_more_changes_one_group_by_itself(words, word)
     assert within[:, -1].sum() == (word < group_ends(event)[-1])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_every_row_is_in_exactly_one_group_where_the_probabilities_are_one(masks):
     event = counting(0.5, 0.25, 0.125, 0.125)
     table = table_of(200_000)

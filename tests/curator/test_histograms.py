@@ -259,7 +259,7 @@ def test_neighbours_differ_by_no_more_than_is_stated(world, rows, data):
 EDGES = [(a, b, c, t, k, STEPS) for a in (0, 4) for b, c in ((0, 0), (2, 3)) for t in (-1.0, 1.0) for k in (0, 1)]
 
 
-@pytest.mark.slow_after(1)  # all pairs of extreme rows
+@pytest.mark.slow  # all pairs of extreme rows
 @pytest.mark.parametrize("clip", [0.25, 1.0])
 @pytest.mark.parametrize("loss", ["squared", "logistic", None])
 def test_every_pair_of_extreme_rows_is_within_the_norms(loss, clip):
@@ -327,6 +327,7 @@ def deepened(tree, seed):
     return tree.deeper(TESTS.taken(places))
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data(), weighted=st.booleans())
 def test_a_table_never_answers_from_a_state_that_is_not_the_query_s(data, weighted):

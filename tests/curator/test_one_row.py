@@ -289,6 +289,7 @@ ANY = st.one_of(
 )
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=60)
 @given(st.lists(st.tuples(ANY, ANY, ANY, ANY), min_size=1, max_size=5), st.data())
 def test_each_row_of_any_table_is_read_as_if_it_were_alone(rows, data):

@@ -228,6 +228,7 @@ def test_the_laws_of_choices_through_a_round():
     assert agrees(np.bincount(many(MODE, CHOICES[2], table, 3000), minlength=3), exact)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_the_law_of_a_median_through_a_round():
     table = table_of(ages=[0.5, 0.5, 2.0, 9.0, -1.0, math.nan])
     law = quantile_law([1, 1, 3, 4, 1, None], [Fraction(1, 2)], 0.6)
@@ -236,6 +237,7 @@ def test_the_law_of_a_median_through_a_round():
     assert agrees([found.count(float(point)) for point in range(4)], [law[point,] for point in range(4)])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_the_law_of_joint_quartiles_through_a_round():
     table = table_of(ages=[0.5, 1.5, 2.0, 9.0])
     query = ColumnQuantiles(column=AGE, points=4)

@@ -46,6 +46,7 @@ def by_hand(scores, label, scale):
 scores_of = st.lists(st.floats(-60.0, 60.0), min_size=2, max_size=7)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(scores_of, st.data())
 def test_a_contribution_is_the_truncated_loss_and_no_longer_than_root_two(scores, data):

@@ -133,7 +133,7 @@ def require_in_shift_set(shift, sensitivity, columns):
         assert sum(d for place in scaled for d in place) <= Fraction(sensitivity.l1(weights))
 
 
-@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=80)
 @given(data=st.data())
@@ -264,6 +264,7 @@ def test_the_order_of_rows_does_not_matter(rows, query, data):
     np.testing.assert_array_equal(statistic(rows, query), statistic(shuffled, query))
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("squared"), data=st.data())
 def test_cached_scores_are_those_of_the_named_ensemble(rows, query, data):
     """One table asked again and again, with longer, shorter and foreign ensembles, answers as a fresh one does."""

@@ -82,6 +82,7 @@ def optimistic(pld, event):
             return pld.from_randomized_response(tree.noise_parameter, tree.num_buckets, **options)
 
 
+@pytest.mark.slow_after(1)  # prices beside those of another library
 @pytest.mark.parametrize("name", PLANS)
 def test_both_lattices_hold_the_truth(name):
     event, delta = PLANS[name]

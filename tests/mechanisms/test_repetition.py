@@ -93,6 +93,7 @@ def test_the_release_has_the_law_of_the_best_run(mechanism):
     assert chi2.sf(float(statistic), int(often.sum()) - 1) > 1e-4
 
 
+@pytest.mark.slow_after(9)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_price_is_never_below_the_exact_divergences(mechanism, epsilon):

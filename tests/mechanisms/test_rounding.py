@@ -59,6 +59,7 @@ def law_of_bins(name, stddev, edges, n):
         return np.array([float(n * (a - b)) for a, b in pairwise(tails)])
 
 
+@pytest.mark.slow_after(9)  # whole laws, by enumeration or many draws
 @both
 @pytest.mark.parametrize("stddev", RATIOS)
 @pytest.mark.parametrize("value", [0, 1])

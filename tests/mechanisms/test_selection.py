@@ -91,6 +91,7 @@ def test_the_exponential_mechanism_has_its_law(utilities):
     assert_law(frequencies(ExponentialMechanism(rate=1.5), utilities), exponential_law(utilities, 1.5))
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 def test_counts_are_a_base_measure():
     counts = np.array([0, 3, 10**6, 2**40 - 1])
     utilities = [10**6, 300, 100, -200]
@@ -100,6 +101,7 @@ def test_counts_are_a_base_measure():
     assert_law(found[1:], law)
 
 
+@pytest.mark.slow_after(2)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("utilities", UTILITIES)
 def test_permute_and_flip_has_its_law(utilities):
     assert_law(frequencies(PermuteAndFlipMechanism(rate=1.5), utilities, 6_000), permute_and_flip_law(utilities, 1.5))

@@ -53,6 +53,7 @@ def transcripts(length, answers):
     return sorted(found)
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("answers", [1, 2])
 def test_transcripts_have_their_law(answers):
     mechanism, queries, n = (

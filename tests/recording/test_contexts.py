@@ -33,12 +33,12 @@ TIMES = 10
 
 
 def fit(data, seed=3):
-    return SGBDTRegressor(schema=SCHEMA, random_state=seed, n_trees=3, max_depth=2).fit(*data)
+    return SGBDTRegressor(schema=SCHEMA, random_state=seed, n_estimators=3, max_depth=2).fit(*data)
 
 
 def boost(data, seed=3):
     return DPBoostRegressor(
-        5.0, schema=SCHEMA, random_state=seed, n_trees=4, trees_per_ensemble=2, max_depth=1, bins=4
+        5.0, schema=SCHEMA, random_state=seed, n_estimators=4, trees_per_ensemble=2, max_depth=1, max_bins=4
     ).fit(*data)
 
 
@@ -303,7 +303,7 @@ from ledgerwood.trainers import SGBDTRegressor
 seen = []
 def fit(data):
     seen.append(everything() == before)
-    return SGBDTRegressor(schema=schema, random_state=1, n_trees=1).fit(*data)
+    return SGBDTRegressor(schema=schema, random_state=1, n_estimators=1).fit(*data)
 assert verification.replay(fit, rows, verification.removed(rows, 3)).ok
 assert seen == [True, True]  # nothing is replaced while it runs, either
 assert current() is None and everything() == before

@@ -224,7 +224,7 @@ def made(kind: type, **named: Any) -> tuple[Any, Any]:
     """An estimator of the kind with a schema that it can learn, and labels."""
     if kind is PrivateSearch:
         schema = lw.Schema(features=FEATURES, target=lw.Numeric("y", 0, 1))
-        inner = SGBDTRegressor(n_trees=2, max_depth=1)
+        inner = SGBDTRegressor(n_estimators=2, max_depth=1)
         return PrivateSearch(inner, [{"learning_rate": 0.1}], mean_runs=3.0, schema=schema, **named), ROWS[:, 0]
     if getattr(kind, "_estimator_type", None) == "classifier" or "Classifier" in kind.__name__:
         schema = lw.Schema(features=FEATURES, target=lw.Categorical("y", (0, 1)))

@@ -35,7 +35,7 @@ def mechanism():
 def model():
     schema = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("price", 0, 1))
     X = np.random.default_rng(2).uniform(size=(40, 2))
-    estimator = SGBDTRegressor(epsilon=4.0, delta=1e-5, schema=schema, n_trees=2, max_depth=2)
+    estimator = SGBDTRegressor(epsilon=4.0, delta=1e-5, schema=schema, n_estimators=2, max_depth=2)
     found = audit_model(estimator, X, X[:, 0], canaries=64, alpha=0.05, rng=np.random.default_rng(3))
     curves = curves_of(found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=0.05, scores=found.scores)
     report = ModelReport(claim="a plan", seed=3, audit=found, curves=curves)

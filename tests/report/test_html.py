@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.report.pages.html import Figure, Page, Section, Table, embedded, render, write
-from ledgerwood.report.pages.svg import Axis, Curve, plot
+from ledgerwood.report.pages.html import Figure, HtmlTable, Page, Section, embedded, render, write
+from ledgerwood.report.pages.svg import Axis, PlotCurve, plot
 from ledgerwood.report.printing import least, plain
 
 HOSTILE = "</script><script>alert(1)</script><img src=https://example.org/x onerror=alert(2)>\"'&"
@@ -26,9 +26,9 @@ JSON = st.recursive(
 
 def page(record=None, words="words"):
     axis = Axis(label=words, low=0.0, high=1.0)
-    table = Table(header=(words, "number"), rows=((words, "1"),), numbers=frozenset({1}))
+    table = HtmlTable(header=(words, "number"), rows=((words, "1"),), numbers=frozenset({1}))
     figure = Figure(
-        drawing=plot("figure-one", words, words, axis, axis, [Curve(xs=(0.0, 1.0), ys=(0.0, 1.0), role="found")]),
+        drawing=plot("figure-one", words, words, axis, axis, [PlotCurve(xs=(0.0, 1.0), ys=(0.0, 1.0), role="found")]),
         caption=words, legend=(("found", words, False), ("with", words, True)), note=words, table=table,
     )  # fmt: skip
     section = Section(title=words, texts=(words,), figures=(figure,), tables=(table,), facts=((words, words),))

@@ -102,7 +102,7 @@ def trained(tmp_path, ledger):
     generator = np.random.default_rng(3)
     X = generator.uniform(size=(60, 1))
     with lw.Ledger.open(ledger) as open_:
-        model = SGBDTRegressor(epsilon=0.5, delta=1e-5, schema=SCHEMA, n_trees=2, max_depth=2)
+        model = SGBDTRegressor(epsilon=0.5, delta=1e-5, schema=SCHEMA, n_estimators=2, max_depth=2)
         model.fit(X, 10 * X[:, 0], ledger=open_).save(tmp_path / "model")
         open_.spend(NOISE, purpose="later")
     return tmp_path / "model"
@@ -146,7 +146,7 @@ def stream(tmp_path):
     place, vault = tmp_path / "stream.jsonl", tmp_path / "units.vault"
     opened = lw.Ledger.open(place, budget=BUDGET, unit=lw.PrivacyUnit.ROW, filter=lw.GDPFilter())
     with opened as ledger, RowVault.open(vault) as units:
-        model = SGBDTRegressor(epsilon=1.0, delta=1e-5, schema=SCHEMA, n_trees=2, max_depth=2)
+        model = SGBDTRegressor(epsilon=1.0, delta=1e-5, schema=SCHEMA, n_estimators=2, max_depth=2)
         model.partial_fit(X, 10 * X[:, 0], keys=list(range(80)), vault=units, ledger=ledger)
     return place, vault
 

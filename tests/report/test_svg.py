@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.report.pages.svg import HEIGHT, WIDTH, Axis, Band, Bars, Curve, Rung, ladder, padded, plot, swatch
+from ledgerwood.report.pages.svg import HEIGHT, WIDTH, Axis, Band, Bars, PlotCurve, Rung, ladder, padded, plot, swatch
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 FINITE = st.floats(-1e12, 1e12)
@@ -25,7 +25,7 @@ def test_curves_stay_within_the_figure(pairs, low, span, steps):
     axis = Axis(label="x", low=low, high=low + span * max(1.0, abs(low)))
     xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     band = Band(lower=(xs, ys), upper=(ys, xs), role="found")
-    figure = plot("f", "t", "d", axis, axis, [band, Curve(xs=xs, ys=ys, role="found", steps=steps)])
+    figure = plot("f", "t", "d", axis, axis, [band, PlotCurve(xs=xs, ys=ys, role="found", steps=steps)])
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points(figure))
 
 
@@ -53,7 +53,7 @@ def test_ticks_of_usual_axes(low, high, whole, ticks):
 
 def test_a_curve_is_drawn_to_scale():
     axis = Axis(label="x", low=0.0, high=1.0)
-    figure = plot("f", "t", "d", axis, axis, [Curve(xs=(0.0, 0.5, 1.0), ys=(0.0, 1.0, 0.25), role="found")])
+    figure = plot("f", "t", "d", axis, axis, [PlotCurve(xs=(0.0, 0.5, 1.0), ys=(0.0, 1.0, 0.25), role="found")])
     (x0, y0), (x1, y1), (x2, y2) = points(figure)
     assert x1 - x0 == pytest.approx(x2 - x1)
     assert y0 - y2 == pytest.approx(0.25 * (y0 - y1), abs=0.02)
@@ -62,7 +62,7 @@ def test_a_curve_is_drawn_to_scale():
 
 def test_steps_keep_a_value_until_the_next_point():
     axis = Axis(label="x", low=0.0, high=1.0)
-    figure = plot("f", "t", "d", axis, axis, [Curve(xs=(0.0, 1.0), ys=(0.0, 1.0), role="paid", steps=True)])
+    figure = plot("f", "t", "d", axis, axis, [PlotCurve(xs=(0.0, 1.0), ys=(0.0, 1.0), role="paid", steps=True)])
     (_, y0), (x1, y1), (x2, _) = points(figure)
     assert y0 == y1
     assert x1 == x2

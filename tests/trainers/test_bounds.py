@@ -21,11 +21,11 @@ PLANS = [
     dpxgboost_estimators.paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2),
 ]
 BAD = [
-    ("depth", -1, "a whole number >= 0"),
-    ("depth", 21, "at most 20"),
-    ("depth", 2.0, "a whole number"),
-    ("bins", 1, r"in \[2, 60000\]"),
-    ("bins", 60_001, r"in \[2, 60000\]"),
+    ("max_depth", -1, "a whole number >= 0"),
+    ("max_depth", 21, "at most 20"),
+    ("max_depth", 2.0, "a whole number"),
+    ("max_bins", 1, r"in \[2, 60000\]"),
+    ("max_bins", 60_001, r"in \[2, 60000\]"),
     ("learning_rate", 0.0, "> 0"),
     ("learning_rate", math.nan, "a finite real number"),
     ("initial_share", 0.0, r"in \(0, 1\)"),
@@ -46,7 +46,7 @@ def test_a_plan_names_the_field_the_value_and_the_bound(plan, name, value, bound
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: type(plan).__name__)
 def test_the_ends_of_the_bounds_are_allowed(plan):
     for depth, bins in ((0, 2), (20, 60_000)):
-        assert dataclasses.replace(plan, depth=depth, bins=bins).bins == bins
+        assert dataclasses.replace(plan, max_depth=depth, max_bins=bins).max_bins == bins
 
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
@@ -55,11 +55,16 @@ KINDS = [SGBDTRegressor, DPBoostRegressor, DPXGBoostRegressor]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_parameters_may_be_numbers_of_numpy(kind):
-    given = {"clip": np.float32(0.5), "count_share": np.float32(0.25), "n_trees": np.int64(3), "max_depth": np.int8(2)}
-    plain = {"clip": 0.5, "count_share": 0.25, "n_trees": 3, "max_depth": 2}
+    given = {
+        "clip": np.float32(0.5),
+        "count_share": np.float32(0.25),
+        "n_estimators": np.int64(3),
+        "max_depth": np.int8(2),
+    }
+    plain = {"clip": 0.5, "count_share": 0.25, "n_estimators": 3, "max_depth": 2}
     plan = kind(schema=SCHEMA, **given).make_plan(SCHEMA)
     assert plan == kind(schema=SCHEMA, **plain).make_plan(SCHEMA)
-    assert (type(plan.clip), type(plan.depth)) == (float, int)
+    assert (type(plan.clip), type(plan.max_depth)) == (float, int)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,7 +78,7 @@ def test_parameters_may_be_numbers_of_numpy(kind):
         ({"initial_score": ["zero"]}, "initial_score=.* must be one of 'zero', 'moments'"),
         ({"expected_rows": 0}, "expected_rows=0 must be a whole number >= 1"),
         ({"expected_rows": 10**400}, "expected_rows=10+[.]{3} must be within float64"),
-        ({"max_depth": np.nan}, "depth=nan must be a whole number"),
+        ({"max_depth": np.nan}, "max_depth=nan must be a whole number"),
     ],
 )
 def test_parameters_that_are_none_are_named(kind, options, words):
@@ -83,9 +88,9 @@ def test_parameters_that_are_none_are_named(kind, options, words):
 
 @pytest.mark.parametrize("kind", [DPBoostRegressor, DPXGBoostRegressor])
 def test_a_thousand_million_trees_are_planned_or_refused_at_once(kind):
-    plan = kind(schema=SCHEMA, n_trees=10**9, max_depth=2, epsilon=1e5).make_plan(SCHEMA)
-    assert plan.trees == 10**9
+    plan = kind(schema=SCHEMA, n_estimators=10**9, max_depth=2, epsilon=1e5).make_plan(SCHEMA)
+    assert plan.n_estimators == 10**9
     if kind is DPBoostRegressor:
         assert plan.ensembles == ((1, 10**9),)
         with pytest.raises(InvalidParameter, match="trees_per_ensemble=1000000000 must be at most 10000"):
-            kind(schema=SCHEMA, n_trees=10**9, trees_per_ensemble=10**9).make_plan(SCHEMA)
+            kind(schema=SCHEMA, n_estimators=10**9, trees_per_ensemble=10**9).make_plan(SCHEMA)

@@ -42,8 +42,8 @@ NUMBERS = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 10))
 X = np.random.default_rng(0).uniform(0, 1, (400, 2))
 YES = np.where(X[:, 0] > 0.5, "yes", "no")
 Y = 10 * X[:, 1]
-CLASSIFIER = SGBDTClassifier(schema=CLASSES, n_trees=3, max_depth=1)
-REGRESSOR = SGBDTRegressor(schema=NUMBERS, n_trees=3, max_depth=1)
+CLASSIFIER = SGBDTClassifier(schema=CLASSES, n_estimators=3, max_depth=1)
+REGRESSOR = SGBDTRegressor(schema=NUMBERS, n_estimators=3, max_depth=1)
 PURE = PrivaTreeClassifier(schema=CLASSES, max_depth=1)
 A = Adjacency.ADD_REMOVE
 
@@ -76,7 +76,7 @@ def test_the_total_is_that_of_all_fits_and_scores(folds):
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
-@pytest.mark.parametrize("model", [CLASSIFIER, REGRESSOR, PURE, DPBoostRegressor(schema=NUMBERS, n_trees=2)])
+@pytest.mark.parametrize("model", [CLASSIFIER, REGRESSOR, PURE, DPBoostRegressor(schema=NUMBERS, n_estimators=2)])
 def test_scores_cost_their_share_of_one_fit(model, adjacency):
     model = clone(model).set_params(adjacency=adjacency)
     plan = ValidationPlan.of(model, n_features=2, score_share=0.25)
@@ -110,6 +110,7 @@ def hockey_stick(p, q, epsilon):
     return mpmath.fsum(max(p[key] - mpmath.exp(epsilon) * q[key], 0) for key in p)
 
 
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize("folds", [2, 3])
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_the_composition_covers_the_exact_loss_of_a_small_validation(folds, rows):
@@ -155,6 +156,7 @@ def test_training_rows_are_all_but_those_of_the_fold():
         np.testing.assert_array_equal(train[:, 0], labels)
 
 
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("folds", [2, 3, 7, 16])
 def test_the_released_sums_are_those_of_each_fold(folds):
     generator = np.random.default_rng(3)
@@ -171,6 +173,7 @@ def test_the_released_sums_are_those_of_each_fold(folds):
     assert not sums[folds:].any()
 
 
+@pytest.mark.slow  # many fits and plans
 def test_one_grant_pays_and_the_ledger_verifies(tmp_path):
     with ledger(path=tmp_path / "cv.jsonl") as book:
         result = private_cross_validate(CLASSIFIER, X, YES, ledger=book, cv=3)
@@ -231,6 +234,7 @@ def test_two_fits_at_a_time_share_one_ledger(place, tmp_path):
         assert len(book.entries) == 2 + sum(count for _, count in result.plan.event.draws())
 
 
+@pytest.mark.slow  # many fits and plans
 def test_under_a_seed_the_number_of_jobs_changes_nothing():
     seeded = clone(REGRESSOR).set_params(random_state=7)
     one, two = (private_cross_validate(seeded, X, Y, ledger=ledger(), n_jobs=jobs) for jobs in (1, 2))
@@ -261,7 +265,7 @@ def test_scikit_learns_own_validation_with_jobs_and_a_ledger_names_the_way_out(t
 
 def test_private_scores_are_the_exact_ones_and_noise_of_the_stated_size():
     """Of a constant label that is missed by 2 in a range of 10: only noise is left in the score."""
-    model = SGBDTRegressor(schema=NUMBERS, n_trees=1, max_depth=1, learning_rate=1e-9, initial_score="zero")
+    model = SGBDTRegressor(schema=NUMBERS, n_estimators=1, max_depth=1, learning_rate=1e-9, initial_score="zero")
     found = private_cross_validate(model, X, np.full(len(X), 7.0), ledger=ledger(30)).scores
     assert abs(found.mean_test_score + 2.0) < 6 * found.noise_stddev
     assert 0.0 < found.noise_stddev < 2.0
@@ -279,7 +283,7 @@ def test_private_scores_are_the_exact_ones_and_noise_of_the_stated_size():
 
 def test_a_good_model_scores_better_than_one_that_learns_nothing():
     """Uniform labels in [0, 10] are missed by 2.5 on average if 5 is said of all of them."""
-    good = SGBDTRegressor(schema=NUMBERS, n_trees=60, max_depth=2, epsilon=50.0)
+    good = SGBDTRegressor(schema=NUMBERS, n_estimators=60, max_depth=2, epsilon=50.0)
     poor = clone(good).set_params(learning_rate=1e-9, initial_score="zero")
     errors = [private_cross_validate(m, X, Y, ledger=ledger(900)).scores.mean_test_score for m in (good, poor)]
     assert errors[0] > -1.8
@@ -316,7 +320,7 @@ def test_scores_for_the_owner_are_exact_hidden_and_free(scoring):
     ids=["pandas", "polars", "lists"],
 )
 def test_rows_come_as_frames_or_lists(rows, labels):
-    model = clone(CLASSIFIER).set_params(random_state=3, n_trees=20, epsilon=50.0)
+    model = clone(CLASSIFIER).set_params(random_state=3, n_estimators=20, epsilon=50.0)
     found = private_cross_validate(model, rows, labels, ledger=ledger(900), cv=2, scores="owner").scores.reveal()
     wanted = private_cross_validate(model, X, YES, ledger=ledger(900), cv=2, scores="owner").scores.reveal()
     assert found.test_score == wanted.test_score
@@ -347,7 +351,7 @@ def test_the_training_rows_of_a_fold_may_be_none_of_the_same_types(rows, labels)
     nobody, none = folds.training(0)
     assert type(nobody) is type(rows)
     assert len(nobody) == len(none) == 0
-    model = SGBDTRegressor(schema=NUMBERS, n_trees=4, random_state=1)
+    model = SGBDTRegressor(schema=NUMBERS, n_estimators=4, random_state=1)
     found = model.fit(nobody, none).predict(rows)
     np.testing.assert_array_equal(found, model.fit(X[:0], Y[:0]).predict(X))
 
@@ -425,9 +429,9 @@ def told(caught):
 def test_every_caution_comes_once_for_all_fits(n_jobs):
     schema = lw.Schema(features=(lw.Numeric("once0", 0, 1), lw.Numeric("once1", 0, 1)), target=NUMBERS.target)
     model = SGBDTRegressor(
-        schema=schema, n_trees=3, max_depth=1, epsilon=0.01, delta=0.002, expected_rows=20, random_state=5
+        schema=schema, n_estimators=3, max_depth=1, epsilon=0.01, delta=0.002, expected_rows=20, random_state=5
     )
-    SGBDTRegressor(schema=schema, n_trees=3, max_depth=1).fit(X, Y, ledger=ledger())
+    SGBDTRegressor(schema=schema, n_estimators=3, max_depth=1).fit(X, Y, ledger=ledger())
     for act in (
         lambda: private_cross_validate(model, X, Y, n_jobs=n_jobs),
         lambda: private_grid_search(model, {"max_depth": [1, 2]}, X, Y, cv=2, n_jobs=n_jobs),
@@ -444,7 +448,7 @@ def test_every_caution_comes_once_for_all_fits(n_jobs):
 
 def test_a_validation_on_a_given_ledger_says_nothing_of_ledgers_and_counts_as_one_use():
     schema = lw.Schema(features=(lw.Numeric("use0", 0, 1), lw.Numeric("use1", 0, 1)), target=NUMBERS.target)
-    model = SGBDTRegressor(schema=schema, n_trees=3, max_depth=1, expected_rows=10**6)
+    model = SGBDTRegressor(schema=schema, n_estimators=3, max_depth=1, expected_rows=10**6)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         private_cross_validate(model, X, Y, ledger=ledger(), cv=2)
@@ -455,7 +459,7 @@ def test_a_validation_on_a_given_ledger_says_nothing_of_ledgers_and_counts_as_on
 
 def test_a_refused_validation_is_no_use_of_the_rows():
     schema = lw.Schema(features=(lw.Numeric("no0", 0, 1), lw.Numeric("no1", 0, 1)), target=NUMBERS.target)
-    model = SGBDTRegressor(schema=schema, n_trees=3, max_depth=1, expected_rows=10**6)
+    model = SGBDTRegressor(schema=schema, n_estimators=3, max_depth=1, expected_rows=10**6)
     with pytest.raises(BudgetExceeded):
         private_cross_validate(model, X, Y, ledger=ledger(0.1), cv=2)
     with warnings.catch_warnings(record=True) as caught:
@@ -511,14 +515,14 @@ def test_other_estimators_and_ledgers_are_refused():
         private_cross_validate(REGRESSOR, X, Y[1:], ledger=ledger())
 
 
-GRID = {"n_trees": [2, 60], "learning_rate": [1e-9, 0.3]}
+GRID = {"n_estimators": [2, 60], "learning_rate": [1e-9, 0.3]}
 
 
 def test_a_search_finds_what_is_plainly_better_and_fits_it_on_all_rows():
     model = SGBDTRegressor(schema=NUMBERS, max_depth=2, epsilon=50.0)
     book = ledger(3000)
     result = private_grid_search(model, GRID, X, Y, ledger=book, cv=2, n_jobs=2)
-    assert result.best_params == {"n_trees": 60, "learning_rate": 0.3}
+    assert result.best_params == {"n_estimators": 60, "learning_rate": 0.3}
     assert result.candidates[result.best_index] == result.best_params
     assert result.best_estimator.score(X, Y) > 0.5
     assert result.plan.n_fits == 9
@@ -578,11 +582,11 @@ def test_a_fit_draws_from_a_grant_that_holds_it_once():
     event = REGRESSOR.make_plan(NUMBERS).event
     grant = book.grant(lw.Repeated(event, count=2), purpose="two fits")
     for _ in range(2):
-        model = SGBDTRegressor(schema=NUMBERS, n_trees=3, max_depth=1).fit(X, Y, ledger=grant)
+        model = SGBDTRegressor(schema=NUMBERS, n_estimators=3, max_depth=1).fit(X, Y, ledger=grant)
         assert model.ledger_.head == model.privacy_.ledger_head == book.head
     before = book.entries
     with pytest.raises(DrawRefused, match="that the plan needs"):
-        SGBDTRegressor(schema=NUMBERS, n_trees=3, max_depth=1).fit(X, Y, ledger=grant)
+        SGBDTRegressor(schema=NUMBERS, n_estimators=3, max_depth=1).fit(X, Y, ledger=grant)
     assert book.entries == before
     assert not grant.remaining
 

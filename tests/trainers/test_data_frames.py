@@ -58,7 +58,7 @@ LABELS = {
 
 
 def fitted(kind, schema, X, y):
-    return kind(schema=schema, n_trees=6, max_depth=3, random_state=4, features_per_tree="all").fit(X, y)
+    return kind(schema=schema, n_estimators=6, max_depth=3, random_state=4, features_per_tree="all").fit(X, y)
 
 
 @pytest.fixture(scope="module")

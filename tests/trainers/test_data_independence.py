@@ -41,8 +41,8 @@ def fitted(X, y, *, kind=SGBDTRegressor, monkeypatch, **options):
     regression = kind in (SGBDTRegressor, DPBoostRegressor, DPXGBoostRegressor)
     y = y if regression else (y > 4).astype(int)
     schema = SCHEMA if regression else CLASSES
-    trees = {} if kind is PrivaTreeClassifier else {"n_trees": 4}
-    model = kind(schema=schema, max_depth=3, bins=8, **trees, **options).fit(X, y)
+    trees = {} if kind is PrivaTreeClassifier else {"n_estimators": 4}
+    model = kind(schema=schema, max_depth=3, max_bins=8, **trees, **options).fit(X, y)
     return model, source._bits.state
 
 
@@ -55,7 +55,7 @@ def structures(model):
 
 FULL_BATCH = [
     (SGBDTRegressor, {}),
-    (SGBDTRegressor, {"initial_score": "laplace", "leaf_noise": "static", "l2_lambda": 2.0}),
+    (SGBDTRegressor, {"initial_score": "laplace", "leaf_noise": "static", "reg_lambda": 2.0}),
     (SGBDTRegressor, {"adjacency": "replace-one"}),
     (SGBDTClassifier, {}),
     (SGBDTClassifier, {"leaf_statistic": "moments", "initial_score": "moments"}),
@@ -86,8 +86,8 @@ def test_only_released_values_depend_on_the_rows(kind, options, change, monkeypa
 @pytest.mark.parametrize("options", [{}, {"extra_trees": 12}])
 @pytest.mark.parametrize("change", ["added", "removed"])
 def test_a_sampled_plan_draws_the_same_trees(change, options, monkeypatch):
-    base, _ = fitted(X, Y, monkeypatch=monkeypatch, sampling_rate=0.4, **options)
-    model, _ = fitted(*neighbours()[change], monkeypatch=monkeypatch, sampling_rate=0.4, **options)
+    base, _ = fitted(X, Y, monkeypatch=monkeypatch, subsample=0.4, **options)
+    model, _ = fitted(*neighbours()[change], monkeypatch=monkeypatch, subsample=0.4, **options)
     assert structures(model) == structures(base)
     assert model.ledger_ == base.ledger_
     assert model.privacy_ == base.privacy_
@@ -154,6 +154,6 @@ def test_structures_follow_the_schema_and_not_the_values():
     """A feature that is constant in the rows is split like any other."""
     constant = X.copy()
     constant[:, 1] = 0.5
-    model = SGBDTRegressor(schema=SCHEMA, n_trees=30, max_depth=2, features_per_tree="all", random_state=0)
+    model = SGBDTRegressor(schema=SCHEMA, n_estimators=30, max_depth=2, features_per_tree="all", random_state=0)
     features = np.concatenate([t.structure.feature for t in model.fit(constant, Y).ensemble_.trees])
     assert set(features.tolist()) == {0, 1, 2}

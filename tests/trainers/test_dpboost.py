@@ -42,20 +42,22 @@ def rows(n, seed=0):
 
 
 def regressor(**options):
-    return DPBoostRegressor(**({"schema": REGRESSION, "n_trees": 5, "max_depth": 2, "bins": 8} | options))
+    return DPBoostRegressor(**({"schema": REGRESSION, "n_estimators": 5, "max_depth": 2, "max_bins": 8} | options))
 
 
 def fitted(*, n=60, classes=False, **options):
     X, y = rows(n)
     if not classes:
         return regressor(**options).fit(X, y)
-    model = DPBoostClassifier(**({"schema": CLASSIFICATION, "n_trees": 5, "max_depth": 2, "bins": 8} | options))
+    model = DPBoostClassifier(
+        **({"schema": CLASSIFICATION, "n_estimators": 5, "max_depth": 2, "max_bins": 8} | options)
+    )
     return model.fit(X, np.where(y > 5, "yes", "no"))
 
 
 OPTIONS = [
     {"preset": "paper"},
-    {"preset": "paper", "trees_per_ensemble": 2, "candidates": "gridless", "bins": 5000},
+    {"preset": "paper", "trees_per_ensemble": 2, "candidates": "gridless", "max_bins": 5000},
     {"preset": "paper", "trees_per_ensemble": 2, "adjacency": "zero-out", "large_gradients": "clip"},
     {"preset": "paper", "adjacency": "replace-one", "initial_score": "public_count", "expected_rows": 60},
     {"preset": "enhanced", "trees_per_ensemble": 3},
@@ -70,7 +72,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.slow_after(2)  # calibrates a plan of each option
+@pytest.mark.slow  # calibrates a plan of each option
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(options):
     model = fitted(epsilon=0.7, **options)
@@ -83,18 +85,18 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(optio
     assert [grant.event for grant in grants] == [plan.event]
     assert grants[0].charge.epsilon == priced == privacy.epsilon
     assert len(draws) == sum(count for _, count in plan.event.draws())
-    assert len(draws) == len(plan.initial.events) + math.ceil(plan.trees / plan.trees_per_ensemble)
+    assert len(draws) == len(plan.initial.events) + math.ceil(plan.n_estimators / plan.trees_per_ensemble)
     assert (privacy.certified, privacy.randomness, privacy.delta) == (True, "secure", 0.0)
     report = verify_ledger(model.ledger_, head=privacy.ledger_head)
     assert report.epsilon_readded == pytest.approx(0.7, rel=1e-9)
-    assert [tree.structure.depth for tree in model.ensemble_.trees] == [plan.depth] * 5
-    assert [tree.values.shape for tree in model.ensemble_.trees] == [(2**plan.depth,)] * 5
+    assert [tree.structure.depth for tree in model.ensemble_.trees] == [plan.max_depth] * 5
+    assert [tree.values.shape for tree in model.ensemble_.trees] == [(2**plan.max_depth,)] * 5
 
 
 @pytest.mark.slow  # composes the losses of greedy trees
 @pytest.mark.parametrize("initial", ["zero", "moments"])
 def test_with_a_delta_the_same_plan_is_priced_by_composition(initial):
-    model = fitted(epsilon=1.0, delta=1e-6, n_trees=12, initial_score=initial)
+    model = fitted(epsilon=1.0, delta=1e-6, n_estimators=12, initial_score=initial)
     plan = model.plan_
     assert 0.999 < lw.price(plan.event).epsilon(1e-6) == model.privacy_.epsilon <= 1.0
     # What the delta buys, and that the plan without it is the pure one.
@@ -105,6 +107,7 @@ def test_with_a_delta_the_same_plan_is_priced_by_composition(initial):
     assert dataclasses.replace(pure, **same) == dataclasses.replace(plan, **same)
 
 
+@pytest.mark.slow_after(6)  # many fits and plans
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("depth", [0, 1, 6])
 def test_the_event_is_that_of_the_papers_theorems(adjacency, depth):
@@ -132,7 +135,7 @@ def test_the_noise_of_leaves_follows_their_place_in_the_ensemble(damping):
     """Corollary 2, with the place where Algorithm 2 has the number over all: min(g/(1 + lambda), 2 g (1 - eta)^t)."""
     eta, clip = 0.3, 0.5
     plan = regressor(
-        preset="paper", learning_rate=eta, clip=clip, l2_lambda=damping, n_trees=12, epsilon=1.0
+        preset="paper", learning_rate=eta, clip=clip, reg_lambda=damping, n_estimators=12, epsilon=1.0
     ).make_plan(REGRESSION)
     step = 2.0**-20
     for place in range(12):
@@ -145,7 +148,7 @@ def test_the_noise_of_leaves_follows_their_place_in_the_ensemble(damping):
 
 
 def test_leaf_clips_end_at_one_step():
-    plan = regressor(preset="paper", learning_rate=1.0, n_trees=3, l2_lambda=0.1).make_plan(REGRESSION)
+    plan = regressor(preset="paper", learning_rate=1.0, n_estimators=3, reg_lambda=0.1).make_plan(REGRESSION)
     assert [plan.leaves(place).leaf_clip for place in range(3)] == [1.0, 2.0**-20, 2.0**-20]
     assert plan.shares(3) == (1.0, 0.0, 0.0)
 
@@ -173,7 +176,7 @@ def test_every_row_is_in_one_tree_of_an_ensemble(assignment, monkeypatch):
     )
     n = 4_000
     model = fitted(
-        n=n, n_trees=7, trees_per_ensemble=3, max_depth=0, leaf_release="sums", large_gradients="clip",
+        n=n, n_estimators=7, trees_per_ensemble=3, max_depth=0, leaf_release="sums", large_gradients="clip",
         assignment=assignment, learning_rate=0.4, epsilon=ALMOST_NO_NOISE, preset="paper",
     )  # fmt: skip
     counts = np.array(counts)
@@ -203,7 +206,7 @@ def test_a_tree_releases_all_that_its_group_holds(options):
     X, y = rows(50)
     plan = regressor(**options).make_plan(REGRESSION)
     ledger = Ledger(Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW)
-    table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.bins)
+    table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
     done = []
     watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(0)))
     train(plan, watched, lambda tree, of: done.append((tree, of)))
@@ -265,11 +268,12 @@ def plain_rows(n, seed=4):
     return X, y, lw.Schema.uniform(0, 1, n_features=3, target=lw.Numeric("y", 0, 10))
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize(
     ("options", "drop", "clip"),
     [
         ({"preset": "np"}, False, 2.0),
-        ({"preset": "np", "candidates": "gridless", "bins": 64}, False, 2.0),
+        ({"preset": "np", "candidates": "gridless", "max_bins": 64}, False, 2.0),
         ({"preset": "np", "leaf_release": "sums"}, False, 2.0),
         ({"preset": "np", "large_gradients": "drop", "clip": 0.4}, True, 0.4),
         ({"preset": "seq", "clip": 0.4, "large_gradients": "clip"}, False, 0.4),
@@ -279,8 +283,8 @@ def test_without_noise_trees_are_the_greedy_ones(options, drop, clip):
     """At an absurd epsilon the best gain wins always, and what is left is plain boosting over all rows."""
     X, y, schema = plain_rows(300)
     model = DPBoostRegressor(
-        epsilon=ALMOST_NO_NOISE, schema=schema, n_trees=6, max_depth=3, learning_rate=0.3,
-        l2_lambda=1.0, **({"bins": 64} | options),
+        epsilon=ALMOST_NO_NOISE, schema=schema, n_estimators=6, max_depth=3, learning_rate=0.3,
+        reg_lambda=1.0, **({"max_bins": 64} | options),
     ).fit(X, y)  # fmt: skip
     cells = encode_features(X, schema, bins=64).astype(int)
     scores = check_greedy(
@@ -295,7 +299,14 @@ def test_filtered_rows_take_no_part():
     """One ensemble of one tree: rows beyond the clip might as well not be there, and clipped ones might not."""
     X, y, schema = plain_rows(200)
     within = np.abs(y / 5.0 - 1.0) <= 0.5
-    options = {"epsilon": ALMOST_NO_NOISE, "schema": schema, "n_trees": 1, "max_depth": 2, "bins": 16, "clip": 0.5}
+    options = {
+        "epsilon": ALMOST_NO_NOISE,
+        "schema": schema,
+        "n_estimators": 1,
+        "max_depth": 2,
+        "max_bins": 16,
+        "clip": 0.5,
+    }
 
     def scores(kind, rows):
         model = DPBoostRegressor(preset="seq", large_gradients=kind, **options).fit(X[rows], y[rows])
@@ -306,12 +317,13 @@ def test_filtered_rows_take_no_part():
     assert np.abs(scores("clip", everything) - scores("clip", within)).max() > 0.01
 
 
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-9])
 @pytest.mark.parametrize(
     "options",
     [
-        {"preset": "seq", "n_trees": 50},
-        {"preset": "enhanced", "n_trees": 7, "trees_per_ensemble": 2},
+        {"preset": "seq", "n_estimators": 50},
+        {"preset": "enhanced", "n_estimators": 7, "trees_per_ensemble": 2},
         {"preset": "default", "max_depth": 0},
         {"preset": "paper", "adjacency": "replace-one"},
     ],
@@ -328,18 +340,19 @@ def test_a_budget_that_is_too_small_is_told_what_would_fit(options, epsilon):
     assert model.set_params(epsilon=enough).make_plan(REGRESSION).tree_epsilon > 0.0
     with pytest.raises(CalibrationFailed):  # and no more was asked for than is needed
         model.set_params(epsilon=0.9 * enough).make_plan(REGRESSION)
-    if "n_trees" in said:
-        assert model.set_params(epsilon=epsilon, n_trees=int(said["n_trees"])).make_plan(REGRESSION)
+    if "n_estimators" in said:
+        assert model.set_params(epsilon=epsilon, n_estimators=int(said["n_estimators"])).make_plan(REGRESSION)
 
 
 def test_fewer_trees_are_offered_where_they_would_do():
-    model = regressor(preset="seq", n_trees=1000, epsilon=1e-3)
-    with pytest.raises(CalibrationFailed, match=r"1000 trees of depth 2: .* or n_trees=524$"):
+    model = regressor(preset="seq", n_estimators=1000, epsilon=1e-3)
+    with pytest.raises(CalibrationFailed, match=r"1000 trees of depth 2: .* or n_estimators=524$"):
         model.make_plan(REGRESSION)  # 2**-19 a tree
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_plan_too_small_for_a_delta_says_so_too():
-    model = regressor(preset="seq", n_trees=2000, epsilon=1e-5, delta=1e-9)
+    model = regressor(preset="seq", n_estimators=2000, epsilon=1e-5, delta=1e-9)
     with pytest.raises(CalibrationFailed, match=r"too small .* what would fit: epsilon=") as refusal:
         model.make_plan(REGRESSION)
     enough = float(str(refusal.value).split("fit: epsilon=")[1].split(" ")[0])
@@ -349,15 +362,18 @@ def test_a_plan_too_small_for_a_delta_says_so_too():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"trees": 0}, "trees=0"), ({"trees_per_ensemble": 0}, "trees_per_ensemble=0"), ({"depth": -1}, "depth=-1"),
-        ({"depth": 21}, "depth=21 .* at most 20"), ({"bins": 1}, "bins=1"), ({"bins": 60_001}, "bins=60001"),
+        ({"n_estimators": 0}, "n_estimators=0"), ({"trees_per_ensemble": 0}, "trees_per_ensemble=0"),
+        ({"max_depth": -1}, "max_depth=-1"),
+        ({"max_depth": 21}, "max_depth=21 .* at most 20"), ({"max_bins": 1}, "max_bins=1"),
+        ({"max_bins": 60_001}, "max_bins=60001"),
         ({"tree_epsilon": 0.0}, "tree_epsilon=0"), ({"leaf_share": 0.0}, "leaf_share=0"),
         ({"leaf_share": 1.0}, "leaf_share=1"), ({"initial_share": 1.0}, "initial_share=1"),
         ({"count_share": 0.0}, "count_share=0"), ({"score_noise": 0.0}, "score_noise=0"),
         ({"learning_rate": 1.1}, r"learning_rate=1\.1 must be in \(0, 1\]"), ({"learning_rate": 0.0}, "learning_rate"),
         ({"leaf_clamp": 0.0}, "leaf_clamp=0"), ({"clip": 0.0}, "clip=0"), ({"clip": 1e9}, "clip=1"),
-        ({"damping": 0.0}, "damping=0"), ({"damping": math.nan}, "damping=nan"),
-        ({"leaf_release": "sums"}, "geometric_clipping=True"), ({"leaf_damping": "noise"}, "leaf_release='sums'"),
+        ({"reg_lambda": 0.0}, "reg_lambda=0"), ({"reg_lambda": math.nan}, "reg_lambda=nan"),
+        ({"leaf_release": "sums"}, "geometric_clipping=True"),
+        ({"leaf_regularization": "noise"}, "leaf_release='sums'"),
     ],
 )  # fmt: skip
 def test_a_plan_refuses_what_is_out_of_bounds(changes, words):
@@ -367,4 +383,4 @@ def test_a_plan_refuses_what_is_out_of_bounds(changes, words):
 
 def test_a_public_count_needs_replaced_rows():
     with pytest.raises(AdjacencyMismatch, match="private under add-remove"):
-        dataclasses.replace(PLAN, initial_score="public_count", public_rows=10)
+        dataclasses.replace(PLAN, initial_score="public_count", expected_rows=10)

@@ -30,7 +30,7 @@ REGRESSION = lw.Schema(features=FEATURES, target=lw.Numeric("y", 0.0, 10.0))
 CLASSIFICATION = lw.Schema(features=FEATURES, target=lw.Categorical("y", ("no", "yes")))
 ALMOST_NO_NOISE = 1e11
 A = Adjacency.ADD_REMOVE
-SMALL = {"n_trees": 3, "max_depth": 2, "bins": 16, "candidates": 4}
+SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "n_candidates": 4}
 
 
 def rows(n, seed=0):
@@ -56,7 +56,7 @@ def fitted(*, n=60, classes=False, **options):
 
 OPTIONS = [
     {"preset": "paper"},
-    {"preset": "paper", "min_child_weight_by": "levels", "sampling_rate": 0.5, "initial_score": "laplace"},
+    {"preset": "paper", "min_child_weight_by": "levels", "subsample": 0.5, "initial_score": "laplace"},
     {"preset": "paper", "sketch": "once", "adjacency": "zero-out"},
     {"preset": "paper", "adjacency": "replace-one", "initial_score": "public_count", "expected_rows": 60},
     {"preset": "paper", "leaf_release": "ratio", "sketch": "none"},
@@ -72,7 +72,7 @@ OPTIONS = [
 
 def exact_pure(plan):
     """T log(1 + q (exp(sum of a tree's parts) - 1)) + what comes first, in 50 digits, from the plan's own numbers."""
-    parts = plan.tree_event.event.events if plan.sampling_rate < 1.0 else plan.tree_event.events
+    parts = plan.tree_event.event.events if plan.subsample < 1.0 else plan.tree_event.events
     with mpmath.workdps(50):
         tree = mpmath.fsum(
             1 / mpmath.mpf(part.noise_multiplier) if isinstance(part, lw.LaplaceEvent) else mpmath.mpf(part.epsilon)
@@ -81,7 +81,7 @@ def exact_pure(plan):
         first = mpmath.fsum(1 / mpmath.mpf(event.noise_multiplier) for event in plan.initial.events)
         if plan.sketched and plan.sketch == "once":
             first += 1 / mpmath.mpf(plan.sketches.event.noise_multiplier)
-        return first + plan.trees * mpmath.log1p(plan.sampling_rate * mpmath.expm1(tree))
+        return first + plan.n_estimators * mpmath.log1p(plan.subsample * mpmath.expm1(tree))
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -98,18 +98,19 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(optio
     assert [grant.event for grant in grants] == [plan.event]
     assert grants[0].charge.epsilon == priced == privacy.epsilon
     assert len(draws) == sum(count for _, count in plan.event.draws())
-    if plan.sampling_rate < 1.0:  # one draw a tree, whatever it releases
+    if plan.subsample < 1.0:  # one draw a tree, whatever it releases
         once = plan.sketched and plan.sketch == "once"
-        assert len(draws) == len(plan.initial.events) + once + plan.trees
+        assert len(draws) == len(plan.initial.events) + once + plan.n_estimators
     assert (privacy.certified, privacy.randomness, privacy.delta) == (True, "secure", 0.0)
     report = verify_ledger(model.ledger_, head=privacy.ledger_head)
     assert report.epsilon_readded == pytest.approx(0.7, rel=1e-9)
-    assert [tree.structure.depth for tree in model.ensemble_.trees] == [plan.depth] * 3
+    assert [tree.structure.depth for tree in model.ensemble_.trees] == [plan.max_depth] * 3
 
 
 @pytest.mark.slow_after(1)  # composes the losses of greedy trees
 @pytest.mark.parametrize(
-    "options", [{"preset": "default", "initial_score": "moments", "n_trees": 12}, {"preset": "paper", "n_trees": 6}]
+    "options",
+    [{"preset": "default", "initial_score": "moments", "n_estimators": 12}, {"preset": "paper", "n_estimators": 6}],
 )
 def test_with_a_delta_the_same_plan_is_priced_by_composition(options):
     model = fitted(epsilon=1.0, delta=1e-6, **options)
@@ -198,14 +199,14 @@ class Watched:
 
 def watched_training(plan, monkeypatch, n=300):
     X, y = rows(n)
-    table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.bins)
+    table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
     ledger = Ledger(Budget(epsilon=100.0, delta=0.0, adjacency=plan.adjacency), unit=PrivacyUnit.ROW)
     watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(0)), table, monkeypatch)
     return watched, train(plan, watched)
 
 
 def test_one_sample_a_tree_and_another_one_for_the_next(monkeypatch):
-    plan = regressor(preset="paper", sampling_rate=0.5, min_child_weight_by="levels").make_plan(REGRESSION)
+    plan = regressor(preset="paper", subsample=0.5, min_child_weight_by="levels").make_plan(REGRESSION)
     watched, _ = watched_training(plan, monkeypatch)
     samples = []
     for tree in (1, 2, 3):
@@ -272,11 +273,11 @@ def test_candidates_are_quantiles_of_the_released_counts_and_nothing_else(sketch
 
     fake, _ = fake_training(plan, cells=counts)
     assert len(asked) == (3 if sketch == "tree" else 1)
-    cells = REGRESSION.cells(plan.bins)
+    cells = REGRESSION.cells(plan.max_bins)
     for tree in range(3):
         own = asked[tree if sketch == "tree" else 0]
         wanted = candidate.tests_at(
-            {f: candidate.quantile_thresholds(c, plan.candidates) for f, c in zip((0, 2), own, strict=True)}, cells
+            {f: candidate.quantile_thresholds(c, plan.n_candidates) for f, c in zip((0, 2), own, strict=True)}, cells
         )
         gains = [query for query in fake.queries if type(query).__name__ == "SplitGains"][2 * tree : 2 * tree + 2]
         for query in gains:
@@ -284,12 +285,12 @@ def test_candidates_are_quantiles_of_the_released_counts_and_nothing_else(sketch
                 np.testing.assert_array_equal(getattr(query.tests, name), getattr(wanted, name))
         # Missing values both ways, categories by equality, the missing value itself.
         thresholds = ~wanted.equals & (wanted.feature == 2)
-        assert (wanted.besides[thresholds] == plan.bins).sum() == (wanted.besides[thresholds] == -1).sum() > 0
+        assert (wanted.besides[thresholds] == plan.max_bins).sum() == (wanted.besides[thresholds] == -1).sum() > 0
         assert set(wanted.feature[wanted.equals]) == {1, 2}
 
 
 def test_without_a_sketch_thresholds_are_even_and_public():
-    plan = regressor(preset="paper", sketch="none", candidates=3, bins=16).make_plan(REGRESSION)
+    plan = regressor(preset="paper", sketch="none", n_candidates=3, max_bins=16).make_plan(REGRESSION)
     fake, _ = fake_training(plan)
     assert {type(query).__name__ for query in fake.queries} == {"SplitGains", "LeafMoments"}
     tests = fake.queries[0].tests
@@ -298,7 +299,7 @@ def test_without_a_sketch_thresholds_are_even_and_public():
 
 def test_leaves_pool_what_released_numbers_of_rows_undo():
     """Depth 2, minimum 50: the right split has 30 rows on a side, so that its leaves have one value."""
-    plan = regressor(preset="paper", min_child_weight=50.0, learning_rate=0.3, n_trees=1).make_plan(REGRESSION)
+    plan = regressor(preset="paper", min_child_weight=50.0, learning_rate=0.3, n_estimators=1).make_plan(REGRESSION)
     sums = np.array([[60.0, 6.0], [70.0, -7.0], [30.0, 12.0], [90.0, -6.0]])
     _, ensemble = fake_training(plan, leaves=lambda query: sums)
     values = [-6 / 60.1, 7 / 70.1, -6 / 120.1, -6 / 120.1]
@@ -308,14 +309,14 @@ def test_leaves_pool_what_released_numbers_of_rows_undo():
 
 
 def test_a_leaf_is_clamped_to_the_clip_as_algorithm_1_has_it():
-    plan = regressor(preset="paper", min_child_weight_by="none", clip=0.5, n_trees=1).make_plan(REGRESSION)
+    plan = regressor(preset="paper", min_child_weight_by="none", clip=0.5, n_estimators=1).make_plan(REGRESSION)
     sums = np.array([[-4.0, 7.0], [0.0, -0.01], [10.0, -30.0], [100.0, 0.0]])
     _, ensemble = fake_training(plan, leaves=lambda query: sums)
     np.testing.assert_allclose(ensemble.trees[0].values, 0.3 * np.array([-0.5, 0.1, 0.5, 0.0]), atol=1e-5)
 
 
 def test_levels_undo_splits_before_the_next_one_grows():
-    plan = regressor(preset="paper", min_child_weight_by="levels", min_child_weight=50.0, max_depth=3, n_trees=1)
+    plan = regressor(preset="paper", min_child_weight_by="levels", min_child_weight=50.0, max_depth=3, n_estimators=1)
     plan = plan.make_plan(REGRESSION)
     released = {1: [300.0, 200.0], 2: [250.0, 49.0, 100.0, 100.0], 3: [90.0, 160.0, 99.0, 99.0, 10.0, 90.0, 60.0, 50.0]}
     fake, ensemble = fake_training(
@@ -373,8 +374,8 @@ def test_without_noise_trees_are_the_greedy_ones(loss, large, clip, options):
     kind, schema = (DPXGBoostRegressor, REGRESSION) if loss == "squared" else (DPXGBoostClassifier, CLASSIFICATION)
     labels = y if loss == "squared" else np.where(y > 5, "yes", "no")
     model = kind(
-        epsilon=ALMOST_NO_NOISE, schema=schema, preset="paper", loss=loss, sampling_rate=1.0, n_trees=4, max_depth=3,
-        bins=64, candidates=5, large_gradients=large, clip=clip, l2_lambda=0.5,
+        epsilon=ALMOST_NO_NOISE, schema=schema, preset="paper", loss=loss, subsample=1.0, n_estimators=4, max_depth=3,
+        max_bins=64, n_candidates=5, large_gradients=large, clip=clip, reg_lambda=0.5,
         **({"min_child_weight": 1.0} | options),
     ).fit(X, labels)  # fmt: skip
     cells = encode_features(X, schema, bins=64).astype(int)
@@ -393,23 +394,29 @@ def test_the_papers_preset_is_the_published_one():
     """Section 5, and section 4.4 for the thirds."""
     for rows_expected, minimum in ((None, 50.0), (100_000, 50.0), (100_001, 500.0)):
         plan = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), rows_expected, 8)
-        assert (plan.trees, plan.depth, plan.learning_rate, plan.damping, plan.sampling_rate) == (20, 6, 0.3, 0.1, 0.1)
+        assert (plan.n_estimators, plan.max_depth, plan.learning_rate, plan.reg_lambda, plan.subsample) == (
+            20,
+            6,
+            0.3,
+            0.1,
+            0.1,
+        )
         assert (plan.clip, plan.large_gradients, plan.loss, plan.initial_score) == (1.0, "drop", "squared", "zero")
-        assert (plan.min_child_weight, plan.min_child_weight_by, plan.bins, plan.sketch) == (
+        assert (plan.min_child_weight, plan.min_child_weight_by, plan.max_bins, plan.sketch) == (
             minimum, "leaves", 1024, "tree",
         )  # fmt: skip
         assert plan.sketch_share == plan.split_share == plan.leaf_share
     replaced = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.REPLACE_ONE), None, 8)
-    assert replaced.sampling_rate == 1.0
+    assert replaced.subsample == 1.0
     with pytest.raises(UnsupportedEvent, match="replace-one"):
-        regressor(preset="paper", adjacency="replace-one", sampling_rate=0.1).make_plan(REGRESSION)
+        regressor(preset="paper", adjacency="replace-one", subsample=0.1).make_plan(REGRESSION)
 
 
 def test_the_default_follows_public_quantities_only():
     budget = Budget(epsilon=1.0, delta=0.0, adjacency=A)
     trees = [default_plan("squared", budget, n, 8).trees for n in (None, 100, 3_000, 30_000, 10**9)]
     assert trees[1] <= trees[2] < trees[3] <= trees[4] <= 400
-    assert default_plan("squared", budget, 3_000, 8).sampling_rate == 1.0
+    assert default_plan("squared", budget, 3_000, 8).subsample == 1.0
     plan = regressor(epsilon=1.0, expected_rows=3_000).make_plan(REGRESSION)
     assert plan == regressor(epsilon=1.0, expected_rows=3_000).make_plan(REGRESSION)
 
@@ -418,7 +425,7 @@ def test_initial_scores_take_their_share():
     for kind, count in (("laplace", 2), ("public_count", 1)):
         relation = "replace-one" if kind == "public_count" else "add-remove"
         plan = regressor(
-            epsilon=2.0, initial_score=kind, initial_share=0.25, adjacency=relation, expected_rows=60, n_trees=4
+            epsilon=2.0, initial_score=kind, initial_share=0.25, adjacency=relation, expected_rows=60, n_estimators=4
         ).make_plan(REGRESSION)
         assert sum(e.pure_epsilon() for e in plan.initial.events) == pytest.approx(0.5, rel=1e-9)
         assert len(plan.initial.events) == count
@@ -427,7 +434,7 @@ def test_initial_scores_take_their_share():
         regressor(initial_score="public_count", expected_rows=60).make_plan(REGRESSION)
 
 
-@pytest.mark.parametrize("options", [{"preset": "default", "n_trees": 50}, {"preset": "paper"}, {"max_depth": 0}])
+@pytest.mark.parametrize("options", [{"preset": "default", "n_estimators": 50}, {"preset": "paper"}, {"max_depth": 0}])
 def test_a_budget_that_is_too_small_is_told_what_would_fit(options):
     model = regressor(epsilon=1e-9, **options)
     ledger = Ledger(Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW)
@@ -443,13 +450,13 @@ def test_a_budget_that_is_too_small_is_told_what_would_fit(options):
 
 
 def test_fewer_trees_are_offered_where_they_would_do():
-    model = regressor(preset="paper", n_trees=10**6, epsilon=1e-2)
-    with pytest.raises(CalibrationFailed, match="or n_trees=") as refusal:
+    model = regressor(preset="paper", n_estimators=10**6, epsilon=1e-2)
+    with pytest.raises(CalibrationFailed, match="or n_estimators=") as refusal:
         model.make_plan(REGRESSION)
-    fewer = int(str(refusal.value).split("n_trees=")[1])
-    assert model.set_params(n_trees=fewer).make_plan(REGRESSION)
+    fewer = int(str(refusal.value).split("n_estimators=")[1])
+    assert model.set_params(n_estimators=fewer).make_plan(REGRESSION)
     with pytest.raises(CalibrationFailed):
-        model.set_params(n_trees=fewer + 1).make_plan(REGRESSION)
+        model.set_params(n_estimators=fewer + 1).make_plan(REGRESSION)
 
 
 PLAN = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2)
@@ -458,16 +465,18 @@ PLAN = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2)
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"trees": 0}, "trees=0"), ({"depth": -1}, "depth=-1"), ({"depth": 21}, "depth=21 .* at most 20"),
-        ({"bins": 1}, "bins=1"), ({"bins": 60_001}, "bins=60001"), ({"candidates": 0}, "candidates=0"),
-        ({"sketch": "always"}, "sketch='always'"), ({"numeric_features": -1}, "numeric_features=-1"),
-        ({"sampling_rate": 0.0}, "sampling_rate=0"), ({"tree_epsilon": 0.0}, "tree_epsilon=0"),
+        ({"n_estimators": 0}, "n_estimators=0"), ({"max_depth": -1}, "max_depth=-1"),
+        ({"max_depth": 21}, "max_depth=21 .* at most 20"),
+        ({"max_bins": 1}, "max_bins=1"), ({"max_bins": 60_001}, "max_bins=60001"),
+        ({"n_candidates": 0}, "n_candidates=0"),
+        ({"sketch": "always"}, "sketch='always'"), ({"n_numeric": -1}, "n_numeric=-1"),
+        ({"subsample": 0.0}, "subsample=0"), ({"tree_epsilon": 0.0}, "tree_epsilon=0"),
         ({"sketch_share": 0.0}, "sketch_share=0"), ({"split_share": -1.0}, "split_share=-1"),
         ({"leaf_share": math.nan}, "leaf_share=nan"), ({"weight_share": 0.0}, "weight_share=0"),
         ({"once_share": 1.0}, "once_share=1"), ({"initial_share": 1.0}, "initial_share=1"),
         ({"once_epsilon": 0.0}, "once_epsilon=0"), ({"count_share": 1.0}, "count_share=1"),
-        ({"clip": 0.0}, "clip=0"), ({"clip": 1e9}, "clip=1"), ({"damping": 0.0}, "damping=0"),
-        ({"learning_rate": 0.0}, "learning_rate=0"), ({"leaf_damping": "clip"}, "leaf_damping='clip'"),
+        ({"clip": 0.0}, "clip=0"), ({"clip": 1e9}, "clip=1"), ({"reg_lambda": 0.0}, "reg_lambda=0"),
+        ({"learning_rate": 0.0}, "learning_rate=0"), ({"leaf_regularization": "clip"}, "leaf_regularization='clip'"),
         ({"score_noise": 0.0}, "score_noise=0"), ({"pooling": 1.5}, r"pooling=1\.5"),
         ({"min_child_weight": -1.0}, "min_child_weight=-1"), ({"min_child_weight_by": "rows"}, "min_child_weight_by"),
         ({"large_gradients": "keep"}, "large_gradients='keep'"), ({"loss": "newton"}, "loss='newton'"),
@@ -483,11 +492,11 @@ def test_a_plan_refuses_what_is_out_of_bounds(changes, words):
 def test_a_tree_too_deep_for_its_candidates_is_refused_before_anything_is_spent():
     ledger = Ledger(Budget(epsilon=9.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW)
     with pytest.raises(InvalidParameter, match=r"max_depth=20 must be at most \d+ for \d+ candidates") as refusal:
-        regressor(max_depth=20, bins=1024, candidates=32).fit(*rows(20), ledger=ledger)
+        regressor(max_depth=20, max_bins=1024, n_candidates=32).fit(*rows(20), ledger=ledger)
     assert len(ledger.entries) == 1
     deepest = int(str(refusal.value).split("at most ")[1].split(" ")[0])
-    plan = regressor(max_depth=deepest, bins=1024, candidates=32, n_trees=1).make_plan(REGRESSION)
+    plan = regressor(max_depth=deepest, max_bins=1024, n_candidates=32, n_estimators=1).make_plan(REGRESSION)
     # What is refused is what the query would refuse: the bound is on the safe side, and not by more than one level.
     tests = SplitTests.every(REGRESSION.cells(1024))
-    assert plan.depth == deepest
+    assert plan.max_depth == deepest
     assert 2 ** (deepest + 1) * len(tests) > 2**24

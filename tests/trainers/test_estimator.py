@@ -41,7 +41,7 @@ N_ROWS = 1_013
 X = np.random.default_rng(0).uniform(0, 1, (N_ROWS, 2))
 Y = np.round(X[:, 0] * 9, 3)
 LABELS = (Y > 4).astype(int)
-SMALL = {"n_trees": 2, "max_depth": 2, "epsilon": 1.0, "delta": 1e-6}
+SMALL = {"n_estimators": 2, "max_depth": 2, "epsilon": 1.0, "delta": 1e-6}
 
 
 def regressor(**options):
@@ -79,21 +79,21 @@ BAD_PARAMETERS = [
     ({"delta": 1.0}, InvalidParameter, r"delta=1\.0 must be in \[0, 1\)"),
     ({"delta": -1e-9}, InvalidParameter, "delta=-1e-09"),
     ({"delta": 0.0}, CalibrationFailed, "delta"),
-    ({"sampling_rate": 0.0}, InvalidParameter, r"sampling_rate=0\.0 must be in \(0, 1\]"),
-    ({"sampling_rate": 1.01}, InvalidParameter, r"sampling_rate=1\.01"),
-    ({"n_trees": 0}, InvalidParameter, "n_trees=0"),
-    ({"n_trees": 2.5}, InvalidParameter, r"n_trees=2\.5"),
-    ({"max_depth": 21}, InvalidParameter, "depth=21"),
+    ({"subsample": 0.0}, InvalidParameter, r"subsample=0\.0 must be in \(0, 1\]"),
+    ({"subsample": 1.01}, InvalidParameter, r"subsample=1\.01"),
+    ({"n_estimators": 0}, InvalidParameter, "n_estimators=0"),
+    ({"n_estimators": 2.5}, InvalidParameter, r"n_estimators=2\.5"),
+    ({"max_depth": 21}, InvalidParameter, "max_depth=21"),
     ({"clip": 0.0}, InvalidParameter, r"clip=0\.0"),
     ({"clip": 1e30}, InvalidParameter, r"clip=1e\+30"),
     ({"preset": "best"}, InvalidParameter, "preset='best' must be one of 'default', 'paper'"),
     ({"leaf_noise": "none"}, InvalidParameter, "leaf_noise='none' must be one of 'dynamic', 'static'"),
-    ({"damping_rule": "max"}, InvalidParameter, "damping_rule='max'"),
+    ({"lambda_rule": "max"}, InvalidParameter, "lambda_rule='max'"),
     ({"initial_score": "mean"}, InvalidParameter, "initial_score='mean'"),
     ({"leaf_statistic": "curvature"}, InvalidParameter, "needs loss='logistic'"),
-    ({"leaf_noise": "static", "l2_lambda": "noise"}, InvalidParameter, "give damping as a number"),
+    ({"leaf_noise": "static", "reg_lambda": "noise"}, InvalidParameter, "give reg_lambda as a number"),
     ({"adjacency": "bounded"}, InvalidParameter, r"adjacency='bounded' must be .*'add-remove', 'zero-out', 'replace"),
-    ({"adjacency": "replace-one", "sampling_rate": 0.5}, UnsupportedEvent, "replace-one"),
+    ({"adjacency": "replace-one", "subsample": 0.5}, UnsupportedEvent, "replace-one"),
     ({"initial_score": "public_count", "expected_rows": 10}, AdjacencyMismatch, "private under add-remove"),
     ({"expected_rows": 0}, InvalidParameter, "expected_rows=0"),
     ({"random_state": "seed"}, InvalidParameter, "random_state='seed'"),
@@ -154,8 +154,8 @@ def test_a_plan_for_estimated_classes_says_how_many_trees_it_has(kind, labels, t
     """Two classes or more: the trees are paid for before the classes are known."""
     values = {"text": np.array(["a", "b"] * 20), "codes": np.arange(40) % 2, "boolean": np.arange(40) % 2 == 0}
     columns = TypedColumns.of(X[:40], values[labels], numeric_target=False)
-    plan = kind(epsilon=8.0, delta=1e-5, n_trees=5).make_plan(columns)
-    assert plan.trees == trees
+    plan = kind(epsilon=8.0, delta=1e-5, n_estimators=5).make_plan(columns)
+    assert plan.n_estimators == trees
     assert f"={trees}," in repr(plan)
     words = " ".join(" ".join(each.__doc__ or "" for each in kind.__mro__).split())
     assert "Where the classes are privately estimated" in words
@@ -219,7 +219,7 @@ def test_a_gaussian_ledger_takes_full_batch_plans():
     assert model.privacy_.epsilon <= 1.0
     before = ledger.entries
     with pytest.raises(UnsupportedEvent):
-        regressor(sampling_rate=0.1).fit(X, Y, ledger=ledger)
+        regressor(subsample=0.1).fit(X, Y, ledger=ledger)
     assert ledger.entries == before
 
 
@@ -293,7 +293,7 @@ def saved(model, folder):
     ("kind", "options"),
     [
         (regressor, {}),
-        (regressor, {"n_trees": np.int64(3), "expected_rows": 500, "adjacency": Adjacency.ZERO_OUT}),
+        (regressor, {"n_estimators": np.int64(3), "expected_rows": 500, "adjacency": Adjacency.ZERO_OUT}),
         (classifier, {"random_state": 5, "initial_score": "laplace"}),
         (classifier, {"max_depth": 0, "schema": lw.Schema.uniform(0, 1, target=lw.Categorical("y", (0, 1)))}),
     ],
@@ -399,7 +399,7 @@ SEED = 987_654_321
 def exact_statistics(model):
     """What must not be on disk: the number of rows, sums and means of labels, and the counts of each leaf."""
     scaled = Y / 5.0 - 1.0
-    cells = encode_features(X, model.schema_, bins=model.plan_.bins)
+    cells = encode_features(X, model.schema_, bins=model.plan_.max_bins)
     counts = {int(c) for tree in model.ensemble_.trees for c in np.bincount(tree.structure.route(cells)) if c > 40}
     return counts | {N_ROWS, Y.sum(), Y.mean(), scaled.sum(), scaled.mean(), Y.min(), Y.max(), X.min(), X.max(), SEED}
 
@@ -463,7 +463,7 @@ def test_prediction_checks_its_columns():
 
 def test_a_refused_refit_with_fewer_columns_leaves_a_model_that_reads_its_own_rows_only():
     schema = lw.Schema.uniform(0, 1, target=lw.Numeric("y", 0, 10))
-    model = regressor(schema=schema, n_trees=20).fit(np.column_stack([X, X]), Y)
+    model = regressor(schema=schema, n_estimators=20).fit(np.column_stack([X, X]), Y)
     with pytest.raises(SchemaError):
         model.fit(X, Y[1:])
     with pytest.raises(InvalidParameter, match=r"len\(cells\)=2"):
@@ -499,7 +499,7 @@ def test_a_progress_bar_is_shown_on_request(capsys):
         (lambda r: r["privacy"].update(adjacency="replace-one"), "is under replace-one, the plan add-remove"),
         (lambda r: r["privacy"].update(unit="user"), "the statement protects a user, the ledger a row"),
         (lambda r: r["privacy"].update(randomness="nonsense"), "must be 'secure' or 'test'"),
-        (lambda r: r["plan"].update(rounds=1), "no grant of the model's plan"),
+        (lambda r: r["plan"].update(n_estimators=1), "no grant of the model's plan"),
         (lambda r: r["plan"].update(noise_multiplier=1e6), "no grant of the model's plan"),
         (lambda r: r.update(arrays_sha256="0" * 64), "arrays.npz is not the file that model.json was written with"),
     ],

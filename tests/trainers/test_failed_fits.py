@@ -89,9 +89,11 @@ def spent():
 def fitting(kind, **more):
     target = NUMBER if kind is SGBDTRegressor else CLASSES
     schema = lw.Schema.uniform(0, 1, n_features=2, target=target)
-    options = {} if kind in (PrivaTreeClassifier, PrivateSearch) else {"n_trees": 3}
+    options = {} if kind in (PrivaTreeClassifier, PrivateSearch) else {"n_estimators": 3}
     parameters = {"schema": schema, "epsilon": 2.0, "delta": 1e-5} | options
-    model = kind(SGBDTClassifier(), [{"n_trees": 2}], **parameters) if kind is PrivateSearch else kind(**parameters)
+    model = (
+        kind(SGBDTClassifier(), [{"n_estimators": 2}], **parameters) if kind is PrivateSearch else kind(**parameters)
+    )
     return lambda: model.fit(X, labels(target), **more)
 
 
@@ -145,7 +147,7 @@ def test_a_refusal_by_type_holds_no_row_either():
 
 def test_streams_hold_no_row():
     schema = lw.Schema.uniform(0, 1, n_features=2, target=NUMBER)
-    model = SGBDTRegressor(schema=schema, n_trees=2)
+    model = SGBDTRegressor(schema=schema, n_estimators=2)
     error = failure(lambda: model.partial_fit(X, labels(NUMBER), keys=np.arange(50), ledger=spent()))
     assert type(error) is BudgetExceeded
     assert not any(holds_rows(value) for value in reachable([frame.f_locals for frame in frames(error)]))
@@ -202,10 +204,12 @@ def test_no_frame_of_a_failed_validation_holds_a_row(how, n_jobs, monkeypatch):
     if how == "broken":
         expected, ledger = KeyError, None
         monkeypatch.setattr(Table, "statistic", explode)
-    model = SGBDTRegressor(schema=lw.Schema.uniform(0, 1, n_features=2, target=NUMBER), n_trees=3, epsilon=2.0)
+    model = SGBDTRegressor(schema=lw.Schema.uniform(0, 1, n_features=2, target=NUMBER), n_estimators=3, epsilon=2.0)
     for act in (
         lambda: private_cross_validate(model, X, labels(NUMBER), ledger=ledger, cv=2, n_jobs=n_jobs),
-        lambda: private_grid_search(model, {"n_trees": [2]}, X, labels(NUMBER), ledger=ledger, cv=2, n_jobs=n_jobs),
+        lambda: private_grid_search(
+            model, {"n_estimators": [2]}, X, labels(NUMBER), ledger=ledger, cv=2, n_jobs=n_jobs
+        ),
     ):
         error = failure(act)
         assert type(error) is expected
@@ -219,7 +223,7 @@ def test_no_frame_of_a_failed_validation_holds_a_row(how, n_jobs, monkeypatch):
 @pytest.mark.parametrize("act", [private_cross_validate, private_grid_search])
 @pytest.mark.parametrize("where", ["before", "in a fold"])
 def test_a_failed_validation_holds_no_row(act, where, monkeypatch):
-    model = SGBDTRegressor(schema=lw.Schema.uniform(0, 1, n_features=2, target=NUMBER), n_trees=2, max_depth=1)
+    model = SGBDTRegressor(schema=lw.Schema.uniform(0, 1, n_features=2, target=NUMBER), n_estimators=2, max_depth=1)
 
     def failing(*_):
         raise MemoryError("no room")

@@ -26,7 +26,7 @@ NUMBERS = lw.Schema.uniform(0.0, 1.0, n_features=M, target=lw.Numeric("y", 0.0, 
 
 def plan(**changes):
     start = preset_plan("tr_newton", "logistic", BUDGET, None, (True,) * M)
-    fixed = {"trees": T, "depth": D, "refinements": S, "noise_multiplier": 7.0}
+    fixed = {"n_estimators": T, "max_depth": D, "refinements": S, "noise_multiplier": 7.0}
     return dataclasses.replace(start, **fixed | changes)
 
 
@@ -54,25 +54,25 @@ TABLE_1 = [
     ({"split_method": "totally_random"}, 0, T, 0, 0),
     ({"update": "gradient"}, 0, T, 0, 0),
     ({"update": "averaging", "loss": "squared"}, 0, T, 0, 0),
-    ({"candidate_rule": "log"}, 0, T, 0, 0),
-    ({"candidate_rule": "iterative_hessian"}, 0, T, S * M, 0),
-    ({"candidate_rule": "iterative_hessian", "split_method": "histogram"}, T * M * D, 0, 0, 0),
+    ({"candidates": "log"}, 0, T, 0, 0),
+    ({"candidates": "iterative_hessian"}, 0, T, S * M, 0),
+    ({"candidates": "iterative_hessian", "split_method": "histogram"}, T * M * D, 0, 0, 0),
     ({"features_per_tree": K, "split_method": "histogram"}, T * K * D, 0, 0, 0),
     ({"features_per_tree": K, "split_method": "partially_random"}, T * K * D + T, 0, 0, 0),
     ({"features_per_tree": 1, "split_method": "histogram"}, T, 0, 0, 0),
     ({"features_per_tree": K, "feature_cycle": "random", "split_method": "histogram"}, T * K * D, 0, 0, 0),
     # Each feature is refined s times: s trees a feature, as the published code has it, T at most.
-    ({"features_per_tree": 1, "candidate_rule": "iterative_hessian"}, 0, T, min(S * M, T), 0),
-    ({"features_per_tree": K, "candidate_rule": "iterative_hessian"}, 0, T, K * min(S * math.ceil(M / K), T), 0),
+    ({"features_per_tree": 1, "candidates": "iterative_hessian"}, 0, T, min(S * M, T), 0),
+    ({"features_per_tree": K, "candidates": "iterative_hessian"}, 0, T, K * min(S * math.ceil(M / K), T), 0),
     (
-        {"features_per_tree": K, "candidate_rule": "iterative_hessian", "feature_cycle": "random"},
+        {"features_per_tree": K, "candidates": "iterative_hessian", "feature_cycle": "random"},
         0, T, K * min(S * math.ceil(M / K), T), 0,
     ),
     ({"batch": 3}, 0, T, 0, 0),
     ({"batch": T, "recalibrate": True}, 0, T, 0, 1),
-    ({"classes": 4, "recalibrate": True, "candidate_rule": "iterative_hessian"}, 0, 4 * T, 4 * S * M, 4),
-    ({"depth": 0, "split_method": "histogram"}, 0, T, 0, 0),
-    ({"depth": 0, "split_method": "partially_random"}, 0, T, 0, 0),
+    ({"classes": 4, "recalibrate": True, "candidates": "iterative_hessian"}, 0, 4 * T, 4 * S * M, 4),
+    ({"max_depth": 0, "split_method": "histogram"}, 0, T, 0, 0),
+    ({"max_depth": 0, "split_method": "partially_random"}, 0, T, 0, 0),
 ]  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_a_replaced_row_costs_at_most_four_queries_each(row):
 
 
 def test_the_multiplier_of_a_budget_is_that_of_as_many_gaussian_queries():
-    made = plan(candidate_rule="iterative_hessian").calibrated(BUDGET)
+    made = plan(candidates="iterative_hessian").calibrated(BUDGET)
     alone = lw.calibrate(
         lambda s: Repeated(GaussianEvent(noise_multiplier=s, adjacency=A), count=made.query_counts.total), BUDGET
     )
@@ -107,7 +107,7 @@ def test_the_multiplier_of_a_budget_is_that_of_as_many_gaussian_queries():
     [
         {},
         {"preset": "paper"},
-        {"preset": "feverless", "n_trees": 2},
+        {"preset": "feverless", "n_estimators": 2},
         {"split_method": "partially_random", "feature_cycle": "random"},
         {"candidates": "quantiles", "n_candidates": 3},
     ],
@@ -117,7 +117,7 @@ def test_the_price_of_the_plan_is_what_the_ledger_has_granted_and_all_of_it_is_d
     generator = np.random.default_rng(0)
     X, y = generator.uniform(0, 1, (60, M)), generator.integers(0, 2, 60)
     model = FederatedGBDTClassifier(
-        epsilon=1.0, delta=1e-6, schema=CLASSES, **{"n_trees": 4, "max_depth": 2, "bins": 32} | options
+        epsilon=1.0, delta=1e-6, schema=CLASSES, **{"n_estimators": 4, "max_depth": 2, "max_bins": 32} | options
     ).fit(X, y)
     quote = lw.price(model.plan_.event).epsilon(1e-6)
     assert model.privacy_.epsilon == quote <= 1.0
@@ -198,7 +198,7 @@ def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, releas
     X, generator = mixed()
     y = generator.uniform(0, 1, 40) if classes == 1 else generator.integers(0, classes, 40)
     estimator = FederatedGBDTRegressor if classes == 1 else FederatedGBDTClassifier
-    model = estimator(epsilon=1.0, delta=1e-6, schema=schema, n_trees=3, bins=8, **options)
+    model = estimator(epsilon=1.0, delta=1e-6, schema=schema, n_estimators=3, max_bins=8, **options)
     model.fit(X, y, sample_weight=None if weight_bound is None else generator.uniform(0, 4, 40))
     wanted = Counter()
     for part, count in model.plan_.event.draws():
@@ -217,10 +217,10 @@ def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, releas
     [
         {},
         {"split_method": "histogram"},
-        {"split_method": "histogram", "candidate_rule": "iterative_hessian"},
+        {"split_method": "histogram", "candidates": "iterative_hessian"},
         {"split_method": "partially_random"},
-        {"candidate_rule": "iterative_hessian"},
-        {"candidate_rule": "iterative_hessian", "feature_cycle": "random", "features_per_tree": 2},
+        {"candidates": "iterative_hessian"},
+        {"candidates": "iterative_hessian", "feature_cycle": "random", "features_per_tree": 2},
         {"recalibrate": True},
     ],
     ids=str,
@@ -229,15 +229,17 @@ def test_words_up_are_what_is_released(changes, released):
     """As many where every tree has all features; no fewer where the widest ones stand for those of a tree."""
     schema = lw.Schema(features=MIXED, target=TARGETS[2]).resolved(3)
     start = preset_plan("tr_newton", "logistic", BUDGET, None, (True, False, True))
-    made = dataclasses.replace(start, trees=4, depth=2, bins=8, candidates=4, **changes).calibrated(BUDGET)
+    made = dataclasses.replace(start, n_estimators=4, max_depth=2, max_bins=8, n_candidates=4, **changes).calibrated(
+        BUDGET
+    )
     X, generator = mixed()
-    names = {"candidate_rule": "candidates"}
     model = FederatedGBDTClassifier(
-        epsilon=1.0, delta=1e-6, schema=schema, preset="tr_newton", n_trees=4, max_depth=2, bins=8, n_candidates=4,
-        **{names.get(name, name): value for name, value in changes.items()},
+        epsilon=1.0, delta=1e-6, schema=schema, preset="tr_newton", n_estimators=4, max_depth=2, max_bins=8,
+        n_candidates=4,
+        **changes,
     ).fit(X, generator.integers(0, 2, 40))  # fmt: skip
     assert model.plan_ == made
-    sent = made.communication(schema.cells(made.bins))
+    sent = made.communication(schema.cells(made.max_bins))
     assert sent.rounds == len(released[1])
     if made.feature_cycle == "random":
         assert sent.words_up >= sum(released[1])
@@ -250,7 +252,7 @@ def test_rounds_of_trees_that_are_asked_together():
     cells = CLASSES.cells(32)
     means = plan(update="averaging", loss="squared", clip=1.0, batch=1)
     assert means.communication(cells).rounds == 1
-    refined = plan(split_method="histogram", candidate_rule="iterative_hessian", batch=T)
+    refined = plan(split_method="histogram", candidates="iterative_hessian", batch=T)
     assert refined.communication(cells).rounds == D + S
 
 
@@ -260,7 +262,7 @@ def test_noise_beyond_a_grid_is_refused_before_anything_is_spent(released):
     schema = lw.Schema(features=MIXED, target=TARGETS[2])
     with pytest.raises(InvalidParameter, match=r"too small for .* queries: .*; what would fit: epsilon="):
         FederatedGBDTClassifier(
-            epsilon=1e-10, delta=1e-18, schema=schema, preset="paper", n_trees=2, clip=1e-5, curvature_scale=1e-5
+            epsilon=1e-10, delta=1e-18, schema=schema, preset="paper", n_estimators=2, clip=1e-5, curvature_scale=1e-5
         ).fit(X, generator.integers(0, 2, 40))
     assert not released[0]
 
@@ -291,14 +293,14 @@ def test_histograms_beyond_memory_are_refused_before_anything_is_spent(released)
     schema = lw.Schema(features=MIXED, target=TARGETS[2])
     with pytest.raises(InvalidParameter, match="sums"):
         FederatedGBDTClassifier(
-            schema=schema, preset="feverless", n_trees=1, max_depth=20, bins=64, n_candidates=60
+            schema=schema, preset="feverless", n_estimators=1, max_depth=20, max_bins=64, n_candidates=60
         ).fit(X, generator.integers(0, 2, 40))
     assert not released[0]
 
 
 def test_communication_of_totally_random_trees():
     made = plan(batch=3)
-    sent = made.communication(CLASSES.cells(made.bins), n_clients=10)
+    sent = made.communication(CLASSES.cells(made.max_bins), n_clients=10)
     leaves = 2**D
     assert sent.rounds == 2  # two batches, whose trees' leaves come together
     assert sent.words_up == T * 2 * leaves
@@ -309,7 +311,7 @@ def test_communication_of_totally_random_trees():
 
 def test_communication_of_histograms():
     made = plan(split_method="histogram", recalibrate=True)
-    sent = made.communication(CLASSES.cells(made.bins))
+    sent = made.communication(CLASSES.cells(made.max_bins))
     assert sent.rounds == T * D + 1
     # Q thresholds make Q + 1 bins, of which the grid of 32 steps allows 32.
     assert sent.words_up == T * 2 * M * 32 * (2**D - 1) + 2 * 32
@@ -318,8 +320,8 @@ def test_communication_of_histograms():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"trees": 0}, "trees"),
-        ({"depth": 21}, "depth"),
+        ({"n_estimators": 0}, "n_estimators"),
+        ({"max_depth": 21}, "max_depth"),
         ({"batch": 0}, "batch"),
         ({"candidates": 0}, "candidates"),
         ({"features_per_tree": 0}, "features_per_tree"),
@@ -328,7 +330,7 @@ def test_communication_of_histograms():
         ({"curvature_scale": 3.4}, "curvature_scale"),
         ({"leaf_clamp": 1e308, "learning_rate": 1e308}, "leaf_clamp"),
         ({"loss": "squared", "recalibrate": True}, "recalibrate"),
-        ({"candidate_rule": "quantiles", "bins": 2000}, "quantiles"),
+        ({"candidates": "quantiles", "max_bins": 2000}, "quantiles"),
         ({"numeric_features": (7,)}, "numeric_features"),
     ],
 )
@@ -353,22 +355,22 @@ def labels(X):
     return (X[:, 0] + X[:, 1] > 1.0).astype(int)
 
 
-@pytest.mark.slow_after(1)  # learns with each component
+@pytest.mark.slow  # learns with each component
 @pytest.mark.parametrize(
     "options",
     [
         {},
         {"preset": "paper"},
-        {"preset": "feverless", "n_trees": 8},
-        {"preset": "feverless", "n_trees": 40, "features_per_tree": 1},
-        {"preset": "dp_gbm", "n_trees": 8},
+        {"preset": "feverless", "n_estimators": 8},
+        {"preset": "feverless", "n_estimators": 40, "features_per_tree": 1},
+        {"preset": "dp_gbm", "n_estimators": 8},
         {"preset": "dp_rf"},
-        {"split_method": "partially_random", "n_trees": 20},
+        {"split_method": "partially_random", "n_estimators": 20},
         {"candidates": "quantiles", "n_candidates": 8},
-        {"candidates": "log", "bins": 64},
+        {"candidates": "log", "max_bins": 64},
         {"feature_cycle": "random"},
         {"feature_cycle": "combinations"},
-        {"candidates": "iterative_hessian", "split_method": "histogram", "n_trees": 8, "bins": 128},
+        {"candidates": "iterative_hessian", "split_method": "histogram", "n_estimators": 8, "max_bins": 128},
     ],
     ids=str,
 )
@@ -380,6 +382,7 @@ def test_without_much_noise_every_component_learns(options):
     assert (model.predict(X[1500:]) == labels(X[1500:])).mean() > 0.85
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("options", [{}, {"preset": "dp_rf"}, {"preset": "paper"}, {"preset": "feverless"}], ids=str)
 def test_a_regressor_learns(options):
     generator = np.random.default_rng(1)
@@ -397,7 +400,8 @@ def test_a_tree_of_histograms_is_the_best_split():
     y = (X[:, 1] > 0.4).astype(int)
     schema = lw.Schema.uniform(0.0, 1.0, n_features=3, target=lw.Categorical("y", (0, 1)))
     model = FederatedGBDTClassifier(
-        epsilon=1e9, delta=1e-6, schema=schema, preset="feverless", n_trees=1, max_depth=1, bins=10, n_candidates=9,
+        epsilon=1e9, delta=1e-6, schema=schema, preset="feverless", n_estimators=1, max_depth=1, max_bins=10,
+        n_candidates=9,
         random_state=0,
     ).fit(X, y)  # fmt: skip
     tree = model.ensemble_.trees[0]

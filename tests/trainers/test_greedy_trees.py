@@ -16,7 +16,7 @@ from ledgerwood.trainers.parts.greedy_trees import GainSplits, require_levels, r
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_the_rate_is_epsilon_over_the_range(clip, adjacency):
     splits = GainSplits(
-        adjacency=adjacency, epsilon=0.7, loss="squared", clip=clip, damping=0.1, large_gradients="drop"
+        adjacency=adjacency, epsilon=0.7, loss="squared", clip=clip, reg_lambda=0.1, large_gradients="drop"
     )
     held = Fraction(math.floor(clip * 2**20), 2**20)  # the clip in whole steps
     width = (8 if adjacency is Adjacency.REPLACE_ONE else 4) * held**2

@@ -27,7 +27,7 @@ KINDS = {"squared": (SGBDTRegressor, REGRESSION), "logistic": (SGBDTClassifier, 
 GENERATOR = np.random.default_rng(5)
 X = GENERATOR.uniform(0, 1, (300, 3))
 Y = X[:, 0] * 8 + GENERATOR.uniform(0, 2, 300)
-SMALL = {"n_trees": 3, "extra_trees": 4, "max_depth": 2, "bins": 8, "l2_lambda": 3.0}
+SMALL = {"n_estimators": 3, "extra_trees": 4, "max_depth": 2, "max_bins": 8, "reg_lambda": 3.0}
 
 
 def labels(loss):
@@ -70,7 +70,7 @@ class Watched:
 
 def trained(plan, loss, X=X, y=None, *, seed=7, watched=False):
     """The ensemble, and what was charged by round, shape (rounds, n_rows)."""
-    table = Table.from_data(X, labels(loss) if y is None else y, KINDS[loss][1], loss=loss, bins=plan.bins)
+    table = Table.from_data(X, labels(loss) if y is None else y, KINDS[loss][1], loss=loss, bins=plan.max_bins)
     budget = Budget(epsilon=HUGE, delta=0.5, adjacency=plan.adjacency)
     grant = Ledger(budget, unit=PrivacyUnit.ROW).grant(plan.event, purpose="a test", delta=DELTA)
     source = TestRandom(seed)
@@ -90,10 +90,15 @@ def trained(plan, loss, X=X, y=None, *, seed=7, watched=False):
     ],
 )  # fmt: skip
 def test_the_price_is_the_budget_and_a_stranger_agrees(loss, rate, kind, initial):
-    model = model_of(loss, sampling_rate=rate, initial_score=initial)
+    model = model_of(loss, subsample=rate, initial_score=initial)
     model.fit(X, labels(loss))
     plan = model.plan_
-    assert (plan.filter, plan.rounds, plan.extra_rounds, plan.trees) == (kind if rate < 1 else "gdp", 3, 4, 7)
+    assert (plan.filter, plan.n_estimators, plan.extra_trees, plan.trees) == (
+        kind if rate < 1 else "gdp",
+        3,
+        4,
+        7,
+    )
     if kind == "renyi" and rate == 1.0:
         model = model_of(loss, filter="renyi", initial_score=initial).fit(X, labels(loss))
         plan = model.plan_
@@ -120,7 +125,7 @@ def test_the_filter_by_gaussian_privacy_costs_no_noise():
 
 def test_the_order_is_the_best_one_for_the_budget():
     """At neighbouring orders the same budget asks for more noise."""
-    plan = plan_of("squared", sampling_rate=0.3, initial_score="laplace")
+    plan = plan_of("squared", subsample=0.3, initial_score="laplace")
     budget = Budget(epsilon=1.0, delta=DELTA, adjacency=Adjacency.ADD_REMOVE)
     for factor in (0.8, 1.25):
         other = dataclasses.replace(plan, filter_order=1.0 + (plan.filter_order - 1.0) * factor)
@@ -132,7 +137,7 @@ def test_the_order_is_the_best_one_for_the_budget():
 @pytest.mark.parametrize(("kind", "rate"), [("gdp", 1.0), ("renyi", 1.0), ("renyi", 0.5)])
 def test_where_no_row_is_cut_the_releases_are_those_without_a_filter(loss, kind, rate):
     """Bit for bit: the same random words in the same order, and nothing taken from any row."""
-    plain = plan_of(loss, extra_trees=None, sampling_rate=rate, n_trees=6)
+    plain = plan_of(loss, extra_trees=None, subsample=rate, n_estimators=6)
     order = 8.0 if kind == "renyi" else None
     filtered = dataclasses.replace(plain, filter=kind, filter_order=order)
     expected, _ = trained(plain, loss)
@@ -150,14 +155,14 @@ def test_where_no_row_is_cut_the_releases_are_those_without_a_filter(loss, kind,
     ("loss", "options"),
     [
         ("squared", {}),
-        ("squared", {"sampling_rate": 0.3, "filter": "renyi"}),
+        ("squared", {"subsample": 0.3, "filter": "renyi"}),
         ("logistic", {"leaf_statistic": "moments", "clip": 0.25}),
-        ("logistic", {"leaf_statistic": "moments", "clip": 0.25, "sampling_rate": 0.05, "filter": "renyi"}),
+        ("logistic", {"leaf_statistic": "moments", "clip": 0.25, "subsample": 0.05, "filter": "renyi"}),
     ],
 )
 def test_a_row_at_the_clip_takes_part_in_exactly_rounds_rounds(loss, options, rounds):
     """Rows at the clip run out together; the trees go on, over nobody, to their public number."""
-    plan = plan_of(loss, n_trees=rounds, extra_trees=3, learning_rate=1e-9, initial_score="zero", **options)
+    plan = plan_of(loss, n_estimators=rounds, extra_trees=3, learning_rate=1e-9, initial_score="zero", **options)
     y = np.where(np.arange(300) % 2 == 0, 0.0, 10.0) if loss == "squared" else np.arange(300) % 2
     ensemble, charged = trained(plan, loss, y=y, watched=True)
     np.testing.assert_array_equal(charged.all(axis=1), np.arange(rounds + 3) < rounds)
@@ -167,7 +172,7 @@ def test_a_row_at_the_clip_takes_part_in_exactly_rounds_rounds(loss, options, ro
 
 def test_a_row_of_the_largest_curvature_takes_part_in_exactly_rounds_rounds():
     """|(g, c h)| is largest at g = 1/2 for this clip, where every row begins."""
-    plan = plan_of("logistic", n_trees=20, extra_trees=5, learning_rate=1e-9, clip=0.5, curvature_scale=0.3)
+    plan = plan_of("logistic", n_estimators=20, extra_trees=5, learning_rate=1e-9, clip=0.5, curvature_scale=0.3)
     _, charged = trained(plan, "logistic", watched=True)
     np.testing.assert_array_equal(charged.sum(axis=0), np.full(300, 20))
 
@@ -184,11 +189,11 @@ def test_without_noise_the_leaves_are_those_of_algorithm_8_in_plain_numpy():
     """At an absurd epsilon what is left is the algorithm: a row is out where its squares would exceed the limit."""
     rounds, extra, clip, share = 5, 15, 0.3, 0.02
     plan = plan_of(
-        "squared", epsilon=1e12, n_trees=rounds, extra_trees=extra, clip=clip, count_share=share,
+        "squared", epsilon=1e12, n_estimators=rounds, extra_trees=extra, clip=clip, count_share=share,
         initial_score="zero", learning_rate=0.5,
     )  # fmt: skip
     ensemble, charged = trained(plan, "squared", watched=True)
-    cells, targets = encode_features(X, REGRESSION, bins=plan.bins), Y / 5.0 - 1.0
+    cells, targets = encode_features(X, REGRESSION, bins=plan.max_bins), Y / 5.0 - 1.0
     scores, spent = np.zeros(300), np.zeros(300)
     for tree, taken in zip(ensemble.trees, charged, strict=True):
         leaf = np.array([leaf_of(column, tree.structure) for column in cells.T])
@@ -227,7 +232,7 @@ def test_dropped_rows_are_not_charged():
 
 @pytest.mark.parametrize(("loss", "rate"), [("squared", 1.0), ("squared", 0.2), ("logistic", 1.0)])
 def test_a_filtered_model_is_saved_and_read_back(loss, rate, tmp_path):
-    model = model_of(loss, sampling_rate=rate, large_gradients="drop").fit(X, labels(loss))
+    model = model_of(loss, subsample=rate, large_gradients="drop").fit(X, labels(loss))
     model.save(tmp_path / "model")
     loaded = type(model).load(tmp_path / "model")
     assert (loaded.plan_, loaded.privacy_, loaded.ledger_) == (model.plan_, model.privacy_, model.ledger_)
@@ -238,7 +243,7 @@ def test_a_filtered_model_is_saved_and_read_back(loss, rate, tmp_path):
 def test_a_model_saved_before_the_filter_existed_is_read():
     """Its plan has none of the filter's fields."""
     plan = plan_of("squared", extra_trees=None)
-    new = {"filter", "extra_rounds", "filter_order", "large_gradients"}
+    new = {"filter", "extra_trees", "filter_order", "large_gradients"}
     record = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan) if field.name not in new}
     assert SGBDTRegressor._read_plan({**record, "adjacency": "add-remove"}) == plan
 
@@ -247,7 +252,7 @@ def test_auto_takes_the_filter_that_fits():
     assert plan_of("squared", extra_trees=None).filter == "none"
     assert plan_of("squared", extra_trees=0).filter == "none"
     assert plan_of("squared", extra_trees=1).filter == "gdp"
-    assert plan_of("squared", extra_trees=1, sampling_rate=0.5).filter == "renyi"
+    assert plan_of("squared", extra_trees=1, subsample=0.5).filter == "renyi"
     assert plan_of("squared", extra_trees=None, filter="gdp").filter == "gdp"
 
 
@@ -260,7 +265,7 @@ def test_auto_takes_the_filter_that_fits():
         ({"extra_trees": 1.5}, InvalidParameter, "extra_trees=1.5"),
         ({"adjacency": "replace-one"}, AdjacencyMismatch, "filter='gdp' needs adjacency add-remove or zero-out"),
         ({"leaf_noise": "static"}, InvalidParameter, "filter='gdp' needs leaf_noise='dynamic'"),
-        ({"filter": "gdp", "sampling_rate": 0.5}, InvalidParameter, "set filter='renyi'"),
+        ({"filter": "gdp", "subsample": 0.5}, InvalidParameter, "set filter='renyi'"),
         ({"large_gradients": "keep"}, InvalidParameter, "large_gradients='keep' must be one of 'clip', 'drop'"),
     ],
 )  # fmt: skip
@@ -282,5 +287,5 @@ def test_an_order_is_for_the_renyi_filter_and_above_one():
 
 def test_the_known_noise_counts_every_tree():
     """lambda = sqrt(T) eta s / A over the trees that there are, extra ones included."""
-    few, many = (plan_of("squared", l2_lambda="noise", score_noise=0.5, extra_trees=n) for n in (1, 13))
-    assert many.leaf_damping / few.leaf_damping == pytest.approx(math.sqrt(16 / 4), rel=1e-12)
+    few, many = (plan_of("squared", reg_lambda="noise", score_noise=0.5, extra_trees=n) for n in (1, 13))
+    assert many.leaf_lambda / few.leaf_lambda == pytest.approx(math.sqrt(16 / 4), rel=1e-12)

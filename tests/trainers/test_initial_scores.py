@@ -14,8 +14,8 @@ from ledgerwood.trainers.parts.initial_scores import COUNT_SHARE, InitialScore, 
 SCHEMA = Schema.uniform(0, 1, n_features=1, target=Numeric("y", -1, 1))
 
 
-def score_of(kind, *, multiplier=2.0, adjacency=Adjacency.ADD_REMOVE, public_rows=None):
-    return InitialScore(kind=kind, adjacency=adjacency, multiplier=multiplier, public_rows=public_rows)
+def score_of(kind, *, multiplier=2.0, adjacency=Adjacency.ADD_REMOVE, expected_rows=None):
+    return InitialScore(kind=kind, adjacency=adjacency, multiplier=multiplier, expected_rows=expected_rows)
 
 
 def guess(score, labels):
@@ -42,7 +42,7 @@ def test_under_replace_one_a_label_moves_the_sum_by_two():
     count, total = score_of("laplace", **one).events
     assert total == LaplaceEvent(noise_multiplier=2.0, adjacency=Adjacency.REPLACE_ONE)
     assert count.noise_multiplier == pytest.approx(4.0, rel=1e-12)
-    (public,) = score_of("public_count", public_rows=10, **one).events
+    (public,) = score_of("public_count", expected_rows=10, **one).events
     assert public == total
     (pair,) = score_of("moments", **one).events
     # The count may stand and the sum move by 2: its share of mu squared counts four times.
@@ -53,7 +53,7 @@ def test_under_replace_one_a_label_moves_the_sum_by_two():
 def test_without_noise_it_is_the_mean_label(kind):
     adjacency = Adjacency.REPLACE_ONE if kind == "public_count" else Adjacency.ADD_REMOVE
     labels = np.random.default_rng(0).uniform(-0.2, 1, 500)
-    score = score_of(kind, multiplier=1e-6, adjacency=adjacency, public_rows=500)
+    score = score_of(kind, multiplier=1e-6, adjacency=adjacency, expected_rows=500)
     assert guess(score, labels) == pytest.approx(labels.mean(), abs=1e-5)
 
 
@@ -65,7 +65,7 @@ def test_where_noise_outweighs_the_rows_it_stays_within_the_range():
 
 def test_a_public_count_is_declared_and_needs_replace_one():
     with pytest.raises(AdjacencyMismatch, match="number of rows is private under zero-out"):
-        score_of("public_count", adjacency=Adjacency.ZERO_OUT, public_rows=10)
+        score_of("public_count", adjacency=Adjacency.ZERO_OUT, expected_rows=10)
     with pytest.raises(InvalidParameter, match="expected_rows"):
         score_of("public_count", adjacency=Adjacency.REPLACE_ONE)
     with pytest.raises(InvalidParameter, match=r"initial_multiplier=0"):

@@ -17,7 +17,7 @@ STEP = Fraction(1, 2**20)
 def leaves(**options):
     usual = {
         "release": "sums", "adjacency": A, "epsilon": 0.3, "loss": "squared", "clip": 0.5,
-        "large_gradients": "clip", "damping": 2.0, "count_share": 0.25,
+        "large_gradients": "clip", "reg_lambda": 2.0, "count_share": 0.25,
     }  # fmt: skip
     return LaplaceLeaves(**(usual | options))
 
@@ -61,7 +61,7 @@ def test_sums_share_epsilon_between_number_and_sum():
 
 def test_damping_keeps_all_trees_noise_at_the_score():
     found = leaves()
-    damping = found.damping_by_noise(trees=40, learning_rate=0.5, score_noise=0.25)
+    damping = found.lambda_by_noise(trees=40, learning_rate=0.5, score_noise=0.25)
     stddev = math.sqrt(2.0) * 0.5 / (0.75 * 0.3)
     assert math.sqrt(40) * 0.5 * stddev / (damping - 2.0) == pytest.approx(0.25)
 

@@ -13,7 +13,7 @@ SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0.0, 10.0)
 
 
 def regressor(**options):
-    return SGBDTRegressor(**({"n_trees": 2, "max_depth": 2, "delta": 1e-6, "schema": SCHEMA} | options))
+    return SGBDTRegressor(**({"n_estimators": 2, "max_depth": 2, "delta": 1e-6, "schema": SCHEMA} | options))
 
 
 def saved(model, folder):

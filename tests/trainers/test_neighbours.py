@@ -41,8 +41,8 @@ FEATURES = (
 TARGETS = {"regressor": Numeric("price", 0.0, 10.0), "classifier": Categorical("class", ("no", "yes"))}
 TARGETS["classes"] = Categorical("class", ("maybe", "no", "yes"))
 SCHEMAS = {kind: lw.Schema(features=FEATURES, target=target) for kind, target in TARGETS.items()}
-SMALL = {"n_trees": 3, "max_depth": 2, "bins": 8}
-SHALLOW = {"max_depth": 2, "bins": 8}
+SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 8}
+SHALLOW = {"max_depth": 2, "max_bins": 8}
 REPLACED = {"adjacency": "replace-one"}
 SKELLAM = SMALL | {"noise": "skellam", "initial_score": "zero", "delta": 1e-6}
 
@@ -53,61 +53,65 @@ CASES = [
     ("regressor", SGBDTRegressor, SMALL | REPLACED),
     ("regressor", SGBDTRegressor, SMALL | {"initial_score": "laplace", "large_gradients": "drop", "clip": 0.3}),
     ("regressor", SGBDTRegressor, SMALL | REPLACED | {"initial_score": "public_count", "expected_rows": N_ROWS}),
-    ("regressor", SGBDTRegressor, SMALL | {"leaf_noise": "static", "l2_lambda": 2.0}),
-    ("regressor", SGBDTRegressor, SMALL | REPLACED | {"leaf_noise": "static", "l2_lambda": 2.0}),
-    ("regressor", SGBDTRegressor, SMALL | {"sampling_rate": 0.4, "initial_score": "zero"}),
-    ("regressor", SGBDTRegressor, SMALL | {"leaf_noise": "static", "l2_lambda": 2.0, "sampling_rate": 0.4}),
+    ("regressor", SGBDTRegressor, SMALL | {"leaf_noise": "static", "reg_lambda": 2.0}),
+    ("regressor", SGBDTRegressor, SMALL | REPLACED | {"leaf_noise": "static", "reg_lambda": 2.0}),
+    ("regressor", SGBDTRegressor, SMALL | {"subsample": 0.4, "initial_score": "zero"}),
+    ("regressor", SGBDTRegressor, SMALL | {"leaf_noise": "static", "reg_lambda": 2.0, "subsample": 0.4}),
     ("regressor", SGBDTRegressor, SMALL | {"extra_trees": 6, "filter": "gdp", "clip": 0.2}),
-    ("regressor", SGBDTRegressor, SMALL | {"extra_trees": 6, "filter": "renyi", "sampling_rate": 0.4}),
+    ("regressor", SGBDTRegressor, SMALL | {"extra_trees": 6, "filter": "renyi", "subsample": 0.4}),
     ("classifier", SGBDTClassifier, SMALL),
-    ("classifier", SGBDTClassifier, SMALL | {"preset": "paper", "n_trees": 3, "max_depth": 2}),
+    ("classifier", SGBDTClassifier, SMALL | {"preset": "paper", "n_estimators": 3, "max_depth": 2}),
     ("classifier", SGBDTClassifier, SMALL | REPLACED | {"initial_score": "moments"}),
     ("classifier", SGBDTClassifier, SMALL | {"leaf_statistic": "moments", "initial_score": "laplace"}),
-    ("classifier", SGBDTClassifier, SMALL | {"leaf_noise": "static", "l2_lambda": 2.0}),
-    ("classifier", SGBDTClassifier, SMALL | {"sampling_rate": 0.4, "large_gradients": "drop", "clip": 0.4}),
+    ("classifier", SGBDTClassifier, SMALL | {"leaf_noise": "static", "reg_lambda": 2.0}),
+    ("classifier", SGBDTClassifier, SMALL | {"subsample": 0.4, "large_gradients": "drop", "clip": 0.4}),
     ("classifier", SGBDTClassifier, SMALL | {"extra_trees": 6, "filter": "gdp"}),
-    ("classifier", SGBDTClassifier, SMALL | {"extra_trees": 6, "filter": "renyi", "sampling_rate": 0.4}),
+    ("classifier", SGBDTClassifier, SMALL | {"extra_trees": 6, "filter": "renyi", "subsample": 0.4}),
     ("regressor", DPBoostRegressor, SMALL),
     ("regressor", DPBoostRegressor, SMALL | REPLACED),
-    ("regressor", DPBoostRegressor, SMALL | {"preset": "paper", "n_trees": 4, "trees_per_ensemble": 3}),
+    ("regressor", DPBoostRegressor, SMALL | {"preset": "paper", "n_estimators": 4, "trees_per_ensemble": 3}),
     ("regressor", DPBoostRegressor, SMALL | REPLACED | {"preset": "paper", "trees_per_ensemble": 3}),
-    ("regressor", DPBoostRegressor, SMALL | {"preset": "enhanced", "trees_per_ensemble": 2, "bins": 500}),
-    ("regressor", DPBoostRegressor, SMALL | REPLACED | {"preset": "enhanced", "bins": 300}),
+    ("regressor", DPBoostRegressor, SMALL | {"preset": "enhanced", "trees_per_ensemble": 2, "max_bins": 500}),
+    ("regressor", DPBoostRegressor, SMALL | REPLACED | {"preset": "enhanced", "max_bins": 300}),
     ("regressor", DPBoostRegressor, SMALL | {"preset": "para", "trees_per_ensemble": 3}),
     ("regressor", DPBoostRegressor, SMALL | {"preset": "seq", "delta": 1e-6}),
     ("regressor", DPBoostRegressor, SMALL | {"preset": "np"}),
     ("classifier", DPBoostClassifier, SMALL | {"loss": "logistic", "delta": 1e-6, "initial_score": "moments"}),
-    ("classifier", DPBoostClassifier, SMALL | {"preset": "paper", "n_trees": 5, "trees_per_ensemble": 2}),
-    ("classifier", DPBoostClassifier, SMALL | {"candidates": "gridless", "bins": 200}),
+    ("classifier", DPBoostClassifier, SMALL | {"preset": "paper", "n_estimators": 5, "trees_per_ensemble": 2}),
+    ("classifier", DPBoostClassifier, SMALL | {"candidates": "gridless", "max_bins": 200}),
     ("regressor", DPXGBoostRegressor, SMALL),
     ("regressor", DPXGBoostRegressor, SMALL | REPLACED),
-    ("regressor", DPXGBoostRegressor, SMALL | {"preset": "paper", "sampling_rate": 0.4}),
+    ("regressor", DPXGBoostRegressor, SMALL | {"preset": "paper", "subsample": 0.4}),
     ("regressor", DPXGBoostRegressor, SMALL | REPLACED | {"preset": "paper", "min_child_weight_by": "levels"}),
     ("regressor", DPXGBoostRegressor, SMALL | {"sketch": "once", "min_child_weight_by": "levels"}),
-    ("regressor", DPXGBoostRegressor, SMALL | {"leaf_release": "ratio", "l2_lambda": 1.0, "sketch": "tree"}),
-    ("regressor", DPXGBoostRegressor, SMALL | {"sampling_rate": 0.4, "delta": 1e-6, "initial_score": "moments"}),
+    ("regressor", DPXGBoostRegressor, SMALL | {"leaf_release": "ratio", "reg_lambda": 1.0, "sketch": "tree"}),
+    ("regressor", DPXGBoostRegressor, SMALL | {"subsample": 0.4, "delta": 1e-6, "initial_score": "moments"}),
     ("classifier", DPXGBoostClassifier, SMALL | {"loss": "logistic", "delta": 1e-6}),
-    ("classifier", DPXGBoostClassifier, SMALL | {"preset": "paper", "sampling_rate": 0.4, "delta": 1e-6}),
+    ("classifier", DPXGBoostClassifier, SMALL | {"preset": "paper", "subsample": 0.4, "delta": 1e-6}),
     ("classes", FederatedGBDTClassifier, SMALL),
-    ("classes", FederatedGBDTClassifier, SMALL | REPLACED | {"preset": "paper", "bins": 64, "recalibrate": True}),
+    ("classes", FederatedGBDTClassifier, SMALL | REPLACED | {"preset": "paper", "max_bins": 64, "recalibrate": True}),
     ("classes", FederatedGBDTClassifier, SMALL | {"update": "averaging", "split_method": "histogram"}),
     ("regressor", FederatedGBDTRegressor, SMALL),
     ("regressor", FederatedGBDTRegressor, SMALL | REPLACED | {"split_method": "partially_random"}),
     ("regressor", FederatedGBDTRegressor, SMALL | {"update": "averaging", "feature_cycle": "combinations"}),
-    ("regressor", FederatedGBDTRegressor, SMALL | {"preset": "tr_newton_ih", "bins": 64, "batch": 2}),
+    ("regressor", FederatedGBDTRegressor, SMALL | {"preset": "tr_newton_ih", "max_bins": 64, "batch": 2}),
     ("regressor", FederatedGBDTRegressor, SMALL | REPLACED | {"candidates": "iterative_hessian"}),
     ("regressor", FederatedGBDTRegressor, SMALL | {"preset": "feverless", "feature_cycle": "random"}),
     ("regressor", FederatedGBDTRegressor, SMALL | REPLACED | {"preset": "feverless", "candidates": "quantiles"}),
     ("classifier", FederatedGBDTClassifier, SMALL | {"adjacency": "zero-out", "preset": "paper", "batch": 1}),
     ("classifier", FederatedGBDTClassifier, SMALL | REPLACED | {"split_method": "partially_random", "clip": 0.2}),
     ("classifier", FederatedGBDTClassifier, SMALL),
-    ("classifier", FederatedGBDTClassifier, SMALL | {"preset": "paper", "bins": 64}),
-    ("classifier", FederatedGBDTClassifier, SMALL | REPLACED | {"preset": "paper", "bins": 64, "recalibrate": True}),
+    ("classifier", FederatedGBDTClassifier, SMALL | {"preset": "paper", "max_bins": 64}),
+    (
+        "classifier",
+        FederatedGBDTClassifier,
+        SMALL | REPLACED | {"preset": "paper", "max_bins": 64, "recalibrate": True},
+    ),
     ("classifier", FederatedGBDTClassifier, SMALL | {"preset": "feverless", "n_candidates": 4}),
     ("classifier", FederatedGBDTClassifier, SMALL | REPLACED | {"preset": "dp_gbm", "features_per_tree": 1}),
     ("classifier", FederatedGBDTClassifier, SMALL | {"split_method": "partially_random", "feature_cycle": "random"}),
     ("classifier", FederatedGBDTClassifier, SMALL | {"candidates": "quantiles", "n_candidates": 2}),
-    ("classifier", FederatedGBDTClassifier, SMALL | {"preset": "dp_rf", "candidates": "log", "bins": 64}),
+    ("classifier", FederatedGBDTClassifier, SMALL | {"preset": "dp_rf", "candidates": "log", "max_bins": 64}),
     ("regressor", FederatedGBDTRegressor, SKELLAM),
     ("classifier", FederatedGBDTClassifier, SKELLAM | REPLACED),
     ("classifier", PrivaTreeClassifier, SHALLOW),
@@ -235,7 +239,7 @@ def test_any_small_table(data, case, seed, group):
     assert found.ok, found
 
 
-SAMPLED = [case for case in CASES if "sampling_rate" in case[2]]
+SAMPLED = [case for case in CASES if "subsample" in case[2]]
 
 
 @pytest.mark.slow_after(4)  # replays sampled fits
@@ -309,7 +313,7 @@ def test_a_schema_that_is_bought_is_a_release_like_any_other(estimator, adjacenc
     def fit(data):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # fewer classes than two are bought of so few rows
-            shape = {"max_depth": 1} if estimator is PrivaTreeClassifier else {"n_trees": 2, "max_depth": 1}
+            shape = {"max_depth": 1} if estimator is PrivaTreeClassifier else {"n_estimators": 2, "max_depth": 1}
             model = estimator(**shape, delta=1e-6, adjacency=adjacency, random_state=2)
             return model.fit(frame(data[0]), data[1])
 
@@ -351,7 +355,7 @@ def test_a_stream_of_two_calls():
 @pytest.mark.parametrize("law", ["poisson", "negative_binomial"])
 def test_each_run_of_a_private_search(law):
     data, schema = rows("classifier"), SCHEMAS["classifier"]
-    candidates = [{"n_trees": 2, "max_depth": 1}, {"n_trees": 3, "max_depth": 2}]
+    candidates = [{"n_estimators": 2, "max_depth": 1}, {"n_estimators": 3, "max_depth": 2}]
 
     def fit(data):
         search = PrivateSearch(

@@ -25,7 +25,7 @@ ROWS = GENERATOR.uniform(0, 1, (30, 3))
 
 def trees(kind):
     """PrivaTree has one."""
-    return {} if kind is PrivaTreeClassifier else {"n_trees": 2}
+    return {} if kind is PrivaTreeClassifier else {"n_estimators": 2}
 
 
 def labels(target, n, *, one_class=False):
@@ -53,7 +53,9 @@ TABLES = {
 def test_a_table_that_is_odd_gets_trees_like_any_other(kind, target, preset, table):
     X, one_class = TABLES[table]
     features = tuple(lw.Numeric(f"f{i}", 0, 1, missing=True) for i in range(X.shape[1]))
-    model = kind(schema=lw.Schema(features=features, target=target), preset=preset, max_depth=2, bins=8, **trees(kind))
+    model = kind(
+        schema=lw.Schema(features=features, target=target), preset=preset, max_depth=2, max_bins=8, **trees(kind)
+    )
     model.fit(X, labels(target, len(X), one_class=one_class))
     assert [tree.structure.depth for tree in model.ensemble_.trees] == [2] * len(model.ensemble_.trees)
     assert all(np.isfinite(tree.values).all() for tree in model.ensemble_.trees)
@@ -67,8 +69,8 @@ def test_a_table_that_is_odd_gets_trees_like_any_other(kind, target, preset, tab
 def test_a_tree_of_20_levels_is_trained(kind, target):
     schema = lw.Schema(features=(lw.Categorical("c", ("u", "v")),), target=target)
     X = np.where(ROWS[:, :1] < 0.5, "u", "v").astype(object)
-    options = {"sampling_rate": 1.0} if kind is DPXGBoostRegressor else {}
-    model = kind(schema=schema, preset="paper", n_trees=1, max_depth=20, **options).fit(X, labels(target, 30))
+    options = {"subsample": 1.0} if kind is DPXGBoostRegressor else {}
+    model = kind(schema=schema, preset="paper", n_estimators=1, max_depth=20, **options).fit(X, labels(target, 30))
     assert model.ensemble_.trees[0].values.shape == (2**20,)
     assert ((model.predict(X) >= 0) & (model.predict(X) <= 1)).all()
 

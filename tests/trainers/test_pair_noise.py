@@ -46,7 +46,7 @@ def fitted(delta=1e-6, epsilon=1.0, **more):
     X = generator.uniform(0, 1, (600, 2))
     y = (X[:, 0] + 0.02 * generator.normal(size=600) > 0.5).astype(int)
     model = FederatedGBDTClassifier(
-        epsilon=epsilon, delta=delta, schema=SCHEMA, noise="skellam", n_trees=20, expected_rows=600, **more
+        epsilon=epsilon, delta=delta, schema=SCHEMA, noise="skellam", n_estimators=20, expected_rows=600, **more
     )
     return model.fit(X, y), X, y
 
@@ -69,8 +69,8 @@ def test_more_than_sums_of_leaves_is_refused():
     for wrong in (
         {"split_method": "histogram"},
         {"split_method": "partially_random"},
-        {"candidates": "iterative_hessian", "bins": 64},
-        {"candidates": "quantiles", "bins": 64},
+        {"candidates": "iterative_hessian", "max_bins": 64},
+        {"candidates": "quantiles", "max_bins": 64},
         {"recalibrate": True},
         {"preset": "tr_batched_ih_ebm"},
     ):

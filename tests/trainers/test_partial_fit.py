@@ -38,7 +38,7 @@ N = 120
 X = GENERATOR.uniform(0, 1, (N, 3))
 Y = np.clip(X[:, 0] * 8 + GENERATOR.uniform(0, 2, N), 0, 10)
 KEYS = np.array([f"unit-{i:04d}" for i in range(N)])
-SMALL = {"n_trees": 4, "max_depth": 2, "bins": 8, "l2_lambda": 3.0}
+SMALL = {"n_estimators": 4, "max_depth": 2, "max_bins": 8, "reg_lambda": 3.0}
 
 
 def regressor(**options):
@@ -72,7 +72,7 @@ def structures(model):
 # ------------------------------------------------------------------------------------------------- the whole stream
 
 
-@pytest.mark.parametrize("options", [{}, {"sampling_rate": 0.5}, {"extra_trees": 2}, {"initial_score": "zero"}])
+@pytest.mark.parametrize("options", [{}, {"subsample": 0.5}, {"extra_trees": 2}, {"initial_score": "zero"}])
 def test_one_draw_pays_for_all_calls(options):
     ledger = new_ledger()
     model = regressor(**options).partial_fit(X[:40], Y[:40], keys=KEYS[:40], ledger=ledger)
@@ -103,7 +103,7 @@ def test_the_ledger_of_a_stream_verifies(tmp_path):
 
 def test_a_later_call_learns():
     """Rows of another distribution, a budget that hides little: the later trees follow what came later."""
-    model = regressor(epsilon=1e6, n_trees=30, clip=1.0, pooling=0.0, random_state=1).partial_fit(
+    model = regressor(epsilon=1e6, n_estimators=30, clip=1.0, pooling=0.0, random_state=1).partial_fit(
         X, np.full(N, 2.0), keys=KEYS
     )
     assert model.predict(X) == pytest.approx(2.0, abs=1.0)
@@ -112,7 +112,7 @@ def test_a_later_call_learns():
 
 
 def test_a_classifier_learns_too():
-    model = classifier(epsilon=1e6, n_trees=20, random_state=3).partial_fit(
+    model = classifier(epsilon=1e6, n_estimators=20, random_state=3).partial_fit(
         X[:60], (Y[:60] > 5).astype(int), keys=KEYS[:60]
     )
     model.partial_fit(X[60:], (Y[60:] > 5).astype(int), keys=KEYS[60:])
@@ -120,7 +120,7 @@ def test_a_classifier_learns_too():
 
 
 def test_features_go_on_in_their_cycle():
-    model = regressor(n_trees=1, features_per_tree=1, max_depth=1).partial_fit(X, Y, keys=KEYS)
+    model = regressor(n_estimators=1, features_per_tree=1, max_depth=1).partial_fit(X, Y, keys=KEYS)
     for _ in range(4):
         model.partial_fit(X, Y, keys=KEYS)
     assert [int(tree.structure.feature[0]) for tree in model.ensemble_.trees] == [0, 1, 2, 0, 1]
@@ -142,7 +142,7 @@ def extreme(n):
 
 
 @pytest.mark.slow_after(1)  # replays streams
-@pytest.mark.parametrize("options", [{}, {"sampling_rate": 0.5}])
+@pytest.mark.parametrize("options", [{}, {"subsample": 0.5}])
 def test_a_unit_that_comes_twice_has_no_second_budget(options, monkeypatch):
     """It has spent all in the first call: what its rows hold in the second moves no release by a single bit."""
     models = {}
@@ -186,7 +186,7 @@ def replayed_losses(model, calls):
     limit = Fraction(next(plan.draws)[0].limit.mu()) ** 2
     spent, per_call = {}, len(model.ensemble_.trees) // len(calls)
     for number, (rows, labels, keys) in enumerate(calls):
-        cells = encode_features(rows, SCHEMA, bins=plan.bins)
+        cells = encode_features(rows, SCHEMA, bins=plan.max_bins)
         targets = labels / 5.0 - 1.0
         for t in range(number * per_call, (number + 1) * per_call):
             prefix = model.ensemble_.trees[:t]
@@ -407,7 +407,7 @@ def test_keys_of_another_kind_are_refused_in_a_later_call():
     assert kept_vault(model).claims == 1
 
 
-@pytest.mark.parametrize("change", [{"n_trees": 5}, {"epsilon": 2.0}, {"filter": "gdp"}, {"clip": 0.5}])
+@pytest.mark.parametrize("change", [{"n_estimators": 5}, {"epsilon": 2.0}, {"filter": "gdp"}, {"clip": 0.5}])
 def test_other_parameters_are_refused_in_a_later_call(change):
     model = regressor().partial_fit(X, Y, keys=KEYS)
     name, value = next(iter(change.items()))

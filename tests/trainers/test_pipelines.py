@@ -28,7 +28,7 @@ from ledgerwood.trainers import PrivaTreeClassifier, SchemaScaler, SGBDTRegresso
 from ledgerwood.trainers.base.estimator import NOT_FITTED
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
-TRAINER = SGBDTRegressor(schema=SCHEMA, n_trees=2)
+TRAINER = SGBDTRegressor(schema=SCHEMA, n_estimators=2)
 X = np.random.default_rng(0).uniform(0, 1, (40, 2))
 Y = X[:, 0]
 
@@ -138,7 +138,7 @@ def test_a_clean_pipeline_is_clean_after_its_fit():
 
 @pytest.mark.parametrize("fit", [False, True])
 def test_a_transformation_of_labels_is_looked_into(fit):
-    wide = SGBDTRegressor(schema=lw.Schema.uniform(-9, 9, n_features=2, target=lw.Numeric("y", -9, 9)), n_trees=2)
+    wide = SGBDTRegressor(schema=lw.Schema.uniform(-9, 9, n_features=2, target=lw.Numeric("y", -9, 9)), n_estimators=2)
     wrapped = TransformedTargetRegressor(before(StandardScaler(), wide), transformer=StandardScaler())
     if fit:
         wrapped.fit(X, np.linspace(0, 1, len(X)))
@@ -193,7 +193,7 @@ def test_of_all_transformers_of_scikit_learn_those_pass_that_learn_nothing():
 
 
 def test_the_statement_of_a_model_says_what_it_assumes_of_earlier_steps(tmp_path):
-    model = SGBDTRegressor(schema=SCHEMA, n_trees=2).fit(X, Y)
+    model = SGBDTRegressor(schema=SCHEMA, n_estimators=2).fit(X, Y)
     assert NOT_FITTED in model.privacy_.assumptions
     assert "fitted on rows" in repr(model.privacy_)
     model.save(tmp_path / "model")

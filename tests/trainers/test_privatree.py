@@ -21,7 +21,7 @@ FEATURES = (
     lw.Numeric("age", 0, 100, missing=True),
 )
 SCHEMA = lw.Schema(features=FEATURES, target=lw.Categorical("y", ("no", "perhaps", "yes")))
-SHALLOW = {"schema": SCHEMA, "max_depth": 2, "bins": 8}
+SHALLOW = {"schema": SCHEMA, "max_depth": 2, "max_bins": 8}
 ALMOST_NO_NOISE = 1e9
 SPLITS, CANDIDATES = ("gini", "histograms", "random"), ("public", "quantiles")
 
@@ -158,10 +158,11 @@ def test_without_noise_the_root_is_the_best_split_and_labels_are_the_commonest(s
         assert counts[int(label)] == max(counts)
 
 
+@pytest.mark.slow  # many fits and plans
 def test_without_noise_quantiles_part_the_rows_evenly():
     X, y = rows(400)
     X[:, 0] = X[:, 0] ** 4
-    model = classifier(epsilon=ALMOST_NO_NOISE, candidates="quantiles", bins=1000, max_depth=6).fit(X, y)
+    model = classifier(epsilon=ALMOST_NO_NOISE, candidates="quantiles", max_bins=1000, max_depth=6).fit(X, y)
     structure = model.ensemble_.trees[0].structure
     cuts = set(structure.split[(structure.feature == 0) & (structure.split > 0)].tolist())
     exact = np.quantile(X[:, 0].astype(float), [0.25, 0.5, 0.75]) * 1000
@@ -177,7 +178,7 @@ def test_depth_0_is_one_leaf_for_the_whole_budget(splits):
 
 
 def test_a_great_depth_is_for_random_splits_only():
-    assert plan_of(splits="random", max_depth=20).depth == 20
+    assert plan_of(splits="random", max_depth=20).max_depth == 20
     model = classifier(splits="random", max_depth=11).fit(*rows())
     assert model.ensemble_.trees[0].structure.n_leaves == 2**11
     for splits in ("gini", "histograms"):
@@ -202,15 +203,15 @@ def test_a_budget_that_is_too_small_says_what_fits(splits):
 WRONG = [
     ({"candidate_bins": 1}, "candidate_bins=1"),
     ({"candidate_bins": 9}, "candidate_bins=9"),
-    ({"candidates": "quantiles", "bins": 2000}, "bins=2000"),
-    ({"candidates": "quantiles", "bins": 200, "candidate_bins": 66}, "candidate_bins=66"),
+    ({"candidates": "quantiles", "max_bins": 2000}, "max_bins=2000"),
+    ({"candidates": "quantiles", "max_bins": 200, "candidate_bins": 66}, "candidate_bins=66"),
     ({"leaf_share": 1.0}, "leaf_share"),
     ({"quantile_share": 0.0}, "quantile_share"),
     ({"splits": "best"}, "splits"),
     ({"candidates": "exact"}, "candidates"),
-    ({"max_depth": -1}, "depth"),
-    ({"max_depth": 21}, "depth"),
-    ({"bins": 1}, "bins"),
+    ({"max_depth": -1}, "max_depth"),
+    ({"max_depth": 21}, "max_depth"),
+    ({"max_bins": 1}, "bins"),
     ({"label_error": 2.0}, "label_error"),
     ({"expected_rows": 0}, "expected_rows"),
     ({"preset": "best"}, "preset"),

@@ -28,7 +28,7 @@ N = 300
 X = GENERATOR.uniform(0, 1, (N, 2))
 Y = 10 * X[:, 0]
 WEIGHTS = GENERATOR.integers(0, W + 1, N)
-SMALL = {"n_trees": 5, "max_depth": 2, "epsilon": 5.0, "delta": 1e-6}
+SMALL = {"n_estimators": 5, "max_depth": 2, "epsilon": 5.0, "delta": 1e-6}
 
 
 def model_of(kind, **options):
@@ -46,12 +46,12 @@ def values(model):
 
 KINDS = [
     (SGBDTRegressor, {}),
-    (SGBDTRegressor, {"leaf_noise": "static", "l2_lambda": 0.5, "initial_score": "laplace"}),
+    (SGBDTRegressor, {"leaf_noise": "static", "reg_lambda": 0.5, "initial_score": "laplace"}),
     (SGBDTRegressor, {"extra_trees": 4, "large_gradients": "drop"}),
     (SGBDTClassifier, {}),
     (SGBDTClassifier, {"leaf_statistic": "moments", "adjacency": "replace-one"}),
     (DPBoostRegressor, {"delta": 0.0}),
-    (DPBoostClassifier, {"preset": "seq", "candidates": "gridless", "bins": 1000}),
+    (DPBoostClassifier, {"preset": "seq", "candidates": "gridless", "max_bins": 1000}),
     (DPXGBoostRegressor, {"delta": 0.0, "adjacency": "replace-one"}),
     (DPXGBoostClassifier, {"leaf_release": "ratio"}),
 ]
@@ -94,7 +94,7 @@ def test_all_weights_at_the_bound_are_no_weights():
 def test_a_fit_with_weights_learns():
     weights = np.where(X[:, 1] < 0.5, W, 0)
     y = np.where(X[:, 1] < 0.5, Y, 10 - Y)  # what does not count says the contrary
-    options = {"epsilon": 100.0, "n_trees": 60, "max_depth": 2, "random_state": 0}
+    options = {"epsilon": 100.0, "n_estimators": 60, "max_depth": 2, "random_state": 0}
     model = model_of(SGBDTRegressor, **options).fit(X, y, sample_weight=weights)
     assert np.corrcoef(model.predict(X), Y)[0, 1] > 0.8
 
@@ -126,7 +126,7 @@ def test_weights_in_the_place_of_a_ledger_are_told_where_to_go():
 
 
 def test_static_leaves_need_more_noise_for_weights_and_others_do_not():
-    for options, more in (({}, 1.0), ({"leaf_noise": "static", "l2_lambda": 0.1}, 1.4117)):
+    for options, more in (({}, 1.0), ({"leaf_noise": "static", "reg_lambda": 0.1}, 1.4117)):
         plain, weighted = (
             model_of(SGBDTRegressor, schema=schema, **options).make_plan(schema) for schema in (PLAIN, NUMBERS)
         )
@@ -157,7 +157,7 @@ def test_a_saved_model_keeps_the_bound(tmp_path):
 
 
 def test_a_search_takes_weights():
-    candidates = [{"n_trees": 2}, {"n_trees": 4, "leaf_noise": "static", "l2_lambda": 1.0}]
+    candidates = [{"n_estimators": 2}, {"n_estimators": 4, "leaf_noise": "static", "reg_lambda": 1.0}]
     weights = np.where(np.arange(N) % 3 == 0, 0, W)
     kept = weights > 0
     common = {"epsilon": 5.0, "delta": 1e-5, "schema": NUMBERS, "random_state": 7}

@@ -122,7 +122,7 @@ def test_other_columns_are_refused():
 
 def test_a_trainer_after_them_is_declared_by_what_comes_out():
     encoder = SchemaOneHotEncoder(SCHEMA).fit(pd.DataFrame(ROWS))
-    pipe = make_pipeline(SchemaOneHotEncoder(SCHEMA), SGBDTClassifier(schema=encoder.schema_out_, n_trees=2))
+    pipe = make_pipeline(SchemaOneHotEncoder(SCHEMA), SGBDTClassifier(schema=encoder.schema_out_, n_estimators=2))
     assert check_pipeline(pipe) == {}
     assert pipe.fit(pd.DataFrame(ROWS), ["no", "yes", "no", "yes"]).predict(pd.DataFrame(ROWS)).shape == (4,)
 
@@ -132,6 +132,6 @@ def test_scaling_first_gives_the_same_model_as_declaring_the_range():
     X = np.random.default_rng(0).uniform(0, 4, (200, 2))
     schema = lw.Schema.uniform(0, 4, n_features=2, target=lw.Numeric("y", 0, 4))
     scaler = SchemaScaler(schema).fit(X)
-    plain = SGBDTRegressor(schema=schema, n_trees=4, random_state=0).fit(X, X[:, 0])
-    scaled = SGBDTRegressor(schema=scaler.schema_out_, n_trees=4, random_state=0).fit(scaler.transform(X), X[:, 0])
+    plain = SGBDTRegressor(schema=schema, n_estimators=4, random_state=0).fit(X, X[:, 0])
+    scaled = SGBDTRegressor(schema=scaler.schema_out_, n_estimators=4, random_state=0).fit(scaler.transform(X), X[:, 0])
     np.testing.assert_array_equal(plain.predict(X), scaled.predict(scaler.transform(X)))

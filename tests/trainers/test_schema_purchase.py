@@ -69,7 +69,7 @@ def columns(*kinds, target="numeric"):
         {},
         {"adjacency": "zero-out"},
         {"adjacency": "replace-one"},
-        {"sampling_rate": 0.2},
+        {"subsample": 0.2},
         {"initial_score": "laplace", "initial_share": 0.2},
         {"schema_share": 0.5},
     ],
@@ -77,7 +77,7 @@ def columns(*kinds, target="numeric"):
 )
 def test_the_whole_plan_costs_the_budget_and_never_more(kind, options):
     target = "numeric" if kind is SGBDTRegressor else "codes"
-    model = kind(epsilon=EPSILON, delta=DELTA, n_trees=20, **options)
+    model = kind(epsilon=EPSILON, delta=DELTA, n_estimators=20, **options)
     plan = model.make_plan(columns("numeric", "text", "boolean", target=target))
     spent = price(plan.event).quote(DELTA)
     assert spent.certified
@@ -134,7 +134,7 @@ def test_pure_privacy_buys_no_categories_and_spends_nothing():
 
 
 def test_the_ledger_shows_the_purchase_first_and_adds_up(tmp_path):
-    model = SGBDTClassifier(epsilon=EPSILON, delta=DELTA, n_trees=3).fit(frame(), labels_for(SGBDTClassifier))
+    model = SGBDTClassifier(epsilon=EPSILON, delta=DELTA, n_estimators=3).fit(frame(), labels_for(SGBDTClassifier))
     draws = [entry.purpose for entry in model.ledger_.entries if isinstance(entry, DrawEntry)]
     assert draws == [
         "schema: bounds of feature 1",
@@ -172,7 +172,7 @@ TABLES = {
 def test_no_table_changes_plan_draws_or_statement_and_none_is_refused(kind, change):
     def fitted(X, y):
         y = y if kind is SGBDTRegressor else np.where(y > 7.5, "much", "little")
-        return kind(epsilon=EPSILON, delta=DELTA, n_trees=2, random_state=0).fit(X, y)
+        return kind(epsilon=EPSILON, delta=DELTA, n_estimators=2, random_state=0).fit(X, y)
 
     base, model = fitted(frame(), LABELS), fitted(*TABLES[change])
     # Entry by entry, hashes included.
@@ -187,7 +187,8 @@ def test_the_order_of_rows_changes_nothing(kind):
     order = np.random.default_rng(3).permutation(N_ROWS)
     y = labels_for(kind)
     one, other = (
-        kind(n_trees=3, random_state=0).fit(X, labels) for X, labels in [(frame(), y), (frame().iloc[order], y[order])]
+        kind(n_estimators=3, random_state=0).fit(X, labels)
+        for X, labels in [(frame(), y), (frame().iloc[order], y[order])]
     )
     assert one.schema_ == other.schema_
     for name, array in one.ensemble_.to_arrays().items():
@@ -196,7 +197,7 @@ def test_the_order_of_rows_changes_nothing(kind):
 
 def classified(y, **options):
     X = NUMBERS[: len(y)]
-    return SGBDTClassifier(epsilon=4.0, delta=DELTA, n_trees=60, random_state=0, **options).fit(X, y), X
+    return SGBDTClassifier(epsilon=4.0, delta=DELTA, n_estimators=60, random_state=0, **options).fit(X, y), X
 
 
 @pytest.mark.parametrize("label", ["yes", 0, 1, -3])
@@ -264,7 +265,7 @@ def test_a_bought_schema_of_numbers_is_gaussian_and_one_of_words_is_not():
     def ledger():
         return Ledger(budget(), unit=PrivacyUnit.ROW, filter=GDPFilter())
 
-    model = SGBDTRegressor(epsilon=EPSILON, delta=DELTA, n_trees=2)
+    model = SGBDTRegressor(epsilon=EPSILON, delta=DELTA, n_estimators=2)
     assert model.fit(NUMBERS, LABELS, ledger=ledger()).privacy_.method == "profile"
     refused = ledger()
     with pytest.raises(UnsupportedEvent):
@@ -282,8 +283,8 @@ def test_a_share_that_leaves_the_trees_nothing_is_refused_before_anything_is_spe
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
 def test_an_individual_filter_and_a_purchase_share_one_budget(adjacency):
-    options = {"epsilon": EPSILON, "delta": DELTA, "adjacency": adjacency, "n_trees": 20, "extra_trees": 5}
-    for kinds, more in [(("numeric", "text"), {}), (("numeric",), {"filter": "renyi", "sampling_rate": 0.2})]:
+    options = {"epsilon": EPSILON, "delta": DELTA, "adjacency": adjacency, "n_estimators": 20, "extra_trees": 5}
+    for kinds, more in [(("numeric", "text"), {}), (("numeric",), {"filter": "renyi", "subsample": 0.2})]:
         plan = SGBDTRegressor(**options, **more).make_plan(columns(*kinds))
         assert 0.9999 * EPSILON <= price(plan.event).quote(DELTA).epsilon <= EPSILON
     with pytest.raises(InvalidParameter, match=r"'renyi' .* holds no delta, .* columns \['x1', 'y'\] cost"):
@@ -326,7 +327,7 @@ def test_bins_are_public_symmetric_and_end_at_powers_of_two(per_octave):
 
 @pytest.mark.parametrize(("rows", "bins"), [(None, 2), (100, 1), (800, 2), (10**5, 4)])
 def test_more_rows_to_a_stddev_of_noise_make_finer_bins(rows, bins):
-    purchase = SchemaPurchase.planned(columns("numeric"), budget(), share=0.1, public_rows=rows)
+    purchase = SchemaPurchase.planned(columns("numeric"), budget(), share=0.1, expected_rows=rows)
     assert purchase.bins_per_octave(0) == bins
     # How fine they are is no matter of privacy: one row moves one count.
     assert purchase.events == SchemaPurchase.planned(columns("numeric"), budget(), share=0.1).events
@@ -411,6 +412,6 @@ def test_after_the_grant_nothing_is_refused(rows):
     objects[:] = [r[2] for r in rows]
     numbers = np.array([r[0] for r in rows])
     for kind, y in ((SGBDTRegressor, numbers), (SGBDTClassifier, objects)):
-        model = kind(epsilon=1000.0, delta=0.01, n_trees=1, max_depth=1, random_state=0).fit(X, y)
+        model = kind(epsilon=1000.0, delta=0.01, n_estimators=1, max_depth=1, random_state=0).fit(X, y)
         finite = X.assign(n=np.nan_to_num(X["n"].to_numpy()))
         assert len(model.predict(finite)) == len(rows)

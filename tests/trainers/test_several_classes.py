@@ -23,10 +23,10 @@ from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES, shares, stacked,
 from ledgerwood.verification import removed, replay, verify_ledger
 
 CLASSIFIERS = {
-    SGBDTClassifier: {"max_depth": 3, "n_trees": 64},
-    DPBoostClassifier: {"max_depth": 2, "n_trees": 32},
-    DPXGBoostClassifier: {"max_depth": 2, "n_trees": 32},
-    FederatedGBDTClassifier: {"max_depth": 3, "n_trees": 64},
+    SGBDTClassifier: {"max_depth": 3, "n_estimators": 64},
+    DPBoostClassifier: {"max_depth": 2, "n_estimators": 32},
+    DPXGBoostClassifier: {"max_depth": 2, "n_estimators": 32},
+    FederatedGBDTClassifier: {"max_depth": 3, "n_estimators": 64},
     PrivaTreeClassifier: {"max_depth": 4},
 }
 N_ROWS = 3_000
@@ -102,14 +102,14 @@ def test_plan_ledger_and_statement_do_not_depend_on_the_classes(kind):
 
 
 OPTIONS = [
-    (FederatedGBDTClassifier, {"preset": "paper", "n_trees": 32}),
-    (FederatedGBDTClassifier, {"preset": "tr_newton_ih", "n_trees": 32, "features_per_tree": 1}),
-    (FederatedGBDTClassifier, {"split_method": "histogram", "candidates": "iterative_hessian", "n_trees": 32}),
-    (FederatedGBDTClassifier, {"split_method": "partially_random", "n_trees": 32, "max_depth": 2}),
-    (FederatedGBDTClassifier, {"preset": "dp_rf", "n_trees": 32}),
-    (SGBDTClassifier, {"extra_trees": 20, "n_trees": 32}),
-    (SGBDTClassifier, {"initial_score": "moments", "n_trees": 32}),
-    (SGBDTClassifier, {"sampling_rate": 0.5, "n_trees": 32}),
+    (FederatedGBDTClassifier, {"preset": "paper", "n_estimators": 32}),
+    (FederatedGBDTClassifier, {"preset": "tr_newton_ih", "n_estimators": 32, "features_per_tree": 1}),
+    (FederatedGBDTClassifier, {"split_method": "histogram", "candidates": "iterative_hessian", "n_estimators": 32}),
+    (FederatedGBDTClassifier, {"split_method": "partially_random", "n_estimators": 32, "max_depth": 2}),
+    (FederatedGBDTClassifier, {"preset": "dp_rf", "n_estimators": 32}),
+    (SGBDTClassifier, {"extra_trees": 20, "n_estimators": 32}),
+    (SGBDTClassifier, {"initial_score": "moments", "n_estimators": 32}),
+    (SGBDTClassifier, {"subsample": 0.5, "n_estimators": 32}),
     (DPBoostClassifier, {"preset": "paper", "max_depth": 3}),
     (DPBoostClassifier, {"preset": "enhanced", "max_depth": 3}),
     (DPBoostClassifier, {"initial_score": "laplace"}),
@@ -146,7 +146,7 @@ def test_the_total_is_what_the_user_asked_and_verifies(kind, tmp_path):
 def test_declared_classes_are_learned_each_by_its_own_forest(kind, names):
     y, classes = labels(4, names)
     schema = lw.Schema(features=FEATURES, target=lw.Categorical("y", tuple(reversed(classes.tolist()))))
-    options = {} if kind is PrivaTreeClassifier else {"n_trees": 20}
+    options = {} if kind is PrivaTreeClassifier else {"n_estimators": 20}
     model = fitted(kind, y, schema=schema, **options)
     assert model.classes_.tolist() == classes.tolist()
     assert np.mean(model.predict(X) == y) > 0.9
@@ -186,10 +186,10 @@ def test_a_rare_class_takes_no_part_and_no_class_is_said(kind):
 def test_more_classes_than_trees_are_said():
     y = np.char.add("c", np.floor(X[:, 0] * 2.0 + X[:, 1] * 2.0).astype(int).astype(str))
     assert len(set(y)) > ESTIMATED_CLASSES
-    with pytest.warns(PrivacyWarning, match=r"4\d classes showed .* and 32 of them are learned.* raise n_trees"):
-        model = fitted(SGBDTClassifier, y, epsilon=200.0, n_trees=5)
+    with pytest.warns(PrivacyWarning, match=r"4\d classes showed .* and 32 of them are learned.* raise n_estimators"):
+        model = fitted(SGBDTClassifier, y, epsilon=200.0, n_estimators=5)
     assert len(model.classes_) == len(model.ensemble_.trees) == ESTIMATED_CLASSES
-    assert len(fitted(SGBDTClassifier, y, epsilon=200.0, n_trees=64).classes_) == len(set(y))
+    assert len(fitted(SGBDTClassifier, y, epsilon=200.0, n_estimators=64).classes_) == len(set(y))
 
 
 @pytest.mark.slow_after(1)  # replays forests of several classes
@@ -199,7 +199,7 @@ def test_a_fit_of_several_classes_replays(kind, schema):
     y, classes = labels(3, "numbers")
     target = lw.Categorical("y", tuple(classes.tolist()))
     given = lw.Schema(features=FEATURES, target=target) if schema else None
-    model = kind(epsilon=8.0, delta=1e-5, max_depth=2, n_trees=32, schema=given)
+    model = kind(epsilon=8.0, delta=1e-5, max_depth=2, n_estimators=32, schema=given)
 
     def fit(data):
         return clone(model).fit(*data)
@@ -216,7 +216,7 @@ def test_what_learns_two_classes_only_refuses_more_before_anything_is_spent():
     before = ledger.entries
     with pytest.raises(SchemaError, match="a stream learns a number or two classes"):
         SGBDTClassifier(delta=1e-5, schema=schema).partial_fit(X, y, keys=np.arange(N_ROWS), ledger=ledger)
-    search = PrivateSearch(SGBDTClassifier(), [{"n_trees": 3}], delta=1e-5, schema=schema)
+    search = PrivateSearch(SGBDTClassifier(), [{"n_estimators": 3}], delta=1e-5, schema=schema)
     with pytest.raises(SchemaError, match="a private search scores predictions of a number or of two classes"):
         search.fit(X, y, ledger=ledger)
     for kind in (SGBDTClassifier, DPBoostClassifier, DPXGBoostClassifier, FederatedGBDTClassifier):
@@ -235,7 +235,7 @@ def test_trees_are_shared_evenly_and_put_together_again(trees, forests):
 
 
 def test_forests_of_two_sizes_are_told_apart_again():
-    model = fitted(SGBDTClassifier, labels(3, "text")[0], n_trees=32)
+    model = fitted(SGBDTClassifier, labels(3, "text")[0], n_estimators=32)
     forests = unstacked(model.ensemble_, 3)
     assert [len(forest.trees) for forest in forests] == [11, 11, 10]
     again = stacked(forests)

@@ -46,7 +46,7 @@ def labels(loss, y):
 def fitted(loss, *, n=60, epsilon=1.0, **options):
     kind, schema = KINDS[loss]
     X, y = rows(n)
-    small = {"n_trees": 2, "max_depth": 2, "bins": 8, "l2_lambda": 3.0}
+    small = {"n_estimators": 2, "max_depth": 2, "max_bins": 8, "reg_lambda": 3.0}
     model = kind(epsilon=epsilon, delta=1e-6, schema=schema, **(small | options))
     return model.fit(X, labels(loss, y)), X, y
 
@@ -77,7 +77,7 @@ def test_every_combination_costs_at_most_the_budget_and_what_the_ledger_says(
     loss, leaf_noise, statistic, adjacency, rate, initial
 ):
     model, _, _ = fitted(
-        loss, leaf_noise=leaf_noise, leaf_statistic=statistic, adjacency=adjacency, sampling_rate=rate,
+        loss, leaf_noise=leaf_noise, leaf_statistic=statistic, adjacency=adjacency, subsample=rate,
         initial_score=initial, expected_rows=60,
     )  # fmt: skip
     plan, privacy = model.plan_, model.privacy_
@@ -97,7 +97,7 @@ def test_every_combination_costs_at_most_the_budget_and_what_the_ledger_says(
     ("loss", "options"),
     [
         ("squared", {"initial_score": "moments"}),
-        ("squared", {"initial_score": "laplace", "sampling_rate": 0.3}),
+        ("squared", {"initial_score": "laplace", "subsample": 0.3}),
         ("logistic", {"leaf_statistic": "curvature", "adjacency": "replace-one"}),
     ],
 )
@@ -124,7 +124,8 @@ def test_the_papers_preset_is_the_published_one(loss):
     kind, schema = KINDS[loss]
     plan = kind(epsilon=0.5, delta=1e-6, schema=schema, preset="paper").make_plan(schema)
     assert PUBLISHED[loss] == (
-        plan.rounds, plan.depth, plan.sampling_rate, plan.learning_rate, plan.clip, plan.damping, plan.damping_rule,
+        plan.n_estimators, plan.max_depth, plan.subsample, plan.learning_rate, plan.clip, plan.reg_lambda,
+        plan.lambda_rule,
         plan.leaf_statistic, plan.initial_score,
     )  # fmt: skip
     assert plan.leaf_noise == "dynamic"
@@ -133,7 +134,7 @@ def test_the_papers_preset_is_the_published_one(loss):
         # Theorem 10 in the code's units: count sigma / sqrt(2 r1), gradient g* sigma / sqrt(2 r2), at one sigma.
         count, gradient = plan.leaf_mechanism.stddevs
         assert count * math.sqrt(2 * 0.2) == pytest.approx(gradient / 0.1 * math.sqrt(2 * 0.8), rel=1e-12)
-    model = kind(epsilon=0.5, delta=1e-6, schema=schema, preset="paper", n_trees=2)
+    model = kind(epsilon=0.5, delta=1e-6, schema=schema, preset="paper", n_estimators=2)
     X, y = rows(30)
     assert len(model.fit(X, labels(loss, y)).ensemble_.trees) == 2
 
@@ -170,7 +171,7 @@ def boosted_by_hand(plan, structures, cells, targets):
         H = np.bincount(leaf, hessian, minlength=structure.n_leaves)
         if plan.leaf_noise == "dynamic":
             H = (1.0 - plan.pooling) * H + plan.pooling * H.mean()
-        below = np.maximum(H, plan.damping) if plan.damping_rule == "floor" else H + plan.damping
+        below = np.maximum(H, plan.reg_lambda) if plan.lambda_rule == "floor" else H + plan.reg_lambda
         value = plan.learning_rate * np.clip(-G / below, -plan.leaf_clamp, plan.leaf_clamp)
         scores = scores + value[leaf]
         values.append(value)
@@ -181,24 +182,24 @@ def boosted_by_hand(plan, structures, cells, targets):
     ("loss", "options"),
     [
         ("squared", {}),
-        ("squared", {"initial_score": "zero", "damping_rule": "floor", "pooling": 0.0, "l2_lambda": 20.0}),
+        ("squared", {"initial_score": "zero", "lambda_rule": "floor", "pooling": 0.0, "reg_lambda": 20.0}),
         ("squared", {"initial_score": "laplace", "clip": 0.1, "pooling": 0.5}),
         ("squared", {"leaf_noise": "static", "leaf_clamp": 0.05}),
         ("squared", {"adjacency": "replace-one", "initial_score": "public_count", "expected_rows": 200}),
         ("logistic", {}),
-        ("logistic", {"leaf_statistic": "moments", "initial_score": "moments", "damping_rule": "floor"}),
+        ("logistic", {"leaf_statistic": "moments", "initial_score": "moments", "lambda_rule": "floor"}),
         ("logistic", {"curvature_scale": 3.33, "clip": 1.0, "pooling": 0.0, "initial_score": "zero"}),
         ("logistic", {"leaf_noise": "static"}),
     ],
 )
 def test_without_noise_the_leaves_are_those_of_plain_numpy(loss, options):
     """At an absurd epsilon what is left is the algorithm; the trees are the model's own, which are public."""
-    model, X, y = fitted(loss, n=200, epsilon=ALMOST_NO_NOISE, n_trees=4, **({"learning_rate": 0.5} | options))
+    model, X, y = fitted(loss, n=200, epsilon=ALMOST_NO_NOISE, n_estimators=4, **({"learning_rate": 0.5} | options))
     plan, trees = model.plan_, model.ensemble_.trees
     noise = plan.leaf_mechanism
     # What follows would hold for any leaves if the noise were large.
     assert max(getattr(noise, "stddevs", None) or (noise.stddev,)) < 1e-4
-    cells = encode_features(X, model.schema_, bins=plan.bins)
+    cells = encode_features(X, model.schema_, bins=plan.max_bins)
     targets = y / 5.0 - 1.0 if loss == "squared" else np.where(y > 5, 1.0, -1.0)
     start, values = boosted_by_hand(plan, [tree.structure for tree in trees], cells, targets)
     assert model.ensemble_.initial_score == pytest.approx(start, abs=1e-5)
@@ -210,10 +211,10 @@ def test_without_noise_the_leaves_are_those_of_plain_numpy(loss, options):
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_predictions_are_the_sum_of_the_exported_arrays(loss):
-    model, X, _ = fitted(loss, initial_score="moments", n_trees=5)
+    model, X, _ = fitted(loss, initial_score="moments", n_estimators=5)
     arrays = model.ensemble_.to_arrays()
     scores = np.full(len(X), float(arrays["initial_score"]))
-    for column, row in enumerate(encode_features(X, model.schema_, bins=model.plan_.bins).T):
+    for column, row in enumerate(encode_features(X, model.schema_, bins=model.plan_.max_bins).T):
         for feature, split, equals, values in zip(
             arrays["feature"], arrays["split"], arrays["equals"], arrays["values"], strict=True
         ):
@@ -234,7 +235,7 @@ def test_predictions_are_the_sum_of_the_exported_arrays(loss):
 @pytest.mark.parametrize("clip", [0.2, 0.5, 0.7, 1.0])
 def test_a_classifiers_probabilities_are_probabilities(clip):
     model, X, _ = fitted(
-        "logistic", clip=clip, epsilon=0.01, n_trees=8, learning_rate=1.0, l2_lambda=0.01, random_state=1
+        "logistic", clip=clip, epsilon=0.01, n_estimators=8, learning_rate=1.0, reg_lambda=0.01, random_state=1
     )
     proba = model.predict_proba(X)
     assert proba.shape == (60, 2)
@@ -255,14 +256,14 @@ def test_probabilities_undo_the_clip(clip, share):
     X = np.array([[0.5, "red", 50.0]] * n, dtype=object)
     y = np.where(np.arange(n) < share * n, "yes", "no")
     model = SGBDTClassifier(
-        epsilon=ALMOST_NO_NOISE, delta=1e-6, schema=CLASSIFICATION, n_trees=300, max_depth=0, learning_rate=1.0,
-        l2_lambda=1.0, leaf_statistic="moments", clip=clip, initial_score="zero", leaf_clamp=10.0,
+        epsilon=ALMOST_NO_NOISE, delta=1e-6, schema=CLASSIFICATION, n_estimators=300, max_depth=0, learning_rate=1.0,
+        reg_lambda=1.0, leaf_statistic="moments", clip=clip, initial_score="zero", leaf_clamp=10.0,
     )  # fmt: skip
     assert model.fit(X, y).predict_proba(X[:1])[0, 1] == pytest.approx(share, abs=0.002)
 
 
 def test_a_regressor_stays_in_the_declared_range():
-    model, X, _ = fitted("squared", epsilon=0.01, n_trees=8, learning_rate=1.0, l2_lambda=0.01, random_state=1)
+    model, X, _ = fitted("squared", epsilon=0.01, n_estimators=8, learning_rate=1.0, reg_lambda=0.01, random_state=1)
     predicted = model.predict(X)
     assert predicted.min() >= 0.0
     assert predicted.max() <= 10.0
@@ -271,10 +272,10 @@ def test_a_regressor_stays_in_the_declared_range():
 
 def test_one_row_and_a_constant_column_fit():
     X, y = rows(1)
-    assert np.isfinite(SGBDTRegressor(schema=REGRESSION, n_trees=2).fit(X, y).predict(X)).all()
+    assert np.isfinite(SGBDTRegressor(schema=REGRESSION, n_estimators=2).fit(X, y).predict(X)).all()
     X, y = rows(20)
     X[:, 0], X[:, 1], X[:, 2] = 0.5, "red", np.nan
-    classifier = SGBDTClassifier(schema=CLASSIFICATION, n_trees=2).fit(X, labels("logistic", y))
+    classifier = SGBDTClassifier(schema=CLASSIFICATION, n_estimators=2).fit(X, labels("logistic", y))
     assert np.isfinite(classifier.predict_proba(X)).all()
 
 
@@ -285,29 +286,32 @@ def test_a_tree_of_depth_zero_is_one_leaf():
 
 
 def test_a_category_that_was_not_declared_is_other_in_fit_and_predict():
-    model, X, _ = fitted("squared", epsilon=ALMOST_NO_NOISE, n_trees=30, max_depth=3)
+    model, X, _ = fitted("squared", epsilon=ALMOST_NO_NOISE, n_estimators=30, max_depth=3)
     unseen, other = X.copy(), X.copy()
     unseen[:, 1], other[:, 1] = "never seen", "green"
     np.testing.assert_array_equal(model.predict(unseen), model.predict(other))
 
 
-PLAN = SGBDTRegressor(schema=REGRESSION, n_trees=3).make_plan(REGRESSION)
+PLAN = SGBDTRegressor(schema=REGRESSION, n_estimators=3).make_plan(REGRESSION)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"rounds": 0}, "rounds=0"), ({"depth": -1}, "depth=-1"), ({"depth": 21}, "depth=21 .* at most 20"),
-        ({"bins": 1}, "bins=1"), ({"bins": 60_001}, "bins=60001"), ({"features_per_tree": 0}, "features_per_tree=0"),
-        ({"numeric_weight": 0.0}, "numeric_weight=0"), ({"sampling_rate": 0.0}, "sampling_rate=0"),
-        ({"sampling_rate": 1.5}, r"sampling_rate=1\.5"), ({"sampling_rate": math.nan}, "sampling_rate=nan"),
+        ({"n_estimators": 0}, "n_estimators=0"), ({"max_depth": -1}, "max_depth=-1"),
+        ({"max_depth": 21}, "max_depth=21 .* at most 20"),
+        ({"max_bins": 1}, "max_bins=1"), ({"max_bins": 60_001}, "max_bins=60001"),
+        ({"features_per_tree": 0}, "features_per_tree=0"),
+        ({"numeric_weight": 0.0}, "numeric_weight=0"), ({"subsample": 0.0}, "subsample=0"),
+        ({"subsample": 1.5}, r"subsample=1\.5"), ({"subsample": math.nan}, "subsample=nan"),
         ({"noise_multiplier": 0.0}, "noise_multiplier=0"), ({"clip": -1.0}, "clip=-1"),
         ({"count_share": 1.0}, "count_share=1"), ({"learning_rate": math.inf}, "learning_rate=inf"),
-        ({"damping": 0.0}, "damping=0"), ({"pooling": 1.5}, "pooling=1.5"), ({"score_noise": 0.0}, "score_noise=0"),
+        ({"reg_lambda": 0.0}, "reg_lambda=0"), ({"pooling": 1.5}, "pooling=1.5"),
+        ({"score_noise": 0.0}, "score_noise=0"),
         ({"leaf_clamp": 0.0}, "leaf_clamp=0"), ({"initial_share": 0.0}, "initial_share=0"),
         ({"initial_multiplier": 0.0}, "initial_multiplier=0"),
         ({"leaf_statistic": "curvature"}, "needs loss='logistic'"),
-        ({"leaf_noise": "static", "damping": None}, "give damping as a number"),
+        ({"leaf_noise": "static", "reg_lambda": None}, "give reg_lambda as a number"),
     ],
 )  # fmt: skip
 def test_a_plan_outside_its_bounds_is_refused(changes, words):
@@ -317,14 +321,14 @@ def test_a_plan_outside_its_bounds_is_refused(changes, words):
 
 def test_a_public_count_is_declared_and_needs_replace_one():
     with pytest.raises(AdjacencyMismatch, match="number of rows is private under add-remove"):
-        dataclasses.replace(PLAN, initial_score="public_count", public_rows=10)
+        dataclasses.replace(PLAN, initial_score="public_count", expected_rows=10)
     with pytest.raises(InvalidParameter, match="expected_rows"):
         dataclasses.replace(PLAN, initial_score="public_count", adjacency=Adjacency.REPLACE_ONE)
 
 
 def test_what_has_no_price_makes_no_plan():
     with pytest.raises(UnsupportedEvent, match="replace-one"):
-        fitted("squared", adjacency="replace-one", sampling_rate=0.5)
+        fitted("squared", adjacency="replace-one", subsample=0.5)
     pure = Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE)
     with pytest.raises(CalibrationFailed):
         PLAN.calibrated(pure)
@@ -336,16 +340,16 @@ def test_what_has_no_price_makes_no_plan():
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_less_noise_than_the_plan_says_is_refused(initial, rate):
     """The loop cannot be run with a plan that was not paid for: not with less noise, not for one tree more."""
-    plan = dataclasses.replace(PLAN, initial_score=initial, sampling_rate=rate, initial_multiplier=5.0)
+    plan = dataclasses.replace(PLAN, initial_score=initial, subsample=rate, initial_multiplier=5.0)
     X, y = rows(20)
     for cheaper in (
         dataclasses.replace(plan, noise_multiplier=plan.noise_multiplier * (1 - 1e-12)),
-        dataclasses.replace(plan, sampling_rate=min(1.0, rate * 1.5), noise_multiplier=plan.noise_multiplier * 0.9),
-        dataclasses.replace(plan, rounds=plan.rounds + 1),
+        dataclasses.replace(plan, subsample=min(1.0, rate * 1.5), noise_multiplier=plan.noise_multiplier * 0.9),
+        dataclasses.replace(plan, n_estimators=plan.n_estimators + 1),
     ):
         ledger = Ledger(Budget(epsilon=1e6, delta=1e-3, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
         grant = ledger.grant(plan.event, purpose="test")
-        table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.bins)
+        table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
         with pytest.raises(DrawRefused):
             train(cheaper, Curator(table, grant, TestRandom(0)), np.random.default_rng(0))
 
@@ -377,8 +381,8 @@ class Recorder:
     [
         # What one row moves in (weight, gradient), under the adjacency; the norm of that over the noise seen is mu.
         ("squared", {"leaf_statistic": "moments"}, [(1.0, 0.25)]),
-        ("squared", {"leaf_noise": "static", "l2_lambda": 4.0}, [(0.25 / 5.0,)]),
-        ("squared", {"sampling_rate": 0.4}, [(1.0, 0.25)]),
+        ("squared", {"leaf_noise": "static", "reg_lambda": 4.0}, [(0.25 / 5.0,)]),
+        ("squared", {"subsample": 0.4}, [(1.0, 0.25)]),
         ("squared", {"adjacency": "replace-one"}, [(0.0, 0.5), (math.sqrt(2), math.sqrt(2) * 0.25)]),
         ("logistic", {"curvature_scale": 3.33, "clip": 1.0}, [(0.0, 1.0), (3.33 * 0.2361, 0.618)]),
         ("logistic", {"curvature_scale": 0.5, "clip": 0.5}, [(0.125, 0.5)]),
@@ -388,10 +392,10 @@ class Recorder:
 def test_the_noise_that_is_seen_is_the_noise_that_is_priced(loss, options, one_row):
     """From released numbers alone: their spread, and what a row can move, give the multiplier on the ledger."""
     kind, schema = KINDS[loss]
-    chosen = {"n_trees": 40, "max_depth": 6, "clip": 0.25, "initial_score": "zero", "epsilon": 0.5} | options
+    chosen = {"n_estimators": 40, "max_depth": 6, "clip": 0.25, "initial_score": "zero", "epsilon": 0.5} | options
     plan = kind(delta=1e-6, schema=schema, **chosen).make_plan(schema)
     X, y = rows(1)
-    table = Table.from_data(X, labels(loss, y), schema, loss=loss, bins=plan.bins)
+    table = Table.from_data(X, labels(loss, y), schema, loss=loss, bins=plan.max_bins)
     ledger = Ledger(Budget(epsilon=0.5, delta=1e-6, adjacency=plan.adjacency), unit=PrivacyUnit.ROW)
     recorder = Recorder(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(9)))
     train(plan, recorder, np.random.default_rng(0))

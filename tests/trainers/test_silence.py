@@ -57,10 +57,10 @@ def small(kind, preset, schema):
     """An estimator of few trees, whose noise and structures are the same in every fit."""
     if kind is PrivateSearch:
         plain = trainers.SGBDTClassifier()
-        candidates = [{"n_trees": 2, "max_depth": 1}, {"n_trees": 3, "max_depth": 1}]
+        candidates = [{"n_estimators": 2, "max_depth": 1}, {"n_estimators": 3, "max_depth": 1}]
         return PrivateSearch(plain, candidates, epsilon=4.0, schema=schema, mean_runs=3.0, random_state=1)
     known = inspect.signature(kind).parameters
-    options = {"n_trees": 4, "max_depth": 2, "expected_rows": 1_000}
+    options = {"n_estimators": 4, "max_depth": 2, "expected_rows": 1_000}
     named = {name: value for name, value in options.items() if name in known}
     if preset is not None:
         named["preset"] = preset

@@ -20,16 +20,16 @@ from ledgerwood.trainers import (
 )
 
 TARGETS = {"regressor": lw.Numeric("y", -1000, 1000), "classifier": lw.Categorical("y", (0, 1))}
-GREEDY = {"epsilon": 1e5, "n_trees": 12, "max_depth": 3, "bins": 16}
+GREEDY = {"epsilon": 1e5, "n_estimators": 12, "max_depth": 3, "max_bins": 16}
 ESTIMATORS = {
-    SGBDTRegressor: {"epsilon": 1e4, "n_trees": 40},
-    SGBDTClassifier: {"epsilon": 1e4, "n_trees": 40},
+    SGBDTRegressor: {"epsilon": 1e4, "n_estimators": 40},
+    SGBDTClassifier: {"epsilon": 1e4, "n_estimators": 40},
     DPBoostRegressor: GREEDY,
     DPBoostClassifier: GREEDY,
     DPXGBoostRegressor: GREEDY,
     DPXGBoostClassifier: GREEDY,
-    FederatedGBDTRegressor: {"epsilon": 1e4, "n_trees": 40},
-    FederatedGBDTClassifier: {"epsilon": 1e4, "n_trees": 40},
+    FederatedGBDTRegressor: {"epsilon": 1e4, "n_estimators": 40},
+    FederatedGBDTClassifier: {"epsilon": 1e4, "n_estimators": 40},
     PrivaTreeClassifier: {"epsilon": 1e5},
 }
 UNDECLARED = "feeds labels other than the declared classes 0 and 1, which are public and stay the model's classes"
@@ -145,7 +145,7 @@ def test_the_checks_of_scikit_learn_without_a_schema(kind):
     """What has no public type, and what a declared schema refuses by value, are the only checks that fail."""
     expected = BY_DESIGN[kind] | STREAMS
     results = check_estimator(
-        kind(epsilon=1e4, n_trees=40), expected_failed_checks=expected, on_fail=None, on_skip=None
+        kind(epsilon=1e4, n_estimators=40), expected_failed_checks=expected, on_fail=None, on_skip=None
     )
     by_status = {}
     for result in results:

@@ -40,8 +40,8 @@ def data(kind, log, *, classes=False):
 
 KINDS = [
     (SGBDTRegressor, SCHEMA, {}),
-    (SGBDTRegressor, SCHEMA, {"sampling_rate": 0.5, "initial_score": "laplace"}),
-    (SGBDTRegressor, SCHEMA, {"sampling_rate": 0.5, "extra_trees": 2}),
+    (SGBDTRegressor, SCHEMA, {"subsample": 0.5, "initial_score": "laplace"}),
+    (SGBDTRegressor, SCHEMA, {"subsample": 0.5, "extra_trees": 2}),
     (SGBDTClassifier, CLASSES, {}),
     (SGBDTClassifier, CLASSES, {"preset": "paper"}),
     (SGBDTRegressor, None, {}),
@@ -64,7 +64,7 @@ GREEDY = [
 
 ONE_TREE = [
     (PrivaTreeClassifier, CLASSES, {}),
-    (PrivaTreeClassifier, CLASSES, {"preset": "paper", "bins": 20, "candidate_bins": 3}),
+    (PrivaTreeClassifier, CLASSES, {"preset": "paper", "max_bins": 20, "candidate_bins": 3}),
     (PrivaTreeClassifier, CLASSES, {"preset": "random"}),
     (PrivaTreeClassifier, None, {"delta": 1e-6}),
 ]
@@ -77,7 +77,7 @@ ONE_TREE = [
 def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
     log = []
     X, y = data(guard, log, classes=schema is CLASSES or kind in (SGBDTClassifier, PrivaTreeClassifier))
-    trees = {} if kind is PrivaTreeClassifier else {"n_trees": 2}
+    trees = {} if kind is PrivaTreeClassifier else {"n_estimators": 2}
     model = kind(schema=schema, max_depth=2, **trees, **options).fit(X, y)
     assert {module.split(".")[1] for module in log} <= {"curator"}
     # numpy turns a subclass into a plain array without a word; what is no array at all has to be asked.
@@ -94,7 +94,7 @@ def test_a_fit_reads_rows_in_the_curator_only(guard, kind, schema, options):
 def test_a_stream_reads_rows_and_keys_in_the_curator_only(guard, kind, schema, options):
     log = []
     X, y = data(guard, log, classes=kind is SGBDTClassifier)
-    model = kind(schema=schema, n_trees=2, max_depth=2, **options)
+    model = kind(schema=schema, n_estimators=2, max_depth=2, **options)
     for start in (0, 20):
         model.partial_fit(X, y, keys=guarded(guard, np.arange(start, start + 40), log))
     assert {module.split(".")[1] for module in log} <= {"curator"}
@@ -106,7 +106,7 @@ def test_weights_are_read_in_the_curator_only(guard):
     log = []
     X, y = np.full((40, 2), 0.5), np.full(40, 0.5)  # the weights alone are watched
     schema = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1), weight_bound=2)
-    SGBDTRegressor(schema=schema, n_trees=2).fit(X, y, sample_weight=guarded(guard, np.linspace(0, 2, 40), log))
+    SGBDTRegressor(schema=schema, n_estimators=2).fit(X, y, sample_weight=guarded(guard, np.linspace(0, 2, 40), log))
     assert {module.split(".")[1] for module in log} <= {"curator"}
     assert guard == "array" or "ledgerwood.curator.inputs.reading" in log
 
@@ -115,7 +115,7 @@ def test_weights_are_read_in_the_curator_only(guard):
 def test_a_search_reads_rows_in_the_curator_only(guard):
     log = []
     X, y = data(guard, log)
-    PrivateSearch(SGBDTRegressor(), [{"n_trees": 1}, {"n_trees": 2}], schema=SCHEMA).fit(X, y)
+    PrivateSearch(SGBDTRegressor(), [{"n_estimators": 1}, {"n_estimators": 2}], schema=SCHEMA).fit(X, y)
     assert {module.split(".")[1] for module in log} <= {"curator"}
 
 
@@ -150,7 +150,7 @@ def test_a_trainer_that_peeks_is_caught(guard, leak):
     exec(compile(code, "leaky.py", "exec"), module.__dict__)
     X, y = data(guard, [])
     with pytest.raises(RowsRead, match="trainers.leaky has read rows"):
-        module.fit(SGBDTRegressor(schema=SCHEMA, n_trees=1), X, y, guarded(guard, np.arange(40), []))
+        module.fit(SGBDTRegressor(schema=SCHEMA, n_estimators=1), X, y, guarded(guard, np.arange(40), []))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_refused_grant_reads_nothing_after_the_owners_check(guard, schema, row
     ledger = Ledger(Budget(epsilon=0.1, delta=1e-6, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
     before = ledger.entries
     with pytest.raises(BudgetExceeded):
-        SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=schema, n_trees=2).fit(X, y, ledger=ledger)
+        SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=schema, n_estimators=2).fit(X, y, ledger=ledger)
     assert log == after_check == []
     assert ledger.entries == before
 
@@ -197,7 +197,7 @@ def test_the_draw_is_on_the_ledger_before_its_rows_are_read(monkeypatch):
 
         monkeypatch.setattr(Table, name, watched)
     X, y = np.full((9, 2), 0.5), np.full(9, 0.5)
-    model = SGBDTRegressor(schema=SCHEMA, n_trees=2, initial_score="moments").fit(X, y, ledger=ledger)
+    model = SGBDTRegressor(schema=SCHEMA, n_estimators=2, initial_score="moments").fit(X, y, ledger=ledger)
     assert [name for name, _ in seen] == ["sample", "statistic"] * 3
     purposes = [entry.purpose for entry in model.ledger_.entries[2:]]
     assert [purpose for _, purpose in seen] == [purpose for purpose in purposes for _ in range(2)]
@@ -215,7 +215,7 @@ def test_the_draws_of_a_schema_are_on_the_ledger_before_its_rows_are_read(monkey
             return original(*args)
 
         monkeypatch.setattr(rows, name, watched)
-    SGBDTClassifier(n_trees=1).fit(np.full((9, 1), 0.5), np.zeros(9, dtype=int), ledger=ledger)
+    SGBDTClassifier(n_estimators=1).fit(np.full((9, 1), 0.5), np.zeros(9, dtype=int), ledger=ledger)
     assert seen == [
         ("statistic", "schema: bounds of feature 1"),
         ("key_counts", "schema: categories of the target"),

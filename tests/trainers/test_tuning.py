@@ -25,7 +25,11 @@ GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(0, 1, (400, 2))
 YES = np.where(X[:, 0] > 0.5, "yes", "no")
 Y = 10 * X[:, 1]
-CANDIDATES = [{"n_trees": 2, "max_depth": 1}, {"n_trees": 8, "max_depth": 2}, {"n_trees": 4, "learning_rate": 1e-6}]
+CANDIDATES = [
+    {"n_estimators": 2, "max_depth": 1},
+    {"n_estimators": 8, "max_depth": 2},
+    {"n_estimators": 4, "learning_rate": 1e-6},
+]
 
 
 LAWS = ["poisson", "negative_binomial"]
@@ -64,7 +68,7 @@ def test_the_shares_of_each_run_add_up_to_its_event_and_the_search_to_its_budget
 
 def test_the_search_finds_what_is_plainly_better():
     """The first of two candidates learns nothing; at this epsilon the choice between them is not in doubt."""
-    pair = [{"n_trees": 1, "learning_rate": 1e-9}, {"n_trees": 40, "max_depth": 2}]
+    pair = [{"n_estimators": 1, "learning_rate": 1e-9}, {"n_estimators": 40, "max_depth": 2}]
     model = search(SGBDTRegressor, candidates=pair, epsilon=50.0, mean_runs=20.0, random_state=1).fit(X, Y)
     assert model.best_index_ == 1
     assert model.score(X, Y) > 0.5
@@ -152,7 +156,9 @@ def test_neither_ledger_nor_plan_nor_candidates_depend_on_the_rows(monkeypatch):
     taken, kept = [], []
     make_runs(monkeypatch, 5)
     run = SGBDTRegressor._train
-    monkeypatch.setattr(SGBDTRegressor, "_train", lambda self, *rest: (taken.append(self.n_trees), run(self, *rest))[1])
+    monkeypatch.setattr(
+        SGBDTRegressor, "_train", lambda self, *rest: (taken.append(self.n_estimators), run(self, *rest))[1]
+    )
     for rows, labels in ((X, Y), (X[1:], Y[1:]), (np.full((3, 2), 0.5), np.zeros(3))):
         model = search(SGBDTRegressor, random_state=2).fit(rows, labels)
         kept.append((model.ledger_, model.plan_))
@@ -205,12 +211,12 @@ def test_a_ledger_of_the_callers_pays_once_and_then_refuses():
 
 REFUSED = [
     ({"candidates": []}, InvalidParameter, "at least one"),
-    ({"candidates": {"n_trees": 2}}, InvalidParameter, "sequence of mappings"),
+    ({"candidates": {"n_estimators": 2}}, InvalidParameter, "sequence of mappings"),
     ({"candidates": [{"epsilon": 3.0}]}, InvalidParameter, "the search sets"),
     ({"candidates": [{"random_state": 3}]}, InvalidParameter, "the search sets"),
-    ({"candidates": [{"bins": 8}, {"bins": 16}]}, InvalidParameter, "one encoding"),
+    ({"candidates": [{"max_bins": 8}, {"max_bins": 16}]}, InvalidParameter, "one encoding"),
     ({"candidates": [{"trees": 8}]}, ValueError, "Invalid parameter"),
-    ({"candidates": [{"n_trees": 2}, {"sampling_rate": 0.5}]}, UnsupportedEvent, "not Gaussian"),
+    ({"candidates": [{"n_estimators": 2}, {"subsample": 0.5}]}, UnsupportedEvent, "not Gaussian"),
     ({"candidates": [{"initial_score": "laplace"}]}, UnsupportedEvent, "not Gaussian"),
     ({"mean_runs": 0.0}, InvalidParameter, "mean"),
     ({"law": "negative_binomial", "mean_runs": 1.0}, InvalidParameter, "mean"),
@@ -252,11 +258,11 @@ def test_a_run_that_breaks_loses_the_budget_and_leaves_no_model(monkeypatch):
 
 
 def test_a_search_is_cloned_and_its_progress_is_silent(capsys):
-    model = clone(search(verbose=1, candidates=[{"n_trees": 2}]))
+    model = clone(search(verbose=1, candidates=[{"n_estimators": 2}]))
     model.fit(X, YES)
     output = capsys.readouterr()
     assert set(re.findall(r"(\S+)/(\S+)", output.out)) <= {("0", "?"), ("1", "1")}
-    assert model.get_params()["estimator__n_trees"] is None
+    assert model.get_params()["estimator__n_estimators"] is None
 
 
 def test_invalid_rows_score_nothing_and_raise_nothing(monkeypatch):

@@ -64,7 +64,7 @@ def test_an_error_inside_a_bound_is_unconfirmed_by_name(monkeypatch, error):
 
 
 def test_a_bound_that_is_no_number_is_unconfirmed(monkeypatch):
-    nothing = _verdicts.Bounds(math.nan, math.nan, "")
+    nothing = _verdicts.CostBounds(math.nan, math.nan, "")
     for name in ("point_bounds", "pure_bound", "converted_epsilon"):
         monkeypatch.setattr(_verdicts, name, lambda *_, **__: nothing)
     assert report(to_json(TRAINING), charged(1e6)).verdict == "unconfirmed"
@@ -172,6 +172,7 @@ def test_a_replaced_row_that_loses_more_than_two_presences_is_not_confirmed(even
     assert "two presences" in found.verdicts[0].reason
 
 
+@pytest.mark.slow_after(3)  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize(("event", "present"), POSSIBLE)
 def test_a_replaced_row_within_two_presences_is_confirmed(event, present):
     record = to_json(ReplaceOneSampled(event, add_remove=present, sampling_rate=0.1))

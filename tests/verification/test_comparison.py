@@ -32,7 +32,7 @@ def ensemble(value=0.25, split=3):
         lambda: np.array(["a", None, 3.0], dtype=object),
         ensemble,
         lambda: lw.Composed((lw.GaussianEvent(noise_multiplier=2.0, adjacency=A),)),
-        lambda: SGBDTRegressor(n_trees=3),
+        lambda: SGBDTRegressor(n_estimators=3),
         lambda: Ledger(Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW),
         lambda: (np.float64(0.1), np.int32(3)),
     ],
@@ -63,7 +63,7 @@ def test_a_value_made_twice_is_the_same(make):
         (np.float64(1.0), np.float64(2.0), "it"),
         (ensemble(), ensemble(value=0.5), "it.trees[0].values[1]"),
         (ensemble(), ensemble(split=4), "it.trees[0].structure.split[0]"),
-        (SGBDTRegressor(n_trees=3), SGBDTRegressor(n_trees=4), "it.n_trees"),
+        (SGBDTRegressor(n_estimators=3), SGBDTRegressor(n_estimators=4), "it.n_estimators"),
         (Budget(epsilon=1.0, delta=0.0, adjacency=A), Budget(epsilon=2.0, delta=0.0, adjacency=A), "it.epsilon"),
     ],
 )

@@ -132,7 +132,9 @@ def test_a_private_model_stays_within_its_price(classes):
 
     def fit(X, y):
         kind, schema = (SGBDTRegressor, SCHEMA) if classes is None else (SGBDTClassifier, CLASSES)
-        return kind(epsilon=1.0, delta=1e-5, schema=schema, n_trees=3, max_depth=2, random_state=next(seeds)).fit(X, y)
+        return kind(epsilon=1.0, delta=1e-5, schema=schema, n_estimators=3, max_depth=2, random_state=next(seeds)).fit(
+            X, y
+        )
 
     model = fit(X[MEMBERS], y[MEMBERS])
     priced = lw.price(model.plan_.event)

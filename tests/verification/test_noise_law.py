@@ -61,6 +61,7 @@ def scaled(mechanism, factor):
     return dataclasses.replace(mechanism, scale=factor * mechanism.scale)
 
 
+@pytest.mark.slow_after(5)  # many replays and searches
 @pytest.mark.parametrize("place", range(len(SUMS)), ids=lambda i: repr(SUMS[i]))
 def test_right_noise_passes_and_other_noise_does_not(place, monkeypatch):
     mechanism = SUMS[place]
@@ -277,12 +278,12 @@ SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
 CLASSES = lw.Schema.uniform(0, 1, n_features=2, target=lw.Categorical("y", (0, 1)))
 X = np.random.default_rng(2).uniform(size=(60, 2))
 FITS = {
-    "sums": lambda seed: SGBDTRegressor(schema=SCHEMA, random_state=seed, n_trees=4, max_depth=2).fit(X, X[:, 0]),
+    "sums": lambda seed: SGBDTRegressor(schema=SCHEMA, random_state=seed, n_estimators=4, max_depth=2).fit(X, X[:, 0]),
     "both": lambda seed: DPBoostClassifier(
-        schema=CLASSES, random_state=seed, n_trees=4, max_depth=2, bins=8, epsilon=20.0
+        schema=CLASSES, random_state=seed, n_estimators=4, max_depth=2, max_bins=8, epsilon=20.0
     ).fit(X, (X[:, 0] > 0.5).astype(int)),
     "choices": lambda seed: PrivaTreeClassifier(
-        schema=CLASSES, random_state=seed, max_depth=2, bins=8, epsilon=3.0
+        schema=CLASSES, random_state=seed, max_depth=2, max_bins=8, epsilon=3.0
     ).fit(X, (X[:, 0] > 0.5).astype(int)),
 }
 
@@ -292,6 +293,7 @@ def counted(fit):
     return lambda: fit(next(seeds))
 
 
+@pytest.mark.slow_after(1)  # many replays and searches
 @pytest.mark.parametrize("name", FITS)
 def test_what_fits_draw_has_its_law(name):
     found = check_fit_noise(counted(FITS[name]), fits=12, alpha=1e-3)
@@ -306,7 +308,7 @@ def test_what_fits_draw_has_its_law(name):
 
 def test_choices_without_a_law_are_counted():
     model = PrivaTreeClassifier(
-        schema=CLASSES, random_state=3, max_depth=1, bins=8, candidates="quantiles", candidate_bins=3
+        schema=CLASSES, random_state=3, max_depth=1, max_bins=8, candidates="quantiles", candidate_bins=3
     )
     found = check_fit_noise(lambda: model.fit(X, (X[:, 0] > 0.5).astype(int)), fits=20)
     assert found.untested == (("JointQuantilesMechanism", 40),)  # two features a fit

@@ -150,7 +150,7 @@ def test_a_fitted_model_is_a_claim():
     generator = np.random.default_rng(0)
     X = generator.uniform(0, 1, (400, 2))
     schema = lw.Schema.uniform(0, 1, n_features=2, target=lw.Categorical("y", (0, 1)))
-    model = lw.trainers.DPXGBoostClassifier(epsilon=1.0, schema=schema, n_trees=2, max_depth=2)
+    model = lw.trainers.DPXGBoostClassifier(epsilon=1.0, schema=schema, n_estimators=2, max_depth=2)
     model.fit(X, (X[:, 0] > 0.5).astype(int))
     by_statement = poisoning.least_expectation(model.privacy_, 0.9, rows=[1, 3])
     by_plan = poisoning.least_expectation(model.plan_.event, 0.9, rows=[1, 3])

@@ -368,9 +368,9 @@ def test_labels_scaled_by_their_largest_one_are_found():
 
 def test_a_trainer_that_looks_at_the_number_of_rows_is_found():
     def fit(data):
-        return SGBDTRegressor(schema=SCHEMA, random_state=1, n_trees=2, max_depth=1, l2_lambda=len(data[1]) / 10).fit(
-            *data
-        )
+        return SGBDTRegressor(
+            schema=SCHEMA, random_state=1, n_estimators=2, max_depth=1, reg_lambda=len(data[1]) / 10
+        ).fit(*data)
 
     text = faults(replay(fit, DATA, FAR))
     assert "release 'leaves of tree 2': query.ensemble.trees[0].values[0]" in text
@@ -380,11 +380,11 @@ def test_what_only_the_model_holds_is_found():
     """Its last leaves show in no later call."""
 
     def fit(data):
-        return SGBDTRegressor(schema=SCHEMA, random_state=1, n_trees=1, max_depth=1, l2_lambda=len(data[1]) / 10).fit(
-            *data
-        )
+        return SGBDTRegressor(
+            schema=SCHEMA, random_state=1, n_estimators=1, max_depth=1, reg_lambda=len(data[1]) / 10
+        ).fit(*data)
 
-    assert faults(replay(fit, DATA, FAR)) == "model.l2_lambda: stated 4.0; found 4.1"
+    assert faults(replay(fit, DATA, FAR)) == "model.reg_lambda: stated 4.0; found 4.1"
     assert "model[1]: stated" in faults(replay(lambda data: (grown(data)[0], float(data[1].mean())), DATA, FAR))
 
 
@@ -649,9 +649,9 @@ def test_a_filter_that_charges_nobody_is_found(monkeypatch):
     monkeypatch.setattr(curators, "row_costs", lambda event: 0.0 * plain(event))
 
     def fit(data):
-        return SGBDTRegressor(schema=SCHEMA, random_state=1, n_trees=2, extra_trees=6, max_depth=1, filter="gdp").fit(
-            *data
-        )
+        return SGBDTRegressor(
+            schema=SCHEMA, random_state=1, n_estimators=2, extra_trees=6, max_depth=1, filter="gdp"
+        ).fit(*data)
 
     text = faults(replay(fit, DATA, added(DATA, [0.5, 0.5], 1.0)))
     assert "the filtered rounds of draw" in text

@@ -57,6 +57,7 @@ def test_what_is_drawn_is_a_pair_of_neighbours(kind, rows, adjacency, data):
                 assert str(other[place]) == str(one[origin])
 
 
+@pytest.mark.slow_after(3)  # many replays and searches
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=20)
 @given(data=st.data())
@@ -86,6 +87,7 @@ def values(pair):
     return [str(value) for part in parts(pair[1].data) for value in part.ravel().tolist()]
 
 
+@pytest.mark.slow_after(4)  # many replays and searches
 @pytest.mark.parametrize(
     "condition",
     [
@@ -119,7 +121,7 @@ def test_it_shrinks_to_few_rows():
 @given(pair=neighbours(SCHEMA, min_rows=1, max_rows=8))
 def test_a_trainer_is_replayed_on_them(pair):
     found = replay(
-        lambda data: SGBDTClassifier(schema=SCHEMA, n_trees=2, max_depth=1, random_state=1).fit(*data), *pair
+        lambda data: SGBDTClassifier(schema=SCHEMA, n_estimators=2, max_depth=1, random_state=1).fit(*data), *pair
     )
     assert found.ok, found
 

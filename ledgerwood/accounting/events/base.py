@@ -111,7 +111,7 @@ class SizedSample(Event):
     __slots__ = ()
 
 
-class ReplacedSample(Event):
+class ReplacedRowSample(Event):
     """A Poisson sample under replace-one; `add_remove` is the event of a row's presence in the sample."""
 
     __slots__ = ()

@@ -15,7 +15,7 @@ FIRST = 1
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StoreStep:
     """From one layout to the next, on SQLite and PostgreSQL, inside of a transaction that somebody else ends.
 
     Args:
@@ -27,7 +27,7 @@ class Step:
     run: Callable[[sa.Connection], None]
 
 
-STEPS: tuple[Step, ...] = ()
+STEPS: tuple[StoreStep, ...] = ()
 """The step at place i leads from layout FIRST + i to the next one."""
 
 
@@ -36,6 +36,6 @@ def current() -> int:
     return FIRST + len(STEPS)
 
 
-def pending(found: int) -> tuple[Step, ...]:
+def pending(found: int) -> tuple[StoreStep, ...]:
     """The steps from an older layout, at least FIRST, to the one of this release."""
     return STEPS[found - FIRST :]

@@ -8,7 +8,7 @@ import math
 from fractions import Fraction
 
 from ledgerwood.mechanisms.exact.deviates import exp_bounds
-from ledgerwood.mechanisms.exact.inversion import Bounds
+from ledgerwood.mechanisms.exact.inversion import Enclosure
 
 _GUARD = 64  # bits beyond the wanted ones: the recurrences lose two bits for each doubling of the window
 _TWO_LOG_TWO = math.log(2.0) * 2.0
@@ -16,7 +16,7 @@ _TWO_LOG_TWO = math.log(2.0) * 2.0
 Interval = tuple[int, int]
 
 
-def discrete_gaussian(scale: float, bits: int) -> Bounds:
+def discrete_gaussian(scale: float, bits: int) -> Enclosure:
     """The distribution of probability proportional to exp(-z**2 / (2 scale**2)); scale > 0."""
     precision = bits + _GUARD
     reach = math.ceil(scale * math.sqrt(_TWO_LOG_TWO * (bits + 8))) + 1
@@ -30,7 +30,7 @@ def discrete_gaussian(scale: float, bits: int) -> Bounds:
     return _symmetric(weights, (weight[0], _geometric(weight[1], step[1], precision)), bits)
 
 
-def poisson(mean: float, bits: int) -> Bounds:
+def poisson(mean: float, bits: int) -> Enclosure:
     """The Poisson distribution; mean > 0. Its weights are relative to the most likely value's."""
     precision = bits + _GUARD
     exact = Fraction(mean)
@@ -59,10 +59,10 @@ def poisson(mean: float, bits: int) -> Bounds:
     sums_high = itertools.accumulate((weight for _, weight in weights), initial=below)
     starts = [_share_up(part, total_low, bits) for part in sums_high]
     ends = [(part << bits) // total_high for part in sums_low]
-    return Bounds(first=k, starts=starts[:-1], ends=ends[1:])
+    return Enclosure(first=k, starts=starts[:-1], ends=ends[1:])
 
 
-def _symmetric(weights: list[Interval], beyond: Interval, bits: int) -> Bounds:
+def _symmetric(weights: list[Interval], beyond: Interval, bits: int) -> Enclosure:
     """The distribution of even weights, given from 0 on; `beyond` encloses the sum of all further ones of a side."""
     tails = [beyond]  # sums of the weights from place j on, from the last place inward
     for low, high in reversed(weights[1:]):
@@ -73,7 +73,7 @@ def _symmetric(weights: list[Interval], beyond: Interval, bits: int) -> Bounds:
     whole = 1 << bits
     starts = ceilings + [whole - tail for tail in reversed(floors)]
     ends = floors[1:] + [whole - tail for tail in reversed(ceilings)]
-    return Bounds(first=1 - len(weights), starts=starts[:-1], ends=ends)
+    return Enclosure(first=1 - len(weights), starts=starts[:-1], ends=ends)
 
 
 def _exp_down(exponent: Fraction, precision: int) -> Interval:

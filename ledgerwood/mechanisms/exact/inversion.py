@@ -21,7 +21,7 @@ _CHUNK = 1 << 15
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Enclosure:
     """Integers around 2**bits times the distribution function F at the atoms first, first + 1, ...
 
     Args:
@@ -35,7 +35,7 @@ class Bounds:
     ends: list[int]
 
 
-DistributionBounds = Callable[[int], Bounds]
+DistributionBounds = Callable[[int], Enclosure]
 """bits -> bounds. As the bits grow the window widens and the bounds close."""
 
 

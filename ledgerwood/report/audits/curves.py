@@ -32,7 +32,7 @@ _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 40.0, 160)])
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TradeOff:
+class DrawnTradeOff:
     """The least false negative rate beside each rate of false positives, shape (k,) each."""
 
     false_positive_rate: Numbers
@@ -137,7 +137,7 @@ def histograms(scores: Scores) -> Histograms:
     return Histograms(edges=_numbers(edges), with_row=tuple(with_row), without=tuple(without))
 
 
-def claimed_trade_off(curve: ClaimedCurve) -> TradeOff:
+def claimed_trade_off(curve: ClaimedCurve) -> DrawnTradeOff:
     """The least false negative rate that the claim leaves to an attacker, at rates of false positives from 0 to 1.
 
     Source: Wasserman and Zhou 2010; docs/explanation/risk.md#trade-off.
@@ -150,7 +150,7 @@ def claimed_trade_off(curve: ClaimedCurve) -> TradeOff:
     return _trade_off(risk.type_two(epsilons, deltas, _RATES))
 
 
-def bound_trade_off(epsilon: float, delta: float) -> TradeOff:
+def bound_trade_off(epsilon: float, delta: float) -> DrawnTradeOff:
     """The curve of (epsilon, delta)-privacy: the true curve touches it or dips below it, if epsilon is a lower bound.
 
     Source: Wasserman and Zhou 2010; Kairouz, Oh and Viswanath 2015; docs/explanation/risk.md#trade-off.
@@ -158,8 +158,8 @@ def bound_trade_off(epsilon: float, delta: float) -> TradeOff:
     return _trade_off(risk.type_two(np.array([min(epsilon, 700.0)]), np.array([delta]), _RATES))
 
 
-def _trade_off(misses: FloatArray) -> TradeOff:
-    return TradeOff(false_positive_rate=_numbers(_RATES), false_negative_rate=_numbers(misses))
+def _trade_off(misses: FloatArray) -> DrawnTradeOff:
+    return DrawnTradeOff(false_positive_rate=_numbers(_RATES), false_negative_rate=_numbers(misses))
 
 
 def _numbers(values: FloatArray) -> Numbers:

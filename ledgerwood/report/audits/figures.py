@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ledgerwood.report.audits.curves import Histograms, Roc, TradeOff
+from ledgerwood.report.audits.curves import DrawnTradeOff, Histograms, Roc
 from ledgerwood.report.audits.shown import Curves
-from ledgerwood.report.pages.html import Figure, Table
-from ledgerwood.report.pages.svg import Axis, Band, Bars, Curve, Layer, Role, Rung, ladder, padded, plot
+from ledgerwood.report.pages.html import Figure, HtmlTable
+from ledgerwood.report.pages.svg import Axis, Band, Bars, Layer, PlotCurve, Role, Rung, ladder, padded, plot
 from ledgerwood.report.printing import least, plain
 from ledgerwood.verification.auditing import LowerBound
 from ledgerwood.verification.digits import beside
@@ -59,9 +59,9 @@ def bounds_figure(bounds: Sequence[LowerBound], claimed: float, words: str) -> F
     )
 
 
-def bounds_table(bounds: Sequence[LowerBound]) -> Table:
+def bounds_table(bounds: Sequence[LowerBound]) -> HtmlTable:
     """Each bound with all that it rests on."""
-    return Table(
+    return HtmlTable(
         header=("epsilon at least", "at delta", "alpha", "assumption", "test", "event", "samples"),
         rows=tuple(
             (
@@ -97,7 +97,7 @@ def trade_off_figure(curves: Curves, alpha: float) -> Figure | None:
         legend.append(("claimed", "claimed: no attacker may be below it", False))
     if not layers:
         return None
-    layers.insert(0, Curve(xs=_RATES, ys=(1.0, 0.0), role="chance"))
+    layers.insert(0, PlotCurve(xs=_RATES, ys=(1.0, 0.0), role="chance"))
     return Figure(
         drawing=plot(
             "figure-trade-off",
@@ -129,9 +129,9 @@ def roc_figure(roc: Roc) -> Figure:
             Axis(label="false alarms (rate)", low=0.0, high=1.0),
             Axis(label="right alarms (rate)", low=0.0, high=1.0),
             [
-                Curve(xs=_RATES, ys=_RATES, role="chance"),
+                PlotCurve(xs=_RATES, ys=_RATES, role="chance"),
                 Band(lower=roc.lower, upper=roc.upper, role="found"),
-                Curve(xs=roc.false_positive_rate, ys=roc.true_positive_rate, role="found"),
+                PlotCurve(xs=roc.false_positive_rate, ys=roc.true_positive_rate, role="found"),
             ],
         ),
         caption="ROC with a simultaneous band",
@@ -140,7 +140,7 @@ def roc_figure(roc: Roc) -> Figure:
             ("found", f"holds at all thresholds at once, confidence {roc.confidence:.4g}", True),
         ),
         note="Where the band leaves the thin diagonal, the scores tell the two data sets apart.",
-        table=Table(
+        table=HtmlTable(
             header=("false alarms", "right alarms", "true false alarms", "true right alarms"),
             rows=tuple(
                 (f"{false:.4f}", f"{true:.4f}", f"{left:.4f} to {right:.4f}", f"{low:.4f} to {high:.4f}")
@@ -192,7 +192,7 @@ def scores_figure(scores: Histograms, caption: str, names: tuple[str, str]) -> F
             ("without", f"{names[1]} ({sum(scores.without):,})", True),
         ),
         note="The outermost bins hold what lies beyond them. The more the two overlap, the less can be told.",
-        table=Table(
+        table=HtmlTable(
             header=("from", "to", names[0], names[1]),
             rows=tuple(
                 (f"{low:.4g}", f"{high:.4g}", f"{hit:,}", f"{alarm:,}")
@@ -216,15 +216,15 @@ def _found(roc: Roc) -> list[Layer]:
             upper=(roc.upper[0], misses(roc.upper[1])),
             role="found",
         ),
-        Curve(xs=roc.false_positive_rate, ys=misses(roc.true_positive_rate), role="found"),
+        PlotCurve(xs=roc.false_positive_rate, ys=misses(roc.true_positive_rate), role="found"),
     ]
 
 
-def _trade_off(curve: TradeOff, role: Role) -> Curve:
-    return Curve(xs=curve.false_positive_rate, ys=curve.false_negative_rate, role=role)
+def _trade_off(curve: DrawnTradeOff, role: Role) -> PlotCurve:
+    return PlotCurve(xs=curve.false_positive_rate, ys=curve.false_negative_rate, role=role)
 
 
-def _trade_off_table(curves: Curves) -> Table:
+def _trade_off_table(curves: Curves) -> HtmlTable:
     shown = [
         (name, curve)
         for name, curve in (("claimed", curves.claimed), ("of the bound", curves.bound))
@@ -236,12 +236,12 @@ def _trade_off_table(curves: Curves) -> Table:
         for place in _some(list(range(len(rates)))):
             misses = (least(curve.false_negative_rate[place]) for _, curve in shown)
             rows.append((f"{rates[place]:.4f}", *misses))
-        return Table(
+        return HtmlTable(
             header=("false alarms", *(f"misses, {name}" for name, _ in shown)),
             rows=tuple(rows),
             numbers=frozenset(range(len(shown) + 1)),
         )
-    return Table(header=("false alarms",), rows=())
+    return HtmlTable(header=("false alarms",), rows=())
 
 
 def _some(items: list[T]) -> list[T]:

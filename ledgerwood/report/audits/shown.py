@@ -26,8 +26,8 @@ class Curves:
         absent: why a figure is missing.
     """
 
-    claimed: curves.TradeOff | None
-    bound: curves.TradeOff | None
+    claimed: curves.DrawnTradeOff | None
+    bound: curves.DrawnTradeOff | None
     roc: curves.Roc | None
     histograms: curves.Histograms | None
     absent: tuple[tuple[str, str], ...]
@@ -60,7 +60,7 @@ def curves_of(
         independent: whether they are of independent runs; a ROC's band holds for no others.
     """
     absent: list[tuple[str, str]] = []
-    claimed: curves.TradeOff | None = None
+    claimed: curves.DrawnTradeOff | None = None
     if claim is None:
         absent.append(("claimed trade-off curve", "Nothing is claimed."))
     else:

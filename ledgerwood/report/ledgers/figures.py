@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ledgerwood.report.ledgers.audits import Individuals, Moment
-from ledgerwood.report.pages.html import Figure, Table
-from ledgerwood.report.pages.svg import Axis, Bars, Curve, padded, plot
+from ledgerwood.report.pages.html import Figure, HtmlTable
+from ledgerwood.report.pages.svg import Axis, Bars, PlotCurve, padded, plot
 from ledgerwood.report.printing import least, plain
 from ledgerwood.verification import LedgerReport
 
@@ -25,9 +25,9 @@ def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
             Axis(label="draws", low=0.0, high=last, whole=True),
             Axis(label="epsilon (nats)", low=0.0, high=high),
             [
-                Curve(xs=(0.0, last), ys=(budget, budget), role="budget"),
-                Curve(xs=[0.0, *draws, last], ys=[0.0, *granted, granted[-1]], role="paid", steps=True),
-                Curve(xs=[x for x, _ in used], ys=[y for _, y in used], role="drawn"),
+                PlotCurve(xs=(0.0, last), ys=(budget, budget), role="budget"),
+                PlotCurve(xs=[0.0, *draws, last], ys=[0.0, *granted, granted[-1]], role="paid", steps=True),
+                PlotCurve(xs=[x for x, _ in used], ys=[y for _, y in used], role="drawn"),
             ],
         ),
         caption="Granted and drawn, draw by draw",
@@ -41,7 +41,7 @@ def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
             "was drawn of it. The drawn line shows how the rounds add up; it is no guarantee of its own, for who stops "
             "early has seen the outputs."
         ),
-        table=Table(
+        table=HtmlTable(
             header=("entry", "draws so far", "purpose", "granted", "drawn"),
             rows=tuple(
                 (
@@ -68,9 +68,9 @@ def doubts(report: LedgerReport) -> tuple[str, ...]:
     )
 
 
-def verdicts_table(report: LedgerReport) -> Table:
+def verdicts_table(report: LedgerReport) -> HtmlTable:
     """What was found of each grant."""
-    return Table(
+    return HtmlTable(
         header=("entry", "verdict", "charge", "at least", "at most"),
         rows=tuple(
             (
@@ -102,7 +102,7 @@ def individuals_figure(found: Individuals) -> Figure:
         caption="Individual budgets",
         legend=(("paid", f"{found.units:,} units, {found.exhausted:,} of them with nothing left", True),),
         note="Shown because these data were declared public. For other data this picture would be a release unpaid.",
-        table=Table(
+        table=HtmlTable(
             header=("spent from", "to", "units"),
             rows=tuple(
                 (f"{low:.2f}", f"{high:.2f}", f"{count:,}")

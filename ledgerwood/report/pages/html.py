@@ -24,7 +24,7 @@ _LONG = 48
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class HtmlTable:
     """Rows of texts below a header; a column of numbers stands to the right."""
 
     header: tuple[str, ...]
@@ -50,7 +50,7 @@ class Figure:
     caption: str
     legend: tuple[tuple[Role, str, bool], ...]
     note: str
-    table: Table
+    table: HtmlTable
     whole: bool = False
 
 
@@ -62,7 +62,7 @@ class Section:
     title: str
     texts: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[HtmlTable, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
 
 
@@ -177,7 +177,7 @@ def _figure(figure: Figure) -> Element:
     )
 
 
-def _table(table: Table, label: str) -> Element:
+def _table(table: HtmlTable, label: str) -> Element:
     def cells(tag: str, texts: Sequence[str]) -> list[Element]:
         scope = {"scope": "col"} if tag == "th" else {}
         return [

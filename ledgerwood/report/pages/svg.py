@@ -54,7 +54,7 @@ class Axis:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class PlotCurve:
     """Points joined by lines, or by steps that keep a value until the next point; shape (k,) each."""
 
     xs: Sequence[float]
@@ -94,7 +94,7 @@ class Rung:
     shown: str
 
 
-Layer = Curve | Band | Bars
+Layer = PlotCurve | Band | Bars
 
 
 def plot(name: str, title: str, description: str, x: Axis, y: Axis, layers: Sequence[Layer]) -> Element:
@@ -194,7 +194,7 @@ def _axes(x: Axis, y: Axis) -> list[Element]:
 
 def _layer(layer: Layer, x: Axis, y: Axis) -> Element:
     match layer:
-        case Curve():
+        case PlotCurve():
             path = _path(layer.xs, layer.ys, x, y, steps=layer.steps)
             return element("path", {"class": f"curve {layer.role}", "d": f"M{path}"})
         case Band():

@@ -17,11 +17,11 @@ class ShapedPlan(Protocol):
     """The fields that all plans have."""
 
     @property
-    def depth(self) -> int:
+    def max_depth(self) -> int:
         """Levels of splits."""
 
     @property
-    def bins(self) -> int:
+    def max_bins(self) -> int:
         """Even steps of a numeric feature's range."""
 
 
@@ -67,10 +67,10 @@ def require_shape(plan: ShapedPlan, names: Mapping[str, tuple[object, ...]]) -> 
     """Refuse any plan whose shape is out of bounds. Arguments and errors: as `require_bounds`."""
     for name, allowed in names.items():
         require_name(name, getattr(plan, name), allowed)
-    if _validate.count("depth", plan.depth, "levels", minimum=0) > MAX_DEPTH:
-        raise _validate.fail("depth", plan.depth, f"at most {MAX_DEPTH}", "levels")
-    if not 2 <= _validate.count("bins", plan.bins, "steps") <= MAX_BINS:
-        raise _validate.fail("bins", plan.bins, f"in [2, {MAX_BINS}]", "steps of a feature's range")
+    if _validate.count("max_depth", plan.max_depth, "levels", minimum=0) > MAX_DEPTH:
+        raise _validate.fail("max_depth", plan.max_depth, f"at most {MAX_DEPTH}", "levels")
+    if not 2 <= _validate.count("max_bins", plan.max_bins, "steps") <= MAX_BINS:
+        raise _validate.fail("max_bins", plan.max_bins, f"in [2, {MAX_BINS}]", "steps of a feature's range")
 
 
 def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -81,11 +81,6 @@ def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """
     if not isinstance(value, str | bool) or value not in allowed:
         raise _validate.fail(name, value, f"one of {', '.join(map(repr, allowed))}", "name")
-
-
-def same_names(*names: str) -> dict[str, str]:
-    """Fields of a plan that the estimator's parameter shares its name with."""
-    return {name: name for name in names}
 
 
 def is_word(value: object, word: str) -> bool:

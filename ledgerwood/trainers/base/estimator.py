@@ -1,11 +1,9 @@
 """What every estimator of this package does around its plan: check, grant, curate, state, save."""
 
 import abc
-import contextlib
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -40,7 +38,7 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
 from ledgerwood.reading.importances import feature_importances
-from ledgerwood.trainers.base.bounds import require_rows, require_verbose
+from ledgerwood.trainers.base.bounds import named_choices, require_rows, require_verbose
 from ledgerwood.trainers.base.fitting import says_parameter, suggestion
 from ledgerwood.trainers.base.model_files import read_model, write_model
 from ledgerwood.trainers.base.privacy import PrivacyStatement
@@ -78,7 +76,7 @@ class Plan(Protocol):
         """The whole sequence of events."""
 
     @property
-    def bins(self) -> int:
+    def max_bins(self) -> int:
         """Even steps of a numeric feature's range."""
 
     @property
@@ -115,8 +113,6 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     random_state: Any
     verbose: int
     _plan_type: ClassVar[type[Any]]
-    _plan_names: ClassVar[Mapping[str, str]] = {}
-    """The parameter of each field of the plan that a parameter sets."""
 
     def make_plan(self, schema: Schema | TypedColumns) -> Plan:
         """The calibrated plan for a resolved schema, or for columns whose schema is to be estimated; pure, no data.
@@ -124,14 +120,13 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         The preset's choices, then the parameters that were named.
 
         Raises:
-            InvalidParameter, AdjacencyMismatch: parameters that make no plan; the message calls them as the user does.
+            InvalidParameter, AdjacencyMismatch: parameters that make no plan.
             CalibrationFailed: a budget that is too small; the message says what would fit.
         """
         plan = None
         try:
-            with self._user_names():
-                self._check_parameters()
-                plan = self._uncalibrated_plan(schema)
+            self._check_parameters()
+            plan = self._uncalibrated_plan(schema)
             return plan.calibrated(self.budget)
         except (CalibrationFailed, InvalidParameter) as error:
             if plan is None and says_parameter(self, error):
@@ -155,16 +150,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             self._random_source()
         require_verbose(self.verbose)
 
-    @contextlib.contextmanager
-    def _user_names(self) -> Iterator[None]:
-        """Let errors call a plan's fields by the names of this estimator's parameters."""
-        try:
-            yield
-        except InvalidParameter as error:
-            name = self._plan_names.get(error.parameter or "")
-            if name is None or name == error.parameter:
-                raise
-            raise error.renamed(name) from error
+    def _choices(self) -> dict[str, Any]:
+        """The fields of the plan that a parameter of this estimator names; None stands for the preset's choice."""
+        own = self.get_params(deep=False)
+        names = [field.name for field in dataclasses.fields(self._plan_type) if field.name in own]
+        return named_choices({name: own[name] for name in names if name != "adjacency"})
 
     @abc.abstractmethod
     def _train(self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress) -> Ensemble:
@@ -241,7 +231,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             described = declared.resolved(n_features)
             plan = self.make_plan(described)
             with points_to_check(declared):
-                rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.bins, sample_weight=sample_weight)
+                rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.max_bins, sample_weight=sample_weight)
         own = ledger is None
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
         with progress_bar(type(self).__name__, self.verbose) as progress:
@@ -306,7 +296,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             columns,
             self.budget,
             share=self.schema_share,
-            public_rows=self.expected_rows,
+            expected_rows=self.expected_rows,
             most_classes=most_classes,
         )
 
@@ -351,7 +341,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         check_is_fitted(self, "ensemble_")
         schema = schema_for(X, self.schema_, self.n_features_in_)
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
-        return encode_features(X, schema, bins=self.plan_.bins)
+        return encode_features(X, schema, bins=self.plan_.max_bins)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -455,7 +445,7 @@ def _with_schema(
         return rows, rows.schema, ()
     assert plan.purchase is not None  # made for these columns
     schema, told = plan.purchase.estimated(Curator(rows, grant, source))
-    return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.bins), schema, told
+    return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.max_bins), schema, told
 
 
 def _plain(value: Any) -> Any:

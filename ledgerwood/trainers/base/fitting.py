@@ -32,7 +32,7 @@ class TreesPlan(Protocol):
         """By its values."""
 
     @property
-    def trees(self) -> int:
+    def n_estimators(self) -> int:
         """T, number of trees."""
 
     @property
@@ -40,7 +40,7 @@ class TreesPlan(Protocol):
         """By how many trees it may be made shorter."""
 
     @property
-    def depth(self) -> int:
+    def max_depth(self) -> int:
         """Levels of splits."""
 
     @property
@@ -95,7 +95,7 @@ def fitted(plan: P, budget: Budget) -> P:
 def _found(plan: Any, budget: Budget) -> Any:
     start = plan.prepared(budget)
     if not fits_least(start, budget):
-        what = f"{plan.trees} trees of depth {plan.depth}"
+        what = f"{plan.n_estimators} trees of depth {plan.max_depth}"
         raise CalibrationFailed(too_small(what, budget, "their leaves would be nothing but noise"))
     found = _scaled(start, calibrate(lambda epsilon: _scaled(start, epsilon).event, budget))
     _require_first_fit(found)
@@ -203,7 +203,7 @@ def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: Calibration
         message = too_small("this plan", budget, message)
     for name, default in _defaults(estimator).items():
         # The budget itself is not to blame where the plan fits but for one parameter.
-        if name in named and name not in {*_ALWAYS, "n_trees", "preset"} and fits(name, default):
+        if name in named and name not in {*_ALWAYS, "n_estimators", "preset"} and fits(name, default):
             return type(error)(f"{name}={_validate.shown(named[name])} does not fit: {message}; set {name}={default!r}")
     found = []
     # Where not even that is enough the reason is another one, and the error says it.
@@ -212,11 +212,11 @@ def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: Calibration
         enough = enough_epsilon(lambda other: fits("epsilon", other.epsilon), start)
         if enough is not None and fits("epsilon", enough):
             found.append(f"epsilon={enough!r}")
-    trees: int = named.get("n_trees") or (0 if plan is None else plan.trees)
-    if "n_trees" in _defaults(estimator) and trees:
-        fewer = most_that_fits(lambda n: fits("n_trees", n), trees)
+    trees: int = named.get("n_estimators") or (0 if plan is None else plan.n_estimators)
+    if "n_estimators" in _defaults(estimator) and trees:
+        fewer = most_that_fits(lambda n: fits("n_estimators", n), trees)
         if fewer:
-            found.append(f"n_trees={fewer}")
+            found.append(f"n_estimators={fewer}")
     return type(error)(f"{message}; what would fit: {' or '.join(found)}") if found else error
 
 

@@ -65,7 +65,7 @@ class SchemaPurchase:
         noise_scale: of a feature's counts: stddev of the Gaussian noise, or scale of the Laplace noise, in rows.
         target_noise_scale: of the target's counts.
         key_delta: what each categorical column may cost of delta; 0 where there is none.
-        public_rows: a public guess of the number of rows, which says how fine the bins may be.
+        expected_rows: a public guess of the number of rows, which says how fine the bins may be.
         most_classes: how many classes the system can learn, at least 2; of more than that, the commonest ones.
     """
 
@@ -75,7 +75,7 @@ class SchemaPurchase:
     noise_scale: float
     target_noise_scale: float
     key_delta: float
-    public_rows: int | None = None
+    expected_rows: int | None = None
     most_classes: int = 2
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class SchemaPurchase:
         budget: Budget,
         *,
         share: float,
-        public_rows: int | None = None,
+        expected_rows: int | None = None,
         most_classes: int = 2,
     ) -> "SchemaPurchase":
         """The purchase for a share of the budget: of mu**2 and of delta, or of epsilon where delta is 0.
@@ -135,7 +135,7 @@ class SchemaPurchase:
             noise_scale=max(scales[0], LEAST_NOISE),
             target_noise_scale=max(scales[1], LEAST_NOISE),
             key_delta=share * budget.delta / len(names) if names else 0.0,
-            public_rows=public_rows,
+            expected_rows=expected_rows,
             most_classes=most_classes,
         )
 
@@ -264,9 +264,9 @@ class SchemaPurchase:
 
         docs/explanation/bought-schema.md#bought-schema-bounds.
         """
-        if self.public_rows is None:
+        if self.expected_rows is None:
             return 2
-        ratio = self.public_rows / self._stddev(number)
+        ratio = self.expected_rows / self._stddev(number)
         return 4 if ratio >= 600.0 else 2 if ratio >= 30.0 else 1
 
     def _keys(self, aggregator: Aggregator, number: int, what: str) -> tuple[tuple[Category, int], ...]:
@@ -390,8 +390,8 @@ def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
     if len(classes) < found:
         return (
             f"{found} classes showed in the privately estimated schema, and {len(classes)} of them are learned, the "
-            "commonest ones of one type (strings or numbers): rows of the others take no part; raise n_trees where "
-            f"there are fewer trees than classes, or {declare}"
+            "commonest ones of one type (strings or numbers): rows of the others take no part; raise n_estimators "
+            f"where there are fewer trees than classes, or {declare}"
         )
     if len(classes) == 1:
         return (

@@ -159,7 +159,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         plan = self.make_stream_plan(described)
         source = self._random_source()
         with points_to_check(schema):
-            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
+            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.max_bins, vault=vault)
         own = ledger is None
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
         curator = StreamCurator(rows, grant, source)
@@ -201,7 +201,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         plan = self.plan_
         with points_to_check(schema):
-            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.bins, vault=vault)
+            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.max_bins, vault=vault)
         curator = StreamCurator(rows, receipt, source)
         try:
             with progress_bar(type(self).__name__, self.verbose) as progress:

@@ -371,7 +371,7 @@ class _Run:
             plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit
         )
         # All rows at once: what the fits would refuse of a part of them is refused before anything is spent.
-        for loss, bins in {(each.loss, each.bins) for each in plans}:
+        for loss, bins in {(each.loss, each.max_bins) for each in plans}:
             with points_to_check(schema):
                 Table.from_data(X, y, schema, loss=loss, bins=bins)
         own = ledger is None

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class SearchPlan:
         noise_multiplier: of one run as a whole: 1 / mu.
         score_share: share of a run's mu**2 that is spent on the score.
         error_width: see `PredictionFit`.
-        plans: one a candidate; each with mu**2 at most (1 - score_share) of a run's, the same loss and bins.
+        plans: one a candidate; each with mu**2 at most (1 - score_share) of a run's, the same loss and max_bins.
     """
 
     adjacency: Adjacency
@@ -66,14 +66,14 @@ class SearchPlan:
         fit_width(self.error_width)
         if not self.plans:
             raise _validate.fail("plans", self.plans, "at least one", "candidates")
-        if len({(plan.loss, plan.bins) for plan in self.plans}) > 1:
-            raise InvalidParameter("the candidates differ in loss or bins: all must read the rows in one encoding")
+        if len({(plan.loss, plan.max_bins) for plan in self.plans}) > 1:
+            raise InvalidParameter("the candidates differ in loss or max_bins: all must read the rows in one encoding")
         try:
             require_within(self.run_events, self.event)
         except UnsupportedEvent as error:
             raise UnsupportedEvent(
                 "a private search takes candidates whose noise is Gaussian throughout: S-GBDT, full batch "
-                "(sampling_rate=1), with initial_score='zero' or 'moments'; DPBoost and DP-XGBoost have Laplace leaves "
+                "(subsample=1), with initial_score='zero' or 'moments'; DPBoost and DP-XGBoost have Laplace leaves "
                 f"and exponential choices, and fit one set of parameters at a time: {error}"
             ) from error
 
@@ -120,9 +120,9 @@ class SearchPlan:
         """No schema is bought."""
 
     @property
-    def bins(self) -> int:
+    def max_bins(self) -> int:
         """The candidates' even steps of a numeric feature's range."""
-        return self.plans[0].bins
+        return self.plans[0].max_bins
 
 
 def _score_share(value: object) -> float:
@@ -142,12 +142,12 @@ class PrivateSearch(AbstractTreeEstimator):
 
     K runs, K secret and random, each of a candidate drawn uniformly, trained on all rows and scored on the same rows
     with noise; the best is kept. A candidate must be a plan of Gaussian releases over all rows: S-GBDT with
-    `sampling_rate` 1 and an `initial_score` of "zero" or "moments". The time that a fit takes grows with K and must not
+    `subsample` 1 and an `initial_score` of "zero" or "moments". The time that a fit takes grows with K and must not
     be seen.
 
     Args:
         estimator: what is tuned; its own epsilon, delta, adjacency, schema and random state are the search's.
-        candidates: parameters of `estimator`, one mapping a candidate; public, at least one, all of one `bins`. A
+        candidates: parameters of `estimator`, one mapping a candidate; public, at least one, all of one `max_bins`. A
             candidate that is listed twice is drawn twice as often.
         epsilon, delta: the budget of the whole search; delta > 0.
         adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
@@ -165,7 +165,6 @@ class PrivateSearch(AbstractTreeEstimator):
         plan_: the `SearchPlan`. privacy_, ledger_: of the search as a whole.
     """
 
-    _plan_names: ClassVar[Mapping[str, str]] = {"width": "error_width", "mean": "mean_runs"}
     plan_: SearchPlan
     best_index_: int | None
     best_score_: float
@@ -223,13 +222,17 @@ class PrivateSearch(AbstractTreeEstimator):
 
     def make_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
         """The calibrated search and its candidates' plans; pure, no data. Errors: as for every estimator."""
-        with self._user_names():
+        try:
             self._check_parameters()
-            try:
-                return self._uncalibrated_plan(schema)
-            except CalibrationFailed as error:
-                why = too_small("the candidates, each of which gets a share of it", self.budget, "see the cause")
-                raise suggestion(self, schema, None, CalibrationFailed(why)) from error
+            return self._uncalibrated_plan(schema)
+        except CalibrationFailed as error:
+            why = too_small("the candidates, each of which gets a share of it", self.budget, "see the cause")
+            raise suggestion(self, schema, None, CalibrationFailed(why)) from error
+        except InvalidParameter as error:  # of the mechanism that draws K, and of the score
+            name = {"width": "error_width", "mean": "mean_runs"}.get(error.parameter or "")
+            if name is None:
+                raise
+            raise error.renamed(name) from error
 
     def _check_parameters(self) -> None:
         self.budget  # noqa: B018  # epsilon, delta, adjacency

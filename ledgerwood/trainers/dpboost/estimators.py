@@ -2,8 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, final, get_args
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -13,7 +12,7 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries.sums import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.bounds import MAX_BINS, is_word, named_choices, require_name, same_names
+from ledgerwood.trainers.base.bounds import MAX_BINS, is_word, require_name
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.base.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
@@ -21,7 +20,7 @@ from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.dpboost.training import Assignment, CandidateKind, DPBoostPlan, train
 from ledgerwood.trainers.parts.greedy_trees import least_cells
 from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
-from ledgerwood.trainers.parts.laplace_leaves import LeafDamping, LeafRelease
+from ledgerwood.trainers.parts.laplace_leaves import LeafRegularization, LeafRelease
 
 Preset = Literal["default", "paper", "enhanced", "para", "seq", "np"]
 
@@ -31,12 +30,12 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> DPBoostPlan:
     return DPBoostPlan(
         adjacency=adjacency,
         loss=loss,
-        trees=50,
+        n_estimators=50,
         trees_per_ensemble=50,
         assignment="geometric",
-        depth=6,
+        max_depth=6,
         # LightGBM's default number of bins, on a public grid.
-        bins=255,
+        max_bins=255,
         candidates="grid",
         tree_epsilon=1.0,
         leaf_share=0.5,
@@ -45,8 +44,8 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> DPBoostPlan:
         geometric_clipping=True,
         large_gradients="drop",
         clip=1.0,
-        damping=0.1,
-        leaf_damping="lambda",
+        reg_lambda=0.1,
+        leaf_regularization="lambda",
         score_noise=0.5,
         learning_rate=0.1,
         # Where every leaf is without noise.
@@ -63,17 +62,17 @@ def default_plan(loss: Loss, budget: Budget, *, classes: bool, forests: int = 1)
     clip = 0.5 if loss == "logistic" else 1.0 if classes else 0.3
     return dataclasses.replace(
         paper_plan(loss, budget.adjacency),
-        trees=min(max(round(25.0 * math.sqrt(budget.epsilon / forests)), 8), 80),
+        n_estimators=min(max(round(25.0 * math.sqrt(budget.epsilon / forests)), 8), 80),
         trees_per_ensemble=1,
-        depth=4,
-        bins=32,
+        max_depth=4,
+        max_bins=32,
         leaf_release="sums",
         leaf_share=0.5 if classes else 0.6,
         count_share=0.15,
         geometric_clipping=False,
         large_gradients="clip",
         clip=clip,
-        leaf_damping="noise",
+        leaf_regularization="noise",
         score_noise=0.4 if classes else 0.5,
         learning_rate=0.4 if classes else 0.5,
         leaf_clamp=2.0,
@@ -91,7 +90,7 @@ def preset_plan(preset: Preset, loss: Loss, budget: Budget, *, classes: bool, fo
         case "paper":
             return paper
         case "enhanced":
-            return dataclasses.replace(paper, initial_score="laplace", candidates="gridless", bins=MAX_BINS)
+            return dataclasses.replace(paper, initial_score="laplace", candidates="gridless", max_bins=MAX_BINS)
         case "para":
             return dataclasses.replace(paper, assignment="halving", geometric_clipping=False)
         case "seq":
@@ -121,22 +120,23 @@ class AbstractDPBoost(AbstractTreeEstimator):
             guess and the grid-less choice of the S-GBDT paper), or what the paper compares with: "para", "seq" and
             "np", see docs/explanation/dpboost.md#dpboost-presets.
         loss: "squared" (classes are -1 and 1) or "logistic" (classes only).
-        n_trees: T, of each class's forest where more than two are declared. Where the classes are privately estimated
-            (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller number,
-            be there two classes or more: the trees are paid for before the classes are known. `plan_` has the number.
+        n_estimators: T, of each class's forest where more than two are declared. Where the classes are privately
+            estimated (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller
+            number, be there two classes or more: the trees are paid for before the classes are known. `plan_` has the
+            number.
         trees_per_ensemble: T_e. assignment: how an ensemble's trees share the rows, "geometric" or
             "halving". max_depth: levels of splits. learning_rate: eta, at most 1.
-        l2_lambda: lambda of gains and leaves, in rows.
+        reg_lambda: lambda of gains and leaves, in rows.
         clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
         large_gradients: a row beyond it takes no part in a tree ("drop", gradient-based data filtering), or counts with
             the clip ("clip").
         geometric_clipping: clip leaf ratios more from tree to tree of an ensemble.
         leaf_release: "ratio", or "sums" for a number of rows and a sum. leaf_share: the leaves' share of a tree.
         count_share: share of the leaves' epsilon for the number of rows ("sums").
-        leaf_damping: "lambda", or "noise" for lambda and a multiple of the known noise ("sums").
+        leaf_regularization: "lambda", or "noise" for lambda and a multiple of the known noise ("sums").
         score_noise: stddev that all trees' noise together may add to a score ("noise").
         leaf_clamp: largest absolute leaf value before the learning rate, or "off".
-        bins: even steps of a numeric feature's range, among whose borders splits are chosen. candidates: "grid", or
+        max_bins: even steps of a numeric feature's range, among whose borders splits are chosen. candidates: "grid", or
             "gridless" for up to 60,000 bins.
         initial_score: "zero", "moments" (delta > 0), "laplace" or "public_count". initial_share: its share.
         random_state: None for secure noise; a whole number repeats a run, for tests, and voids the guarantee.
@@ -145,17 +145,6 @@ class AbstractDPBoost(AbstractTreeEstimator):
 
     plan_: DPBoostPlan
     _plan_type = DPBoostPlan
-    _plan_names: ClassVar[Mapping[str, str]] = {
-        "trees": "n_trees",
-        "depth": "max_depth",
-        "damping": "l2_lambda",
-        "public_rows": "expected_rows",
-        **same_names(
-            "trees_per_ensemble", "assignment", "learning_rate", "clip", "large_gradients", "geometric_clipping",
-            "leaf_release", "leaf_share", "count_share", "leaf_damping", "score_noise", "leaf_clamp", "bins",
-            "candidates", "initial_score", "initial_share",
-        ),
-    }  # fmt: skip
 
     def __init__(
         self,
@@ -168,22 +157,22 @@ class AbstractDPBoost(AbstractTreeEstimator):
         expected_rows: int | None = None,
         preset: Preset = "default",
         loss: Loss | None = None,
-        n_trees: int | None = None,
+        n_estimators: int | None = None,
         trees_per_ensemble: int | None = None,
         assignment: Assignment | None = None,
         max_depth: int | None = None,
         learning_rate: float | None = None,
-        l2_lambda: float | None = None,
+        reg_lambda: float | None = None,
         clip: float | None = None,
         large_gradients: LargeGradients | None = None,
         geometric_clipping: bool | None = None,
         leaf_release: LeafRelease | None = None,
         leaf_share: float | None = None,
         count_share: float | None = None,
-        leaf_damping: LeafDamping | None = None,
+        leaf_regularization: LeafRegularization | None = None,
         score_noise: float | None = None,
         leaf_clamp: float | Literal["off"] | None = None,
-        bins: int | None = None,
+        max_bins: int | None = None,
         candidates: CandidateKind | None = None,
         initial_score: InitialScoreKind | None = None,
         initial_share: float | None = None,
@@ -198,22 +187,22 @@ class AbstractDPBoost(AbstractTreeEstimator):
         self.expected_rows = expected_rows
         self.preset = preset
         self.loss = loss
-        self.n_trees = n_trees
+        self.n_estimators = n_estimators
         self.trees_per_ensemble = trees_per_ensemble
         self.assignment = assignment
         self.max_depth = max_depth
         self.learning_rate = learning_rate
-        self.l2_lambda = l2_lambda
+        self.reg_lambda = reg_lambda
         self.clip = clip
         self.large_gradients = large_gradients
         self.geometric_clipping = geometric_clipping
         self.leaf_release = leaf_release
         self.leaf_share = leaf_share
         self.count_share = count_share
-        self.leaf_damping = leaf_damping
+        self.leaf_regularization = leaf_regularization
         self.score_noise = score_noise
         self.leaf_clamp = leaf_clamp
-        self.bins = bins
+        self.max_bins = max_bins
         self.candidates = candidates
         self.initial_score = initial_score
         self.initial_share = initial_share
@@ -227,12 +216,16 @@ class AbstractDPBoost(AbstractTreeEstimator):
             plan = dataclasses.replace(plan, initial_score="zero")
         plan = dataclasses.replace(plan, classes=forests, **self._named_choices())
         if isinstance(schema, TypedColumns):
-            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
-            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
+            plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
+            plan = dataclasses.replace(
+                plan, purchase=self._estimation(schema, most_classes=most_classes(plan.n_estimators))
+            )
         else:
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        if plan.depth:
-            plan.tests(least_cells(schema, plan.bins))  # refuses trees that cannot be grown, before anything is spent
+        if plan.max_depth:
+            plan.tests(
+                least_cells(schema, plan.max_bins)
+            )  # refuses trees that cannot be grown, before anything is spent
         return plan
 
     def _loss(self) -> Loss:
@@ -244,14 +237,14 @@ class AbstractDPBoost(AbstractTreeEstimator):
         return self.loss
 
     def _named_choices(self) -> dict[str, Any]:
-        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        named = self._choices()
         if is_word(named.get("leaf_clamp"), "off"):
             named["leaf_clamp"] = None
         # What one way of releasing leaves has and the other one has not follows it, unless it is named too.
         if self.leaf_release == "sums":
             named.setdefault("geometric_clipping", False)
         if self.leaf_release == "ratio" or named.get("geometric_clipping"):
-            named.setdefault("leaf_damping", "lambda")
+            named.setdefault("leaf_regularization", "lambda")
         return named
 
     def _train(

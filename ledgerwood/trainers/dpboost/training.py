@@ -29,7 +29,7 @@ from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.parts.greedy_trees import Candidates, GainSplits, require_levels
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
-from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafDamping, LeafRelease
+from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafRegularization, LeafRelease
 from ledgerwood.trainers.parts.leaves import newton_leaves
 
 Assignment = Literal["geometric", "halving"]
@@ -43,7 +43,7 @@ _NAMES: dict[str, tuple[object, ...]] = {
     "large_gradients": get_args(LargeGradients),
     "geometric_clipping": (True, False),
     "leaf_release": get_args(LeafRelease),
-    "leaf_damping": get_args(LeafDamping),
+    "leaf_regularization": get_args(LeafRegularization),
     "initial_score": get_args(InitialScoreKind),
 }
 
@@ -57,12 +57,12 @@ class DPBoostPlan:
         adjacency: the relation under which every event is stated.
         loss: squared, on labels scaled to [-1, 1] or classes as -1 and 1 (the paper's), or logistic; either way a row
             counts 1 in every denominator.
-        trees: T, number of trees.
+        n_estimators: T, number of trees.
         trees_per_ensemble: T_e, trees that share the rows among them, at most 10,000; 1: every tree sees all rows.
         assignment: share of tree t = 0, 1, ... of an ensemble, one independent draw a row: "geometric", eta (1 - eta)^t
             over their sum; "halving", 2^-(t + 1), the rest in no tree. A tree alone has all rows.
-        depth: levels of splits of each tree.
-        bins: even steps of a numeric feature's range, whose borders are the candidates.
+        max_depth: levels of splits of each tree.
+        max_bins: even steps of a numeric feature's range, whose borders are the candidates.
         candidates: "grid", each border a candidate; or "gridless", for many thousands of bins, at a cost per row and
             not per candidate, every feature weighing the same.
         tree_epsilon: of one tree, in nats: the common scale of the plan.
@@ -74,9 +74,9 @@ class DPBoostPlan:
         large_gradients: a row beyond `clip` takes no part in a tree ("drop", the paper's gradient-based data
             filtering), or counts with the clip ("clip").
         clip: g*, largest absolute gradient that counts.
-        damping: lambda > 0 of gains and leaves, in rows.
-        leaf_damping: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by `score_noise`
-            ("sums").
+        reg_lambda: lambda > 0 of gains and leaves, in rows.
+        leaf_regularization: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by
+            `score_noise` ("sums").
         score_noise: stddev that the noise of all trees together may add to a score ("noise"), in clips for the squared
             loss.
         learning_rate: eta, in (0, 1].
@@ -84,21 +84,21 @@ class DPBoostPlan:
         initial_score: see `InitialScore`.
         initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
-        public_rows: declared number of rows, exact, for `initial_score="public_count"` only.
+        expected_rows: declared number of rows, exact, for `initial_score="public_count"` only.
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
             weight.
-        classes: K for one forest a class, which is told from all others: `trees` is of each; 1 for one forest, whose
-            trees the classes of an estimated schema share.
+        classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
+            whose trees the classes of an estimated schema share.
     """
 
     adjacency: Adjacency
     loss: Loss
-    trees: int
+    n_estimators: int
     trees_per_ensemble: int
     assignment: Assignment
-    depth: int
-    bins: int
+    max_depth: int
+    max_bins: int
     candidates: CandidateKind
     tree_epsilon: float
     leaf_share: float
@@ -107,32 +107,32 @@ class DPBoostPlan:
     geometric_clipping: bool
     large_gradients: LargeGradients
     clip: float
-    damping: float
-    leaf_damping: LeafDamping
+    reg_lambda: float
+    leaf_regularization: LeafRegularization
     score_noise: float
     learning_rate: float
     leaf_clamp: float | None
     initial_score: InitialScoreKind
     initial_multiplier: float
     initial_share: float
-    public_rows: int | None = None
+    expected_rows: int | None = None
     purchase: SchemaPurchase | None = None
     weighted: bool = False
     classes: int = 1
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        require_trees("trees", self.trees)
+        require_trees("n_estimators", self.n_estimators)
         _validate.count("classes", self.classes, "forests")
         require_zero_start(self.classes, self.initial_score)
         _validate.count("trees_per_ensemble", self.trees_per_ensemble, "trees")
-        if min(self.trees, self.trees_per_ensemble) > MAX_GROUPS:
+        if min(self.n_estimators, self.trees_per_ensemble) > MAX_GROUPS:
             raise _validate.fail("trees_per_ensemble", self.trees_per_ensemble, f"at most {MAX_GROUPS}", "trees")
         _validate.positive("tree_epsilon", self.tree_epsilon, "nats")
         if not 0.0 < _validate.real("leaf_share", self.leaf_share, "share of a tree") < 1.0:
             raise _validate.fail("leaf_share", self.leaf_share, "in (0, 1)", "share of a tree")
-        if not STEP <= _validate.positive("damping", self.damping, "rows") <= MAX_DAMPING:
-            raise _validate.fail("damping", self.damping, f"in [{STEP}, {MAX_DAMPING}]", "rows")
+        if not STEP <= _validate.positive("reg_lambda", self.reg_lambda, "rows") <= MAX_DAMPING:
+            raise _validate.fail("reg_lambda", self.reg_lambda, f"in [{STEP}, {MAX_DAMPING}]", "rows")
         _validate.positive("score_noise", self.score_noise, "gradient units")
         if self.learning_rate > 1.0:
             raise _validate.fail("learning_rate", self.learning_rate, "in (0, 1]", "factor on a leaf")
@@ -140,12 +140,17 @@ class DPBoostPlan:
             _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
         if self.leaf_release == "sums" and self.geometric_clipping:
             raise InvalidParameter("geometric_clipping=True clips the leaf's ratio, which leaf_release='sums' has not")
-        if self.leaf_release == "ratio" and self.leaf_damping == "noise":
+        if self.leaf_release == "ratio" and self.leaf_regularization == "noise":
             raise InvalidParameter(
-                "leaf_damping='noise' needs leaf_release='sums': a ratio's noise is added at the end"
+                "leaf_regularization='noise' needs leaf_release='sums': a ratio's noise is added at the end"
             )
         self.leaves(0).mechanism  # noqa: B018  # checks the clip
         self.initial  # noqa: B018  # checks what the initial score needs
+
+    @property
+    def trees(self) -> int:
+        """Number of trees of a forest."""
+        return self.n_estimators
 
     @property
     def initial(self) -> InitialScore:
@@ -154,25 +159,25 @@ class DPBoostPlan:
             kind=self.initial_score,
             adjacency=self.adjacency,
             multiplier=self.initial_multiplier,
-            public_rows=self.public_rows,
+            expected_rows=self.expected_rows,
         )
 
     @property
     def splits(self) -> GainSplits:
         """How one level of a tree is chosen; a plan of depth 0 has no use for it."""
-        epsilon = self._share("splits").epsilon_each(self.depth or 1)
+        epsilon = self._share("splits").epsilon_each(self.max_depth or 1)
         return GainSplits(
-            adjacency=self.adjacency, epsilon=epsilon, loss=self.loss, clip=self.clip, damping=self.damping,
+            adjacency=self.adjacency, epsilon=epsilon, loss=self.loss, clip=self.clip, reg_lambda=self.reg_lambda,
             large_gradients=self.large_gradients,
         )  # fmt: skip
 
     def leaves(self, place: int) -> LaplaceLeaves:
         """The leaves of the tree at this place of its ensemble, from 0; all have one price."""
-        epsilon = self._share("leaves").epsilon if self.depth else self.tree_epsilon
+        epsilon = self._share("leaves").epsilon if self.max_depth else self.tree_epsilon
         leaf_clip = max(self.clip * (1.0 - self.learning_rate) ** place, STEP) if self.geometric_clipping else None
         return LaplaceLeaves(
             release=self.leaf_release, adjacency=self.adjacency, epsilon=epsilon, loss=self.loss, clip=self.clip,
-            large_gradients=self.large_gradients, damping=self.damping, leaf_clip=leaf_clip,
+            large_gradients=self.large_gradients, reg_lambda=self.reg_lambda, leaf_clip=leaf_clip,
             count_share=self.count_share, weighted=self.weighted,
         )  # fmt: skip
 
@@ -183,7 +188,7 @@ class DPBoostPlan:
     @property
     def tree_event(self) -> Composed:
         """One tree: its levels, one after another, then its leaves. The same for every tree."""
-        levels = (Repeated(self.splits.event, count=self.depth),) if self.depth else ()
+        levels = (Repeated(self.splits.event, count=self.max_depth),) if self.max_depth else ()
         return Composed((*levels, self.leaves(0).event))
 
     def shares(self, trees: int) -> tuple[float, ...]:
@@ -199,7 +204,7 @@ class DPBoostPlan:
     @property
     def ensembles(self) -> tuple[tuple[int, int], ...]:
         """(number of trees, how many such ensembles), in their order; the last one of each forest may be smaller."""
-        full, rest = divmod(self.trees, self.trees_per_ensemble)
+        full, rest = divmod(self.n_estimators, self.trees_per_ensemble)
         found = ((self.trees_per_ensemble, full), (rest, 1))
         return tuple((size, count * self.classes) for size, count in found if size and count)
 
@@ -221,7 +226,7 @@ class DPBoostPlan:
             InvalidParameter: features that cannot be split, or trees too deep for so many candidates.
         """
         found: Candidates = SplitTests.every(cells) if self.candidates == "grid" else tuple(cells)
-        require_levels(found, depth=self.depth)
+        require_levels(found, depth=self.max_depth)
         return found
 
     def calibrated(self, budget: Budget) -> "DPBoostPlan":
@@ -240,7 +245,7 @@ class DPBoostPlan:
     @property
     def least_tree_epsilon(self) -> float:
         """Below it leaves are nothing but noise."""
-        return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.depth else 1.0)
+        return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.max_depth else 1.0)
 
     def has_room(self, budget: Budget) -> bool:
         """Whether the budget is enough for trees that learn anything."""
@@ -263,7 +268,7 @@ class DPBoostPlan:
         """
         return math.sqrt(
             math.fsum(
-                count * self.leaves(place).signal(rows * share / 2.0**self.depth) ** 2
+                count * self.leaves(place).signal(rows * share / 2.0**self.max_depth) ** 2
                 for size, count in self.ensembles
                 for place, share in enumerate(self.shares(size))
             )
@@ -271,14 +276,14 @@ class DPBoostPlan:
 
     def of_forest(self, trees: int, forests: int) -> "DPBoostPlan":  # see `ForestPlan`
         """The plan as one of several forests follows it: the same draws, and its own post-processing."""
-        return dataclasses.replace(self, trees=trees, classes=1)
+        return dataclasses.replace(self, n_estimators=trees, classes=1)
 
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
         if self.leaf_release == "ratio":
             steps = -released[:, 0]
         else:
-            steps = newton_leaves(released[:, 0], released[:, 1], damping=self._sum_damping, rule="add")
+            steps = newton_leaves(released[:, 0], released[:, 1], reg_lambda=self._sum_damping, rule="add")
         if self.leaf_clamp is not None:
             steps = np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
         return self.learning_rate * steps
@@ -286,11 +291,11 @@ class DPBoostPlan:
     @property
     def _sum_damping(self) -> float:
         """Of the denominator of released sums, in rows."""
-        if self.leaf_damping == "lambda":
-            return self.damping
+        if self.leaf_regularization == "lambda":
+            return self.reg_lambda
         unit = self.clip if self.loss == "squared" else 1.0
-        return self.leaves(0).damping_by_noise(
-            trees=self.trees, learning_rate=self.learning_rate, score_noise=self.score_noise * unit
+        return self.leaves(0).lambda_by_noise(
+            trees=self.n_estimators, learning_rate=self.learning_rate, score_noise=self.score_noise * unit
         )
 
 
@@ -302,8 +307,8 @@ def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None =
         aggregator: holds a grant of `plan.event`.
         progress: called with (trees done, trees in all).
     """
-    cells = aggregator.schema.cells(plan.bins)
-    candidates = plan.tests(cells) if plan.depth else None
+    cells = aggregator.schema.cells(plan.max_bins)
+    candidates = plan.tests(cells) if plan.max_depth else None
     forests = Forests.of(plan, aggregator)
     own, schedule, done = forests.plans(plan), forests.schedule, 0
     sizes = chain.from_iterable(repeat(size, count) for size, count in plan.ensembles)
@@ -349,7 +354,7 @@ def train_tree(
         positive: the class that is told from all others, of several.
     """
     structure = TreeStructure.root()
-    for level in range(plan.depth):
+    for level in range(plan.max_depth):
         assert candidates is not None  # of a plan with levels
         purpose = f"splits of {name}, level {level + 1}"
         structure = plan.splits.deeper(structure, candidates, ensemble, round_, purpose=purpose, positive=positive)

@@ -1,8 +1,7 @@
 """DP-XGBoost as scikit-learn estimators: parameters, defaults and presets."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, final, get_args
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries.sums import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.bounds import named_choices, require_name, same_names
+from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.base.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
@@ -19,7 +18,7 @@ from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.dpxgboost.training import DPXGBoostPlan, MinimumBy, Sketch, train
 from ledgerwood.trainers.parts.greedy_trees import least_cells
 from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
-from ledgerwood.trainers.parts.laplace_leaves import LeafDamping, LeafRelease
+from ledgerwood.trainers.parts.laplace_leaves import LeafRegularization, LeafRelease
 
 Preset = Literal["default", "paper"]
 LARGE_TABLE = 100_000
@@ -36,14 +35,14 @@ def paper_plan(budget: Budget, expected_rows: int | None, numeric_features: int)
     return DPXGBoostPlan(
         adjacency=budget.adjacency,
         loss="squared",
-        trees=20,
-        depth=6,
-        bins=1024,
-        candidates=32,
+        n_estimators=20,
+        max_depth=6,
+        max_bins=1024,
+        n_candidates=32,
         sketch="tree",
-        numeric_features=numeric_features,
+        n_numeric=numeric_features,
         # Under replace-one a sampled plan has no certified price.
-        sampling_rate=1.0 if budget.adjacency is Adjacency.REPLACE_ONE else 0.1,
+        subsample=1.0 if budget.adjacency is Adjacency.REPLACE_ONE else 0.1,
         tree_epsilon=1.0,
         sketch_share=1.0,
         split_share=1.0,
@@ -52,10 +51,10 @@ def paper_plan(budget: Budget, expected_rows: int | None, numeric_features: int)
         count_share=0.5,
         clip=1.0,
         large_gradients="drop",
-        damping=0.1,
+        reg_lambda=0.1,
         learning_rate=0.3,
         leaf_release="sums",
-        leaf_damping="lambda",
+        leaf_regularization="lambda",
         score_noise=1.0,
         pooling=0.0,
         min_child_weight=500.0 if expected_rows is not None and expected_rows > LARGE_TABLE else 50.0,
@@ -84,18 +83,18 @@ def default_plan(
     return dataclasses.replace(
         paper_plan(budget, expected_rows, numeric_features),
         loss=loss,
-        trees=rounds,
-        depth=4 if logistic else 5,
-        bins=32,
+        n_estimators=rounds,
+        max_depth=4 if logistic else 5,
+        max_bins=32,
         sketch="none",
-        sampling_rate=1.0,
+        subsample=1.0,
         split_share=2.0 if logistic else 0.6,
         count_share=0.1,
         clip=0.75 if logistic else 0.2,
         large_gradients="clip",
-        damping=1.0,
+        reg_lambda=1.0,
         learning_rate=1.5 if logistic else 0.5,
-        leaf_damping="noise",
+        leaf_regularization="noise",
         score_noise=1.6 if logistic else 1.0,
         pooling=0.5,
         min_child_weight_by="none",
@@ -116,12 +115,14 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         loss: "squared", on labels scaled to [-1, 1] and classes as -1 and 1, or "logistic" (classes only). Either way a
             row counts 1 in gains and leaves; Newton's gain is not offered, as no noise would make it private.
-        n_trees: T, of each class's forest where more than two are declared. Where the classes are privately estimated
-            (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller number,
-            be there two classes or more: the trees are paid for before the classes are known. `plan_` has the number.
-        max_depth: levels of splits. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
-        l2_lambda: lambda of gains and leaves, in rows.
-        leaf_damping: of the leaves, "lambda", or "noise" for lambda and a multiple of their noise, by `score_noise`.
+        n_estimators: T, of each class's forest where more than two are declared. Where the classes are privately
+            estimated (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller
+            number, be there two classes or more: the trees are paid for before the classes are known. `plan_` has the
+            number.
+        max_depth: levels of splits. learning_rate: eta. subsample: the paper's gamma, 1 is full batch.
+        reg_lambda: lambda of gains and leaves, in rows.
+        leaf_regularization: of the leaves, "lambda", or "noise" for lambda and a multiple of their noise, by
+            `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score, in `clip`s.
         pooling: share of a leaf's number of rows that is taken from the mean over the tree's leaves.
         clip: g*, largest absolute gradient that counts, and largest leaf value before the learning rate.
@@ -130,7 +131,7 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         min_child_weight_by: "leaves" compares with the leaves' numbers of rows, which are released in any case;
             "levels" buys each level's, and leaves more budget to nodes that are split; "none": no minimum.
         sketch: candidates by private histograms of each "tree", or "once"; or "none", even over the schema's ranges.
-        bins: even steps of a numeric feature's range. candidates: thresholds a feature, at most.
+        max_bins: even steps of a numeric feature's range. n_candidates: thresholds a feature, at most.
         sketch_share, split_share, leaf_share, weight_share: of a tree's epsilon for sketch, splits, leaves and the
             numbers of rows of "levels", relative to each other. count_share: of the leaves' for the number of rows.
         once_share: share of the budget's epsilon for a sketch "once".
@@ -144,18 +145,6 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
     loss_: Loss
     plan_: DPXGBoostPlan
     _plan_type = DPXGBoostPlan
-    _plan_names: ClassVar[Mapping[str, str]] = {
-        "trees": "n_trees",
-        "depth": "max_depth",
-        "damping": "l2_lambda",
-        "public_rows": "expected_rows",
-        **same_names(
-            "loss", "learning_rate", "sampling_rate", "leaf_damping", "score_noise", "pooling", "clip",
-            "large_gradients", "min_child_weight", "min_child_weight_by", "sketch", "bins", "candidates",
-            "sketch_share", "split_share", "leaf_share", "weight_share", "count_share", "once_share", "leaf_release",
-            "initial_score", "initial_share",
-        ),
-    }  # fmt: skip
 
     def __init__(
         self,
@@ -168,12 +157,12 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         expected_rows: int | None = None,
         preset: Preset = "default",
         loss: Loss | None = None,
-        n_trees: int | None = None,
+        n_estimators: int | None = None,
         max_depth: int | None = None,
         learning_rate: float | None = None,
-        sampling_rate: float | None = None,
-        l2_lambda: float | None = None,
-        leaf_damping: LeafDamping | None = None,
+        subsample: float | None = None,
+        reg_lambda: float | None = None,
+        leaf_regularization: LeafRegularization | None = None,
         score_noise: float | None = None,
         pooling: float | None = None,
         clip: float | None = None,
@@ -181,8 +170,8 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         min_child_weight: float | None = None,
         min_child_weight_by: MinimumBy | None = None,
         sketch: Sketch | None = None,
-        bins: int | None = None,
-        candidates: int | None = None,
+        max_bins: int | None = None,
+        n_candidates: int | None = None,
         sketch_share: float | None = None,
         split_share: float | None = None,
         leaf_share: float | None = None,
@@ -203,12 +192,12 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         self.expected_rows = expected_rows
         self.preset = preset
         self.loss = loss
-        self.n_trees = n_trees
+        self.n_estimators = n_estimators
         self.max_depth = max_depth
         self.learning_rate = learning_rate
-        self.sampling_rate = sampling_rate
-        self.l2_lambda = l2_lambda
-        self.leaf_damping = leaf_damping
+        self.subsample = subsample
+        self.reg_lambda = reg_lambda
+        self.leaf_regularization = leaf_regularization
         self.score_noise = score_noise
         self.pooling = pooling
         self.clip = clip
@@ -216,8 +205,8 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
         self.min_child_weight = min_child_weight
         self.min_child_weight_by = min_child_weight_by
         self.sketch = sketch
-        self.bins = bins
-        self.candidates = candidates
+        self.max_bins = max_bins
+        self.n_candidates = n_candidates
         self.sketch_share = sketch_share
         self.split_share = split_share
         self.leaf_share = leaf_share
@@ -237,11 +226,13 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
             plan = dataclasses.replace(plan, initial_score="zero")
         plan = dataclasses.replace(plan, classes=classes, **self._named_choices())
         if isinstance(schema, TypedColumns):
-            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
-            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
+            plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
+            plan = dataclasses.replace(
+                plan, purchase=self._estimation(schema, most_classes=most_classes(plan.n_estimators))
+            )
         else:
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        plan.require_room(least_cells(schema, plan.bins))
+        plan.require_room(least_cells(schema, plan.max_bins))
         return plan
 
     def _preset_plan(self, numeric_features: int, classes: int) -> DPXGBoostPlan:
@@ -258,10 +249,10 @@ class AbstractDPXGBoost(AbstractTreeEstimator):
     def _named_choices(self) -> dict[str, Any]:
         if self.loss == "logistic" and self.loss_ == "squared":
             raise InvalidParameter("loss='logistic' needs two classes: a regressor's loss is 'squared'")
-        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        named = self._choices()
         if self.leaf_release == "ratio":
             # Without numbers of rows: what would ask for them steps back, unless it was named.
-            named = {"leaf_damping": "lambda", "min_child_weight_by": "none", **named}
+            named = {"leaf_regularization": "lambda", "min_child_weight_by": "none", **named}
         return named
 
     def _train(

@@ -30,7 +30,7 @@ from ledgerwood.trainers.parts.candidates import even_thresholds, quantile_thres
 from ledgerwood.trainers.parts.greedy_trees import GainSplits, require_nodes
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.parts.laplace_counts import LaplaceCounts
-from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafDamping, LeafRelease
+from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafRegularization, LeafRelease
 from ledgerwood.trainers.parts.leaves import newton_leaves, pooled
 from ledgerwood.trainers.parts.minimum_weight import merged_leaves, without_light_splits
 
@@ -41,7 +41,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "sketch": get_args(Sketch),
     "large_gradients": get_args(LargeGradients),
     "leaf_release": get_args(LeafRelease),
-    "leaf_damping": get_args(LeafDamping),
+    "leaf_regularization": get_args(LeafRegularization),
     "min_child_weight_by": get_args(MinimumBy),
     "initial_score": get_args(InitialScoreKind),
 }
@@ -56,14 +56,14 @@ class DPXGBoostPlan:
         adjacency: the relation under which every event is stated.
         loss: squared, on labels scaled to [-1, 1] (two classes are -1 and 1), or logistic. A row counts 1 in gains and
             leaves: the gain of the logistic loss's own hessians has no bound (docs/explanation/gains.md#newton-gain).
-        trees: T, number of trees.
-        depth: levels of splits of each tree.
-        bins: even steps of a numeric feature's range: the sketch's histogram, and the thresholds that there are.
-        candidates: thresholds a numeric feature, at most.
+        n_estimators: T, number of trees.
+        max_depth: levels of splits of each tree.
+        max_bins: even steps of a numeric feature's range: the sketch's histogram, and the thresholds that there are.
+        n_candidates: thresholds a numeric feature, at most.
         sketch: histograms of all numeric features are bought for each "tree", or "once" before the first, and their
             quantiles are the candidates; "none": even, public thresholds.
-        numeric_features: m, how many of the schema's features are numeric; public.
-        sampling_rate: the paper's gamma; 1 is full batch.
+        n_numeric: m, how many of the schema's features are numeric; public.
+        subsample: the paper's gamma; 1 is full batch.
         tree_epsilon: of one tree on its own sample, in nats: the common scale of the plan.
         sketch_share, split_share, leaf_share, weight_share: of a tree's epsilon for its sketch, all levels of splits,
             leaves, and the numbers of rows of all levels; relative to each other. What a plan does not buy leaves its
@@ -72,11 +72,11 @@ class DPXGBoostPlan:
         clip: g*, largest absolute gradient that counts, and largest absolute leaf value before the learning rate.
         large_gradients: a row beyond the clip is left out ("drop", gradient-based data filtering), or counts with the
             clip ("clip").
-        damping: lambda > 0 of gains and leaves, in rows.
+        reg_lambda: lambda > 0 of gains and leaves, in rows.
         learning_rate: eta.
         leaf_release: number of rows and sum of gradients of each leaf ("sums"), or their ratio ("ratio").
-        leaf_damping: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by `score_noise`
-            ("sums").
+        leaf_regularization: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by
+            `score_noise` ("sums").
         score_noise: stddev that the noise of all trees together may add to a score, in `clip`s ("noise").
         pooling: see `ledgerwood.trainers.parts.leaves.pooled`.
         min_child_weight: least released number of rows on either side of a split.
@@ -87,23 +87,23 @@ class DPXGBoostPlan:
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         once_share: share of the budget's epsilon for a sketch "once".
         once_epsilon: of that sketch, in nats.
-        public_rows: declared number of rows: a public guess, exact for the initial score "public_count".
+        expected_rows: declared number of rows: a public guess, exact for the initial score "public_count".
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
             weight.
-        classes: K for one forest a class, which is told from all others: `trees` is of each; 1 for one forest, whose
-            trees the classes of an estimated schema share.
+        classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
+            whose trees the classes of an estimated schema share.
     """
 
     adjacency: Adjacency
     loss: Loss
-    trees: int
-    depth: int
-    bins: int
-    candidates: int
+    n_estimators: int
+    max_depth: int
+    max_bins: int
+    n_candidates: int
     sketch: Sketch
-    numeric_features: int
-    sampling_rate: float
+    n_numeric: int
+    subsample: float
     tree_epsilon: float
     sketch_share: float
     split_share: float
@@ -112,10 +112,10 @@ class DPXGBoostPlan:
     count_share: float
     clip: float
     large_gradients: LargeGradients
-    damping: float
+    reg_lambda: float
     learning_rate: float
     leaf_release: LeafRelease
-    leaf_damping: LeafDamping
+    leaf_regularization: LeafRegularization
     score_noise: float
     pooling: float
     min_child_weight: float
@@ -125,35 +125,37 @@ class DPXGBoostPlan:
     initial_share: float
     once_share: float
     once_epsilon: float
-    public_rows: int | None = None
+    expected_rows: int | None = None
     purchase: SchemaPurchase | None = None
     weighted: bool = False
     classes: int = 1
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        require_trees("trees", self.trees)
+        require_trees("n_estimators", self.n_estimators)
         _validate.count("classes", self.classes, "forests")
         require_zero_start(self.classes, self.initial_score)
-        _validate.count("candidates", self.candidates, "thresholds a feature")
-        _validate.count("numeric_features", self.numeric_features, "features", minimum=0)
-        _validate.rate("sampling_rate", self.sampling_rate, "probability")
+        _validate.count("n_candidates", self.n_candidates, "thresholds a feature")
+        _validate.count("n_numeric", self.n_numeric, "features", minimum=0)
+        _validate.rate("subsample", self.subsample, "probability")
         for name in ("tree_epsilon", "once_epsilon"):
             _validate.positive(name, getattr(self, name), "nats")
         for name in ("sketch_share", "split_share", "leaf_share", "weight_share"):
             _validate.positive(name, getattr(self, name), "share of a tree's epsilon")
         if not 0.0 < _validate.real("once_share", self.once_share, "share of the budget") < 1.0:
             raise _validate.fail("once_share", self.once_share, "in (0, 1)", "share of the budget")
-        if _validate.positive("damping", self.damping, "rows") > MAX_DAMPING:
-            raise _validate.fail("damping", self.damping, f"in (0, {MAX_DAMPING}]", "rows")
+        if _validate.positive("reg_lambda", self.reg_lambda, "rows") > MAX_DAMPING:
+            raise _validate.fail("reg_lambda", self.reg_lambda, f"in (0, {MAX_DAMPING}]", "rows")
         _validate.positive("score_noise", self.score_noise, "clips")
         if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
             raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean number of rows")
         _validate.non_negative("min_child_weight", self.min_child_weight, "rows")
-        if self.leaf_release == "ratio" and (self.min_child_weight_by == "leaves" or self.leaf_damping == "noise"):
+        if self.leaf_release == "ratio" and (
+            self.min_child_weight_by == "leaves" or self.leaf_regularization == "noise"
+        ):
             raise InvalidParameter(
                 "leaf_release='ratio' releases no number of rows, and divides before the noise is added: set "
-                "min_child_weight_by='levels' or 'none', and leaf_damping='lambda'"
+                "min_child_weight_by='levels' or 'none', and leaf_regularization='lambda'"
             )
         # Checks what they have to be made of.
         self.leaves.query(TreeStructure.root(), Ensemble(initial_score=0.0))
@@ -164,9 +166,9 @@ class DPXGBoostPlan:
     def shares(self) -> dict[str, float]:
         """Each part of a tree that is bought, and its share of the tree's epsilon; relative."""
         shares = {"leaves": self.leaf_share}
-        if self.depth:
+        if self.max_depth:
             shares["splits"] = self.split_share
-            if self.sketch == "tree" and self.numeric_features:
+            if self.sketch == "tree" and self.n_numeric:
                 shares["sketch"] = self.sketch_share
             if self.min_child_weight_by == "levels":
                 shares["weights"] = self.weight_share
@@ -180,7 +182,7 @@ class DPXGBoostPlan:
     @property
     def sketched(self) -> bool:
         """Whether candidates come from a histogram that is bought."""
-        return bool(self.depth and self.numeric_features and self.sketch != "none")
+        return bool(self.max_depth and self.n_numeric and self.sketch != "none")
 
     @property
     def sketches(self) -> LaplaceCounts:
@@ -193,17 +195,17 @@ class DPXGBoostPlan:
         """How one level is chosen."""
         return GainSplits(
             adjacency=self.adjacency,
-            epsilon=self.epsilon_of("splits", self.depth) if self.depth else 1.0,
+            epsilon=self.epsilon_of("splits", self.max_depth) if self.max_depth else 1.0,
             loss=self.loss,
             clip=self.clip,
-            damping=self.damping,
+            reg_lambda=self.reg_lambda,
             large_gradients=self.large_gradients,
         )
 
     @property
     def weights(self) -> LaplaceCounts:
         """The numbers of rows of one level ("levels")."""
-        return LaplaceCounts(adjacency=self.adjacency, epsilon=self.epsilon_of("weights", self.depth))
+        return LaplaceCounts(adjacency=self.adjacency, epsilon=self.epsilon_of("weights", self.max_depth))
 
     @property
     def leaves(self) -> LaplaceLeaves:
@@ -215,10 +217,15 @@ class DPXGBoostPlan:
             loss=self.loss,
             clip=self.clip,
             large_gradients=self.large_gradients,
-            damping=self.damping,
+            reg_lambda=self.reg_lambda,
             count_share=self.count_share,
             weighted=self.weighted,
         )
+
+    @property
+    def trees(self) -> int:
+        """Number of trees of a forest."""
+        return self.n_estimators
 
     @property
     def initial(self) -> InitialScore:
@@ -227,7 +234,7 @@ class DPXGBoostPlan:
             kind=self.initial_score,
             adjacency=self.adjacency,
             multiplier=self.initial_multiplier,
-            public_rows=self.public_rows,
+            expected_rows=self.expected_rows,
         )
 
     @property
@@ -236,12 +243,12 @@ class DPXGBoostPlan:
         parts: list[Event] = []
         if "sketch" in self.shares:
             parts.append(self.sketches.event)
-        for _ in range(self.depth):
+        for _ in range(self.max_depth):
             parts.append(self.splits.event)
             if self.min_child_weight_by == "levels":
                 parts.append(self.weights.event)
         event = Composed((*parts, self.leaves.event))
-        return event if self.sampling_rate == 1.0 else PoissonSampled(event, sampling_rate=self.sampling_rate)
+        return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
     def event(self) -> Event:
@@ -249,7 +256,7 @@ class DPXGBoostPlan:
         bought = () if self.purchase is None else self.purchase.events
         once = (self.sketches.event,) if self.sketched and self.sketch == "once" else ()
         return Composed(
-            (*bought, *self.initial.events, *once, Repeated(self.tree_event, count=self.trees * self.classes))
+            (*bought, *self.initial.events, *once, Repeated(self.tree_event, count=self.n_estimators * self.classes))
         )
 
     def calibrated(self, budget: Budget) -> "DPXGBoostPlan":
@@ -266,7 +273,7 @@ class DPXGBoostPlan:
         Args:
             rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
         """
-        return math.sqrt(self.trees) * self.leaves.signal(rows * self.sampling_rate / 2.0**self.depth)
+        return math.sqrt(self.n_estimators) * self.leaves.signal(rows * self.subsample / 2.0**self.max_depth)
 
     @property
     def trees_at_once(self) -> int:
@@ -287,7 +294,7 @@ class DPXGBoostPlan:
         """
         self.leaves.require_fit()
         if self.sketched:
-            self.sketches.require_fit(CellCounts(features=tuple(range(self.numeric_features)), cells=self.bins))
+            self.sketches.require_fit(CellCounts(features=tuple(range(self.n_numeric)), cells=self.max_bins))
         if "weights" in self.shares:
             self.weights.require_fit(LeafCounts(structure=TreeStructure.root()))
 
@@ -300,15 +307,15 @@ class DPXGBoostPlan:
         Raises:
             InvalidParameter: the last level has more nodes times cells or candidates than a choice takes.
         """
-        if not self.depth:
+        if not self.max_depth:
             return
         tests, width = 0, 0
         for each in cells:
-            thresholds = min(self.candidates, max(each.ordered - 1, 0))
+            thresholds = min(self.n_candidates, max(each.ordered - 1, 0))
             tests += thresholds * (1 + len(each.equality)) + len(each.equality) if each.ordered else len(each.equality)
             width += each.ordered + len(each.equality) + 1
         require_nodes(
-            self.depth,
+            self.max_depth,
             max(tests, width),
             f"{tests} candidates over {width} cells: fewer bins, candidates or categories allow more",
         )
@@ -331,12 +338,15 @@ class DPXGBoostPlan:
         """Thresholds of the numeric features, from a sketch of the round or evenly without one, and all equalities."""
         numeric = tuple(feature for feature, each in enumerate(cells) if each.ordered)
         if round_ is None or not numeric:
-            even = even_thresholds(self.bins, self.candidates)
+            even = even_thresholds(self.max_bins, self.n_candidates)
             return tests_at(dict.fromkeys(numeric, even), cells)
-        query = CellCounts(features=numeric, cells=self.bins)
-        counts = self.sketches.released(query, round_, purpose=purpose).reshape(len(numeric), self.bins)
+        query = CellCounts(features=numeric, cells=self.max_bins)
+        counts = self.sketches.released(query, round_, purpose=purpose).reshape(len(numeric), self.max_bins)
         return tests_at(
-            {feature: quantile_thresholds(own, self.candidates) for feature, own in zip(numeric, counts, strict=True)},
+            {
+                feature: quantile_thresholds(own, self.n_candidates)
+                for feature, own in zip(numeric, counts, strict=True)
+            },
             cells,
         )
 
@@ -346,7 +356,7 @@ class DPXGBoostPlan:
         """A tree's structure: level by level, each followed by its numbers of rows where these undo splits."""
         structure, splits = TreeStructure.root(), self.splits
         open_nodes = np.ones(1, dtype=np.bool_)
-        for level in range(1, self.depth + 1):
+        for level in range(1, self.max_depth + 1):
             structure = splits.deeper(
                 structure, tests, ensemble, round_, purpose=f"level {level} of {purpose}", positive=positive
             )
@@ -358,7 +368,7 @@ class DPXGBoostPlan:
 
     def of_forest(self, trees: int, forests: int) -> "DPXGBoostPlan":  # see `ForestPlan`
         """The plan as one of several forests follows it: the same draws, and its own post-processing."""
-        return dataclasses.replace(self, trees=trees, classes=1)
+        return dataclasses.replace(self, n_estimators=trees, classes=1)
 
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
@@ -366,42 +376,42 @@ class DPXGBoostPlan:
             steps = -released[:, 0]
         else:
             sums = merged_leaves(released, self.min_child_weight) if self.min_child_weight_by == "leaves" else released
-            steps = newton_leaves(pooled(sums[:, 0], self.pooling), sums[:, 1], damping=self.leaf_lambda, rule="add")
+            steps = newton_leaves(pooled(sums[:, 0], self.pooling), sums[:, 1], reg_lambda=self.leaf_lambda, rule="add")
         return self.learning_rate * np.clip(steps, -self.clip, self.clip)
 
     @property
     def leaf_lambda(self) -> float:
         """Of the denominator of released sums, in rows."""
-        if self.leaf_damping == "lambda":
-            return self.damping
-        return self.leaves.damping_by_noise(
-            trees=self.trees, learning_rate=self.learning_rate, score_noise=self.score_noise * self.clip
+        if self.leaf_regularization == "lambda":
+            return self.reg_lambda
+        return self.leaves.lambda_by_noise(
+            trees=self.n_estimators, learning_rate=self.learning_rate, score_noise=self.score_noise * self.clip
         )
 
 
 def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress | None = None) -> Ensemble:
-    """Section 4: for each tree draw a sample; sketch, split and average on it; `plan.trees` times.
+    """Section 4: for each tree draw a sample; sketch, split and average on it; `plan.n_estimators` times.
 
     Args:
         plan: calibrated.
         aggregator: holds a grant of `plan.event`.
         progress: called with (trees done, trees in all).
     """
-    cells = aggregator.schema.cells(plan.bins)
+    cells = aggregator.schema.cells(plan.max_bins)
     forests = Forests.of(plan, aggregator)
     own, schedule = forests.plans(plan), forests.schedule
     tests: SplitTests | None = None
-    if plan.depth and plan.sketched and plan.sketch == "once":
+    if plan.max_depth and plan.sketched and plan.sketch == "once":
         with aggregator.open(plan.sketches.event, purpose="sketch") as round_:
             tests = plan.candidate_tests(cells, round_, purpose="sketch")
-    elif plan.depth and not plan.sketched:
+    elif plan.max_depth and not plan.sketched:
         tests = plan.candidate_tests(cells, None, purpose="sketch")
     event = plan.tree_event
     for number, (forest, _) in enumerate(schedule, start=1):
         purpose, ensemble, positive = f"tree {number}", forests.members[forest], forests.positive(forest)
         with aggregator.open(event, purpose=purpose) as round_:
             structure = TreeStructure.root()
-            if plan.depth:
+            if plan.max_depth:
                 sketched = (
                     plan.candidate_tests(cells, round_, purpose=f"sketch of {purpose}") if tests is None else tests
                 )

@@ -62,30 +62,32 @@ def bins_of(cells: Sequence[FeatureCells], candidates: int) -> list[int]:
 
 def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_clients: int) -> Communication:
     """What a federation would send for a plan. Arguments: as of `FederatedPlan.communication`."""
-    n_bins = bins_of(cells, plan.candidates)
-    nodes = 2**plan.depth - 1
+    n_bins = bins_of(cells, plan.n_candidates)
+    nodes = 2**plan.max_depth - 1
     if plan.asks_leaves:
         sums, levels = 2 * (nodes + 1), 1
     elif plan.split_method == "histogram":
         sums, levels = 2 * sum(n_bins[: plan.width]) * (1 if plan.width == 1 else nodes), plan.histogram_levels
     else:
-        sums, levels = 2 * (plan.width * nodes + 1), plan.depth + 1
-    refined = [plan.refined_features(tree) for tree in range(plan.trees)]
+        sums, levels = 2 * (plan.width * nodes + 1), plan.max_depth + 1
+    refined = [plan.refined_features(tree) for tree in range(plan.n_estimators)]
     asked_of = n_bins
     if plan.feature_cycle != "random" or plan.fixed_width:
-        asked_of = bins_of([cells[place] for place in plan.numeric_features], plan.candidates)
-    up = plan.trees * sums + sum(sum(asked_of[:features]) for features in refined)
+        asked_of = bins_of([cells[place] for place in plan.numeric_features], plan.n_candidates)
+    up = plan.n_estimators * sums + sum(sum(asked_of[:features]) for features in refined)
     up += 2 * CALIBRATION_BINS if plan.recalibrate else 0
     # A test is a feature and a cell; candidates go down where sums to their left come up; leaves at the end.
     asked = plan.width * nodes if plan.split_method == "partially_random" else nodes
     by_root = plan.split_method == "histogram"
-    fresh = sum(plan.width if by_root and plan.refined(t) else refined[t] for t in range(plan.trees))
-    down = plan.trees * (2 * asked + nodes + 1) + fresh * plan.candidates
+    fresh = sum(plan.width if by_root and plan.refined(t) else refined[t] for t in range(plan.n_estimators))
+    down = plan.n_estimators * (2 * asked + nodes + 1) + fresh * plan.n_candidates
     down += CALIBRATION_BINS if plan.recalibrate else 0
-    size = plan.trees if plan.update == "averaging" else plan.batch
+    size = plan.n_estimators if plan.update == "averaging" else plan.batch
     # Refined candidates are needed before the next tree is drawn, or its root's histograms are asked for.
-    waits = sum(by_root and plan.refined(t) and (t + 1) % size > 0 for t in range(plan.trees - 1))
-    rounds = -(-plan.trees // size) * levels + waits + sum(features > 0 for features in refined) + plan.recalibrate
+    waits = sum(by_root and plan.refined(t) and (t + 1) % size > 0 for t in range(plan.n_estimators - 1))
+    rounds = (
+        -(-plan.n_estimators // size) * levels + waits + sum(features > 0 for features in refined) + plan.recalibrate
+    )
     rounds += plan.initial_score == "moments"
     up = plan.classes * up + (2 if plan.initial_score == "moments" else 0)
     return Communication(rounds=rounds, words_up=up, words_down=plan.classes * down, n_clients=n_clients)

@@ -2,8 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, final
+from collections.abc import Sequence
+from typing import Any, Literal, final
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -14,7 +14,7 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries.histograms import MAX_SUMS
 from ledgerwood.curator.queries.sums import Loss
 from ledgerwood.ensemble import Ensemble, FeatureCells
-from ledgerwood.trainers.base.bounds import is_word, named_choices, same_names
+from ledgerwood.trainers.base.bounds import is_word
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.base.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
@@ -47,15 +47,16 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         candidate_share: share of epsilon for "quantiles".
         features_per_tree: k features a tree, or "all". feature_cycle: "windows" of neighbours or "combinations" of k in
             a cycle, or "random" ones.
-        n_trees: T, of each class's forest where more than two are declared; with full_cycles, how often the cycle of
-            all features is gone through. Where the classes are privately estimated (schema=None, labels of strings or
-            whole numbers), of all forests together, and 32 for any smaller number, be there two classes or more: the
+        n_estimators: T, of each class's forest where more than two are declared; with full_cycles, how often the cycle
+            of all features is gone through. Where the classes are privately estimated (schema=None, labels of strings
+            or whole numbers), of all forests together, and 32 for any smaller number, be there two classes or more: the
             trees are paid for before the classes are known. `plan_` has the number.
-        full_cycles: whether n_trees counts cycles of all features.
+        full_cycles: whether n_estimators counts cycles of all features.
         batch: B, trees that share gradients: a whole number, or a share of T below 1.
         recalibrate: whether one query more brings scores back to log-odds (classes).
-        max_depth: d. learning_rate: eta. bins: even steps of a numeric feature's range, whose borders candidates are.
-        l2_lambda: lambda, or "noise" for a multiple of the known noise, by `score_noise`.
+        max_depth: d. learning_rate: eta. max_bins: even steps of a numeric feature's range, whose borders candidates
+            are.
+        reg_lambda: lambda, or "noise" for a multiple of the known noise, by `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.
         pooling: share of a leaf's weight that is taken from the mean over the tree's leaves.
         clip: largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
@@ -70,20 +71,6 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
 
     plan_: FederatedPlan
     _plan_type = FederatedPlan
-    _plan_names: ClassVar[Mapping[str, str]] = {
-        "candidate_rule": "candidates",
-        "candidates": "n_candidates",
-        "trees": "n_trees",
-        "depth": "max_depth",
-        "damping": "l2_lambda",
-        "noise_kind": "noise",
-        "public_rows": "expected_rows",
-        **same_names(
-            "split_method", "update", "refinements", "candidate_share", "features_per_tree", "feature_cycle",
-            "recalibrate", "learning_rate", "bins", "score_noise", "pooling", "clip", "curvature_scale", "count_share",
-            "leaf_clamp", "initial_score", "initial_share",
-        ),
-    }  # fmt: skip
 
     def __init__(
         self,
@@ -103,14 +90,14 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         candidate_share: float | None = None,
         features_per_tree: int | Literal["all"] | None = None,
         feature_cycle: FeatureCycle | None = None,
-        n_trees: int | None = None,
+        n_estimators: int | None = None,
         full_cycles: bool = False,
         batch: float | None = None,
         recalibrate: bool | None = None,
         max_depth: int | None = None,
         learning_rate: float | None = None,
-        bins: int | None = None,
-        l2_lambda: float | Literal["noise"] | None = None,
+        max_bins: int | None = None,
+        reg_lambda: float | Literal["noise"] | None = None,
         score_noise: float | None = None,
         pooling: float | None = None,
         clip: float | None = None,
@@ -138,14 +125,14 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         self.candidate_share = candidate_share
         self.features_per_tree = features_per_tree
         self.feature_cycle = feature_cycle
-        self.n_trees = n_trees
+        self.n_estimators = n_estimators
         self.full_cycles = full_cycles
         self.batch = batch
         self.recalibrate = recalibrate
         self.max_depth = max_depth
         self.learning_rate = learning_rate
-        self.bins = bins
-        self.l2_lambda = l2_lambda
+        self.max_bins = max_bins
+        self.reg_lambda = reg_lambda
         self.score_noise = score_noise
         self.pooling = pooling
         self.clip = clip
@@ -168,28 +155,34 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         named = self._named_choices(plan, loss)
         plan = dataclasses.replace(plan, classes=declared_forests(schema), weighted=weighted, **named)
         if isinstance(schema, TypedColumns):
-            plan = dataclasses.replace(plan, trees=trees_in_all(plan.trees, schema))
-            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
-        _require_size(plan, least_cells(schema, plan.bins))
+            plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
+            plan = dataclasses.replace(
+                plan, purchase=self._estimation(schema, most_classes=most_classes(plan.n_estimators))
+            )
+        _require_size(plan, least_cells(schema, plan.max_bins))
         return plan
 
     def _named_choices(self, plan: FederatedPlan, loss: Loss) -> dict[str, Any]:
-        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
-        for field, word in (("features_per_tree", "all"), ("damping", "noise")):
+        named = self._choices()
+        for field, word in (("features_per_tree", "all"), ("reg_lambda", "noise")):
             if is_word(named.get(field), word):
                 named[field] = None
         if not isinstance(self.full_cycles, bool | np.bool_):
             raise _validate.fail("full_cycles", self.full_cycles, "True or False", "flag")
-        if self.full_cycles and "trees" in named:
+        if self.full_cycles and "n_estimators" in named:
             width = dataclasses.replace(
                 plan, features_per_tree=named.get("features_per_tree", plan.features_per_tree)
             ).width
-            named["trees"] = _validate.count("n_trees", named["trees"], "cycles") * math.ceil(plan.n_features / width)
-        trees = named.get("trees", plan.trees)
+            named["n_estimators"] = _validate.count("n_estimators", named["n_estimators"], "cycles") * math.ceil(
+                plan.n_features / width
+            )
+        trees = named.get("n_estimators", plan.n_estimators)
         if self.batch is not None:
             named["batch"] = self._batch(trees)
         elif plan.batch > 1:  # a preset's batches are a share of its trees
-            named["batch"] = max(1, round(plan.batch / plan.trees * _validate.count("n_trees", trees, "trees")))
+            named["batch"] = max(
+                1, round(plan.batch / plan.n_estimators * _validate.count("n_estimators", trees, "trees"))
+            )
         if named.get("update", plan.update) == "averaging" and plan.update != "averaging":
             # Means of labels, which are -1 and 1 for two classes.
             named["loss"] = "squared"
@@ -202,7 +195,7 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
     def _batch(self, trees: object) -> int:
         share = _validate.positive("batch", self.batch, "trees, or share of them")
         if share < 1.0:
-            return max(1, round(share * _validate.count("n_trees", trees, "trees")))
+            return max(1, round(share * _validate.count("n_estimators", trees, "trees")))
         return _validate.count("batch", int(share) if share.is_integer() else self.batch, "trees")
 
     def _train(
@@ -252,7 +245,7 @@ def _require_size(plan: FederatedPlan, cells: Sequence[FeatureCells]) -> None:
     if plan.asks_leaves:
         return
     by_bins = plan.split_method == "histogram"
-    each = sum(bins_of(cells, plan.candidates)[: plan.width]) if by_bins else plan.width
-    nodes = 2 ** ((plan.histogram_levels if by_bins else plan.depth) - 1)
+    each = sum(bins_of(cells, plan.n_candidates)[: plan.width]) if by_bins else plan.width
+    nodes = 2 ** ((plan.histogram_levels if by_bins else plan.max_depth) - 1)
     if nodes * each > MAX_SUMS:
         raise _validate.fail("nodes * bins of a level", nodes * each, f"at most {MAX_SUMS}", "sums")

@@ -41,7 +41,7 @@ from ledgerwood.trainers.federated.candidates import (
 from ledgerwood.trainers.federated.communication import Communication, communication_of
 from ledgerwood.trainers.federated.query_counts import QueryCounts
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
-from ledgerwood.trainers.parts.leaves import newton_leaves, noise_damping, pooled, score_noise_by_rule
+from ledgerwood.trainers.parts.leaves import lambda_by_noise, newton_leaves, pooled, score_noise_by_rule
 from ledgerwood.trainers.parts.pair_noise import NoiseKind, PairNoise
 from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
 
@@ -52,11 +52,11 @@ _NAMES: dict[str, tuple[object, ...]] = {
     "loss": get_args(Loss),
     "split_method": get_args(SplitMethod),
     "update": get_args(Update),
-    "candidate_rule": get_args(CandidateRule),
+    "candidates": get_args(CandidateRule),
     "feature_cycle": get_args(FeatureCycle),
     "initial_score": ("zero", "moments"),
     "recalibrate": (False, True),
-    "noise_kind": get_args(NoiseKind),
+    "noise": get_args(NoiseKind),
 }
 ROOT = TreeStructure.root()
 NOTHING = Ensemble(initial_score=0.0)
@@ -72,46 +72,46 @@ class FederatedPlan:
     Args:
         adjacency: the relation under which every event is stated.
         loss: squared, on labels scaled to [-1, 1], or logistic.
-        trees: T, of each forest.
-        depth: levels of splits of each tree, d.
-        bins: even steps of a numeric feature's range, whose borders candidates are.
+        n_estimators: T, of each forest.
+        max_depth: levels of splits of each tree, d.
+        max_bins: even steps of a numeric feature's range, whose borders candidates are.
         n_features: m. numeric_features: which of them have thresholds.
         classes: K for one forest a class, which is told from all others, and all is asked K times; 1 for one forest,
             whose trees the classes of an estimated schema share.
         split_method: C1. update: C2.
-        candidate_rule: C3. candidates: Q, thresholds a numeric feature.
+        candidates: C3. n_candidates: Q, thresholds a numeric feature.
         refinements: s, rounds of the iterative hessian rule for each feature.
         features_per_tree: A1: k, or None for all. feature_cycle: all in a cycle, by "windows" of neighbours or by
             "combinations" of k, or drawn at "random".
         batch: A2: B, trees that share gradients, and whose mean is one step.
         recalibrate: whether a line through the scores is fitted at the end, by one query more (logistic loss).
         noise_multiplier: of one query, under add-remove: the common scale of the plan's noise.
-        noise_kind: "gaussian"; or "skellam", whole numbers that clients can add shares of: see `PairNoise`.
+        noise: "gaussian"; or "skellam", whole numbers that clients can add shares of: see `PairNoise`.
         clip: largest absolute gradient that counts.
         curvature_scale: c of the pair (c x hessian, gradient) of "newton" and the logistic loss.
         count_share: share of a query's mu**2 that is spent on the number of rows, of all other pairs.
-        learning_rate: eta. damping: lambda > 0, in units of the weight; None for a multiple of the known noise.
+        learning_rate: eta. reg_lambda: lambda > 0, in units of the weight; None for a multiple of the known noise.
         pooling: see `pooled`. score_noise: as in S-GBDT, without a damping; None for its rule.
         leaf_clamp: largest absolute leaf value before the learning rate.
         initial_score: "zero" or "moments". initial_multiplier, initial_share: as in S-GBDT.
         candidate_share: share of the budget's epsilon for "quantiles". candidate_epsilon: of one feature's, in nats.
-        public_rows: a public guess of the number of rows, for the rule of `score_noise`.
+        expected_rows: a public guess of the number of rows, for the rule of `score_noise`.
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own.
     """
 
     adjacency: Adjacency
     loss: Loss
-    trees: int
-    depth: int
-    bins: int
+    n_estimators: int
+    max_depth: int
+    max_bins: int
     n_features: int
     numeric_features: tuple[int, ...]
     classes: int
     split_method: SplitMethod
     update: Update
-    candidate_rule: CandidateRule
-    candidates: int
+    candidates: CandidateRule
+    n_candidates: int
     refinements: int
     features_per_tree: int | None
     feature_cycle: FeatureCycle
@@ -122,7 +122,7 @@ class FederatedPlan:
     curvature_scale: float
     count_share: float
     learning_rate: float
-    damping: float | None
+    reg_lambda: float | None
     pooling: float
     score_noise: float | None
     leaf_clamp: float
@@ -131,20 +131,20 @@ class FederatedPlan:
     initial_share: float
     candidate_share: float
     candidate_epsilon: float
-    public_rows: int | None = None
+    expected_rows: int | None = None
     purchase: SchemaPurchase | None = None
     weighted: bool = False
-    noise_kind: NoiseKind = "gaussian"
+    noise: NoiseKind = "gaussian"
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
         object.__setattr__(
             self, "numeric_features", _validate.items("numeric_features", self.numeric_features, "places")
         )
-        require_trees("trees", self.trees)
+        require_trees("n_estimators", self.n_estimators)
         _validate.count("n_features", self.n_features, "features")
         _validate.count("classes", self.classes, "forests")
-        _validate.count("candidates", self.candidates, "thresholds a feature")
+        _validate.count("n_candidates", self.n_candidates, "thresholds a feature")
         _validate.count("refinements", self.refinements, "rounds")
         _validate.count("batch", self.batch, "trees")
         if self.features_per_tree is not None:
@@ -157,23 +157,23 @@ class FederatedPlan:
             if not 0.0 < _validate.real(name, getattr(self, name), "share") < 1.0:
                 raise _validate.fail(name, getattr(self, name), "in (0, 1)", "share")
         _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
-        if self.damping is not None:
-            _validate.positive("damping", self.damping, "units of the weight")
+        if self.reg_lambda is not None:
+            _validate.positive("reg_lambda", self.reg_lambda, "units of the weight")
         if self.score_noise is not None:
             _validate.positive("score_noise", self.score_noise, "gradient units")
         if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
             raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
         _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
-        if self.trees * self.learning_rate * self.leaf_clamp > MAX_REACH:
+        if self.n_estimators * self.learning_rate * self.leaf_clamp > MAX_REACH:
             raise InvalidParameter(
-                f"n_trees={self.trees!r}, learning_rate={self.learning_rate!r} and leaf_clamp={self.leaf_clamp!r} must "
-                f"have a product of at most {MAX_REACH!r} (unit: score)"
+                f"n_estimators={self.n_estimators!r}, learning_rate={self.learning_rate!r} and "
+                f"leaf_clamp={self.leaf_clamp!r} must have a product of at most {MAX_REACH!r} (unit: score)"
             )
         if self.update == "averaging" and (self.loss != "squared" or self.initial_score != "zero"):
             raise InvalidParameter(
                 "update='averaging' takes means of labels: it needs loss='squared', and no first guess"
             )
-        if self.noise_kind == "skellam" and not self._sums_leaves_only:
+        if self.noise == "skellam" and not self._sums_leaves_only:
             raise InvalidParameter(
                 "noise='skellam' is for sums of leaves alone: split_method='totally_random', candidates 'uniform' or "
                 "'log', initial_score='zero', no recalibration, rows without weights and a declared schema"
@@ -181,9 +181,10 @@ class FederatedPlan:
         if self.recalibrate and self.loss != "logistic":
             raise InvalidParameter("recalibrate=True fits probabilities: it needs loss='logistic'")
         require_zero_start(self.classes, self.initial_score)
-        if self.candidate_rule == "quantiles" and (self.candidates > 64 or self.bins > 1024):
+        if self.candidates == "quantiles" and (self.n_candidates > 64 or self.max_bins > 1024):
             raise InvalidParameter(
-                f"candidates='quantiles' chooses at most 64 of at most 1024 steps; got {self.candidates} of {self.bins}"
+                f"candidates='quantiles' chooses at most 64 of at most 1024 steps; got "
+                f"{self.n_candidates} of {self.max_bins}"
             )
         self.leaf_query(ROOT, NOTHING, None)  # checks what it has to be made of
 
@@ -201,23 +202,23 @@ class FederatedPlan:
         return LeafMoments(structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, positive=positive)
 
     @property
-    def noise(self) -> PairNoise:
+    def pair_noise(self) -> PairNoise:
         """That of every pair of sums, whatever it is a sum of."""
         return PairNoise(
-            kind=self.noise_kind, leaf=self.leaf_query(ROOT, NOTHING, None), multiplier=self.noise_multiplier,
+            kind=self.noise, leaf=self.leaf_query(ROOT, NOTHING, None), multiplier=self.noise_multiplier,
             count_share=self.count_share,
         )  # fmt: skip
 
     @property
     def gradient_stddev(self) -> float:
         """Of the noise of a sum of gradients, in the clips of the squared loss; as it is for the logistic loss."""
-        stddev = self.noise.stddevs[1]
+        stddev = self.pair_noise.stddevs[1]
         return stddev / self.clip if self.loss == "squared" else stddev
 
     @property
     def weight_stddev(self) -> float:
         """Of the noise of a weight, in its unit."""
-        stddev = self.noise.stddevs[0]
+        stddev = self.pair_noise.stddevs[0]
         return stddev / self.curvature_scale if self.update == "newton" and self.loss == "logistic" else stddev
 
     def leaf_signal(self, rows: float) -> float:
@@ -228,7 +229,7 @@ class FederatedPlan:
         Args:
             rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
         """
-        return math.sqrt(self.trees) * self.clip * rows / 2.0**self.depth / self.noise.stddevs[1]
+        return math.sqrt(self.n_estimators) * self.clip * rows / 2.0**self.max_depth / self.pair_noise.stddevs[1]
 
     def candidate_query(
         self, bins: CandidateBins, ensemble: Ensemble, positive: int | None
@@ -252,9 +253,14 @@ class FederatedPlan:
     @property
     def quantile_mechanism(self) -> JointQuantilesMechanism:
         """How one feature's quantiles are chosen."""
-        marks = tuple((place + 1) / (self.candidates + 1) for place in range(self.candidates))
+        marks = tuple((place + 1) / (self.n_candidates + 1) for place in range(self.n_candidates))
         # Twice the rows to move, at most: a rate of half the epsilon is at most that much.
         return JointQuantilesMechanism(quantiles=marks, rate=self.candidate_epsilon / 2.0)
+
+    @property
+    def trees(self) -> int:
+        """Number of trees of a forest."""
+        return self.n_estimators
 
     @property
     def initial(self) -> InitialScore:
@@ -263,12 +269,12 @@ class FederatedPlan:
             kind=self.initial_score,
             adjacency=self.adjacency,
             multiplier=self.initial_multiplier,
-            public_rows=None,
+            expected_rows=None,
         )
 
     @property
     def _sums_leaves_only(self) -> bool:
-        plain = self.candidate_rule in ("uniform", "log") and self.initial_score == "zero"
+        plain = self.candidates in ("uniform", "log") and self.initial_score == "zero"
         declared = self.purchase is None and not self.weighted
         return self.split_method == "totally_random" and plain and declared and not self.recalibrate
 
@@ -304,8 +310,8 @@ class FederatedPlan:
         """Whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
         cycle = math.ceil(self.n_features / self.width)
         return (
-            self.candidate_rule == "iterative_hessian"
-            and self.depth > 0
+            self.candidates == "iterative_hessian"
+            and self.max_depth > 0
             and bool(self.numeric_features)
             and tree < self.refinements * cycle
         )
@@ -313,35 +319,35 @@ class FederatedPlan:
     @property
     def histogram_levels(self) -> int:
         """Levels of a tree whose histograms are released; one feature's root histogram has those of all levels."""
-        return min(self.depth, 1) if self.width == 1 else self.depth
+        return min(self.max_depth, 1) if self.width == 1 else self.max_depth
 
     @property
     def asks_leaves(self) -> bool:
         """Whether leaves are a query of their own, and not what the last level's splits have shown."""
-        return self.split_method == "totally_random" or self.depth == 0
+        return self.split_method == "totally_random" or self.max_depth == 0
 
     @property
     def query_counts(self) -> QueryCounts:
         """Table 1, with what is needed beyond it: docs/explanation/federated.md#query-counts."""
-        forests = self.trees * self.classes
+        forests = self.n_estimators * self.classes
         match self.split_method:
             case _ if self.asks_leaves:
                 splits = 0
             case "histogram":
                 splits = forests * self.width * self.histogram_levels
             case _:
-                splits = forests * (self.width * self.depth + 1)
+                splits = forests * (self.width * self.max_depth + 1)
         return QueryCounts(
             splits=splits,
             weights=forests if self.asks_leaves else 0,
-            candidates=self.classes * sum(self.refined_features(tree) for tree in range(self.trees)),
+            candidates=self.classes * sum(self.refined_features(tree) for tree in range(self.n_estimators)),
             recalibration=self.classes if self.recalibrate else 0,
         )
 
     def joint_event(self, features: int) -> Event:
         """A pair of sums for each of some features at once: what that many queries cost."""
-        shifts = self.noise.asked(self.leaf_query(ROOT, NOTHING, None)).sensitivity(self.adjacency)
-        return self.noise.mechanism.event(
+        shifts = self.pair_noise.asked(self.leaf_query(ROOT, NOTHING, None)).sensitivity(self.adjacency)
+        return self.pair_noise.mechanism.event(
             shifts if features == 1 else shifts.repeated(histograms=features), self.adjacency
         )
 
@@ -361,22 +367,22 @@ class FederatedPlan:
     @property
     def quantile_event(self) -> Event | None:
         """All numeric features' quantiles, bought once; None where candidates are others."""
-        if self.candidate_rule != "quantiles" or not self.numeric_features or not self.depth:
+        if self.candidates != "quantiles" or not self.numeric_features or not self.max_depth:
             return None
-        query = FeatureQuantiles(features=self.numeric_features, cells=self.bins)
+        query = FeatureQuantiles(features=self.numeric_features, cells=self.max_bins)
         return query.event(self.quantile_mechanism, self.adjacency)
 
     @property
     def parts(self) -> Counter[Event]:
         """Every Gaussian draw of the trees and after them, and how often it is made."""
         parts: Counter[Event] = Counter()
-        forests = self.trees * self.classes
+        forests = self.n_estimators * self.classes
         if self.asks_leaves or self.split_method == "partially_random":
             parts[self.joint_event(1)] += forests  # leaves, or the totals of roots
         if not self.asks_leaves:
-            levels = self.histogram_levels if self.split_method == "histogram" else self.depth
+            levels = self.histogram_levels if self.split_method == "histogram" else self.max_depth
             parts[self.joint_event(self.width)] += forests * levels
-        for features, count in Counter(self.refined_features(tree) for tree in range(self.trees)).items():
+        for features, count in Counter(self.refined_features(tree) for tree in range(self.n_estimators)).items():
             if features:
                 parts[self.candidate_event(features)] += count * self.classes
         if self.recalibrate:
@@ -424,8 +430,8 @@ class FederatedPlan:
         if plan.purchase is not None:
             plan.purchase.require_fit()
         plan.initial.require_fit()
-        plan.noise.mechanism.require_fit(plan.noise.asked(plan.leaf_query(ROOT, NOTHING, None)).grid)
-        if any(plan.refined_features(tree) for tree in range(plan.trees)):
+        plan.pair_noise.mechanism.require_fit(plan.pair_noise.asked(plan.leaf_query(ROOT, NOTHING, None)).grid)
+        if any(plan.refined_features(tree) for tree in range(plan.n_estimators)):
             none = CandidateBins.of([FeatureCells(ordered=2, equality=())])
             plan.candidate_mechanism.require_fit(plan.candidate_query(none, NOTHING, None).grid)
         if plan.recalibrate:
@@ -449,7 +455,7 @@ class FederatedPlan:
         """What a federation would send: docs/explanation/federated.md#communication.
 
         Args:
-            cells: of each feature: `schema.cells(plan.bins)`.
+            cells: of each feature: `schema.cells(plan.max_bins)`.
             n_clients: how many take part.
         """
         return communication_of(self, cells, n_clients=n_clients)
@@ -464,8 +470,8 @@ class FederatedPlan:
         """
         if forests == self.classes:
             return dataclasses.replace(self, classes=1)
-        batch = max(1, round(self.batch * trees / self.trees))
-        return dataclasses.replace(self, trees=trees, batch=batch, recalibrate=False, initial_score="zero")
+        batch = max(1, round(self.batch * trees / self.n_estimators))
+        return dataclasses.replace(self, n_estimators=trees, batch=batch, recalibrate=False, initial_score="zero")
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""
@@ -473,7 +479,7 @@ class FederatedPlan:
         if self.update == "averaging":
             means = np.divide(-sums[:, 1], weight, out=np.zeros(len(weight)), where=weight > 0.0)
             return np.asarray(np.clip(means, -1.0, 1.0))
-        steps = newton_leaves(pooled(weight, self.pooling), sums[:, 1], damping=self.leaf_damping, rule="add")
+        steps = newton_leaves(pooled(weight, self.pooling), sums[:, 1], reg_lambda=self.leaf_lambda, rule="add")
         return self.learning_rate * np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
 
     def weights(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -482,17 +488,17 @@ class FederatedPlan:
         return sums[..., 0] / self.curvature_scale if curved else sums[..., 0]
 
     @property
-    def leaf_damping(self) -> float:
+    def leaf_lambda(self) -> float:
         """lambda, in units of the weight: the given one, or by the known noise of the gradients."""
-        if self.damping is not None:
-            return self.damping
+        if self.reg_lambda is not None:
+            return self.reg_lambda
         score_noise = self.score_noise
         if score_noise is None:
             score_noise = score_noise_by_rule(
-                self.loss, self.public_rows, depth=self.depth, stddev=self.gradient_stddev
+                self.loss, self.expected_rows, depth=self.max_depth, stddev=self.gradient_stddev
             )
-        steps = math.ceil(self.trees / self.batch)
-        damping = noise_damping(
+        steps = math.ceil(self.n_estimators / self.batch)
+        damping = lambda_by_noise(
             trees=steps, learning_rate=self.learning_rate, stddev=self.gradient_stddev, score_noise=score_noise
         )
-        return damping / math.sqrt(min(self.batch, self.trees))
+        return damping / math.sqrt(min(self.batch, self.n_estimators))

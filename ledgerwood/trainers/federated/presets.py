@@ -35,17 +35,17 @@ def preset_plan(
     m = len(numeric)
     published = _published(loss, budget, expected_rows, numeric)
     # With lambda 1 the steps of many small leaves drown in noise; and the hessian comes along free of charge.
-    newton = dataclasses.replace(published, trees=200, damping=None)
+    newton = dataclasses.replace(published, n_estimators=200, reg_lambda=None)
     if loss == "logistic":
         newton = dataclasses.replace(newton, curvature_scale=MAX_CURVATURE_SCALE)
-    ebm = dataclasses.replace(newton, features_per_tree=1, trees=EBM_CYCLES * m)
+    ebm = dataclasses.replace(newton, features_per_tree=1, n_estimators=EBM_CYCLES * m)
     match preset:
         case "recommended":
             return _recommended(published)
         case "feverless":
-            return dataclasses.replace(published, split_method="histogram", trees=25)
+            return dataclasses.replace(published, split_method="histogram", n_estimators=25)
         case "dp_gbm":
-            return dataclasses.replace(published, split_method="histogram", update="gradient", trees=25)
+            return dataclasses.replace(published, split_method="histogram", update="gradient", n_estimators=25)
         case "dp_rf":
             return dataclasses.replace(
                 published, update="averaging", loss="squared", clip=1.0, count_share=0.5, initial_score="zero"
@@ -57,15 +57,15 @@ def preset_plan(
         case "tr_newton":
             return newton
         case "tr_newton_ih":
-            return dataclasses.replace(newton, candidate_rule="iterative_hessian", bins=1024)
+            return dataclasses.replace(newton, candidates="iterative_hessian", max_bins=1024)
         case "tr_batched_ih_ebm" | "paper":
             return dataclasses.replace(
                 newton,
-                candidate_rule="iterative_hessian",
-                bins=1024,
+                candidates="iterative_hessian",
+                max_bins=1024,
                 features_per_tree=1,
                 # A mean of a batch is a small step: more batches, and a whole one each.
-                trees=400,
+                n_estimators=400,
                 batch=20,
                 learning_rate=1.0,
                 recalibrate=loss == "logistic",
@@ -82,16 +82,16 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
     return FederatedPlan(
         adjacency=budget.adjacency,
         loss=loss,
-        trees=100,
-        depth=4,
-        bins=32,
+        n_estimators=100,
+        max_depth=4,
+        max_bins=32,
         n_features=len(numeric),
         numeric_features=tuple(place for place, thresholds in enumerate(numeric) if thresholds),
         classes=1,
         split_method="totally_random",
         update="newton",
-        candidate_rule="uniform",
-        candidates=32,
+        candidates="uniform",
+        n_candidates=32,
         refinements=5,
         features_per_tree=None,
         feature_cycle="windows",
@@ -102,7 +102,7 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
         curvature_scale=1.0,
         count_share=0.2 if logistic else 0.05,
         learning_rate=0.3,
-        damping=1.0,
+        reg_lambda=1.0,
         pooling=0.0,
         score_noise=None,
         leaf_clamp=2.0,
@@ -111,7 +111,7 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
         initial_share=initial_share,
         candidate_share=0.1,
         candidate_epsilon=1.0,
-        public_rows=expected_rows,
+        expected_rows=expected_rows,
     )
 
 
@@ -120,13 +120,13 @@ def _recommended(plan: FederatedPlan) -> FederatedPlan:
     logistic = plan.loss == "logistic"
     return dataclasses.replace(
         plan,
-        trees=512 if logistic else 256,
-        candidate_rule="log" if logistic else "uniform",
-        bins=1024 if logistic else 32,
+        n_estimators=512 if logistic else 256,
+        candidates="log" if logistic else "uniform",
+        max_bins=1024 if logistic else 32,
         features_per_tree=2,
         clip=0.5 if logistic else 0.25,
         curvature_scale=0.3,
         count_share=0.02,
-        damping=None,
+        reg_lambda=None,
         pooling=0.5 if logistic else 0.75,
     )

@@ -66,7 +66,7 @@ class _Forest:
         self._positive = positive
         self._named = named
         self._thresholds = thresholds.copy()
-        self._cells = aggregator.schema.cells(plan.bins)
+        self._cells = aggregator.schema.cells(plan.max_bins)
         self._batch: list[tuple[TreeStructure, NDArray[np.float64]]] = []
 
     def grow(self, t: int, number: int, refined_features: int) -> None:
@@ -78,10 +78,10 @@ class _Forest:
             refined_features: of how many features the hessians are paid for.
         """
         plan = self.plan
-        size = plan.trees if plan.update == "averaging" else plan.batch
+        size = plan.n_estimators if plan.update == "averaging" else plan.batch
         gradients = NOTHING if plan.update == "averaging" else self.ensemble
         self._batch.append(self._tree(t, gradients, f"tree {number + 1}", refined_features))
-        if len(self._batch) == size or t + 1 == plan.trees:
+        if len(self._batch) == size or t + 1 == plan.n_estimators:
             for structure, values in self._batch:
                 tree = Tree(structure=structure, values=values / len(self._batch))
                 self.ensemble = self.ensemble.extended(tree)
@@ -114,7 +114,7 @@ class _Forest:
         if plan.asks_leaves:
             structure = random_tree(
                 self._cells,
-                depth=plan.depth,
+                depth=plan.max_depth,
                 features=features,
                 numeric_weight=1.0,
                 generator=self._generator,
@@ -135,10 +135,10 @@ class _Forest:
     def _leaf_sums(self, structure: TreeStructure, ensemble: Ensemble, purpose: str) -> NDArray[np.float64]:
         plan = self.plan
         with self._aggregator.open(plan.joint_event(1), purpose=purpose) as round_:
-            query: Query[BoxShifts | BallShifts] = plan.noise.asked(
+            query: Query[BoxShifts | BallShifts] = plan.pair_noise.asked(
                 plan.leaf_query(structure, ensemble, self._positive)
             )
-            return plan.noise.real(round_.release(query, plan.noise.mechanism, purpose=purpose))
+            return plan.pair_noise.real(round_.release(query, plan.pair_noise.mechanism, purpose=purpose))
 
     def _refine(self, paid: int, t: int, features: tuple[int, ...], ensemble: Ensemble, purpose: str) -> None:
         """One round of the iterative hessian rule, by the hessians at the scores that the tree starts from.
@@ -173,7 +173,7 @@ class _Forest:
                 hessians,
                 thresholds[feature],
                 total=total,
-                candidates=self.plan.candidates,
+                candidates=self.plan.n_candidates,
                 cells=self._cells[feature].ordered,
             )
 
@@ -186,7 +186,7 @@ class _Forest:
         children = np.zeros((1, 2))
         root: NDArray[np.float64] | None = None
         reached = np.ones((1, 0), dtype=np.bool_)
-        for level in range(plan.depth):
+        for level in range(plan.max_depth):
             if tests is None:  # no candidate: every row goes right
                 structure = structure.deeper(_void(2**level))
                 children = np.repeat(children, 2, axis=0)
@@ -196,14 +196,14 @@ class _Forest:
                 with self._aggregator.open(plan.joint_event(plan.width), purpose=what) as round_:
                     leaf = plan.leaf_query(structure, ensemble, self._positive)
                     query = CellSums(leaf=leaf, bins=tests.bins)
-                    released = real(round_.release(query, plan.noise.mechanism, purpose=what))
+                    released = real(round_.release(query, plan.pair_noise.mechanism, purpose=what))
                 sums = released.reshape(2**level, tests.bins.total, 2)
                 if root is None:
                     root, reached = sums[0], np.ones((1, tests.bins.total), dtype=np.bool_)
             else:  # of one feature, a node's bins are bins of the root
                 sums = np.where(reached[:, :, np.newaxis], root, 0.0)
             sums = np.stack((plan.weights(sums), sums[..., 1]), axis=-1)
-            best, children = tests.chosen(sums, plan.leaf_damping, 3.0 * plan.weight_stddev)
+            best, children = tests.chosen(sums, plan.leaf_lambda, 3.0 * plan.weight_stddev)
             structure = structure.deeper(tests.tests.taken(best))
             left = tests.goes_left[best]
             reached = np.stack((reached & left, reached & ~left), axis=1).reshape(-1, tests.bins.total)
@@ -217,16 +217,18 @@ class _Forest:
         children = self._leaf_sums(structure, ensemble, f"total of {purpose}")
         children = np.stack((plan.weights(children), children[:, 1]), axis=-1)
         paths = [NodePath(self._cells, as_cuts(thresholds))]
-        for level in range(plan.depth):
+        for level in range(plan.max_depth):
             tests, is_open = random_tests(paths, features, self._generator)
             what = f"level {level + 1} of {purpose}"
             with self._aggregator.open(plan.joint_event(plan.width), purpose=what) as round_:
                 leaf = plan.leaf_query(structure, ensemble, self._positive)
-                released = real(round_.release(SideSums(leaf=leaf, tests=tests), plan.noise.mechanism, purpose=what))
+                released = real(
+                    round_.release(SideSums(leaf=leaf, tests=tests), plan.pair_noise.mechanism, purpose=what)
+                )
             left = released.reshape(len(paths), len(features), 2)
             left = np.stack((plan.weights(left), left[..., 1]), axis=-1)
             best, children = best_of(
-                left, children, is_open.reshape(len(paths), -1), plan.leaf_damping, 3.0 * plan.weight_stddev
+                left, children, is_open.reshape(len(paths), -1), plan.leaf_lambda, 3.0 * plan.weight_stddev
             )
             places = np.where(best < 0, -1, np.arange(len(paths)) * len(features) + best)
             taken = tests.taken(places)
@@ -269,9 +271,9 @@ def train(
         generator: public randomness of the structures.
         progress: called with (trees done, trees in all).
     """
-    thresholds = first_candidates(aggregator.schema, plan.candidate_rule, bins=plan.bins, candidates=plan.candidates)
+    thresholds = first_candidates(aggregator.schema, plan.candidates, bins=plan.max_bins, candidates=plan.n_candidates)
     if plan.quantile_event is not None:
-        query = FeatureQuantiles(features=plan.numeric_features, cells=plan.bins)
+        query = FeatureQuantiles(features=plan.numeric_features, cells=plan.max_bins)
         with aggregator.open(plan.quantile_event, purpose="candidates") as round_:
             found = round_.select(query, plan.quantile_mechanism, purpose="candidates").value
         for feature, own in zip(plan.numeric_features, found, strict=True):

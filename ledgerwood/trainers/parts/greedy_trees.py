@@ -31,7 +31,7 @@ class GainSplits:
         epsilon: of one level, in nats.
         loss: see `SplitGains`.
         clip: g*, largest absolute gradient that counts.
-        damping: lambda of the gain's denominators, >= 0, in rows.
+        reg_lambda: lambda of the gain's denominators, >= 0, in rows.
         large_gradients: what becomes of a row beyond the clip.
     """
 
@@ -39,7 +39,7 @@ class GainSplits:
     epsilon: float
     loss: Loss
     clip: float
-    damping: float
+    reg_lambda: float
     large_gradients: LargeGradients
 
     def __post_init__(self) -> None:
@@ -78,12 +78,12 @@ class GainSplits:
         if isinstance(candidates, SplitTests):
             tests = SplitGains(
                 structure=structure, tests=candidates, ensemble=ensemble, loss=self.loss, clip=self.clip,
-                damping=self.damping, large_gradients=self.large_gradients, positive=positive,
+                damping=self.reg_lambda, large_gradients=self.large_gradients, positive=positive,
             )  # fmt: skip
             return structure.deeper(round_.select(tests, self.mechanism, purpose=purpose).value)
         query = GridlessGains(
             structure=structure, cells=candidates, ensemble=ensemble, loss=self.loss, clip=self.clip,
-            damping=self.damping, large_gradients=self.large_gradients, positive=positive,
+            damping=self.reg_lambda, large_gradients=self.large_gradients, positive=positive,
         )  # fmt: skip
         # One rate, one range, one event: only the way to draw is another.
         mechanism = GridlessMechanism(rate=self.mechanism.rate)

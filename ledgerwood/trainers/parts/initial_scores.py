@@ -31,13 +31,13 @@ class InitialScore:
             number of rows, which is public under replace-one only.
         adjacency: the relation of neighbouring data sets.
         multiplier: noise of each release, stddev or scale over sensitivity.
-        public_rows: declared number of rows; "public_count" needs it.
+        expected_rows: declared number of rows; "public_count" needs it.
     """
 
     kind: InitialScoreKind
     adjacency: Adjacency
     multiplier: float
-    public_rows: int | None
+    expected_rows: int | None
 
     def __post_init__(self) -> None:
         _validate.positive("initial_multiplier", self.multiplier, "noise / sensitivity")
@@ -47,7 +47,7 @@ class InitialScore:
                     "initial_score='public_count' needs adjacency replace-one: "
                     f"the number of rows is private under {self.adjacency.value}"
                 )
-            if self.public_rows is None:
+            if self.expected_rows is None:
                 raise InvalidParameter("initial_score='public_count' needs the declared number of rows (expected_rows)")
 
     @property
@@ -125,7 +125,7 @@ def mean_label(score: InitialScore, aggregator: Aggregator) -> float:
         case []:
             return 0.0
         case [total]:
-            rows = float(score.public_rows or 1)
+            rows = float(score.expected_rows or 1)
         case [count, total]:
             rows = max(count, 0.0) + score.count_stddev
     return min(max(total / rows, -1.0), 1.0)

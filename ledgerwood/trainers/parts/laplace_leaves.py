@@ -18,7 +18,7 @@ from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.mechanisms import LaplaceMechanism
 
 LeafRelease = Literal["ratio", "sums"]
-LeafDamping = Literal["lambda", "noise"]
+LeafRegularization = Literal["lambda", "noise"]
 LEAST_LEAF_EPSILON = {"ratio": 2.0**-20, "sums": 2.0**-24}
 """Below it a leaf's noise is a million times the largest ratio, or what ten million rows of it add up to: nothing is
 learnt, and a budget is refused as too small for its plan."""
@@ -30,12 +30,12 @@ class LaplaceLeaves:
     """What is released of one tree's leaves, and with how much noise. The price is `epsilon` for every tree.
 
     Args:
-        release: "ratio", the sum of gradients over (rows + damping), DPBoost's; or "sums", the number of rows and the
-            sum of gradients, each with noise of its own.
+        release: "ratio", the sum of gradients over (rows + reg_lambda), DPBoost's; or "sums", the number of rows and
+            the sum of gradients, each with noise of its own.
         adjacency: the relation of neighbouring data sets.
         epsilon: of one tree's leaves, in nats.
         loss, clip, large_gradients: see `LeafMoments`.
-        damping: lambda > 0 of the ratio, in rows.
+        reg_lambda: lambda > 0 of the ratio, in rows.
         leaf_clip: largest absolute ratio, before the noise; None for no bound but the clip's ("ratio").
         count_share: share of epsilon for the number of rows, in (0, 1) ("sums").
         weighted: whether rows may have weights of their own, up to the schema's bound; a row of that weight is 1 then.
@@ -47,7 +47,7 @@ class LaplaceLeaves:
     loss: Loss
     clip: float
     large_gradients: LargeGradients
-    damping: float
+    reg_lambda: float
     leaf_clip: float | None = None
     count_share: float = 0.5
     weighted: bool = False
@@ -63,7 +63,7 @@ class LaplaceLeaves:
         """The statistic of one tree's leaves; of several classes it names the one that is told from all others."""
         if self.release == "ratio":
             return LeafRatios(
-                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
+                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.reg_lambda,
                 leaf_clip=self.leaf_clip, large_gradients=self.large_gradients, weighted=self.weighted,
                 positive=positive,
             )  # fmt: skip
@@ -96,16 +96,16 @@ class LaplaceLeaves:
         """
         self.mechanism.require_fit(self.query(TreeStructure.root(), Ensemble(initial_score=0.0)).grid)
 
-    def damping_by_noise(self, *, trees: int, learning_rate: float, score_noise: float) -> float:
+    def lambda_by_noise(self, *, trees: int, learning_rate: float, score_noise: float) -> float:
         """lambda and as much more, in rows, as keeps the noise that all trees add to a score at `score_noise` ("sums").
 
         Args:
             trees: T. learning_rate: eta.
             score_noise: stddev, in units of the gradient.
         """
-        # A tree adds noise of stddev at most eta s / damping to a score, and the trees' noises are independent.
+        # A tree adds noise of stddev at most eta s / lambda to a score, and the trees' noises are independent.
         stddev = math.sqrt(2.0) * self.mechanism.scales[1]
-        return self.damping + learning_rate * math.sqrt(trees) * stddev / score_noise
+        return self.reg_lambda + learning_rate * math.sqrt(trees) * stddev / score_noise
 
     def signal(self, rows: float) -> float:
         """Bounds the signal-to-noise ratio of one leaf of one tree; docs/explanation/cautions.md#leaf-signal.
@@ -115,7 +115,7 @@ class LaplaceLeaves:
         """
         signal = self.clip * rows
         if self.release == "ratio":
-            signal /= rows + self.damping
+            signal /= rows + self.reg_lambda
             signal = signal if self.leaf_clip is None else min(signal, self.leaf_clip)
         return signal / (math.sqrt(2.0) * self.mechanism.scales[-1])
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator.queries.sums import Loss
 
-DampingRule = Literal["add", "floor"]
+LambdaRule = Literal["add", "floor"]
 
 
 def pooled(weight: NDArray[np.float64], pooling: float) -> NDArray[np.float64]:
@@ -20,21 +20,21 @@ def pooled(weight: NDArray[np.float64], pooling: float) -> NDArray[np.float64]:
 
 
 def newton_leaves(
-    weight: NDArray[np.float64], gradient: NDArray[np.float64], *, damping: float, rule: DampingRule
+    weight: NDArray[np.float64], gradient: NDArray[np.float64], *, reg_lambda: float, rule: LambdaRule
 ) -> NDArray[np.float64]:
     """Minus the mean gradient of each leaf, damped; shape of `gradient`.
 
     Args:
         weight: released rows or hessian of each leaf; may be negative, by the noise.
         gradient: released sum of gradients of each leaf.
-        damping: lambda > 0, in units of `weight`.
+        reg_lambda: lambda > 0, in units of `weight`.
         rule: "add": -G / (max(W, 0) + lambda); "floor": -G / max(W, lambda), as printed in S-GBDT Algorithm 4.
     """
-    denominator = np.maximum(weight, 0.0) + damping if rule == "add" else np.maximum(weight, damping)
+    denominator = np.maximum(weight, 0.0) + reg_lambda if rule == "add" else np.maximum(weight, reg_lambda)
     return -gradient / denominator
 
 
-def noise_damping(*, trees: int, learning_rate: float, stddev: float, score_noise: float) -> float:
+def lambda_by_noise(*, trees: int, learning_rate: float, stddev: float, score_noise: float) -> float:
     """lambda by the known noise of the gradients: trees' noises together add `score_noise` to a score, at most.
 
     A tree adds noise of stddev at most learning_rate * stddev / lambda, and the trees' noises are independent.

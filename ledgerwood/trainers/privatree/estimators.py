@@ -1,8 +1,8 @@
 """PrivaTree as a scikit-learn estimator: parameters, defaults and presets."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, final, get_args
+from collections.abc import Sequence
+from typing import Any, Literal, Self, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns, so
 from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.reading.importances import feature_importances
-from ledgerwood.trainers.base.bounds import is_word, named_choices, require_name, same_names
+from ledgerwood.trainers.base.bounds import is_word, require_name
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName
 from ledgerwood.trainers.base.fitting import most_that_fits
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES, MOST_CLASSES, estimates_classes
@@ -56,10 +56,10 @@ def preset_plan(
     # A fine grid of which private quantiles choose 9 borders: 255 steps and a missing value's cell fit one byte.
     paper = PrivaTreePlan(
         adjacency=budget.adjacency,
-        features=features,
-        numeric=numeric,
-        depth=4,
-        bins=255,
+        n_features=features,
+        n_numeric=numeric,
+        max_depth=4,
+        max_bins=255,
         splits="histograms",
         choice="permute_and_flip",
         candidates="quantiles",
@@ -82,7 +82,7 @@ def preset_plan(
             tree = dataclasses.replace(paper, splits="gini", candidates="public", candidate_bins=255)
             if evidence is not None and evidence < RANDOM_EVIDENCE:
                 return dataclasses.replace(tree, splits="random")
-            return dataclasses.replace(tree, depth=default_depth(evidence))
+            return dataclasses.replace(tree, max_depth=default_depth(evidence))
 
 
 @final
@@ -119,10 +119,6 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
     plan_: PrivaTreePlan
     classes_: NDArray[Any]
     _plan_type = PrivaTreePlan
-    _plan_names: ClassVar[Mapping[str, str]] = {
-        "depth": "max_depth",
-        **same_names("splits", "choice", "candidates", "bins", "candidate_bins", "leaf_share", "quantile_share"),
-    }
 
     def __init__(
         self,
@@ -138,7 +134,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         splits: SplitRule | None = None,
         choice: ChoiceRule | None = None,
         candidates: CandidateRule | None = None,
-        bins: int | None = None,
+        max_bins: int | None = None,
         candidate_bins: int | None = None,
         leaf_share: float | Literal["auto"] = "auto",
         quantile_share: float | Literal["auto"] = "auto",
@@ -157,7 +153,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         self.splits = splits
         self.choice = choice
         self.candidates = candidates
-        self.bins = bins
+        self.max_bins = max_bins
         self.candidate_bins = candidate_bins
         self.leaf_share = leaf_share
         self.quantile_share = quantile_share
@@ -188,7 +184,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
                 )
             classes = class_count(schema)
         plan = dataclasses.replace(plan, **self._named_choices(plan, classes))
-        cells = least_cells(schema, plan.bins)
+        cells = least_cells(schema, plan.max_bins)
         if isinstance(schema, TypedColumns):
             if estimates_classes(schema):
                 classes = _most_classes(plan, cells)
@@ -197,16 +193,16 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: igno
         return plan
 
     def _named_choices(self, plan: PrivaTreePlan, classes: int) -> dict[str, Any]:
-        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
+        named = self._choices()
         for field in ("leaf_share", "quantile_share"):
             if is_word(named.get(field), "auto"):
                 del named[field]
         # All borders of the grid stay all borders, whatever the grid; but private quantiles are few.
-        bins = named.get("bins", plan.bins)
-        if named.get("candidates") == "quantiles" or plan.candidate_bins < plan.bins:
+        bins = named.get("max_bins", plan.max_bins)
+        if named.get("candidates") == "quantiles" or plan.candidate_bins < plan.max_bins:
             named.setdefault("candidate_bins", min(PAPER_BINS, bins) if isinstance(bins, int) else PAPER_BINS)
         named.setdefault("candidate_bins", bins)
-        depth = dataclasses.replace(plan, depth=named.get("depth", plan.depth)).depth  # checked
+        depth = dataclasses.replace(plan, max_depth=named.get("max_depth", plan.max_depth)).max_depth  # checked
         if "leaf_share" not in named and depth:
             whole = self.budget
             labels = leaf_epsilon(

@@ -77,16 +77,17 @@ class PrivaTreePlan:
 
     Args:
         adjacency: the relation under which every event is stated.
-        features: m, columns of the schema. numeric: how many of them are numeric.
-        depth: levels of splits.
-        bins: even steps of a numeric feature's range, whose borders thresholds are taken from.
+        n_features: m, columns of the schema. n_numeric: how many of them are numeric.
+        max_depth: levels of splits.
+        max_bins: even steps of a numeric feature's range, whose borders thresholds are taken from.
         splits: "gini", a test is chosen by n times the Gini impurity, at a cost that does not depend on m;
             "histograms", by numbers of rows by class with Laplace noise, which cost m; "joint_gaussian", with Gaussian
             noise, which cost the root of m and a delta; "random", drawn without a look at the rows, at no cost.
         choice: of "gini", "permute_and_flip", never worse at one epsilon; or "exponential", bounded-range, which costs
             less with a delta.
-        candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost `numeric`.
-        candidate_bins: how many bins a numeric feature's candidates make; `bins` takes all borders.
+        candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost
+            `n_numeric`.
+        candidate_bins: how many bins a numeric feature's candidates make; `max_bins` takes all borders.
         tree_epsilon: of the whole tree, in nats: the common scale of the plan.
         leaf_share: share of it for the labels, in (0, 1); all of it where nothing else is bought.
         quantile_share: share of the rest for the quantiles, in (0, 1); the levels divide what is left evenly.
@@ -94,10 +95,10 @@ class PrivaTreePlan:
     """
 
     adjacency: Adjacency
-    features: int
-    numeric: int
-    depth: int
-    bins: int
+    n_features: int
+    n_numeric: int
+    max_depth: int
+    max_bins: int
     splits: SplitRule
     choice: ChoiceRule
     candidates: CandidateRule
@@ -109,14 +110,14 @@ class PrivaTreePlan:
 
     def __post_init__(self) -> None:
         require_shape(self, _NAMES)
-        _validate.count("features", self.features, "features")
-        if _validate.count("numeric", self.numeric, "features", minimum=0) > self.features:
-            raise _validate.fail("numeric", self.numeric, f"at most features={self.features}", "features")
-        most = MOST_THRESHOLDS + 1 if self.candidates == "quantiles" else self.bins
-        if not 2 <= _validate.count("candidate_bins", self.candidate_bins, "bins") <= self.bins:
-            raise _validate.fail("candidate_bins", self.candidate_bins, f"in [2, bins={self.bins}]", "bins")
-        if self.bins > most:
-            raise _validate.fail("bins", self.bins, f"at most {most} for private quantiles", "steps of a range")
+        _validate.count("n_features", self.n_features, "features")
+        if _validate.count("n_numeric", self.n_numeric, "features", minimum=0) > self.n_features:
+            raise _validate.fail("n_numeric", self.n_numeric, f"at most n_features={self.n_features}", "features")
+        most = MOST_THRESHOLDS + 1 if self.candidates == "quantiles" else self.max_bins
+        if not 2 <= _validate.count("candidate_bins", self.candidate_bins, "bins") <= self.max_bins:
+            raise _validate.fail("candidate_bins", self.candidate_bins, f"in [2, max_bins={self.max_bins}]", "bins")
+        if self.max_bins > most:
+            raise _validate.fail("max_bins", self.max_bins, f"at most {most} for private quantiles", "steps of a range")
         if self.candidates == "quantiles" and self.candidate_bins > 65:
             raise _validate.fail("candidate_bins", self.candidate_bins, "at most 65 for private quantiles", "bins")
         _validate.positive("tree_epsilon", self.tree_epsilon, "nats")
@@ -132,12 +133,12 @@ class PrivaTreePlan:
     @property
     def buys_quantiles(self) -> bool:
         """Whether thresholds are bought: not where there is nothing to split."""
-        return self.candidates == "quantiles" and self.numeric > 0 and self.depth > 0 and self.splits != "random"
+        return self.candidates == "quantiles" and self.n_numeric > 0 and self.max_depth > 0 and self.splits != "random"
 
     @property
     def buys_levels(self) -> bool:
         """Whether splits are."""
-        return self.depth > 0 and self.splits != "random"
+        return self.max_depth > 0 and self.splits != "random"
 
     def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
         rest = 1.0 - self.leaf_share
@@ -154,14 +155,14 @@ class PrivaTreePlan:
         """How one feature's thresholds are chosen; every numeric one's are, one after another."""
         shares = tuple(i / self.candidate_bins for i in range(1, self.candidate_bins))
         range_ = JointQuantilesMechanism(quantiles=shares, rate=1.0).event(self.adjacency).epsilon
-        epsilon = self._share("quantiles").epsilon_each(self.numeric)
+        epsilon = self._share("quantiles").epsilon_each(self.n_numeric)
         # At a thousand nats a row no draw is off by one.
         return JointQuantilesMechanism(quantiles=shares, rate=min(quotient_down(epsilon, range_), 1e3))
 
     @property
     def level(self) -> Choice | LaplaceMechanism | GaussianMechanism:
         """How one level is chosen, or its numbers of rows are released."""
-        epsilon = self._share("levels").epsilon_each(self.depth)
+        epsilon = self._share("levels").epsilon_each(self.max_depth)
         if self.splits == "gini":
             rate = quotient_down(epsilon, gini_range(self.adjacency).range)
             return (
@@ -176,7 +177,7 @@ class PrivaTreePlan:
     @property
     def _counts(self) -> BoxShifts:
         """By how much a row moves a level's numbers of rows: it is in every feature's histogram."""
-        return BoxShifts.of_counts(self.adjacency, histograms=self.features)
+        return BoxShifts.of_counts(self.adjacency, histograms=self.n_features)
 
     @property
     def labels(self) -> PermuteAndFlipMechanism:
@@ -187,7 +188,7 @@ class PrivaTreePlan:
     @property
     def quantile_event(self) -> Event:
         """All features' thresholds."""
-        return Repeated(self.quantiles.event(self.adjacency), count=self.numeric)
+        return Repeated(self.quantiles.event(self.adjacency), count=self.n_numeric)
 
     @property
     def level_event(self) -> Event:
@@ -207,7 +208,7 @@ class PrivaTreePlan:
         """The whole plan: what the ledger grants."""
         bought = () if self.purchase is None else self.purchase.events
         quantiles = (self.quantile_event,) if self.buys_quantiles else ()
-        levels = (Repeated(self.level_event, count=self.depth),) if self.buys_levels else ()
+        levels = (Repeated(self.level_event, count=self.max_depth),) if self.buys_levels else ()
         return Composed((*bought, *quantiles, *levels, self.label_event))
 
     def calibrated(self, budget: Budget) -> "PrivaTreePlan":
@@ -228,7 +229,7 @@ class PrivaTreePlan:
 
     # What `fitted` asks of every plan; a tree that stands alone has no first guess.
     @property
-    def trees(self) -> int:
+    def n_estimators(self) -> int:
         """One."""
         return 1
 
@@ -245,7 +246,7 @@ class PrivaTreePlan:
     @property
     def initial(self) -> InitialScore:
         """None."""
-        return InitialScore(kind="zero", adjacency=self.adjacency, multiplier=1.0, public_rows=None)
+        return InitialScore(kind="zero", adjacency=self.adjacency, multiplier=1.0, expected_rows=None)
 
     @property
     def least_tree_epsilon(self) -> float:
@@ -278,7 +279,7 @@ class PrivaTreePlan:
         Args:
             rows: of the table, of one class in each leaf, spread evenly over the leaves.
         """
-        return rows / 2.0**self.depth * self.labels.rate / math.sqrt(2.0)
+        return rows / 2.0**self.max_depth * self.labels.rate / math.sqrt(2.0)
 
     def thresholds(self, cells: Sequence[FeatureCells]) -> list[NDArray[np.int64]]:
         """The public candidates of each feature."""
@@ -298,8 +299,10 @@ class PrivaTreePlan:
             InvalidParameter: so it is.
         """
         most = (MAX_COUNTS // class_number(classes)).bit_length() - 1
-        if self.depth > most:
-            raise _validate.fail("max_depth", self.depth, f"at most {most} for labels of {classes} classes", "levels")
+        if self.max_depth > most:
+            raise _validate.fail(
+                "max_depth", self.max_depth, f"at most {most} for labels of {classes} classes", "levels"
+            )
         if not self.buys_levels:
             return
         bins = CandidateBins.of(cells, self.thresholds(cells))
@@ -308,8 +311,8 @@ class PrivaTreePlan:
         counted = max(bins.total, sum(each.ordered + len(each.equality) + 2 for each in cells))
         width = classes * (max(counted, len(tests)) if self.splits == "gini" else counted)
         most = (MAX_COUNTS // width).bit_length() if width <= MAX_COUNTS else 0
-        if self.depth > most:
-            raise _validate.fail("max_depth", self.depth, f"at most {most} for {width} counts a node", "levels")
+        if self.max_depth > most:
+            raise _validate.fail("max_depth", self.max_depth, f"at most {most} for {width} counts a node", "levels")
 
 
 def train(
@@ -323,21 +326,23 @@ def train(
         generator: public randomness of random splits.
         progress: called with (steps done, steps in all): the levels and the labels.
     """
-    cells = aggregator.schema.cells(plan.bins)
+    cells = aggregator.schema.cells(plan.max_bins)
     structure = TreeStructure.root()
     classes = class_count(aggregator.schema)
     if plan.buys_levels:
         thresholds = _bought_thresholds(plan, cells, aggregator) if plan.buys_quantiles else plan.thresholds(cells)
         grow = _grow_by_gini if plan.splits == "gini" else _grow_by_counts
         structure = grow(plan, classes, cells, thresholds, aggregator, progress)
-    elif plan.depth:
+    elif plan.max_depth:
         everything = range(len(cells))
-        structure = random_tree(cells, depth=plan.depth, features=everything, numeric_weight=1.0, generator=generator)
+        structure = random_tree(
+            cells, depth=plan.max_depth, features=everything, numeric_weight=1.0, generator=generator
+        )
     with aggregator.open(plan.label_event, purpose="labels") as round_:
         query = LeafLabels(structure=structure, classes=classes)
         labels = round_.select(query, plan.labels, purpose="labels").value
     if progress is not None:
-        progress(plan.depth + 1, plan.depth + 1)
+        progress(plan.max_depth + 1, plan.max_depth + 1)
     return Ensemble(initial_score=0.0, trees=(Tree(structure=structure, values=labels.astype(np.float64)),))
 
 
@@ -347,7 +352,7 @@ def _bought_thresholds(
     """Private quantiles of the numeric features; equal ones are one threshold."""
     numeric = tuple(feature for feature, each in enumerate(cells) if each.ordered)
     with aggregator.open(plan.quantile_event, purpose="quantiles") as round_:
-        query = FeatureQuantiles(features=numeric, cells=plan.bins)
+        query = FeatureQuantiles(features=numeric, cells=plan.max_bins)
         chosen = round_.select(query, plan.quantiles, purpose="quantiles").value
     thresholds = [np.empty(0, dtype=np.int64) for _ in cells]
     for feature, own in zip(numeric, chosen, strict=True):
@@ -366,13 +371,13 @@ def _grow_by_gini(
     tests = SplitTests.every(cells, thresholds)
     structure, mechanism = TreeStructure.root(), plan.level
     assert isinstance(mechanism, Choice)  # that of "gini"
-    for level in range(plan.depth):
+    for level in range(plan.max_depth):
         purpose = f"splits, level {level + 1}"
         with aggregator.open(plan.level_event, purpose=purpose) as round_:
             query = GiniSplits(structure=structure, tests=tests, classes=classes)
             structure = structure.deeper(round_.select(query, mechanism, purpose=purpose).value)
         if progress is not None:
-            progress(level + 1, plan.depth + 1)
+            progress(level + 1, plan.max_depth + 1)
     return structure
 
 
@@ -387,7 +392,7 @@ def _grow_by_counts(
     bins = CandidateBins.of(cells, thresholds)
     structure, mechanism = TreeStructure.root(), plan.level
     assert not isinstance(mechanism, Choice)  # that of "gini"
-    for level in range(plan.depth):
+    for level in range(plan.max_depth):
         purpose = f"class histograms, level {level + 1}"
         with aggregator.open(plan.level_event, purpose=purpose) as round_:
             query = ClassCounts(structure=structure, bins=bins, classes=classes)
@@ -395,7 +400,7 @@ def _grow_by_counts(
         found = least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes))
         structure = structure.deeper(found)
         if progress is not None:
-            progress(level + 1, plan.depth + 1)
+            progress(level + 1, plan.max_depth + 1)
     return structure
 
 

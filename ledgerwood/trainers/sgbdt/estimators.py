@@ -1,8 +1,7 @@
 """S-GBDT as scikit-learn estimators: parameters, defaults and presets."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, final, get_args
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 
@@ -12,14 +11,14 @@ from ledgerwood.curator import Aggregator, Schema, TypedColumns
 from ledgerwood.curator.queries.sums import LargeGradients, Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.bounds import is_word, named_choices, require_name, same_names
+from ledgerwood.trainers.base.bounds import is_word, require_name
 from ledgerwood.trainers.base.estimator import AdjacencyName
 from ledgerwood.trainers.base.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.base.streams import AbstractStreamEstimator
 from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
-from ledgerwood.trainers.parts.leaves import DampingRule
+from ledgerwood.trainers.parts.leaves import LambdaRule
 from ledgerwood.trainers.sgbdt.individual_filter import IndividualFilter
 from ledgerwood.trainers.sgbdt.training import LeafNoise, LeafStatistic, SGBDTPlan, train
 
@@ -36,12 +35,12 @@ def default_plan(loss: Loss, budget: Budget, expected_rows: int | None) -> SGBDT
     return SGBDTPlan(
         adjacency=budget.adjacency,
         loss=loss,
-        rounds=512 if logistic else 256,
-        depth=4,
-        bins=32,
+        n_estimators=512 if logistic else 256,
+        max_depth=4,
+        max_bins=32,
         features_per_tree=2,
         numeric_weight=1.0,
-        sampling_rate=1.0,
+        subsample=1.0,
         noise_multiplier=1.0,
         leaf_noise="dynamic",
         leaf_statistic="curvature" if logistic else "moments",
@@ -49,8 +48,8 @@ def default_plan(loss: Loss, budget: Budget, expected_rows: int | None) -> SGBDT
         count_share=0.02,
         curvature_scale=0.3,
         learning_rate=0.3,
-        damping=None,
-        damping_rule="add",
+        reg_lambda=None,
+        lambda_rule="add",
         pooling=0.5 if logistic else 0.75,
         score_noise=None,
         leaf_clamp=2.0,
@@ -71,13 +70,13 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
     return SGBDTPlan(
         adjacency=adjacency,
         loss=loss,
-        rounds=200 if logistic else 150,
-        depth=6 if logistic else 2,
-        bins=32,
+        n_estimators=200 if logistic else 150,
+        max_depth=6 if logistic else 2,
+        max_bins=32,
         features_per_tree=None,
         numeric_weight=1.0,
         # Under replace-one a sampled plan has no certified price.
-        sampling_rate=1.0 if logistic or adjacency is Adjacency.REPLACE_ONE else 0.1,
+        subsample=1.0 if logistic or adjacency is Adjacency.REPLACE_ONE else 0.1,
         noise_multiplier=1.0,
         leaf_noise="dynamic",
         leaf_statistic="curvature" if logistic else "moments",
@@ -85,8 +84,8 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
         count_share=0.2,
         curvature_scale=1.0,
         learning_rate=0.1,
-        damping=10.0 if logistic else 15.0,
-        damping_rule="add" if logistic else "floor",
+        reg_lambda=10.0 if logistic else 15.0,
+        lambda_rule="add" if logistic else "floor",
         pooling=0.0,
         score_noise=None,
         leaf_clamp=2.0,
@@ -105,18 +104,20 @@ class AbstractSGBDT(AbstractStreamEstimator):
         schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
         schema_share: share of the budget for a schema that is bought: of mu**2 and of delta.
         expected_rows: public guess of the number of rows, for tuning rules only. Where the schema has a weight_bound, a
-            row of that weight is one row, here and in `l2_lambda`, and others are shares of it.
+            row of that weight is one row, here and in `reg_lambda`, and others are shares of it.
         preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
         filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
             there are extra trees, see docs/explanation/sgbdt.md#sgbdt-filter.
-        extra_trees: trees beyond `n_trees`, for rows that have lost less than `n_trees` trees cost a row at the clip.
-        n_trees: T, of each class's forest where more than two are declared. Where the classes are privately estimated
-            (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller number,
-            be there two classes or more: the trees are paid for before the classes are known. `plan_` has the number.
-        max_depth: d. learning_rate: eta. sampling_rate: the paper's gamma, 1 is full batch.
-        l2_lambda: lambda of the leaf's denominator, or "noise" for a multiple of the known noise, by `score_noise`.
+        extra_trees: trees beyond `n_estimators`, for rows that have lost less than `n_estimators` trees cost a row at
+            the clip.
+        n_estimators: T, of each class's forest where more than two are declared. Where the classes are privately
+            estimated (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller
+            number, be there two classes or more: the trees are paid for before the classes are known. `plan_` has the
+            number.
+        max_depth: d. learning_rate: eta. subsample: the paper's gamma, 1 is full batch.
+        reg_lambda: lambda of the leaf's denominator, or "noise" for a multiple of the known noise, by `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.
-        damping_rule: "add" for n + lambda, "floor" for max(lambda, n).
+        lambda_rule: "add" for n + lambda, "floor" for max(lambda, n).
         pooling: share of a leaf's weight that is taken from the mean over the tree's leaves.
         clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
         large_gradients: a row beyond it counts with the clip ("clip"), or not at all ("drop").
@@ -126,7 +127,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         leaf_clamp: largest absolute leaf value before the learning rate.
         features_per_tree: k features a tree, in a cycle, or "all".
         numeric_weight: r, weight of a numeric feature against 1 for a categorical one.
-        bins: even steps of a numeric feature's range, among which thresholds are drawn.
+        max_bins: even steps of a numeric feature's range, among which thresholds are drawn.
         initial_score: "zero", "moments", "laplace" or "public_count". initial_share: its share of the budget.
         random_state: None for secure noise; a whole number repeats a run, for tests, and voids the guarantee.
         verbose: 1 shows a progress bar.
@@ -135,18 +136,6 @@ class AbstractSGBDT(AbstractStreamEstimator):
     loss_: Loss
     plan_: SGBDTPlan
     _plan_type = SGBDTPlan
-    _plan_names: ClassVar[Mapping[str, str]] = {
-        "rounds": "n_trees",
-        "extra_rounds": "extra_trees",
-        "depth": "max_depth",
-        "damping": "l2_lambda",
-        "public_rows": "expected_rows",
-        **same_names(
-            "learning_rate", "sampling_rate", "score_noise", "damping_rule", "pooling", "clip", "large_gradients",
-            "curvature_scale", "count_share", "leaf_noise", "leaf_statistic", "leaf_clamp", "features_per_tree",
-            "numeric_weight", "bins", "initial_score", "initial_share",
-        ),
-    }  # fmt: skip
 
     def __init__(
         self,
@@ -158,14 +147,14 @@ class AbstractSGBDT(AbstractStreamEstimator):
         schema_share: float = 0.1,
         expected_rows: int | None = None,
         preset: Preset = "default",
-        n_trees: int | None = None,
+        n_estimators: int | None = None,
         extra_trees: int | None = None,
         max_depth: int | None = None,
         learning_rate: float | None = None,
-        sampling_rate: float | None = None,
-        l2_lambda: float | Literal["noise"] | None = None,
+        subsample: float | None = None,
+        reg_lambda: float | Literal["noise"] | None = None,
         score_noise: float | None = None,
-        damping_rule: DampingRule | None = None,
+        lambda_rule: LambdaRule | None = None,
         pooling: float | None = None,
         clip: float | None = None,
         large_gradients: LargeGradients | None = None,
@@ -176,7 +165,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         leaf_clamp: float | None = None,
         features_per_tree: int | Literal["all"] | None = None,
         numeric_weight: float | None = None,
-        bins: int | None = None,
+        max_bins: int | None = None,
         initial_score: InitialScoreKind | None = None,
         initial_share: float | None = None,
         filter: IndividualFilter | Literal["auto"] = "auto",  # noqa: A002  # what the paper calls it
@@ -190,14 +179,14 @@ class AbstractSGBDT(AbstractStreamEstimator):
         self.schema_share = schema_share
         self.expected_rows = expected_rows
         self.preset = preset
-        self.n_trees = n_trees
+        self.n_estimators = n_estimators
         self.extra_trees = extra_trees
         self.max_depth = max_depth
         self.learning_rate = learning_rate
-        self.sampling_rate = sampling_rate
-        self.l2_lambda = l2_lambda
+        self.subsample = subsample
+        self.reg_lambda = reg_lambda
         self.score_noise = score_noise
-        self.damping_rule = damping_rule
+        self.lambda_rule = lambda_rule
         self.pooling = pooling
         self.clip = clip
         self.large_gradients = large_gradients
@@ -208,7 +197,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         self.leaf_clamp = leaf_clamp
         self.features_per_tree = features_per_tree
         self.numeric_weight = numeric_weight
-        self.bins = bins
+        self.max_bins = max_bins
         self.initial_score = initial_score
         self.initial_share = initial_share
         self.filter = filter
@@ -219,7 +208,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         plan = self._preset_plan()
         plan = dataclasses.replace(plan, classes=declared_forests(schema), **self._named_choices(plan))
         if isinstance(schema, TypedColumns):
-            plan = dataclasses.replace(plan, rounds=trees_in_all(plan.rounds, schema))
+            plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
             plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
         else:
             plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
@@ -235,12 +224,11 @@ class AbstractSGBDT(AbstractStreamEstimator):
             raise InvalidParameter(
                 "filter='none': a stream needs an individual filter, which says what each row has left; set 'auto'"
             )
-        with self._user_names():
-            plan = self._preset_plan()
-            named = self._named_choices(plan)
-            if is_word(self.filter, "auto"):
-                named["filter"] = "gdp" if named.get("sampling_rate", plan.sampling_rate) == 1.0 else "renyi"
-            return dataclasses.replace(plan, **named).calibrated(self.budget)
+        plan = self._preset_plan()
+        named = self._named_choices(plan)
+        if is_word(self.filter, "auto"):
+            named["filter"] = "gdp" if named.get("subsample", plan.subsample) == 1.0 else "renyi"
+        return dataclasses.replace(plan, **named).calibrated(self.budget)
 
     def _preset_plan(self) -> SGBDTPlan:
         budget = self.budget
@@ -252,16 +240,16 @@ class AbstractSGBDT(AbstractStreamEstimator):
                 return paper_plan(self.loss_, budget.adjacency)
 
     def _named_choices(self, plan: SGBDTPlan) -> dict[str, Any]:
-        named = named_choices({field: getattr(self, name) for field, name in self._plan_names.items()})
-        for field, word in (("features_per_tree", "all"), ("damping", "noise")):
+        named = self._choices()
+        for field, word in (("features_per_tree", "all"), ("reg_lambda", "noise")):
             if is_word(named.get(field), word):
                 named[field] = None
         if named.get("leaf_noise", plan.leaf_noise) == "static" and self.leaf_statistic is None:
             named["leaf_statistic"] = "moments"
         named["filter"] = self.filter
         if is_word(self.filter, "auto"):
-            full_batch = named.get("sampling_rate", plan.sampling_rate) == 1.0
-            named["filter"] = ("gdp" if full_batch else "renyi") if named.get("extra_rounds", 0) else "none"
+            full_batch = named.get("subsample", plan.subsample) == 1.0
+            named["filter"] = ("gdp" if full_batch else "renyi") if named.get("extra_trees", 0) else "none"
         return named
 
     def _train(

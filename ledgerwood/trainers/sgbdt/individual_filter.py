@@ -24,8 +24,8 @@ def check_filter(
     order: float | None,
     *,
     adjacency: Adjacency,
-    sampling_rate: float,
-    extra_rounds: int,
+    subsample: float,
+    extra_trees: int,
     summed: bool,
 ) -> None:
     """Refuse a filter that does not fit the rest of a plan.
@@ -33,7 +33,7 @@ def check_filter(
     Args:
         kind: which filter.
         order: of the Renyi filter, > 1; None where it is not chosen yet.
-        adjacency, sampling_rate, extra_rounds: the plan's.
+        adjacency, subsample, extra_trees: the plan's.
         summed: whether the leaves' statistic is a sum over rows.
 
     Raises:
@@ -47,9 +47,10 @@ def check_filter(
         if not 1.0 < _validate.real("filter_order", order, "Renyi order") < math.inf:
             raise _validate.fail("filter_order", order, "> 1", "Renyi order")
     if kind == "none":
-        if extra_rounds > 0:
+        if extra_trees > 0:
             raise InvalidParameter(
-                f"extra_trees={extra_rounds} need a filter: without one every tree is paid for, so raise n_trees (or "
+                f"extra_trees={extra_trees} need a filter: without one every tree is paid for, so raise "
+                f"n_estimators (or "
                 "set filter='gdp' for a full batch, 'renyi' for a sampled one)"
             )
         return
@@ -62,32 +63,32 @@ def check_filter(
         raise InvalidParameter(
             f"filter={kind!r} needs leaf_noise='dynamic': what a row changes in a ratio depends on the other rows"
         )
-    if kind == "gdp" and sampling_rate < 1.0:
+    if kind == "gdp" and subsample < 1.0:
         raise InvalidParameter(
-            f"filter='gdp' needs sampling_rate=1, not {sampling_rate!r}: a Poisson-sampled Gaussian is not a Gaussian "
+            f"filter='gdp' needs subsample=1, not {subsample!r}: a Poisson-sampled Gaussian is not a Gaussian "
             "pair; set filter='renyi'"
         )
 
 
-def row_limit(kind: IndividualFilter, tree: Event, *, rounds: int, order: float | None) -> GDPEvent | RenyiEvent:
-    """What `rounds` trees cost the row that contributes most: it takes part in exactly so many.
+def row_limit(kind: IndividualFilter, tree: Event, *, trees: int, order: float | None) -> GDPEvent | RenyiEvent:
+    """What `trees` trees cost the row that contributes most: it takes part in exactly so many.
 
     Args:
         kind: "gdp" or "renyi".
         tree: the event of one tree.
-        rounds: trees.
+        trees: trees.
         order: of the Renyi filter.
 
     Raises:
         InvalidParameter: a Renyi filter whose order was not chosen.
     """
     if kind == "gdp":
-        return GDPEvent(mu=tree.mu() * math.sqrt(rounds * (1.0 + LIMIT_SLACK)), adjacency=tree.adjacency)
+        return GDPEvent(mu=tree.mu() * math.sqrt(trees * (1.0 + LIMIT_SLACK)), adjacency=tree.adjacency)
     if order is None:
         raise InvalidParameter("filter_order=None: the order of filter='renyi' is fixed by `calibrated`, or give one")
     # A row's divergence is read off a table that may be above the truth by so much.
     once = float(tree.renyi(np.array([order]))[0]) * (1.0 + OVERESTIMATE)
-    return RenyiEvent(orders=(order,), divergences=(rounds * once * (1.0 + LIMIT_SLACK),), adjacency=tree.adjacency)
+    return RenyiEvent(orders=(order,), divergences=(trees * once * (1.0 + LIMIT_SLACK),), adjacency=tree.adjacency)
 
 
 def best_order(make_event: Callable[[float], Event], budget: Budget) -> float:

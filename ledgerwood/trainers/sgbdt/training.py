@@ -42,7 +42,7 @@ from ledgerwood.trainers.base.forests import Forests, require_zero_start
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase, keyed_names
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
-from ledgerwood.trainers.parts.leaves import DampingRule, newton_leaves, noise_damping, pooled, score_noise_by_rule
+from ledgerwood.trainers.parts.leaves import LambdaRule, lambda_by_noise, newton_leaves, pooled, score_noise_by_rule
 from ledgerwood.trainers.parts.splits import cyclic_features, random_tree
 from ledgerwood.trainers.sgbdt.individual_filter import IndividualFilter, best_order, check_filter, row_limit
 
@@ -50,7 +50,7 @@ LeafNoise = Literal["dynamic", "static"]
 LeafStatistic = Literal["moments", "curvature"]
 _NAMES: dict[str, tuple[object, ...]] = {
     "loss": get_args(Loss),
-    "damping_rule": get_args(DampingRule),
+    "lambda_rule": get_args(LambdaRule),
     "leaf_noise": get_args(LeafNoise),
     "leaf_statistic": get_args(LeafStatistic),
     "initial_score": get_args(InitialScoreKind),
@@ -68,12 +68,12 @@ class SGBDTPlan:
     Args:
         adjacency: the relation under which every event is stated.
         loss: squared, on labels scaled to [-1, 1], or logistic.
-        rounds: T, number of trees that the row that contributes most takes part in; all trees, without a filter.
-        depth: levels of splits of each tree, d.
-        bins: even steps of a numeric feature's range, among which thresholds are drawn.
+        n_estimators: T, number of trees that the row that contributes most takes part in; all trees, without a filter.
+        max_depth: levels of splits of each tree, d.
+        max_bins: even steps of a numeric feature's range, among which thresholds are drawn.
         features_per_tree: k features a tree, in a cycle; None for all.
         numeric_weight: the paper's r, the weight of a numeric feature against 1 for a categorical one.
-        sampling_rate: the paper's gamma; 1 is full batch.
+        subsample: the paper's gamma; 1 is full batch.
         noise_multiplier: of one tree's leaves under add-remove, the common scale of the plan's noise.
         leaf_noise: "dynamic" releases a weight and a sum a leaf; "static" releases their ratio (the paper's ablation).
         leaf_statistic: the weight is the number of rows ("moments") or the hessian ("curvature", logistic loss).
@@ -82,8 +82,9 @@ class SGBDTPlan:
             and r1 / (r1 + r2 g***2) for the noise weights that Theorem 10 prints.
         curvature_scale: c of the released pair (c x hessian, gradient) ("curvature").
         learning_rate: eta.
-        damping: lambda > 0, in units of the leaf's weight; None for a multiple of the known noise, see `score_noise`.
-        damping_rule: see `newton_leaves`.
+        reg_lambda: lambda > 0, in units of the leaf's weight; None for a multiple of the known noise, see
+            `score_noise`.
+        lambda_rule: see `newton_leaves`.
         pooling: see `pooled`.
         score_noise: without a damping, the stddev that the noise of all trees together may add to a row's score, in
             `gradient_unit`s; None for the rule of docs/explanation/sgbdt.md#defaults.
@@ -92,28 +93,28 @@ class SGBDTPlan:
             "public_count", a Laplace sum over the declared number of rows (replace-one).
         initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
-        public_rows: declared number of rows: a public guess for the rule of `score_noise`, exact for "public_count".
-        filter: "none"; or each row is charged for its own contributions and takes part until it has lost what `rounds`
-            trees cost the row that contributes most, by Gaussian privacy ("gdp", full batch) or by its Renyi
-            divergence of one order ("renyi").
-        extra_rounds: trees beyond `rounds`, for the rows that have something left; 0 without a filter.
+        expected_rows: declared number of rows: a public guess for the rule of `score_noise`, exact for "public_count".
+        filter: "none"; or each row is charged for its own contributions and takes part until it has lost what
+            `n_estimators` trees cost the row that contributes most, by Gaussian privacy ("gdp", full batch) or by its
+            Renyi divergence of one order ("renyi").
+        extra_trees: trees beyond `n_estimators`, for the rows that have something left; 0 without a filter.
         filter_order: the order of "renyi"; None for the one that `calibrated` finds best for its budget.
         large_gradients: a row beyond `clip` counts with the clip ("clip"), or not at all ("drop").
         purchase: what is bought of the schema first; None where it is declared.
         weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
             weight. Static leaves need more noise for them.
-        classes: K for one forest a class, which is told from all others: `rounds` and `extra_rounds` are of each; 1 for
-            one forest, whose trees the classes of an estimated schema share.
+        classes: K for one forest a class, which is told from all others: `n_estimators` and `extra_trees` are of each;
+            1 for one forest, whose trees the classes of an estimated schema share.
     """
 
     adjacency: Adjacency
     loss: Loss
-    rounds: int
-    depth: int
-    bins: int
+    n_estimators: int
+    max_depth: int
+    max_bins: int
     features_per_tree: int | None
     numeric_weight: float
-    sampling_rate: float
+    subsample: float
     noise_multiplier: float
     leaf_noise: LeafNoise
     leaf_statistic: LeafStatistic
@@ -121,17 +122,17 @@ class SGBDTPlan:
     count_share: float
     curvature_scale: float
     learning_rate: float
-    damping: float | None
-    damping_rule: DampingRule
+    reg_lambda: float | None
+    lambda_rule: LambdaRule
     pooling: float
     score_noise: float | None
     leaf_clamp: float
     initial_score: InitialScoreKind
     initial_multiplier: float
     initial_share: float
-    public_rows: int | None = None
+    expected_rows: int | None = None
     filter: IndividualFilter = "none"
-    extra_rounds: int = 0
+    extra_trees: int = 0
     filter_order: float | None = None
     large_gradients: LargeGradients = "clip"
     purchase: SchemaPurchase | None = None
@@ -140,20 +141,20 @@ class SGBDTPlan:
 
     def __post_init__(self) -> None:
         require_bounds(self, _NAMES)
-        require_trees("rounds", self.rounds)
+        require_trees("n_estimators", self.n_estimators)
         _validate.count("classes", self.classes, "forests")
         require_zero_start(self.classes, self.initial_score)
         if self.features_per_tree is not None:
             _validate.count("features_per_tree", self.features_per_tree, "features")
         _validate.positive("numeric_weight", self.numeric_weight, "weight of a categorical feature")
-        _validate.rate("sampling_rate", self.sampling_rate, "probability")
+        _validate.rate("subsample", self.subsample, "probability")
         _validate.positive("noise_multiplier", self.noise_multiplier, "stddev / L2 sensitivity")
         _validate.positive("clip", self.clip, "units of the gradient")
         _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
         if not 0.0 < _validate.real("count_share", self.count_share, "share of mu**2") < 1.0:
             raise _validate.fail("count_share", self.count_share, "in (0, 1)", "share of mu**2")
-        if self.damping is not None:
-            _validate.positive("damping", self.damping, "units of the leaf's weight")
+        if self.reg_lambda is not None:
+            _validate.positive("reg_lambda", self.reg_lambda, "units of the leaf's weight")
         if self.score_noise is not None:
             _validate.positive("score_noise", self.score_noise, "gradient units")
         if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
@@ -164,15 +165,15 @@ class SGBDTPlan:
                 "leaf_statistic='curvature' needs loss='logistic' and leaf_noise='dynamic'; "
                 f"got {self.loss!r} and {self.leaf_noise!r}"
             )
-        if self.leaf_noise == "static" and self.damping is None:
-            raise InvalidParameter("leaf_noise='static' divides before the noise is added: give damping as a number")
-        _validate.count("extra_rounds", self.extra_rounds, "trees", minimum=0)
+        if self.leaf_noise == "static" and self.reg_lambda is None:
+            raise InvalidParameter("leaf_noise='static' divides before the noise is added: give reg_lambda as a number")
+        _validate.count("extra_trees", self.extra_trees, "trees", minimum=0)
         check_filter(
             self.filter,
             self.filter_order,
             adjacency=self.adjacency,
-            sampling_rate=self.sampling_rate,
-            extra_rounds=self.extra_rounds,
+            subsample=self.subsample,
+            extra_trees=self.extra_trees,
             summed=self.leaf_noise == "dynamic",
         )
         if self.filter == "renyi" and self.purchase is not None and (names := keyed_names(self.purchase.columns)):
@@ -186,7 +187,7 @@ class SGBDTPlan:
     @property
     def trees(self) -> int:
         """Number of trees of a forest; public, and never a matter of how many rows are left."""
-        return self.rounds + self.extra_rounds
+        return self.n_estimators + self.extra_trees
 
     @property
     def initial(self) -> InitialScore:
@@ -195,7 +196,7 @@ class SGBDTPlan:
             kind=self.initial_score,
             adjacency=self.adjacency,
             multiplier=self.initial_multiplier,
-            public_rows=self.public_rows,
+            expected_rows=self.expected_rows,
         )
 
     @property
@@ -213,9 +214,9 @@ class SGBDTPlan:
     ) -> Query[BoxShifts | BallShifts]:
         """The statistic of one tree's leaves; its sensitivity is the same for every tree and every class."""
         if self.leaf_noise == "static":
-            assert self.damping is not None  # checked on construction
+            assert self.reg_lambda is not None  # checked on construction
             return LeafRatios(
-                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.damping,
+                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.reg_lambda,
                 large_gradients=self.large_gradients, weighted=self.weighted, positive=positive,
             )  # fmt: skip
         if self.leaf_statistic == "curvature":
@@ -233,22 +234,22 @@ class SGBDTPlan:
         """One tree: one draw, sampled afresh unless the plan is full batch."""
         query = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))
         event = self.leaf_mechanism.event(query.sensitivity(self.adjacency), self.adjacency)
-        return event if self.sampling_rate == 1.0 else PoissonSampled(event, sampling_rate=self.sampling_rate)
+        return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
     def draws(self) -> Iterator[tuple[Event, range]]:
         """What is drawn for the trees, and for which: a draw a tree or, with a filter, one draw for all."""
         event = self.tree_event
         if self.filter == "none":
-            return ((event, range(t, t + 1)) for t in range(self.rounds * self.classes))
-        limit = row_limit(self.filter, event, rounds=self.rounds * self.classes, order=self.filter_order)
+            return ((event, range(t, t + 1)) for t in range(self.n_estimators * self.classes))
+        limit = row_limit(self.filter, event, trees=self.n_estimators * self.classes, order=self.filter_order)
         return iter(((FilteredEvent(event, limit=limit), range(self.trees * self.classes)),))
 
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
         draw, _ = next(self.draws)
-        trees = Repeated(draw, count=self.rounds * self.classes) if self.filter == "none" else draw
+        trees = Repeated(draw, count=self.n_estimators * self.classes) if self.filter == "none" else draw
         bought = () if self.purchase is None else self.purchase.events
         return Composed((*bought, *self.initial.events, trees))
 
@@ -263,7 +264,7 @@ class SGBDTPlan:
         try:
             return self._calibrated(budget)
         except (InvalidParameter, CalibrationFailed) as error:
-            trees = f"{self.trees * self.classes} trees of depth {self.depth}"
+            trees = f"{self.trees * self.classes} trees of depth {self.max_depth}"
             raise type(error)(too_small(trees, budget, NO_GRID)) from error
 
     def has_room(self, budget: Budget) -> bool:
@@ -280,7 +281,7 @@ class SGBDTPlan:
             initial = self.initial.with_share(self.initial_share, budget)
             start = dataclasses.replace(self, initial_multiplier=initial.multiplier)
         if self.filter == "renyi" and self.filter_order is None:
-            plain = dataclasses.replace(start, filter="none", extra_rounds=0)
+            plain = dataclasses.replace(start, filter="none", extra_trees=0)
             order = best_order(lambda noise_multiplier: plain.scaled(noise_multiplier).event, budget)
             start = dataclasses.replace(start, filter_order=order)
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
@@ -295,8 +296,8 @@ class SGBDTPlan:
         """This plan with another common noise scale; a Gaussian initial score keeps its share of mu**2."""
         if self.initial_score != "moments":
             return dataclasses.replace(self, noise_multiplier=noise_multiplier)
-        # A sampled tree costs about sampling_rate**2 of its mu**2; a share needs no more accuracy than that.
-        trees = max(1, round(self.rounds * self.sampling_rate**2))
+        # A sampled tree costs about subsample**2 of its mu**2; a share needs no more accuracy than that.
+        trees = max(1, round(self.n_estimators * self.subsample**2))
         relative = relative_multipliers(
             {"initial_score": (self.initial_share, 1), "trees": (1.0 - self.initial_share, trees)}
         )
@@ -312,19 +313,19 @@ class SGBDTPlan:
         Args:
             rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
         """
-        held = rows * self.sampling_rate / 2.0**self.depth
+        held = rows * self.subsample / 2.0**self.max_depth
         mechanism = self.leaf_mechanism
         noise = mechanism.stddev if isinstance(mechanism, GaussianMechanism) else mechanism.stddevs[1]
         signal = self.clip * held
         if self.leaf_noise == "static":
-            assert self.damping is not None  # checked on construction
-            signal /= held + self.damping
-        return math.sqrt(self.rounds) * signal / noise
+            assert self.reg_lambda is not None  # checked on construction
+            signal /= held + self.reg_lambda
+        return math.sqrt(self.n_estimators) * signal / noise
 
     def of_forest(self, trees: int, forests: int) -> "SGBDTPlan":  # see `ForestPlan`
         """The plan as one of several forests follows it: the same draws, and its own post-processing."""
         return dataclasses.replace(
-            self, rounds=trees, extra_rounds=0, filter="none", filter_order=None, classes=1, initial_score="zero"
+            self, n_estimators=trees, extra_trees=0, filter="none", filter_order=None, classes=1, initial_score="zero"
         )
 
     def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -334,16 +335,16 @@ class SGBDTPlan:
         else:
             weight = sums[:, 0] / self.curvature_scale if self.leaf_statistic == "curvature" else sums[:, 0]
             weight = pooled(weight, self.pooling)
-            steps = newton_leaves(weight, sums[:, 1], damping=self.leaf_damping, rule=self.damping_rule)
+            steps = newton_leaves(weight, sums[:, 1], reg_lambda=self.leaf_lambda, rule=self.lambda_rule)
         return self.learning_rate * np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
 
     @property
-    def leaf_damping(self) -> float:
+    def leaf_lambda(self) -> float:
         """lambda, in units of the leaf's weight: the given one, or by the known noise of the gradients."""
-        if self.damping is not None:
-            return self.damping
+        if self.reg_lambda is not None:
+            return self.reg_lambda
         score_noise = self.score_noise_by_rule if self.score_noise is None else self.score_noise
-        return noise_damping(
+        return lambda_by_noise(
             trees=self.trees,
             learning_rate=self.learning_rate,
             stddev=self._noise_in_gradient_units,
@@ -358,8 +359,8 @@ class SGBDTPlan:
     @property
     def score_noise_by_rule(self) -> float:
         """See `ledgerwood.trainers.parts.leaves.score_noise_by_rule`."""
-        rows = None if self.public_rows is None else self.public_rows * self.sampling_rate
-        return score_noise_by_rule(self.loss, rows, depth=self.depth, stddev=self._noise_in_gradient_units)
+        rows = None if self.expected_rows is None else self.expected_rows * self.subsample
+        return score_noise_by_rule(self.loss, rows, depth=self.max_depth, stddev=self._noise_in_gradient_units)
 
     @property
     def _noise_in_gradient_units(self) -> float:
@@ -385,7 +386,7 @@ def train(
         progress: called with (trees done, trees in all).
         ensemble: what was released before on the same stream, and is added to; None for the initial score.
     """
-    cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.bins)
+    cells: Sequence[FeatureCells] = aggregator.schema.cells(plan.max_bins)
     forests = Forests.of(plan, aggregator) if ensemble is None else Forests(members=[ensemble], sizes=(plan.trees,))
     before = 0 if ensemble is None else len(ensemble.trees)
     mechanism, own, schedule = plan.leaf_mechanism, forests.plans(plan), forests.schedule
@@ -396,7 +397,11 @@ def train(
                 forest, t = schedule[number]
                 features = cyclic_features(before + t, n_features=len(cells), per_tree=plan.features_per_tree)
                 structure = random_tree(
-                    cells, depth=plan.depth, features=features, numeric_weight=plan.numeric_weight, generator=generator
+                    cells,
+                    depth=plan.max_depth,
+                    features=features,
+                    numeric_weight=plan.numeric_weight,
+                    generator=generator,
                 )
                 query = plan.leaf_query(structure, forests.members[forest], forests.positive(forest))
                 release = round_.release(query, mechanism, purpose=f"leaves of tree {number + 1}")

@@ -62,7 +62,7 @@ class RateReading:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RowScores:
+class AttackScores:
     """Each row's score; for the owner of the rows only: it says who was a member.
 
     Args:
@@ -107,7 +107,7 @@ class AttackReading:
     shadows: int
     alpha: float
     seconds: float
-    scores: RowScores | None = None
+    scores: AttackScores | None = None
     note: ClassVar[str] = NOTE
 
     def to_dict(self) -> dict[str, object]:
@@ -236,7 +236,7 @@ def _reading(
         attack=attack, source=SOURCES[attack], auc=below / (members * others),
         advantage=float(np.max(true / members - false / others)), rates=tuple(rates), members=members, others=others,
         shadows=shadows, alpha=alpha, seconds=seconds,
-        scores=RowScores(scores=scores, members=inside) if keep else None,
+        scores=AttackScores(scores=scores, members=inside) if keep else None,
     )  # fmt: skip
 
 

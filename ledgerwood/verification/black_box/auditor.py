@@ -14,15 +14,15 @@ from ledgerwood.errors import AuditFailed, InvalidParameter, PrivacyWarning
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import LowerBound
 from ledgerwood.verification.black_box.budget import sizes
-from ledgerwood.verification.black_box.outputs.draws import Draws, NonFinite, Sampler
+from ledgerwood.verification.black_box.outputs.draws import NonFinite, OutputDraws, Sampler
 from ledgerwood.verification.black_box.outputs.reading import varying
 from ledgerwood.verification.black_box.pairs import best_pair, patterns, two
 from ledgerwood.verification.black_box.result import Audit, Numeric
 from ledgerwood.verification.black_box.scoring.choosing import Question
 from ledgerwood.verification.black_box.scoring.fitting import Learners
 from ledgerwood.verification.black_box.scoring.learning import candidates, choose
-from ledgerwood.verification.black_box.terms import Stop, Terms, needed
-from ledgerwood.verification.black_box.testing import Finding, agenda, concluded
+from ledgerwood.verification.black_box.terms import AuditTerms, Stop, needed
+from ledgerwood.verification.black_box.testing import AuditFinding, agenda, concluded
 from ledgerwood.verification.generators import Seeded, generator_of
 
 
@@ -79,14 +79,14 @@ def audit(
     Source: docs/explanation/black-box.md.
     """
     began = time.perf_counter()
-    terms = Terms(
+    terms = AuditTerms(
         curve=ClaimedCurve(claim), n=n, alpha=alpha, numeric=numeric, delta=delta, stop=stop,
         non_finite=non_finite, learners=learners,
     )  # fmt: skip
     if pair is not None and pairs is not None:
         raise InvalidParameter("pair and pairs were both given: say which pair, or which to search (unit: pairs)")
     asked = terms.question()
-    draws = Draws(sampler, ((), ()) if pair is None else two(pair), generator_of(rng), non_finite)
+    draws = OutputDraws(sampler, ((), ()) if pair is None else two(pair), generator_of(rng), non_finite)
     searched = None if pair is not None else (patterns() if pairs is None else list(pairs))
     if searched and seconds is not None:
         draws.use(two(searched[0]))
@@ -120,7 +120,7 @@ def audit(
 
 
 def _audit(
-    draws: Draws, terms: Terms, asked: Question, finding: Finding, notes: tuple[str, ...], began: float
+    draws: OutputDraws, terms: AuditTerms, asked: Question, finding: AuditFinding, notes: tuple[str, ...], began: float
 ) -> Audit:
     head, seconds = finding.bounds[0], time.perf_counter() - began
     return Audit(
@@ -133,7 +133,7 @@ def _audit(
 
 
 def _of_one_value(
-    draws: Draws, terms: Terms, asked: Question, fit: list[FloatArray], notes: tuple[str, ...], began: float
+    draws: OutputDraws, terms: AuditTerms, asked: Question, fit: list[FloatArray], notes: tuple[str, ...], began: float
 ) -> Audit:
     """Outputs that are all the same: a bound of 0, and what that does not show."""
     runs = fit[0].shape[0]
@@ -148,7 +148,7 @@ def _of_one_value(
         value=0.0, delta=asked.delta, alpha=asked.alpha, assumption="none", event=event, samples=2 * runs,
         statistic="outputs of one value",
     )  # fmt: skip
-    finding = Finding(
+    finding = AuditFinding(
         rejected=False, words="nothing: every output was the same", bounds=(bound,), side="first", scores=None,
         notes=(note,),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import final
 
 from ledgerwood import _validate
 from ledgerwood.errors import AuditFailed, InvalidParameter
-from ledgerwood.verification.black_box.outputs.draws import Draws
+from ledgerwood.verification.black_box.outputs.draws import OutputDraws
 from ledgerwood.verification.black_box.terms import Stop, least_outputs
 
 _LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
@@ -96,7 +96,14 @@ def unlimited(n: int, stop: Stop) -> Sizes:
 
 
 def sizes(
-    draws: Draws, n: int, *, stop: Stop, alpha: float, max_draws: int | None, seconds: float | None, searching: bool
+    draws: OutputDraws,
+    n: int,
+    *,
+    stop: Stop,
+    alpha: float,
+    max_draws: int | None,
+    seconds: float | None,
+    searching: bool,
 ) -> Sizes:
     """What each part of the audit may draw.
 
@@ -144,7 +151,7 @@ def sizes(
     return Sizes(n=tested, learn=learn, most=left, search=most - left if searching else None, notes=tuple(notes))
 
 
-def _timed(draws: Draws, seconds: float, n: int) -> tuple[int, float]:
+def _timed(draws: OutputDraws, seconds: float, n: int) -> tuple[int, float]:
     """How many outputs fit the time, and what one takes: by trials that grow as long as they are quick."""
     size = _PROBE
     while True:

@@ -8,7 +8,7 @@ from scipy import optimize
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.claims import Claim, with_noise
-from ledgerwood.verification.black_box.scoring.choosing import Attack, Point
+from ledgerwood.verification.black_box.scoring.choosing import Attack, CurvePoint
 
 _WIDEST = math.log(1e3)
 _STEP, _CLOSE, _TINY = 0.25, 1e-6, 1e-300
@@ -27,7 +27,7 @@ def scaled(claim: Event, log_factor: float) -> Event | None:
     return with_noise(claim, math.exp(min(max(log_factor, -_WIDEST), _WIDEST)))
 
 
-def member(claim: Event, point: Point, delta: float, start: float = 0.0) -> Event | None:
+def member(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) -> Event | None:
     """The member of the family with the least noise whose delta at the point's epsilon is at most `delta`.
 
     None where even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
@@ -42,7 +42,7 @@ def member(claim: Event, point: Point, delta: float, start: float = 0.0) -> Even
     return None if found is None else scaled(claim, found)
 
 
-def log_factor(claim: Event, point: Point, delta: float, start: float = 0.0) -> float | None:
+def log_factor(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) -> float | None:
     """By how much the noise of `member` differs from the claim's, as a logarithm; arguments as there."""
 
     def excess(at: float) -> float:
@@ -67,13 +67,13 @@ def log_factor(claim: Event, point: Point, delta: float, start: float = 0.0) -> 
     return min(found, high)
 
 
-def beyond(claim: Event, point: Point, delta: float) -> bool:
+def beyond(claim: Event, point: CurvePoint, delta: float) -> bool:
     """Returns whether no member has as large a delta at the point's epsilon, even with a thousandth of the noise."""
     least = scaled(claim, -_WIDEST)
     return least is not None and price(least).delta(point.epsilon) < delta
 
 
-def misfit(claim: Event, attacks: Sequence[Attack], tested: Point, start: float = 0.0) -> str | None:
+def misfit(claim: Event, attacks: Sequence[Attack], tested: CurvePoint, start: float = 0.0) -> str | None:
     """Why no member of the family fits the deltas that learning measured; None where one does, or might.
 
     One amount of noise must explain all points: the member that explains the tested one is held against the others.

@@ -10,7 +10,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed, InvalidParameter
 from ledgerwood.verification.black_box.budget import Sizes
-from ledgerwood.verification.black_box.outputs.draws import Draws
+from ledgerwood.verification.black_box.outputs.draws import OutputDraws
 from ledgerwood.verification.black_box.outputs.reading import varying
 from ledgerwood.verification.black_box.result import Numeric
 from ledgerwood.verification.black_box.scoring.choosing import Question
@@ -43,7 +43,14 @@ def patterns(lengths: Iterable[int] = _LENGTHS) -> list[Pair]:
 
 
 def best_pair(
-    draws: Draws, pairs: list[Any], asked: Question, *, sizes: Sizes, numeric: Numeric, learners: Learners, skip: bool
+    draws: OutputDraws,
+    pairs: list[Any],
+    asked: Question,
+    *,
+    sizes: Sizes,
+    numeric: Numeric,
+    learners: Learners,
+    skip: bool,
 ) -> Pair:
     """The pair whose event promises most, by halving: all on 2000 outputs a side, the better half on twice as many.
 
@@ -83,7 +90,7 @@ def best_pair(
         size *= 2
 
 
-def _outputs(draws: Draws, n: int, *, skip: bool) -> list[FloatArray] | None:
+def _outputs(draws: OutputDraws, n: int, *, skip: bool) -> list[FloatArray] | None:
     """Outputs on both data sets; None where the mechanism raises on both and that may be skipped."""
     try:
         return draws.first(n)
@@ -106,7 +113,9 @@ def two(pair: Any) -> Pair:
     return first, second
 
 
-def _merit(draws: Draws, fit: list[FloatArray], asked: Question, *, numeric: Numeric, learners: Learners) -> float:
+def _merit(
+    draws: OutputDraws, fit: list[FloatArray], asked: Question, *, numeric: Numeric, learners: Learners
+) -> float:
     n = fit[0].shape[0]
     found = candidates(fit[0], fit[1], names=draws.encoding.names, numeric=numeric, learners=learners)
     chosen = choose(draws, found, asked, n=n, rank=n)

@@ -11,7 +11,7 @@ from ledgerwood.verification.auditing.result import level, small_probability
 from ledgerwood.verification.black_box import family
 from ledgerwood.verification.black_box.outputs.draws import NonFinite
 from ledgerwood.verification.black_box.result import Numeric
-from ledgerwood.verification.black_box.scoring.choosing import Point, Question
+from ledgerwood.verification.black_box.scoring.choosing import CurvePoint, Question
 from ledgerwood.verification.black_box.scoring.fitting import Learners
 
 Stop = Literal["never", "rejected"]
@@ -24,7 +24,7 @@ _LARGEST = 20.0
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class AuditTerms:
     """What an audit was asked.
 
     Args:
@@ -81,7 +81,7 @@ class Terms:
         for epsilon in epsilons:
             at = self.curve.delta(epsilon)
             if at < 1.0:
-                points.append(Point(epsilon, at, family.has_family(claim)))
+                points.append(CurvePoint(epsilon, at, family.has_family(claim)))
         return Question(
             delta=delta,
             claimed=claimed,

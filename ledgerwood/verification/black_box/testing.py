@@ -12,11 +12,11 @@ from ledgerwood.verification.auditing.result import LowerBound, Scores
 from ledgerwood.verification.auditing.sequential import anytime, log_e_value
 from ledgerwood.verification.black_box import family
 from ledgerwood.verification.black_box.coins import Counts
-from ledgerwood.verification.black_box.outputs.draws import Draws
+from ledgerwood.verification.black_box.outputs.draws import OutputDraws
 from ledgerwood.verification.black_box.result import Side
 from ledgerwood.verification.black_box.scoring.choosing import Choice, Question
 from ledgerwood.verification.black_box.scoring.learning import Chosen
-from ledgerwood.verification.black_box.terms import Terms
+from ledgerwood.verification.black_box.terms import AuditTerms
 from ledgerwood.verification.digits import beside
 
 _NO_MEMBER = (
@@ -34,7 +34,7 @@ _HALVINGS = 50
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finding:
+class AuditFinding:
     """What the fresh outputs said.
 
     Args:
@@ -78,7 +78,7 @@ class Agenda:
         return [self.main] if self.main is self.bound else [self.main, self.bound]
 
 
-def agenda(terms: Terms, asked: Question, chosen: Chosen) -> Agenda:
+def agenda(terms: AuditTerms, asked: Question, chosen: Chosen) -> Agenda:
     """Which of the two events decides: the one that is expected to stand out more."""
     bound, point = chosen.bound, chosen.point
     if point is None or point.point is None:
@@ -95,7 +95,7 @@ def agenda(terms: Terms, asked: Question, chosen: Chosen) -> Agenda:
     return Agenda(main=point, bound=bound, family_first=first)
 
 
-def concluded(draws: Draws, terms: Terms, asked: Question, plan: Agenda) -> Finding:
+def concluded(draws: OutputDraws, terms: AuditTerms, asked: Question, plan: Agenda) -> AuditFinding:
     """Draw, count, and say what follows."""
     parts = [(np.zeros(0), np.zeros(0)) for _ in plan.events]
     if terms.stop == "never":
@@ -112,7 +112,7 @@ def concluded(draws: Draws, terms: Terms, asked: Question, plan: Agenda) -> Find
         batch = math.ceil(batch * _GROWTH)
 
 
-def _scored(draws: Draws, plan: Agenda, runs: int) -> list[tuple[FloatArray, FloatArray]]:
+def _scored(draws: OutputDraws, plan: Agenda, runs: int) -> list[tuple[FloatArray, FloatArray]]:
     """Fresh outputs as scores of each event, on the first data set and on the second; one toss of the coin a run."""
     main = plan.main
     for_it = int(draws.rng.binomial(runs, main.coin))
@@ -126,7 +126,9 @@ def _scored(draws: Draws, plan: Agenda, runs: int) -> list[tuple[FloatArray, Flo
     return [(np.concatenate([nothing, *first]), np.concatenate([nothing, *second])) for first, second in parts]
 
 
-def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[FloatArray, FloatArray]]) -> Finding:
+def _finding(
+    terms: AuditTerms, asked: Question, plan: Agenda, parts: list[tuple[FloatArray, FloatArray]]
+) -> AuditFinding:
     tallies = [_count(choice, *part, plan.main) for choice, part in zip(plan.events, parts, strict=True)]
     runs = tallies[0].runs
     value = _epsilon(tallies[-1], terms, asked.delta)
@@ -161,7 +163,7 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
                 bounds.insert(0 if plan.family_first else 1, inside)
     head, part = (plan.bound, parts[-1]) if bounds[0] is plain else (plan.main, parts[0])
     speaks, other = part if head.candidate.side == "first" else part[::-1]
-    return Finding(
+    return AuditFinding(
         rejected=rejected,
         words=words,
         bounds=tuple(bounds),
@@ -171,7 +173,7 @@ def _finding(terms: Terms, asked: Question, plan: Agenda, parts: list[tuple[Floa
     )
 
 
-def _conditional(terms: Terms, claim: Event, asked: Question, main: Choice, least: float, runs: int) -> LowerBound:
+def _conditional(terms: AuditTerms, claim: Event, asked: Question, main: Choice, least: float, runs: int) -> LowerBound:
     """Epsilon inside the claim's family, from a lower bound on delta at the point of the main event."""
     assert main.point is not None
     member = family.member(claim, main.point, least, -main.merit) if least > 0.0 else None
@@ -186,13 +188,13 @@ def _conditional(terms: Terms, claim: Event, asked: Question, main: Choice, leas
     )
 
 
-def _epsilon(tally: Counts, terms: Terms, delta: float) -> float:
+def _epsilon(tally: Counts, terms: AuditTerms, delta: float) -> float:
     if terms.stop == "never":
         return tally.epsilon_from_labels(delta=delta, alpha=terms.alpha)
     return anytime(tally.inside, tally.other, tally.runs, delta=delta, alpha=terms.alpha)
 
 
-def _delta(tally: Counts, terms: Terms, choice: Choice, epsilon: float) -> float:
+def _delta(tally: Counts, terms: AuditTerms, choice: Choice, epsilon: float) -> float:
     if terms.stop == "never":
         if choice.way == "guesses":
             return tally.delta_from_guesses(epsilon=epsilon, alpha=terms.alpha)

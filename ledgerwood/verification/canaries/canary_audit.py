@@ -18,7 +18,7 @@ from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Scores
 from ledgerwood.verification.canaries.evidence import power, theory
-from ledgerwood.verification.canaries.evidence.reading import Terms, read
+from ledgerwood.verification.canaries.evidence.reading import CanaryTerms, read
 from ledgerwood.verification.canaries.fits.cells import CanaryCells, canary_cells
 from ledgerwood.verification.canaries.fits.claiming import adjacency_of, claimed, column_count_of, require_known
 from ledgerwood.verification.canaries.fits.fitting import OwnFits, classifies
@@ -56,7 +56,7 @@ def canary_audit(
     rows = with_fill(rows, *_fills(fits, rows, view, fill))
     claim, delta = claimed(fits, claim, delta)
     sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
-    terms = Terms.planned_for(
+    terms = CanaryTerms.planned_for(
         claim, _UNCLAIMED, guesses, canaries=total, delta=delta, alpha=alpha, sides=sides
     )  # fmt: skip
     if view == "releases":
@@ -163,7 +163,7 @@ def _prepared(
         if schema is not None:
             raise InvalidParameter(f"schema=...: {type(estimator).__name__} has a schema of its own")
         unfixed = OwnFits.of(estimator, column_count_of(X, y, estimator))
-        cells = canary_cells(unfixed.schema, canaries, bins=unfixed.plan.bins)
+        cells = canary_cells(unfixed.schema, canaries, bins=unfixed.plan.max_bins)
         fits = dataclasses.replace(unfixed, structure=cells.structure) if structure == "fixed" else unfixed
         return fits, audit_rows(X, y, cells, replaced=adjacency_of(claim, fits.event) is Adjacency.REPLACE_ONE)
     if schema is None:
@@ -193,8 +193,8 @@ def _fills(
     # With the canary both labels are level, and without it the other one leads:
     # docs/explanation/canaries.md#label-canaries.
     cells: CanaryCells = rows.cells
-    leaf = cells.leaf(cells.rows, bins=fits.plan.bins)
-    taken = cells.leaf(rows.background, bins=fits.plan.bins)
+    leaf = cells.leaf(cells.rows, bins=fits.plan.max_bins)
+    taken = cells.leaf(rows.background, bins=fits.plan.max_bins)
     ends = np.unique(np.concatenate((rows.own, rows.other)))
     held = np.array([np.bincount(taken[rows.labels == end], minlength=cells.structure.n_leaves) for end in ends])
     beside, against = (held[np.searchsorted(ends, labels), leaf] for labels in (rows.own, rows.other))

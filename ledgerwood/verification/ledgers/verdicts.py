@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 
 from ledgerwood.verification.ledgers import pairs as _pairs
 from ledgerwood.verification.ledgers.atoms import mp, mpf
-from ledgerwood.verification.ledgers.bounds.bounds import Bounds, Untaken
+from ledgerwood.verification.ledgers.bounds.bounds import CostBounds, Untaken
 from ledgerwood.verification.ledgers.bounds.divergences import converted_epsilon, renyi_bounds, rho_bounds
 from ledgerwood.verification.ledgers.bounds.points import point_bounds, pure_bound
 from ledgerwood.verification.ledgers.bounds.presences import doubt
@@ -63,7 +63,7 @@ def judged(entry: int, rule: Rule, node: _pairs.Node, charge: dict[str, Any]) ->
         ValueError: a charge that is not in the filter's currency, or a plan that the filter does not take.
     """
     with mp.workdps(_DIGITS):
-        doubted = _within_numbers(lambda: Bounds(0.0, math.inf if doubt(node) else 0.0, doubt(node)))
+        doubted = _within_numbers(lambda: CostBounds(0.0, math.inf if doubt(node) else 0.0, doubt(node)))
         if math.isinf(doubted.upper):  # what it costs then is not known
             return _doubted(entry, rule, charge, doubted)
         match rule.name:
@@ -76,7 +76,7 @@ def judged(entry: int, rule: Rule, node: _pairs.Node, charge: dict[str, Any]) ->
     return _point(entry, node, charge)
 
 
-def _doubted(entry: int, rule: Rule, charge: dict[str, Any], bounds: Bounds) -> GrantVerdict:
+def _doubted(entry: int, rule: Rule, charge: dict[str, Any], bounds: CostBounds) -> GrantVerdict:
     """A plan that holds a statement which cannot be, or cannot be checked: nothing bounds it."""
     currencies: dict[str, Literal["epsilon", "mu", "rho", "divergence"]] = {
         "gdp": "mu", "zcdp": "rho", "renyi": "divergence",
@@ -93,9 +93,9 @@ def _gdp(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
     square = _pairs.mu_squared(node)
     _require(square is not None, "the plan is no Gaussian pair")
 
-    def exact() -> Bounds:
+    def exact() -> CostBounds:
         own = float(mp.sqrt(square))
-        return Bounds(own, own, "")
+        return CostBounds(own, own, "")
 
     return _verdict(entry, "mu", mu, None, _within_numbers(exact))
 
@@ -130,15 +130,15 @@ def _point(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdic
         if delta > 0 and epsilon * (1 + SLACK) < bounds.upper and bounds.lower <= epsilon * (1 + SLACK):
             before = bounds
             bounds = _within_numbers(lambda: _other_ways(node, epsilon, delta, method, order, before))
-            bounds = Bounds(max(bounds.lower, before.lower), min(bounds.upper, before.upper), bounds.missing)
+            bounds = CostBounds(max(bounds.lower, before.lower), min(bounds.upper, before.upper), bounds.missing)
         if math.isinf(bounds.upper) and delta > 0:
             with counted(None):  # a few operations more
                 above = _within_numbers(lambda: pure_bound(node, delta)).upper
-            bounds = Bounds(min(bounds.lower, above), above, bounds.missing)
+            bounds = CostBounds(min(bounds.lower, above), above, bounds.missing)
     return _verdict(entry, "epsilon", epsilon, delta, bounds)
 
 
-def _within_numbers(bounds: Callable[[], Bounds]) -> Bounds:
+def _within_numbers(bounds: Callable[[], CostBounds]) -> CostBounds:
     """What is found, or nothing where the verifier cannot compute it: that is not the ledger's fault.
 
     Whatever goes wrong in a bound says nothing of the plan, so it neither confirms nor refutes anything.
@@ -148,17 +148,17 @@ def _within_numbers(bounds: Callable[[], Bounds]) -> Bounds:
     except Untaken:
         raise
     except TooMuchWork as error:
-        return Bounds(0.0, math.inf, str(error))
+        return CostBounds(0.0, math.inf, str(error))
     except Exception as error:  # noqa: BLE001 - a verifier that crashes has not looked, and must say so
-        return Bounds(0.0, math.inf, f"the verifier's numbers do not hold it ({type(error).__name__}: {error})")
+        return CostBounds(0.0, math.inf, f"the verifier's numbers do not hold it ({type(error).__name__}: {error})")
     if math.isnan(found.lower) or math.isnan(found.upper):
-        return Bounds(0.0, math.inf, "the verifier's numbers do not hold it (not a number)")
+        return CostBounds(0.0, math.inf, "the verifier's numbers do not hold it (not a number)")
     return found
 
 
 def _other_ways(
-    node: _pairs.Node, epsilon: float, delta: float, method: str, order: float | None, bounds: Bounds
-) -> Bounds:
+    node: _pairs.Node, epsilon: float, delta: float, method: str, order: float | None, bounds: CostBounds
+) -> CostBounds:
     """Upper bounds that are coarser than composed losses, but may be what there is: those that the charge names."""
     found, missing = bounds.upper, bounds.missing
     if method == "unsampled":
@@ -169,7 +169,7 @@ def _other_ways(
         found = min(found, point_bounds(node, delta, fine=True).upper)
     if math.isinf(found):
         found = converted_epsilon(node, delta, None).upper
-    return Bounds(min(bounds.lower, found), found, missing)
+    return CostBounds(min(bounds.lower, found), found, missing)
 
 
 def _verdict(
@@ -177,7 +177,7 @@ def _verdict(
     currency: Literal["epsilon", "mu", "rho", "divergence"],
     charge: float,
     delta: float | None,
-    bounds: Bounds,
+    bounds: CostBounds,
 ) -> GrantVerdict:
     lower, upper = bounds.lower, bounds.upper
     at = "" if delta is None else f" at delta {delta!r}"

@@ -35,7 +35,7 @@ from ledgerwood.mechanisms import Grid, RandomSource
 from ledgerwood.recording.opening import Hook, Point
 from ledgerwood.verification.replaying.comparison import difference
 from ledgerwood.verification.replaying.moves import Handed, choice_move, quantiles_move, sum_move
-from ledgerwood.verification.replaying.session import Handled, Session, Step
+from ledgerwood.verification.replaying.session import Handled, ReplayStep, Session
 
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -67,7 +67,7 @@ def hooks(session: Session) -> dict[Point, Hook]:
 
 
 @contextmanager
-def _privately(session: Session, step: Step, *, least: int = 0) -> Iterator[None]:
+def _privately(session: Session, step: ReplayStep, *, least: int = 0) -> Iterator[None]:
     """The call draws random words, at least so many, and none that was drawn before."""
     session.private += 1
     session.drawn, session.again = 0, 0

@@ -103,7 +103,7 @@ class Stop(BaseException):
 
 @final
 @dataclass(slots=True, kw_only=True)
-class Step:
+class ReplayStep:
     """A call, and what is private of it."""
 
     call: Call
@@ -131,7 +131,7 @@ class Session:
         # Of the sample, or the groups, drawn last: whether the changed row is in it, and in which group it is.
         self.in_sample: bool | None = None
         self.in_group: int | None = None
-        self._steps: list[Step] = []
+        self._steps: list[ReplayStep] = []
         self._rounds: dict[
             int, tuple[object, Counter[Event], bool]
         ] = {}  # with the round itself, so that no other has its id
@@ -171,7 +171,7 @@ class Session:
         if id(opened) not in self._rounds:
             self.joins(opened, event.events[group], held=group == changed)
 
-    def releases(self, opened: object, event: Event, step: Step) -> bool:
+    def releases(self, opened: object, event: Event, step: ReplayStep) -> bool:
         """Hold a release against what the round's draw has left, by this session's own account.
 
         Returns:
@@ -187,7 +187,7 @@ class Session:
             left[part] -= count
         return held
 
-    def pays(self, step: Step, event: Event, purse: object, receipt: Receipt) -> None:
+    def pays(self, step: ReplayStep, event: Event, purse: object, receipt: Receipt) -> None:
         """Keep what was drawn. Each draw of a grant has its own entry; those of a search's run have none."""
         self._paid[event] += 1
         if not isinstance(purse, Grant):
@@ -199,7 +199,7 @@ class Session:
         else:
             self._receipts[key] = purse, step.call.purpose
 
-    def require_paid(self, step: Step, events: Iterable[Event]) -> None:
+    def require_paid(self, step: ReplayStep, events: Iterable[Event]) -> None:
         """Hold what was opened to what was drawn for it."""
         missing = Counter(events) - self._paid
         if missing:
@@ -207,7 +207,7 @@ class Session:
             self.violated(str(step.call), "a draw of the ledger", f"none of {shown}")
         self._paid.clear()
 
-    def require_mechanism(self, step: Step, asked: object, used: object) -> None:
+    def require_mechanism(self, step: ReplayStep, asked: object, used: object) -> None:
         """Hold what draws to what was asked for: another scale is another price."""
         if self.replaying and used != asked:
             self.violated(str(step.call), f"{asked!r}, as it was asked for", repr(used))
@@ -219,8 +219,8 @@ class Session:
         self.drawn += len(words)
         self.again += len(words) - (len(self._words) - known)
 
-    def require_words(self, step: Step, least: int) -> None:
-        """Hold a sample or noise to fresh random its own words."""
+    def require_words(self, step: ReplayStep, least: int) -> None:
+        """Hold a sample or noise to fresh random words."""
         if self.drawn < least:
             self.violated(str(step.call), f"at least {least} random words", str(self.drawn))
         if self.again:
@@ -263,7 +263,7 @@ class Session:
         )  # fmt: skip
         return Replay(calls=calls, violations=tuple(self._violations))
 
-    def step(self, kind: Kind, purpose: str, fields: dict[str, object]) -> Step:
+    def step(self, kind: Kind, purpose: str, fields: dict[str, object]) -> ReplayStep:
         """The next call: a new one, or the recorded one, which must be the same.
 
         Raises:
@@ -274,7 +274,7 @@ class Session:
         self._threads.add(threading.get_ident())
         if not self.replaying:
             call = Call(number=len(self._steps) + 1, kind=kind, purpose=purpose, fields=fields)
-            self._steps.append(Step(call=call))
+            self._steps.append(ReplayStep(call=call))
             return self._steps[-1]
         if self._place == len(self._steps):
             self.violated(f"after call {len(self._steps)}", "the end of the fit", f"{kind} {purpose!r}")
@@ -302,7 +302,7 @@ class Session:
         self._place += 1
         return step
 
-    def moved(self, step: Step, move: Move) -> None:
+    def moved(self, step: ReplayStep, move: Move) -> None:
         """Keep how far the call's exact value moved."""
         self._shares[step.call.number] = move.share
         for stated, found in move.faults:

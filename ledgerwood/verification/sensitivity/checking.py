@@ -17,7 +17,7 @@ from ledgerwood.verification.generators import Seeded, generator_of
 from ledgerwood.verification.sensitivity.distances import Norm, Shifts
 from ledgerwood.verification.sensitivity.domains import Data, RowKind, domain
 from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour
-from ledgerwood.verification.sensitivity.pair_search import Found, PlainGauge, Search, Verdict
+from ledgerwood.verification.sensitivity.pair_search import FoundPair, PlainGauge, Search, Verdict
 
 if TYPE_CHECKING:
     from ledgerwood.curator import Schema
@@ -213,7 +213,7 @@ def assert_sensitivity(
 
 
 def _report(
-    found: Found, search: Search, claimed: float | Shifts, norm: Norm | str, adjacency: Adjacency
+    found: FoundPair, search: Search, claimed: float | Shifts, norm: Norm | str, adjacency: Adjacency
 ) -> SensitivityReport:
     first, second, origin = found.pair.tables()
     neighbour = Neighbour(data=search.domain.data(second), rows=len(first), origin=origin)

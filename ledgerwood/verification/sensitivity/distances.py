@@ -20,7 +20,7 @@ Shifts = BoxShifts | BallShifts | UtilityRange
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class QueryValue:
     """What a query returned: numbers, and all else that can tell two data sets apart.
 
     Args:
@@ -64,7 +64,7 @@ APART = Gap(distance=math.inf, ratio=math.inf, refuted=True, moved=True)
 ALIKE = Gap(distance=0.0, ratio=0.0, refuted=False, moved=False)
 
 
-def value_of(output: object) -> Value:
+def value_of(output: object) -> QueryValue:
     """An output as a value: arrays, numbers, and tuples, lists and mappings of them.
 
     Raises:
@@ -76,7 +76,7 @@ def value_of(output: object) -> Value:
     precision = max((float(np.finfo(part.dtype).eps) for part in numbers if part.dtype.kind == "f"), default=0.0)
     exact = precision == 0.0
     flat = [part.ravel().astype(object if exact else np.float64) for part in numbers]
-    return Value(tuple(shape), np.concatenate(flat) if flat else np.empty(0), precision)
+    return QueryValue(tuple(shape), np.concatenate(flat) if flat else np.empty(0), precision)
 
 
 def collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> None:
@@ -117,7 +117,7 @@ def collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> No
             raise InvalidParameter(f"the query returned {kinds}, which is no array of numbers (unit: statistic)")
 
 
-def plain_gap(first: Value, second: Value, *, claimed: float, norm: Norm, rows: int, tolerance: float) -> Gap:
+def plain_gap(first: QueryValue, second: QueryValue, *, claimed: float, norm: Norm, rows: int, tolerance: float) -> Gap:
     """Of any query. Numbers that are equal, or both NaN, do not differ; one that is not finite is infinitely far.
 
     `tolerance` of what is claimed is forgiven; beyond that, what a sum of so many rows may be off by is `rounding`.

@@ -29,7 +29,7 @@ _LEAST = 5e-324
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class RowColumn:
     """The values of one column.
 
     Args:
@@ -105,7 +105,7 @@ class Domain:
         several: whether data are a tuple (X, y, ...), not an array alone.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[RowColumn, ...]
     features: int
     vector: bool
     several: bool
@@ -176,7 +176,7 @@ def _unseen(categories: tuple[Any, ...]) -> tuple[Any, ...]:
     return (UNSEEN,)
 
 
-def _array(rows: list[Row], columns: tuple[Column, ...]) -> NDArray[Any]:
+def _array(rows: list[Row], columns: tuple[RowColumn, ...]) -> NDArray[Any]:
     kinds = {column.kind for column in columns}
     types = {type(value) for row in rows for value in row} if kinds == {"category"} else set()
     if len(types) == 1 and types <= {bool, int, float, str}:  # as numpy keeps such classes
@@ -212,7 +212,7 @@ def domain(
     if columns is None and bounds is not None and np.ndim(bounds[0]) == 1:
         columns = len(bounds[0])
     number = 1 if columns is None else _validate.count("columns", columns, "columns")
-    column = Column(kind="real", low=-1.0, high=1.0)
+    column = RowColumn(kind="real", low=-1.0, high=1.0)
     made = Domain(columns=(column,) * number, features=number, vector=columns is None, several=False)
     return made if bounds is None else _bounded(made, bounds)
 
@@ -243,17 +243,17 @@ def _of_schema(schema: "Schema") -> Domain:
             raise InvalidParameter(
                 "rows with weights are (X, y, weights): the schema declares no target (unit: columns)"
             )
-        columns.append(Column(kind="real", low=0.0, high=schema.weight_bound))
+        columns.append(RowColumn(kind="real", low=0.0, high=schema.weight_bound))
     several = len(columns) > len(features)
     return Domain(columns=tuple(columns), features=len(features), vector=False, several=several)
 
 
-def _of_feature(feature: "Feature") -> Column:
+def _of_feature(feature: "Feature") -> RowColumn:
     from ledgerwood.curator import Categorical
 
     if isinstance(feature, Categorical):
-        return Column(kind="category", categories=feature.categories, missing=(None,) * feature.missing)
-    return Column(kind="real", low=feature.low, high=feature.high, missing=(float("nan"),) * feature.missing)
+        return RowColumn(kind="category", categories=feature.categories, missing=(None,) * feature.missing)
+    return RowColumn(kind="real", low=feature.low, high=feature.high, missing=(float("nan"),) * feature.missing)
 
 
 def _of_data(data: Data) -> Domain:
@@ -272,17 +272,17 @@ def _of_data(data: Data) -> Domain:
     return Domain(columns=tuple(columns), features=features, vector=parts[0].ndim == 1, several=several)
 
 
-def _of_values(values: NDArray[Any]) -> Column:
+def _of_values(values: NDArray[Any]) -> RowColumn:
     """A column that has these values; [0, 1] where there are none."""
     if values.dtype.kind in "iu":
         least, most = (int(values.min()), int(values.max())) if len(values) else (0, 1)
-        return Column(kind="whole", low=least, high=max(most, least + 1))
+        return RowColumn(kind="whole", low=least, high=max(most, least + 1))
     if values.dtype.kind == "f":
         finite = values[np.isfinite(values)]
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
         missing = (float("nan"),) * bool(np.isnan(values).any())
-        return Column(kind="real", low=low, high=high if high > low else low + 1.0, missing=missing)
+        return RowColumn(kind="real", low=low, high=high if high > low else low + 1.0, missing=missing)
     plain = values.tolist()
     known = {str(value): value for value in plain if value is not None and value == value}
     none = (None,) * any(value is None for value in plain)
-    return Column(kind="category", categories=tuple(known.values()) or ("a",), missing=none)
+    return RowColumn(kind="category", categories=tuple(known.values()) or ("a",), missing=none)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.sensitivity.distances import Gap, Norm, Value, plain_gap, value_of
+from ledgerwood.verification.sensitivity.distances import Gap, Norm, QueryValue, plain_gap, value_of
 from ledgerwood.verification.sensitivity.domains import Data, Domain, Row, RowKind, Rows
 from ledgerwood.verification.sensitivity.exactly import Exact, exactly
 
@@ -53,16 +53,16 @@ class PlainGauge:
     norm: Norm
     tolerance: float
 
-    def value(self, data: Data) -> Value:
+    def value(self, data: Data) -> QueryValue:
         """What the function returned."""
         with np.errstate(all="ignore"):  # overflow and NaN are what is looked for
             return value_of(self.query(data))
 
-    def gap(self, first: Value, second: Value, rows: int) -> Gap:
+    def gap(self, first: QueryValue, second: QueryValue, rows: int) -> Gap:
         """In the norm, against the claim."""
         return plain_gap(first, second, claimed=self.claimed, norm=self.norm, rows=rows, tolerance=self.tolerance)
 
-    def shown(self, value: Value) -> Any:
+    def shown(self, value: QueryValue) -> Any:
         """The numbers; what there is besides, where there are none."""
         return np.array(value.numbers.tolist()) if len(value.numbers) else value.shape
 
@@ -73,7 +73,7 @@ class PlainGauge:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class TablePair:
     """Two neighbouring tables.
 
     Args:
@@ -121,10 +121,10 @@ Verdict = Literal["refuted", "refuted up to rounding", "not refuted"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPair:
     """The pair that shows most, so far, and in the end what it shows."""
 
-    pair: Pair
+    pair: TablePair
     gap: Gap
     verdict: Verdict = "not refuted"
     why: str = ""
@@ -149,10 +149,10 @@ class Search:
         self._generator = generator
         self._kept: tuple[Rows, Row | None, int, Any] | None = None
         self.left_out: list[str] = []
-        self._rounding: Found | None = None
+        self._rounding: FoundPair | None = None
         self._seconds, self._start = seconds, time.perf_counter()
 
-    def run(self, given: Rows | None) -> Found:
+    def run(self, given: Rows | None) -> FoundPair:
         """The pair that shows most, and what it shows.
 
         Raises:
@@ -167,12 +167,12 @@ class Search:
             climbed = [self._ascent(start) for start in best if start.pair.order is None]
             return self._judged(sorted([*best, *climbed], key=lambda one: one.gap.key, reverse=True))
 
-    def _judged(self, found: list[Found]) -> Found:
+    def _judged(self, found: list[FoundPair]) -> FoundPair:
         """The first pair whose breach is none of rounding; else the one that rounding moves farthest, or the first."""
         breaches = [one for one in found if one.gap.refuted][:_STARTS]
         if self._rounding is not None:
             breaches.append(self._rounding)
-        rounded: Found | None = None
+        rounded: FoundPair | None = None
         for one in breaches:
             first, second, _ = one.pair.tables()
             exact = None
@@ -208,16 +208,16 @@ class Search:
         if not any(known.startswith(what) for known in self.left_out):
             self.left_out.append(words)
 
-    def _extreme(self, given: Rows | None) -> list[Found]:
+    def _extreme(self, given: Rows | None) -> list[FoundPair]:
         """The best few of the extreme pairs; at least one."""
-        found: list[Found] = []
+        found: list[FoundPair] = []
         limit = int(_ENUMERATED * self._most)
         if given is not None and len(given) > _GIVEN:
             self.left_out.append(f"of the {len(given)} rows that were given, {_GIVEN} were looked at")
         for pair in self._pairs(given):
             gap = self._gap(pair)
             if gap is not None:
-                found.append(Found(pair, gap))
+                found.append(FoundPair(pair, gap))
                 if gap.refuted and gap.ratio == math.inf:
                     break
             if self.evaluated >= limit or (found and self._late()):
@@ -244,7 +244,7 @@ class Search:
             self.refusal = self.refusal or f"{type(error).__name__}: {error}"
         return None
 
-    def _gap(self, pair: Pair) -> Gap | None:
+    def _gap(self, pair: TablePair) -> Gap | None:
         """None where the query raises on one of the two."""
         first, second, _ = pair.tables()
         kept = self._kept
@@ -261,10 +261,10 @@ class Search:
             if not gap.rounding:
                 return None
         if gap.rounding and (self._rounding is None or gap.ratio > self._rounding.gap.ratio):
-            self._rounding = Found(pair, gap)
+            self._rounding = FoundPair(pair, gap)
         return gap
 
-    def _require_same(self, found: Found) -> None:
+    def _require_same(self, found: FoundPair) -> None:
         first = found.pair.tables()[0]
         one, other = self._value(first), self._value(first)
         if one is None or other is None or self.gauge.gap(one, other, len(first)).moved:
@@ -288,7 +288,7 @@ class Search:
         yield self.domain.drawn(20, self._generator)
         yield (high,) * 20 + (low,)
 
-    def _pairs(self, given: Rows | None) -> Iterator[Pair]:
+    def _pairs(self, given: Rows | None) -> Iterator[TablePair]:
         """Extreme pairs: each base with each row first, base by base in turns."""
         extremes = [row for _, row in self.domain.extremes(self.rows)]
         turns = [*(self._of_base(base, extremes) for base in self._bases(given)), self._sizes()]
@@ -300,38 +300,38 @@ class Search:
                     turns.remove(turn)
                 yield from some
 
-    def _sizes(self) -> Iterator[Pair]:
+    def _sizes(self) -> Iterator[TablePair]:
         """One row more and one more: a number of rows from which on something else is done."""
         if self._replacing:
             return
         high = self.domain.extremes("valid")[1][1]
         for n in range(_SIZES):
-            yield Pair(shared=(high,) * n, new=high, at=n)
+            yield TablePair(shared=(high,) * n, new=high, at=n)
 
-    def _of_base(self, base: Rows, extremes: list[Row]) -> Iterator[Pair]:
+    def _of_base(self, base: Rows, extremes: list[Row]) -> Iterator[TablePair]:
         if len(base) > 1 and not self._ordered:
-            yield Pair(shared=base, order=tuple(range(len(base)))[::-1])
+            yield TablePair(shared=base, order=tuple(range(len(base)))[::-1])
         rows = [*extremes, *base[:1]]  # one that is there already, too
         places = (len(base), 0) if self._ordered else (len(base),)
         if not self._replacing:
             for at, row in itertools.product(places, rows):
-                yield Pair(shared=base, new=row, at=at)
+                yield TablePair(shared=base, new=row, at=at)
             for place in self._some(len(base)):
-                yield Pair(shared=base[:place] + base[place + 1 :], gone=base[place], at=place)
+                yield TablePair(shared=base[:place] + base[place + 1 :], gone=base[place], at=place)
             return
         ends = extremes[:4]
         for gone, new, at in itertools.product(ends, rows, places):
             if gone is not new:
-                yield Pair(shared=base, gone=gone, new=new, at=at)
+                yield TablePair(shared=base, gone=gone, new=new, at=at)
         for place in self._some(len(base)):
             for row in rows:
-                yield Pair(shared=base[:place] + base[place + 1 :], gone=base[place], new=row, at=place)
+                yield TablePair(shared=base[:place] + base[place + 1 :], gone=base[place], new=row, at=place)
 
     def _some(self, n: int) -> list[int]:
         """At most ten places of n."""
         return list(range(n)) if n <= 10 else sorted(self._generator.choice(n, 10, replace=False).tolist())
 
-    def _ascent(self, start: Found) -> Found:
+    def _ascent(self, start: FoundPair) -> FoundPair:
         """Coordinate by coordinate uphill, until nothing shows more or the evaluations are used up."""
         best, improved = start, True
         for share in _SHARES:
@@ -344,13 +344,13 @@ class Search:
                         return best
                     gap = self._gap(pair)
                     if gap is not None and gap.key > best.gap.key:
-                        best, improved = Found(pair, gap), True
+                        best, improved = FoundPair(pair, gap), True
                         break
                 if best.gap.refuted and best.gap.ratio == math.inf:
                     return best
         return best
 
-    def _steps(self, pair: Pair, share: float) -> Iterator[Pair]:
+    def _steps(self, pair: TablePair, share: float) -> Iterator[TablePair]:
         """Pairs that differ in one value, of the changed row first; then with one shared row more or less."""
         for place in range(len(self.domain.columns)):
             if pair.new is not None:

@@ -8,7 +8,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.verification.sensitivity.domains import Data, Domain, Row, RowKind, Rows, domain
 from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour
-from ledgerwood.verification.sensitivity.pair_search import Pair
+from ledgerwood.verification.sensitivity.pair_search import TablePair
 
 if TYPE_CHECKING:
     from ledgerwood.curator import Schema
@@ -78,18 +78,20 @@ def _pair_strategy(table: Rows, row: st.SearchStrategy[Row], adjacency: Adjacenc
     again = st.one_of(row, st.sampled_from(table)) if table else row
     place = st.integers(0, len(table))
     if adjacency is Adjacency.REPLACE_ONE:
-        changes = st.builds(lambda gone, new, at: Pair(shared=table, gone=gone, new=new, at=at), again, again, place)
+        changes = st.builds(
+            lambda gone, new, at: TablePair(shared=table, gone=gone, new=new, at=at), again, again, place
+        )
     else:
         changes = st.one_of(
-            st.builds(lambda new, at: Pair(shared=table, new=new, at=at), again, place),
-            st.builds(lambda gone, at: Pair(shared=table, gone=gone, at=at), again, place),
+            st.builds(lambda new, at: TablePair(shared=table, new=new, at=at), again, place),
+            st.builds(lambda gone, at: TablePair(shared=table, gone=gone, at=at), again, place),
         )
     if not permuted:
         return changes
-    orders = st.permutations(range(len(table))).map(lambda order: Pair(shared=table, order=tuple(order)))
+    orders = st.permutations(range(len(table))).map(lambda order: TablePair(shared=table, order=tuple(order)))
     return st.one_of(changes, orders)
 
 
-def _built(of: Domain, pair: Pair) -> tuple[Data, Neighbour[Data]]:
+def _built(of: Domain, pair: TablePair) -> tuple[Data, Neighbour[Data]]:
     first, second, origin = pair.tables()
     return of.data(first), Neighbour(data=of.data(second), rows=len(first), origin=origin)

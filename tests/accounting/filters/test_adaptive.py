@@ -78,6 +78,7 @@ def worst_delta(filter_, budget, menu):
     return gain((0,) * len(menu), 0), longest
 
 
+@pytest.mark.slow_after(3)  # many strategies against a filter
 @pytest.mark.parametrize(
     ("filter_", "budget", "menu"),
     [

@@ -99,9 +99,10 @@ class FilteredMachine(RuleBasedStateMachine):
 
 
 FilteredMachine.TestCase.settings = settings(max_examples=10, stateful_step_count=10, deadline=None)
-TestFilteredMachine = FilteredMachine.TestCase
+TestFilteredMachine = pytest.mark.slow(FilteredMachine.TestCase)  # any sequence of grants
 
 
+@pytest.mark.slow_after(1)  # any sequence of grants
 @pytest.mark.parametrize("filter_", FILTERS, ids=lambda f: f.name)
 @pytest.mark.parametrize("place", ["sqlite:///{}/team.db", "{}/run.ledger.jsonl"])
 def test_a_ledger_is_kept_and_reopened_with_its_filter(tmp_path, filter_, place):

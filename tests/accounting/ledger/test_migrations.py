@@ -58,8 +58,8 @@ def heads_from_lines(connection):
     connection.exec_driver_sql("DROP TABLE ledgerwood_lines")
 
 
-MAKE_HEADS = steps.Step(summary="heads of their own", run=heads_from_lines)
-NO_CHANGE = steps.Step(summary="nothing else", run=lambda connection: None)
+MAKE_HEADS = steps.StoreStep(summary="heads of their own", run=heads_from_lines)
+NO_CHANGE = steps.StoreStep(summary="nothing else", run=lambda connection: None)
 
 
 def failing(connection):
@@ -68,7 +68,7 @@ def failing(connection):
     connection.exec_driver_sql("SELECT * FROM no_such_table")
 
 
-FAILS = steps.Step(summary="fails half way", run=failing)
+FAILS = steps.StoreStep(summary="fails half way", run=failing)
 
 
 @pytest.fixture
@@ -166,12 +166,13 @@ def test_a_step_that_is_interrupted_leaves_the_old_version(url, older, later):
         raise KeyboardInterrupt
 
     before = everything(url)
-    later(steps.Step(summary="interrupted", run=interrupted), first=0)
+    later(steps.StoreStep(summary="interrupted", run=interrupted), first=0)
     with pytest.raises(KeyboardInterrupt):
         migrations.migrate_tables(url)
     assert everything(url) == before
 
 
+@pytest.mark.slow_after(5)  # a fault at each step
 @pytest.mark.parametrize(
     "damage",
     [
@@ -184,7 +185,7 @@ def test_a_step_that_is_interrupted_leaves_the_old_version(url, older, later):
 )
 def test_a_step_that_loses_an_entry_is_taken_back(url, older, later, damage):
     before = everything(url)
-    later(MAKE_HEADS, steps.Step(summary="a mistake", run=lambda c: c.exec_driver_sql(damage)), first=0)
+    later(MAKE_HEADS, steps.StoreStep(summary="a mistake", run=lambda c: c.exec_driver_sql(damage)), first=0)
     dataset = "census" if "census" in damage else "adult"
     with pytest.raises(LedgerCorrupted, match=f"data set '{dataset}', entry .*; nothing was changed"):
         migrations.migrate_tables(url)
@@ -266,7 +267,7 @@ def test_a_migration_waits_for_a_grant_and_grants_wait_for_it(url, later):
     with create(url) as ledger:
         threads = [threading.Thread(target=migrate), threading.Thread(target=spend)]
         with ledger._store.locked(ledger._state):
-            later(steps.Step(summary="slow", run=slow))
+            later(steps.StoreStep(summary="slow", run=slow))
             threads[0].start()
             time.sleep(0.2)
             entry = ledger._state.propose_grant(pure(0.5), ledger._state.price(pure(0.5), "p", None), "p")

@@ -166,6 +166,7 @@ def test_a_sample_of_two_laplace_releases_encloses_its_integral(rate, delta):
     assert high - low <= 1e-5 * high
 
 
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("count", [2, 6, 100])
 @pytest.mark.parametrize("multiplier", [0.7, 3.0, 40.0])
 def test_gaussian_compositions_composed_enclose_their_closed_profile(multiplier, count):
@@ -290,6 +291,7 @@ compositions = st.builds(
 ).filter(lambda event: not all(isinstance(e, GaussianEvent) for e, _ in event.draws()))
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=8, deadline=None)
 @given(compositions, st.floats(1e-3, 0.9), st.sampled_from([1e-3, 1e-6, 1e-10]))
 def test_lower_ends_are_lower_and_a_larger_sample_costs_more(event, rate, delta):
@@ -304,6 +306,7 @@ def test_lower_ends_are_lower_and_a_larger_sample_costs_more(event, rate, delta)
         assert low <= price(event).epsilon(delta) * (1 + 1e-9)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=8, deadline=None)
 @given(compositions)
 def test_bounds_on_the_profile_of_a_composition_are_convex_and_in_order(event):
@@ -385,6 +388,7 @@ def test_groups_that_few_enter_cost_less_and_never_less_than_their_mixture():
             assert exact <= price(event).delta(at) <= exact * (1 + 1e-3)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_different_groups_are_composed_once_each():
     groups = Parallel(tuple(tree(1.0 + place / 64) for place in range(18)), probabilities=(1 / 18,) * 18)
     plans._joint_above.kept.cache_clear()

@@ -43,6 +43,7 @@ def both(event, delta):
     return [plans.epsilon(found, math.log(delta), above=above) for above in (False, True)]
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.02, 50.0), st.integers(2, 10**6), st.sampled_from([1e-3, 1e-5, 1e-9, 1e-12, 1e-30]))
 def test_gaussian_compositions_enclose_the_closed_form(multiplier, count, delta):
@@ -54,6 +55,7 @@ def test_gaussian_compositions_enclose_the_closed_form(multiplier, count, delta)
     assert high - low <= max(1e-4, 1e-3 * exact)
 
 
+@pytest.mark.slow_after(2)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(
     ("multiplier", "count", "delta"), [(0.7, 10**4, 1e-5), (5.0, 10**6, 1e-3), (0.5, 10**6, 1e-10), (2.0, 10**7, 1e-30)]
 )
@@ -65,6 +67,7 @@ def test_very_large_prices_enclose_the_closed_form(multiplier, count, delta):
     assert high - low <= 1e-3 * exact
 
 
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(
     ("rate", "count", "multiplier", "delta", "reference"),
     [
@@ -209,6 +212,7 @@ def test_tiny_deltas(delta):
     assert 0.0 < high - low <= 1e-3 * high
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("multiplier", [0.002, 0.02, 1.0, 1000.0])
 def test_memory_is_bounded(multiplier):
     plan = Composed(
@@ -244,6 +248,7 @@ def binomial_epsilon(epsilon, rate, count, delta):
         return float(best)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(0.02, 4.0),
@@ -261,6 +266,7 @@ def test_sampled_randomised_responses_enclose_the_binomial_law(epsilon, rate, co
     assert exact * (1.0 - 1e-12) <= tightest <= max(high, low)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0.3, 30.0), st.integers(2, 10**7), st.floats(-250.0, -0.5))
 def test_no_bound_from_above_is_below_a_gaussian_closed_form(multiplier, count, log10_delta):

@@ -62,13 +62,14 @@ def test_every_draw_stands_behind_exactly_one_of_few(most):
     assert [count for _, count in found] == [sum(counts[event] for event in group) for group in members]
 
 
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 @pytest.mark.parametrize("most", [4, 16])
 def test_grouped_gaussians_cost_no_less_than_their_closed_form(most, delta):
     multipliers = np.exp(np.random.default_rng(1).uniform(1.5, 4.0, 60))
     exact = gdp.log_delta(math.sqrt(float((multipliers**-2).sum())), np.array([1.0]))  # of the whole, at epsilon 1
     parts = worst.grouped(tuple((gaussian(float(m)), 1) for m in multipliers), most)
-    found = plans.Plan(parts, parts, True)
+    found = plans.LossPlan(parts, parts, True)
     assert plans.log_delta(found, 1.0, above=True) >= exact[0]
     above = plans.epsilon(found, math.log(delta), above=True)
     truth = price(Composed(tuple(gaussian(float(m)) for m in multipliers)), method="profile").epsilon(delta)
@@ -83,6 +84,7 @@ def test_the_costliest_draws_are_some_of_the_plan():
     assert (gaussian(2.0), 1) in kept
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_a_plan_of_many_kinds_in_several_parameters_is_nearly_what_it_costs():
     priced = price(Composed(MIXED))
     quote = priced.quote(1e-5)

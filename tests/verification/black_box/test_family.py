@@ -16,10 +16,10 @@ from ledgerwood.report.pages.html import render
 from ledgerwood.verification import audit
 from ledgerwood.verification.auditing import ClaimedCurve
 from ledgerwood.verification.black_box import auditor, family
-from ledgerwood.verification.black_box.scoring.choosing import Attack, Choice, Point
+from ledgerwood.verification.black_box.scoring.choosing import Attack, Choice, CurvePoint
 from ledgerwood.verification.black_box.scoring.learning import Chosen
-from ledgerwood.verification.black_box.scoring.scores import Candidate
-from ledgerwood.verification.black_box.terms import Terms
+from ledgerwood.verification.black_box.scoring.scores import ScoreCandidate
+from ledgerwood.verification.black_box.terms import AuditTerms
 from ledgerwood.verification.black_box.testing import agenda
 
 A = Adjacency.ADD_REMOVE
@@ -37,6 +37,7 @@ def run(sampler, claim, **named):
     return audit(sampler, (0.0, 1.0), claim=claim, delta=1e-5, **({"n": 20_000, "rng": 3, "learners": "light"} | named))
 
 
+@pytest.mark.slow_after(2)  # many audits
 @pytest.mark.parametrize(
     ("rate", "sigma", "stop"),
     [
@@ -54,6 +55,7 @@ def test_a_sampler_that_always_includes_has_an_unconditional_headline_below_the_
     assert "no member of the claim's family" in found.notes[0]
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize(
     ("claim", "sampler"),
     [
@@ -88,14 +90,14 @@ def test_the_member_is_the_gaussian_that_has_this_delta(mu, epsilon):
     delta = stats.norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * stats.norm.cdf(-epsilon / mu - mu / 2)
     if not 1e-12 < delta < 1.0 - 1e-9:
         return
-    member = family.member(gaussian(1.0), Point(epsilon, 0.1, True), float(delta))
+    member = family.member(gaussian(1.0), CurvePoint(epsilon, 0.1, True), float(delta))
     assert member.noise_multiplier == pytest.approx(1.0 / mu, rel=1e-5)
     assert price(member).delta(epsilon) <= delta
 
 
 def test_beyond_the_family_is_what_a_sample_cannot_show():
     """Whoever is in the sample with probability .1 can be told with probability .1, without any noise."""
-    claim, point = PoissonSampled(gaussian(1.0), sampling_rate=0.1), Point(0.5, 0.01, True)
+    claim, point = PoissonSampled(gaussian(1.0), sampling_rate=0.1), CurvePoint(0.5, 0.01, True)
     assert not family.beyond(claim, point, 0.0999)
     assert family.beyond(claim, point, 0.1001)
     assert ClaimedCurve(claim).less_noise(0.5, 0.2) is None
@@ -104,7 +106,7 @@ def test_beyond_the_family_is_what_a_sample_cannot_show():
 
 def test_attacks_that_are_a_little_worse_than_the_best_are_no_misfit():
     claim = gaussian(1.0)
-    points = [Point(epsilon, price(claim).delta(epsilon), True) for epsilon in (0.0, 0.5, 1.0, 2.0)]
+    points = [CurvePoint(epsilon, price(claim).delta(epsilon), True) for epsilon in (0.0, 0.5, 1.0, 2.0)]
     exact = [Attack(point=point, delta=point.delta, error=0.01 * point.delta) for point in points]
     assert family.misfit(claim, exact, points[1]) is None
     worse = [Attack(point=point, delta=0.9 * point.delta, error=0.01 * point.delta) for point in points]
@@ -140,6 +142,7 @@ def test_the_order_of_bounds_is_settled_before_the_test_and_a_smaller_headline_s
     assert "settled before the test" in found.notes[0]
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize(
     ("n", "stddev", "stop"),
     [(100, 2.0, "never"), (100, 20.0, "rejected"), (1_000, 7.0, "never"), (500, 7.0, "rejected")],
@@ -153,12 +156,12 @@ def test_right_claims_of_fifty_gaussians_have_the_largest_bound_first_and_below_
 
 def test_what_no_assumption_is_expected_to_show_more_of_is_the_headline_before_the_test():
     """By the learning draws: a member with hardly less noise than a tiny claim against an event that says more."""
-    terms = Terms(
+    terms = AuditTerms(
         curve=ClaimedCurve(gaussian(50.0)), n=1_000, alpha=0.05, numeric="ideal", delta=1e-5, stop="never",
         non_finite="outcome", learners="light",
     )  # fmt: skip
     asked = terms.question()
-    candidate = Candidate(words="a score", side="first", score=lambda values: values[:, 0])
+    candidate = ScoreCandidate(words="a score", side="first", score=lambda values: values[:, 0])
     common = {"candidate": candidate, "threshold": 0.0, "coin": 0.5, "power": 1.0}
     point = Choice(point=asked.points[0], way="labels", merit=-1.0, **common)
     for merit, first in ((0.5 * price(gaussian(50.0 * math.e)).epsilon(1e-5), True), (0.9 * asked.claimed, False)):

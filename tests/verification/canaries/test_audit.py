@@ -35,10 +35,11 @@ def binary(features: int, target: Numeric | Categorical = LABEL) -> Schema:
 
 
 def forest(**more: Any) -> SGBDTRegressor:
-    named = {"epsilon": 4.0, "delta": 1e-5, "schema": binary(8), "n_trees": 4, "random_state": 0, **more}
+    named = {"epsilon": 4.0, "delta": 1e-5, "schema": binary(8), "n_estimators": 4, "random_state": 0, **more}
     return SGBDTRegressor(**named)
 
 
+@pytest.mark.slow  # many fits
 def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None:
     """256 canaries: mu .925 with a standard error of .13, so that a bound above 1 has 2.9 of them to spare."""
     audit = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1)
@@ -61,6 +62,7 @@ def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None
     assert record["epsilon_lower"] == audit.epsilon_lower
 
 
+@pytest.mark.slow  # many fits
 def test_one_rng_is_one_audit() -> None:
     first, again, other = (
         audit_model(forest(), ROWS, LABELS, canaries=64, trainings=2, rng=seed).to_dict() for seed in (4, 4, 5)
@@ -105,7 +107,7 @@ def test_hardly_any_noise_and_no_delta_end_in_bounds(monkeypatch: pytest.MonkeyP
 
 
 def test_the_trainers_own_trees_leave_only_guesses() -> None:
-    audit = audit_model(forest(n_trees=20), ROWS, LABELS, canaries=64, structure="own", rng=2)
+    audit = audit_model(forest(n_estimators=20), ROWS, LABELS, canaries=64, structure="own", rng=2)
     assert (audit.structure, audit.shared) == ("own", True)
     assert audit.assumption == "none"
     assert audit.statistic == "guesses of one run"
@@ -116,7 +118,7 @@ def test_several_trainings_are_one_run() -> None:
     assert {bound.samples for bound in audit.bounds} == {96}
 
 
-SMALL = {"n_trees": 1, "max_depth": 1, "initial_score": "zero", "random_state": 0}
+SMALL = {"n_estimators": 1, "max_depth": 1, "initial_score": "zero", "random_state": 0}
 SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
     "labels": (
         PrivaTreeClassifier(2.0, schema=binary(8, CLASSES), splits="random", random_state=0), {"canaries": 64},
@@ -135,17 +137,17 @@ SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
         DPBoostRegressor(2.0, schema=binary(8), trees_per_ensemble=1, **SMALL), {"canaries": 1, "trainings": 20},
     ),
     "DP-XGBoost": (
-        DPXGBoostRegressor(2.0, schema=binary(8), sampling_rate=0.5, **SMALL), {"canaries": 4, "trainings": 8},
+        DPXGBoostRegressor(2.0, schema=binary(8), subsample=0.5, **SMALL), {"canaries": 4, "trainings": 8},
     ),
     "Skellam": (
         FederatedGBDTRegressor(
-            2.0, 1e-5, schema=binary(8), split_method="totally_random", n_trees=2, noise="skellam",
+            2.0, 1e-5, schema=binary(8), split_method="totally_random", n_estimators=2, noise="skellam",
             initial_score="zero", recalibrate=False, random_state=0,
         ),
         {"canaries": 64},
     ),
     "curvatures": (
-        SGBDTClassifier(2.0, 1e-5, schema=binary(8, CLASSES), n_trees=4, random_state=0), {"canaries": 64},
+        SGBDTClassifier(2.0, 1e-5, schema=binary(8, CLASSES), n_estimators=4, random_state=0), {"canaries": 64},
     ),
     "filtered": (forest(epsilon=2.0, extra_trees=4), {"canaries": 32}),
     "replaced": (forest(epsilon=2.0, adjacency="replace-one"), {"canaries": 64}),
@@ -168,7 +170,7 @@ def test_every_system_is_audited_and_not_accused(name: str) -> None:
 def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
     """40 audits at alpha .2: at most 8 + 3 sqrt(40 .2 .8) = 15.6 of each bound."""
     audits = [
-        audit_model(forest(initial_score="zero", n_trees=1), ROWS, LABELS, canaries=24, rng=200 + run, alpha=0.2)
+        audit_model(forest(initial_score="zero", n_estimators=1), ROWS, LABELS, canaries=24, rng=200 + run, alpha=0.2)
         for run in range(40)
     ]  # fmt: skip
     above = np.sum([[bound.value > audit.price * (1 + 1e-6) for bound in audit.bounds] for audit in audits], axis=0)
@@ -176,9 +178,10 @@ def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
     assert sum(audit.rejected for audit in audits) <= 15
 
 
+@pytest.mark.slow  # many fits
 def test_what_is_predicted_tells_too() -> None:
     """Each canary's leaf has 200 known rows; the area of the scores is Phi(.925 / sqrt 2) = .74 at best, se .03."""
-    model = forest(n_trees=1, initial_score="zero", pooling=0.0, leaf_clamp=1e3, l2_lambda=1e-3)
+    model = forest(n_estimators=1, initial_score="zero", pooling=0.0, leaf_clamp=1e3, reg_lambda=1e-3)
     audit = audit_model(model, ROWS, LABELS, canaries=256, view="predictions", rng=5)
     assert (audit.view, audit.assumption, audit.scored) == ("predictions", "none", 0)
     assert not audit.rejected
@@ -286,7 +289,7 @@ def test_noise_that_every_copy_repeats_is_not_taken_away() -> None:
 
 def test_trainings_of_one_random_state_do_not_share_noise() -> None:
     audit = audit_model(
-        forest(random_state=np.random.RandomState(3), n_trees=1), ROWS, LABELS, canaries=8, trainings=2, rng=2
+        forest(random_state=np.random.RandomState(3), n_estimators=1), ROWS, LABELS, canaries=8, trainings=2, rng=2
     )
     scores = np.concatenate((audit.scores.with_row, audit.scores.without))
     assert len(np.unique(scores.round(9))) == 16
@@ -323,8 +326,8 @@ def test_classes_may_be_numbers_and_one_may_be_missing() -> None:
 def test_of_other_learners_nobody_knows_who_shares_a_leaf() -> None:
     assert audit_model(Sums(1), **ORIGIN, canaries=32, schema=ONE, rng=1).shared
     named: dict[str, Any] = {"canaries": 16, "view": "predictions", "rng": 5}
-    assert audit_model(forest(n_trees=1), ROWS, LABELS, structure="own", **named).shared
-    assert not audit_model(forest(n_trees=1), ROWS, LABELS, **named).shared
+    assert audit_model(forest(n_estimators=1), ROWS, LABELS, structure="own", **named).shared
+    assert not audit_model(forest(n_estimators=1), ROWS, LABELS, **named).shared
 
 
 def test_frames_are_read_by_name() -> None:
@@ -333,6 +336,7 @@ def test_frames_are_read_by_name() -> None:
     assert audits[0] | {"seconds": 0} == audits[1] | {"seconds": 0}
 
 
+@pytest.mark.slow  # many fits
 def test_the_structure_check_is_part_of_it_where_it_is_asked_for() -> None:
     audit = audit_model(forest(), ROWS, LABELS, canaries=16, rng=8, check_structure=True)
     assert audit.structure_check is not None
@@ -388,6 +392,7 @@ def test_bad_parameters_are_refused(named: dict[str, Any], message: str) -> None
         audit_model(forest(), ROWS, LABELS, **{"canaries": 64, **named})
 
 
+@pytest.mark.slow  # many fits
 def test_bad_estimators_and_rows_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="object has no fit method"):
         audit_model(object(), ROWS, LABELS)

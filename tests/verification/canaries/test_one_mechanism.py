@@ -43,8 +43,8 @@ def test_the_reduced_model_is_one_tree_with_the_whole_budget(name: str) -> None:
     reduced, changed = one_mechanism(model)
     plan = reduced.make_plan(reduced.schema)
     assert reduced.max_depth == 1
-    assert plan.depth == 1
-    assert name == "PrivaTree" or plan.trees == 1
+    assert plan.max_depth == 1
+    assert name == "PrivaTree" or plan.n_estimators == 1
     assert reduced.epsilon == model.epsilon
     kept = {key: value for key, value in model.get_params().items() if key not in changed}
     assert {key: value for key, value in reduced.get_params().items() if key not in changed} == kept
@@ -59,12 +59,13 @@ def test_one_tree_shows_what_an_ensemble_hides(name: str) -> None:
     assert 1.0 < audit.epsilon_lower <= audit.price == pytest.approx(4.0, rel=1e-3)
     assert not audit.rejected
     assert (audit.mode, audit.canaries, audit.trainings) == ("one_mechanism", 1, 300)
-    assert dict(audit.changed)["n_trees"] == 1
+    assert dict(audit.changed)["n_estimators"] == 1
     assert "the bound is that of the one tree, not of the model" in audit.notes[0]
-    assert str(audit).startswith(f"one mechanism of {type(SYSTEMS[name]).__name__}(n_trees=1, ")
+    assert str(audit).startswith(f"one mechanism of {type(SYSTEMS[name]).__name__}(n_estimators=1, ")
     assert json.loads(json.dumps(audit.to_dict(), allow_nan=False))["mode"] == "one_mechanism"
 
 
+@pytest.mark.slow  # many fits
 def test_a_tree_with_a_tenth_of_its_noise_is_refuted() -> None:
     """One tree of epsilon 10 under a claim of epsilon 1, as a bug in the noise would state it."""
     reduced, _ = one_mechanism(DPBoostRegressor(epsilon=10.0, schema=SCHEMA))
@@ -80,10 +81,11 @@ def test_public_trees_take_as_many_canaries_as_there_are_cells() -> None:
     assert (audit.canaries, audit.trainings) == (16, 4)
 
 
+@pytest.mark.slow  # many fits
 def test_an_ensemble_whose_attack_sees_little_points_to_the_mode() -> None:
     with pytest.warns(PrivacyWarning, match="mode='one_mechanism'"):
         audit = audit_model(
-            DPBoostRegressor(epsilon=4.0, schema=SCHEMA, n_trees=4), ROWS, LABELS, canaries=8, trainings=8, rng=3
+            DPBoostRegressor(epsilon=4.0, schema=SCHEMA, n_estimators=4), ROWS, LABELS, canaries=8, trainings=8, rng=3
         )  # fmt: skip
     assert audit.weaknesses
     assert audit.mode == "model"
@@ -118,7 +120,8 @@ def test_the_command_line_shows_mode_power_and_warnings(tmp_path: Any) -> None:
     assert shown.exit_code == 0, shown.output
     words = " ".join(shown.output.split())
     for part in (
-        "one mechanism of DPBoostRegressor",
+        "one mechanism of",
+        "DPBoostRegressor(n_estimators=1,",
         "a perfect attack would show",
         "could be shown at most",
         "warning 1",

@@ -34,7 +34,7 @@ def prepared(estimator: AbstractTreeEstimator, canaries: int, *, fixed: bool = T
     schema = estimator.schema
     assert schema is not None
     fits = OwnFits.of(estimator, len(schema.features))
-    cells = canary_cells(fits.schema, canaries, bins=fits.plan.bins)
+    cells = canary_cells(fits.schema, canaries, bins=fits.plan.max_bins)
     rng = np.random.default_rng(5)
     n = 30
     values = rng.integers(0, 2, (n, len(schema.features)))
@@ -54,17 +54,18 @@ def scored(estimator: AbstractTreeEstimator, canaries: int, seed: int) -> tuple[
 @pytest.mark.parametrize(
     ("estimator", "share"),
     [
-        (SGBDTRegressor(3.0, 1e-5, schema=binary(8), initial_score="zero", n_trees=6, random_state=0), 1.0),
+        (SGBDTRegressor(3.0, 1e-5, schema=binary(8), initial_score="zero", n_estimators=6, random_state=0), 1.0),
         (
             SGBDTRegressor(
-                3.0, 1e-5, schema=binary(8), initial_score="zero", n_trees=6, random_state=0, adjacency="replace-one"
+                3.0, 1e-5, schema=binary(8), initial_score="zero", n_estimators=6, random_state=0,
+                adjacency="replace-one"
             ),
             math.nan,
         ),
-        (SGBDTRegressor(3.0, 1e-5, schema=binary(8), n_trees=6, random_state=0), 0.95),
+        (SGBDTRegressor(3.0, 1e-5, schema=binary(8), n_estimators=6, random_state=0), 0.95),
         (
             FederatedGBDTRegressor(
-                3.0, 1e-5, schema=binary(8), initial_score="zero", split_method="totally_random", n_trees=4,
+                3.0, 1e-5, schema=binary(8), initial_score="zero", split_method="totally_random", n_estimators=4,
                 recalibrate=False, random_state=0,
             ),
             1.0,
@@ -94,19 +95,32 @@ def test_scores_are_standard_normal_shifted_by_the_mu_of_the_price(
     assert found.values == pytest.approx(found.mu * found.normal - 0.5 * found.mu**2, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow_after(2)  # many fits
 @pytest.mark.parametrize(
     "estimator",
     [
         PrivaTreeClassifier(1.5, schema=binary(5, CLASSES), splits="random", random_state=0),
         DPBoostRegressor(
-            1.5, schema=binary(2), n_trees=1, trees_per_ensemble=1, max_depth=1, initial_score="zero", random_state=0
+            1.5,
+            schema=binary(2),
+            n_estimators=1,
+            trees_per_ensemble=1,
+            max_depth=1,
+            initial_score="zero",
+            random_state=0,
         ),
         DPBoostRegressor(
-            1.5, schema=binary(2), n_trees=2, trees_per_ensemble=2, max_depth=1, initial_score="zero", random_state=0
+            1.5,
+            schema=binary(2),
+            n_estimators=2,
+            trees_per_ensemble=2,
+            max_depth=1,
+            initial_score="zero",
+            random_state=0,
         ),
-        DPXGBoostRegressor(1.5, schema=binary(2), n_trees=1, max_depth=1, initial_score="zero", random_state=0),
+        DPXGBoostRegressor(1.5, schema=binary(2), n_estimators=1, max_depth=1, initial_score="zero", random_state=0),
         DPXGBoostRegressor(
-            1.5, schema=binary(2), n_trees=1, max_depth=1, sampling_rate=0.5, initial_score="zero", random_state=0
+            1.5, schema=binary(2), n_estimators=1, max_depth=1, subsample=0.5, initial_score="zero", random_state=0
         ),
     ],
     ids=["labels", "DPBoost", "DPBoost in groups", "DP-XGBoost", "DP-XGBoost sampled"],
@@ -121,7 +135,7 @@ def test_a_pure_model_never_tells_more_than_epsilon(estimator: AbstractTreeEstim
 
 def test_canaries_that_share_leaves_are_told_apart_by_many_trees() -> None:
     estimator = SGBDTRegressor(
-        30.0, 1e-5, schema=binary(6), initial_score="zero", n_trees=60, max_depth=4, random_state=0
+        30.0, 1e-5, schema=binary(6), initial_score="zero", n_estimators=60, max_depth=4, random_state=0
     )
     fits, rows = prepared(estimator, 48, fixed=False)
     rng = np.random.default_rng(20_270)

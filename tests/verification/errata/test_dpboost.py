@@ -224,12 +224,14 @@ def test_quantile_bins_a_choice_between_all_points_has_the_same_points_on_both_d
 
 
 def test_boost_from_average_the_librarys_initial_score_is_released_with_noise_and_paid_for():
-    score = InitialScore(kind="moments", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=4.0, public_rows=None)
+    score = InitialScore(kind="moments", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=4.0, expected_rows=None)
     assert all(lw.price(event).delta(0.1) > 0.0 for event in score.events)
     schema = lw.Schema.uniform(-1.0, 1.0, target=lw.Numeric("y", -1.0, 1.0))
     rows = BoostFromAverage().pair[0]
     found = {
-        float(SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=2).fit(rows[:, None], rows).ensemble_.initial_score)
+        float(
+            SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=2).fit(rows[:, None], rows).ensemble_.initial_score
+        )
         for _ in range(3)
     }
     assert len(found) == 3

@@ -46,6 +46,7 @@ def noisy_average_below(x, law):
     return mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [0, 1, 5, 50])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("at", [0.0, 0.08, 0.5])
@@ -82,7 +83,7 @@ def test_noisy_average_a_noisy_sum_over_a_noisy_count_keeps_the_claim():
     half = lw.LaplaceEvent(noise_multiplier=2 / 0.1, adjacency=lw.Adjacency.ADD_REMOVE)
     price = lw.price(lw.Composed((half, half)))
     assert price.epsilon(0.0) == pytest.approx(0.1, rel=1e-12)
-    value = newton_leaves(np.array([3.2, -0.4]), np.array([1.1, 0.3]), damping=0.1, rule="add")
+    value = newton_leaves(np.array([3.2, -0.4]), np.array([1.1, 0.3]), reg_lambda=0.1, rule="add")
     assert value == pytest.approx([-1.1 / 3.3, -3.0])
 
 
@@ -304,6 +305,7 @@ def test_public_sample_the_formula_holds_for_a_secret_poisson_sample():
 # replaced sample -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize(("sample", "count"), [(1, 10), (1, 2), (9, 10)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.99])

@@ -27,6 +27,7 @@ def feature_composition_joint(specimen, count):
     ]
 
 
+@pytest.mark.slow_after(3)  # the exact loss of each specimen
 @pytest.mark.parametrize("features", [1, 8, 14])
 @pytest.mark.parametrize("at", [0.0, 0.1, 0.4])
 def test_feature_composition_the_loss_by_enumeration_of_the_counts(features, at):

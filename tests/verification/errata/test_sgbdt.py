@@ -52,6 +52,7 @@ def test_initial_score_scale_the_claim_is_theorem_20(order):
     assert specimen.claim.renyi([order])[0] == pytest.approx(initial_score_scale_theorem_20(order, 0.3), rel=1e-12)
 
 
+@pytest.mark.slow_after(4)  # the exact loss of each specimen
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0, 1.9])
 def test_initial_score_scale_the_loss_by_quadrature(epsilon, fraction, hockey_stick):
@@ -75,7 +76,7 @@ def test_initial_score_scale_the_library_prices_a_public_count_by_twice_the_boun
     # At the same noise on the mean, scale m* / (n epsilon): on the sum of labels in [-1, 1] a scale of 1 / epsilon.
     epsilon = 0.1
     score = InitialScore(
-        kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=0.5 / epsilon, public_rows=100
+        kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=0.5 / epsilon, expected_rows=100
     )
     assert score.mechanism.scales == (1 / epsilon,)
     (event,) = score.events
@@ -84,7 +85,9 @@ def test_initial_score_scale_the_library_prices_a_public_count_by_twice_the_boun
     for at in np.linspace(0.0, 0.19, 5):
         assert price.delta(at) >= InitialScoreScale(epsilon=epsilon).delta(at) * (1 - 1e-12)
     # And with the noise that the claim needs, the claim holds.
-    sound = InitialScore(kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=1 / epsilon, public_rows=1)
+    sound = InitialScore(
+        kind="public_count", adjacency=lw.Adjacency.REPLACE_ONE, multiplier=1 / epsilon, expected_rows=1
+    )
     assert lw.price(sound.events[0]).epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
     assert sound.mechanism.scales == (2 / epsilon,)
 
@@ -105,6 +108,7 @@ def initial_score_count_laws(specimen):
     return logs[0], logs[1], edges
 
 
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [1, 10, 3342])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.9, 3.0])
@@ -146,9 +150,9 @@ def test_initial_score_count_no_pure_guarantee_holds():
 
 def test_initial_score_count_the_library_refuses_a_public_count_and_prices_count_and_sum():
     with pytest.raises(AdjacencyMismatch, match="private"):
-        InitialScore(kind="public_count", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=10.0, public_rows=10)
+        InitialScore(kind="public_count", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=10.0, expected_rows=10)
     epsilon = 0.1
-    score = InitialScore(kind="laplace", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=2 / epsilon, public_rows=None)
+    score = InitialScore(kind="laplace", adjacency=lw.Adjacency.ADD_REMOVE, multiplier=2 / epsilon, expected_rows=None)
     price = lw.price(lw.Composed(score.events))
     assert price.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
     # The worst shifts are 1 in the count and 1 in the sum, each against a public scale.
@@ -466,7 +470,7 @@ def test_clock_seeded_sample_the_librarys_seed_is_marked_and_voids_the_guarantee
     rows = np.array([[0.2], [0.4], [0.8]])
     found = {}
     for seed in (None, 1):
-        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=2, sampling_rate=0.5, random_state=seed)
+        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=2, subsample=0.5, random_state=seed)
         found[seed] = model.fit(rows, rows[:, 0]).privacy_.epsilon
     assert found[None] <= 1.0
     assert found[1] == math.inf
@@ -513,7 +517,7 @@ def test_category_list_the_librarys_categories_are_declared(public_part):
         X = names[codes.astype(int)][:, None]
         models.append(
             public_part(
-                SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=20, random_state=1), X, np.full(codes.size, 9.0)
+                SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=20, random_state=1), X, np.full(codes.size, 9.0)
             )
         )
     assert models[0] == models[1]
@@ -527,7 +531,7 @@ def test_majority_class_the_librarys_classes_are_declared(public_part):
     models, classes = [], []
     for labels in MajorityClass().pair:
         X = np.linspace(0.1, 0.9, labels.size)[:, None]
-        estimator = SGBDTClassifier(epsilon=1.0, schema=schema, n_trees=3, random_state=1)
+        estimator = SGBDTClassifier(epsilon=1.0, schema=schema, n_estimators=3, random_state=1)
         models.append(public_part(estimator, X, np.array(["no", "yes"], dtype=object)[labels.astype(int)]))
         classes.append(estimator.classes_.tolist())
     assert models[0] == models[1]

@@ -89,6 +89,7 @@ def test_the_claim_is_under_the_adjacency_of_the_pair(specimen):
         assert len(rows) == 1
 
 
+@pytest.mark.slow_after(9)  # the exact loss of each specimen
 @every
 def test_delta_is_a_falling_convex_profile_of_e_to_the_epsilon(specimen):
     epsilons = np.linspace(0.0, 3.0, 13)
@@ -201,6 +202,7 @@ def test_every_specimen_without_noise_has_its_outputs_here():
     assert [specimen.name for specimen in DETERMINISTIC] == list(OUTPUTS)
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize("specimen", DETERMINISTIC, ids=lambda specimen: specimen.name)
 def test_the_librarys_models_differ_in_their_released_values_only(specimen, public_part):
     """Complete trees of a declared schema, the same with the row and without it."""
@@ -210,7 +212,7 @@ def test_the_librarys_models_differ_in_their_released_values_only(specimen, publ
     shown = []
     for rows in specimen.pair:
         table = rows.reshape(len(rows), with_row[0].size)
-        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_trees=3, max_depth=3, random_state=1)
+        model = SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=3, max_depth=3, random_state=1)
         shown.append(public_part(model, table, table[:, -1]))
     assert shown[0] == shown[1]
     assert shown[0][1] == ["initial_score", "values"]

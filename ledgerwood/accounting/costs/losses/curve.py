@@ -14,7 +14,7 @@ from ledgerwood.errors import UnsupportedEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class ComposedCurve:
     """One direction of a composed plan near `point`: bounds on log delta, and on epsilon."""
 
     law: Law

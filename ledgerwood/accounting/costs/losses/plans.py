@@ -12,7 +12,7 @@ import numpy as np
 from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.costs.losses import draws, groups, joint, lattice, lower, saddle, spectrum
-from ledgerwood.accounting.costs.losses.curve import Curve
+from ledgerwood.accounting.costs.losses.curve import ComposedCurve
 from ledgerwood.accounting.costs.losses.lattice import Law
 from ledgerwood.accounting.events.base import Event, FloatArray, remembered
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
@@ -39,7 +39,7 @@ _LEAST_LOG_DELTA = math.log(1e-280)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LossPlan:
     """The distinct draws of an event, with their profiles seen from afar.
 
     Args:
@@ -74,7 +74,7 @@ class Plan:
         """Where one draw's profile is small enough for its rest to go to infinity."""
         return log_delta + math.log(_NEGLIGIBLE) - math.log(sum(count for _, count in self.parts))
 
-    def point_at_epsilon(self, direction: Direction, epsilon: float) -> saddle.Point:
+    def point_at_epsilon(self, direction: Direction, epsilon: float) -> saddle.SaddlePoint:
         """The point of the coarse curve at `epsilon`, its models cut for the delta that is found there."""
         point = saddle.point_at_epsilon(self.models(direction, _LEAST_LOG_DELTA), epsilon)
         for _ in range(2):
@@ -83,7 +83,7 @@ class Plan:
         return point
 
 
-def plan(event: Event) -> Plan:
+def plan(event: Event) -> LossPlan:
     """The plan of an event.
 
     Raises:
@@ -94,7 +94,7 @@ def plan(event: Event) -> Plan:
     above, below = opened, opened if below is above else _opened(below)
     for part, _ in above:
         part.log_profile(np.zeros(1), direction=Direction.REMOVE)
-    return Plan(above, below, all(part.symmetric() for part, _ in above))
+    return LossPlan(above, below, all(part.symmetric() for part, _ in above))
 
 
 def _opened(parts: groups.Parts) -> groups.Parts:
@@ -145,7 +145,7 @@ def _joint_sums_below(event: Event, direction: Direction) -> tuple[joint.Sums, .
     return _joint_sums(plan(event), direction, False)
 
 
-def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.Sums, ...]:
+def _joint_sums(found: LossPlan, direction: Direction, above: bool) -> tuple[joint.Sums, ...]:
     """The profiles of the composed distributions that are tight at some deltas; each bounds the plan's everywhere."""
     sums, tilt = [], 0.0
     fineness = FINENESS if len(found.parts) > 8 else 4.0 * FINENESS
@@ -157,7 +157,7 @@ def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.S
             curve = _curve(found, direction, point, above, fineness, target)
             factor = (len(curve.law.index) // _MOST_JOINT_POINTS).bit_length()
             if factor:
-                curve = Curve(spectrum.coarsen(curve.law, 2**factor, above=above), above)
+                curve = ComposedCurve(spectrum.coarsen(curve.law, 2**factor, above=above), above)
             sums.append(joint.sums(curve.law, curve.misplaced_tilted(0.0), above=above))
             tilt = point.tilt
     if not sums:
@@ -165,7 +165,7 @@ def _joint_sums(found: Plan, direction: Direction, above: bool) -> tuple[joint.S
     return tuple(sums)
 
 
-def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FINENESS) -> float:
+def epsilon(found: LossPlan, log_delta: float, *, above: bool, fineness: float = FINENESS) -> float:
     """The epsilon at `log_delta`, from above or from below; the larger direction."""
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
@@ -187,7 +187,7 @@ def epsilon(found: Plan, log_delta: float, *, above: bool, fineness: float = FIN
     return best
 
 
-def _single_epsilon(found: Plan, event: Event, log_delta: float, above: bool) -> float:
+def _single_epsilon(found: LossPlan, event: Event, log_delta: float, above: bool) -> float:
     """By bisection: the bound fits (above), or it does not yet (below)."""
     bracket = _search.least_fitting(
         lambda epsilons: _single(found, event, epsilons, above) <= log_delta, event.pure_epsilon()
@@ -197,7 +197,7 @@ def _single_epsilon(found: Plan, event: Event, log_delta: float, above: bool) ->
     return bracket[1] if above else bracket[0]
 
 
-def _single(found: Plan, event: Event, epsilons: FloatArray, above: bool) -> FloatArray:
+def _single(found: LossPlan, event: Event, epsilons: FloatArray, above: bool) -> FloatArray:
     """A bound on the log profile of one draw at each epsilon >= 0, shape (k,); the larger direction."""
     logs = [
         event.log_profile(epsilons, direction=d) if above else lower.log_profile(event, epsilons, d)
@@ -207,7 +207,7 @@ def _single(found: Plan, event: Event, epsilons: FloatArray, above: bool) -> Flo
 
 
 def _epsilon(
-    found: Plan, direction: Direction, point: saddle.Point, log_delta: float, above: bool, fineness: float
+    found: LossPlan, direction: Direction, point: saddle.SaddlePoint, log_delta: float, above: bool, fineness: float
 ) -> float:
     near = max(point.epsilon, 0.0)
     value = _curve(found, direction, point, above, fineness, log_delta).epsilon(log_delta, near)
@@ -224,8 +224,8 @@ def _epsilon(
 
 
 def _finer_point(
-    found: Plan, direction: Direction, point: saddle.Point, log_delta: float, fineness: float
-) -> saddle.Point:
+    found: LossPlan, direction: Direction, point: saddle.SaddlePoint, log_delta: float, fineness: float
+) -> saddle.SaddlePoint:
     """The point by the draws' lattice distributions: the coarse model's dots add deviations to a plan of 1e6 draws."""
     step, per_fold = saddle.grid(
         found.models(direction, log_delta), point.tilt, _room(point.epsilon, point.tilt, fineness)
@@ -245,7 +245,7 @@ def _room(epsilon: float, tilt: float, fineness: float) -> float:
     return _ROOM * max(epsilon, _SMALL) * (FINENESS / fineness) ** 2 / (1.0 + tilt)
 
 
-def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
+def log_delta(found: LossPlan, epsilon: float, *, above: bool, fineness: float = FINENESS) -> float:
     """log delta at `epsilon`, from above or from below; the larger direction."""
     if found.single is not None:
         return float(_single(found, found.single, np.array([epsilon]), above)[0])
@@ -260,7 +260,7 @@ def log_delta(found: Plan, epsilon: float, *, above: bool, fineness: float = FIN
         return cap
 
 
-def _log_any_difference(found: Plan) -> float:
+def _log_any_difference(found: LossPlan) -> float:
     """log of a bound on delta at every epsilon: that any draw's output tells at all. docs/explanation/pld.md#rare."""
     with np.errstate(divide="ignore"):  # clipped where exponentials are still exact to a few units
         same = sum(
@@ -270,7 +270,7 @@ def _log_any_difference(found: Plan) -> float:
     return min(math.log(-math.expm1(same)) + 1e-12 * (1.0 + len(found.parts)), 0.0)
 
 
-def _log_delta(found: Plan, epsilon: float, above: bool, fineness: float) -> float:
+def _log_delta(found: LossPlan, epsilon: float, above: bool, fineness: float) -> float:
     best = -math.inf
     for direction in found.directions():
         point = found.point_at_epsilon(direction, epsilon)
@@ -293,7 +293,7 @@ def _log_delta(found: Plan, epsilon: float, above: bool, fineness: float) -> flo
     return best
 
 
-def interval(found: Plan, log_delta: float) -> tuple[float, float]:
+def interval(found: LossPlan, log_delta: float) -> tuple[float, float]:
     """(below, above) around the epsilon at `log_delta`, refined until it is narrow or the lattice is at its limit."""
     low, high, fineness, before = 0.0, math.inf, FINENESS, math.inf
     for _ in range(3):
@@ -314,20 +314,20 @@ def interval(found: Plan, log_delta: float) -> tuple[float, float]:
     return low, high
 
 
-def estimated_epsilon(found: Plan, log_delta: float) -> float:
+def estimated_epsilon(found: LossPlan, log_delta: float) -> float:
     """The epsilon at `log_delta` by the coarse models' saddle point: fast, and no bound; inf where they say nothing."""
     if any(max(draws.sides(event).ahead[-1], draws.sides(event).back[-1]) > log_delta for event, _ in found.parts):
         return math.inf
     return max(0.0, *(saddle.point_at_delta(found.models(d, log_delta), log_delta).epsilon for d in found.directions()))
 
 
-def curves(found: Plan, log_delta: float) -> list[Curve]:
+def curves(found: LossPlan, log_delta: float) -> list[ComposedCurve]:
     """The bounds from above that are tight near `log_delta` and hold at every epsilon: one a direction."""
     points = [(d, saddle.point_at_delta(found.models(d, log_delta), log_delta)) for d in found.directions()]
     return [_curve(found, direction, point, True, FINENESS, log_delta) for direction, point in points]
 
 
-def log_deltas(found: Plan, epsilons: FloatArray) -> FloatArray:
+def log_deltas(found: LossPlan, epsilons: FloatArray) -> FloatArray:
     """log delta from above at each epsilon (k,), from few compositions; the larger direction. Wider than `log_delta`.
 
     Raises:
@@ -347,8 +347,8 @@ def log_deltas(found: Plan, epsilons: FloatArray) -> FloatArray:
 
 
 def _curve(
-    found: Plan, direction: Direction, point: saddle.Point, above: bool, fineness: float, log_target: float
-) -> Curve:
+    found: LossPlan, direction: Direction, point: saddle.SaddlePoint, above: bool, fineness: float, log_target: float
+) -> ComposedCurve:
     total = sum(count for _, count in found.parts)
     models = found.models(direction, log_target)
     spread = sum(count * item.moments(0.0)[2] for item, count in models)
@@ -374,7 +374,7 @@ def _curve(
         first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)
         if last - first < _MOST_POINTS or total < 64:
             if last - first <= _MOST_POINTS_EVER:
-                return Curve(spectrum.compose(laws, first, last, _LOG_OUTSIDE, above=above), above)
+                return ComposedCurve(spectrum.compose(laws, first, last, _LOG_OUTSIDE, above=above), above)
             step *= 1.01 * (last - first) / _MOST_POINTS_EVER
             continue
         curve, excess = _in_stages(laws, deviation, room, above)
@@ -384,7 +384,9 @@ def _curve(
     raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
 
 
-def _in_stages(laws: list[tuple[Law, int]], deviation: float, room: float, above: bool) -> tuple[Curve | None, float]:
+def _in_stages(
+    laws: list[tuple[Law, int]], deviation: float, room: float, above: bool
+) -> tuple[ComposedCurve | None, float]:
     """Blocks of draws on the fine lattice first, then the blocks on one as coarse as adding variance `room` allows."""
     total = sum(count for _, count in laws)
     block = max(2, round(math.sqrt(total)))
@@ -406,4 +408,4 @@ def _in_stages(laws: list[tuple[Law, int]], deviation: float, room: float, above
     first, last = spectrum.window(blocks, deviation, _LOG_OUTSIDE)
     if last - first > _MOST_POINTS_EVER:
         return None, (last - first) / _MOST_POINTS_EVER
-    return Curve(spectrum.compose(blocks, first, last, _LOG_OUTSIDE, above=above), above), 1.0
+    return ComposedCurve(spectrum.compose(blocks, first, last, _LOG_OUTSIDE, above=above), above), 1.0

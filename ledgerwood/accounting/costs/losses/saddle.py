@@ -47,7 +47,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SaddlePoint:
     """A point of the curve by the saddle point of its inversion integral.
 
     Args:
@@ -121,7 +121,7 @@ def grid(models: list[tuple[Model, int]], tilt: float, room: float) -> tuple[flo
     return math.exp(low), min(max(math.sqrt(squares / (6.0 * room)), 24.0), _MOST_PER_FOLD)
 
 
-def point_at_tilt(models: list[tuple[Model, int]], log_tilt: float) -> Point:
+def point_at_tilt(models: list[tuple[Model, int]], log_tilt: float) -> SaddlePoint:
     """The point whose saddle is at exp(log_tilt)."""
     tilt = math.exp(log_tilt)
     total, mean, variance = 0.0, 0.0, 0.0
@@ -131,22 +131,22 @@ def point_at_tilt(models: list[tuple[Model, int]], log_tilt: float) -> Point:
     epsilon = mean - 1.0 / tilt - 1.0 / (1.0 + tilt)
     curvature = variance + 1.0 / tilt**2 + 1.0 / (1.0 + tilt) ** 2
     height = total - tilt * epsilon - math.log(tilt) - math.log1p(tilt)
-    return Point(tilt, epsilon, height - 0.5 * math.log(2.0 * math.pi * curvature), variance)
+    return SaddlePoint(tilt, epsilon, height - 0.5 * math.log(2.0 * math.pi * curvature), variance)
 
 
-def point_at_delta(models: list[tuple[Model, int]], log_delta: float) -> Point:
+def point_at_delta(models: list[tuple[Model, int]], log_delta: float) -> SaddlePoint:
     """The point of the curve at `log_delta`, or, where that is reached below epsilon 0, the one at 0."""
     found = _solve(models, lambda point: point.log_delta > log_delta)
     # Exactly 0: what the search leaves around it is noise, and has no order.
     return found if found.epsilon > 0.0 else replace(point_at_epsilon(models, 0.0), epsilon=0.0)
 
 
-def point_at_epsilon(models: list[tuple[Model, int]], epsilon: float) -> Point:
+def point_at_epsilon(models: list[tuple[Model, int]], epsilon: float) -> SaddlePoint:
     """The point of the curve at `epsilon` >= 0."""
     return _solve(models, lambda point: point.epsilon < epsilon)
 
 
-def _solve(models: list[tuple[Model, int]], before: Callable[[Point], bool]) -> Point:
+def _solve(models: list[tuple[Model, int]], before: Callable[[SaddlePoint], bool]) -> SaddlePoint:
     low, high = _LOG_TILTS
     found = point_at_tilt(models, 0.5 * (low + high))
     for _ in range(44):

@@ -19,7 +19,7 @@ from ledgerwood.accounting.events import tree
 from ledgerwood.accounting.events.base import (
     Event,
     FloatArray,
-    ReplacedSample,
+    ReplacedRowSample,
     SizedSample,
     require_event,
     unsampled_moments,
@@ -126,7 +126,7 @@ class FixedSizeSampled(SizedSample):
 
 @final
 @dataclass(frozen=True, slots=True)
-class ReplaceOneSampled(ReplacedSample):
+class ReplaceOneSampled(ReplacedRowSample):
     """A replace-one event on one secret Poisson sample, with the event of a row's presence.
 
     By advanced joint convexity (Balle, Barthe and Gaboardi 2018); docs/explanation/events.md#replaced-row.

@@ -13,7 +13,7 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events import tree
-from ledgerwood.accounting.events.base import Derived, Event, FloatArray, ReplacedSample, remembered
+from ledgerwood.accounting.events.base import Derived, Event, FloatArray, ReplacedRowSample, remembered
 from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.group import grouped
@@ -71,7 +71,7 @@ def _alike(event: Event, present: Event) -> bool:
             return p == q and len(members) == len(others) and not any(
                 starmap(_contradiction, zip(members, others, strict=True))
             )  # fmt: skip
-        case (ReplacedSample(add_remove=inner, sampling_rate=p), PoissonSampled(other, sampling_rate=q)):
+        case (ReplacedRowSample(add_remove=inner, sampling_rate=p), PoissonSampled(other, sampling_rate=q)):
             return p == q and inner == other
     return False
 

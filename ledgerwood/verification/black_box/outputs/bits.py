@@ -10,7 +10,7 @@ from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.verification.black_box.outputs.encoding import lowest_bits, row_bits
 from ledgerwood.verification.black_box.result import SIDES
 from ledgerwood.verification.black_box.scoring.counting import IntArray, believed, counts, log_ratios
-from ledgerwood.verification.black_box.scoring.scores import Candidate, Score
+from ledgerwood.verification.black_box.scoring.scores import Score, ScoreCandidate
 
 
 @final
@@ -50,9 +50,9 @@ def _bit_cells(column: FloatArray) -> IntArray:
     return np.asarray(exponent * 8192 + place + 2048)
 
 
-def of_bits(first: FloatArray, second: FloatArray, names: tuple[str, ...]) -> list[Candidate]:
+def of_bits(first: FloatArray, second: FloatArray, names: tuple[str, ...]) -> list[ScoreCandidate]:
     """Exponents and lowest bits, column by column and summed; and outputs that are equal in every bit."""
-    found: list[Candidate] = []
+    found: list[ScoreCandidate] = []
     known, ups, downs = [], [], []
     runs = (first.shape[0], second.shape[0])
     for j in range(first.shape[1]):
@@ -63,16 +63,16 @@ def of_bits(first: FloatArray, second: FloatArray, names: tuple[str, ...]) -> li
         ups.append(up)
         downs.append(down)
         words = f"exponent and lowest bit of {'the output' if names[j] == 'output' else names[j]}"
-        found.append(Candidate(score=Bits((j,), (distinct,), (up,)), side="first", words=words))
-        found.append(Candidate(score=Bits((j,), (distinct,), (down,)), side="second", words=words))
+        found.append(ScoreCandidate(score=Bits((j,), (distinct,), (up,)), side="first", words=words))
+        found.append(ScoreCandidate(score=Bits((j,), (distinct,), (down,)), side="second", words=words))
     if first.shape[1] > 1:
         columns, words = tuple(range(first.shape[1])), "exponents and lowest bits of all numbers"
         for tables, side in zip((ups, downs), SIDES, strict=True):
-            found.append(Candidate(score=Bits(columns, tuple(known), tuple(tables)), side=side, words=words))
+            found.append(ScoreCandidate(score=Bits(columns, tuple(known), tuple(tables)), side=side, words=words))
     return found + _of_repeats(first, second)
 
 
-def _of_repeats(first: FloatArray, second: FloatArray) -> list[Candidate]:
+def _of_repeats(first: FloatArray, second: FloatArray) -> list[ScoreCandidate]:
     found = np.concatenate([row_bits(first), row_bits(second)])
     distinct, places, times = np.unique(found, return_inverse=True, return_counts=True)
     if (times > 1).sum() < 20:
@@ -81,6 +81,6 @@ def _of_repeats(first: FloatArray, second: FloatArray) -> list[Candidate]:
     ratio = log_ratios(counts(places[:border], distinct.size), counts(places[border:], distinct.size), runs)
     words = "the exact bits, among outputs that were seen before"
     return [
-        Candidate(score=Repeats(distinct, ratio), side="first", words=words),
-        Candidate(score=Repeats(distinct, -ratio), side="second", words=words),
+        ScoreCandidate(score=Repeats(distinct, ratio), side="first", words=words),
+        ScoreCandidate(score=Repeats(distinct, -ratio), side="second", words=words),
     ]

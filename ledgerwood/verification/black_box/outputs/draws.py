@@ -31,7 +31,7 @@ _REPEATED, _WHOLE = 8, 100_000
 
 @final
 @dataclass(slots=True, eq=False)
-class Draws:
+class OutputDraws:
     """The mechanism, its outputs brought into shape (n, k) of float64, and how many were drawn.
 
     Args:

@@ -33,7 +33,7 @@ _PRESENT = -1
 
 @final
 @dataclass(frozen=True, slots=True)
-class Column:
+class OutputColumn:
     """One number of an output's row.
 
     Args:
@@ -62,7 +62,7 @@ class Encoding:
     """
 
     readers: dict[Key, Reader]
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
     plain: tuple[int, ...] | None
     kept: tuple[int, ...] | None
     notes: tuple[str, ...]
@@ -144,7 +144,7 @@ def learned(samples: Sequence[tuple[Any, int]]) -> Encoding:
     total = sum(runs for _, runs in samples)
     present = Counter({key: sum(len(leaf.cells) for leaf in parts) for key, parts in found.items()})
     readers: dict[Key, Reader] = {}
-    columns: list[Column] = []
+    columns: list[OutputColumn] = []
     notes: list[str] = []
     unread = False
     for key, times in present.most_common():
@@ -154,9 +154,9 @@ def learned(samples: Sequence[tuple[Any, int]]) -> Encoding:
             break
         name, kind = key
         readers[key] = reader
-        columns += [Column(key, part, words.replace("{}", name)) for part, words in enumerate(reader.words)]
+        columns += [OutputColumn(key, part, words.replace("{}", name)) for part, words in enumerate(reader.words)]
         if times < total:
-            columns.append(Column(key, _PRESENT, f"whether {name} is {_article(kind)}"))
+            columns.append(OutputColumn(key, _PRESENT, f"whether {name} is {_article(kind)}"))
         notes += [words.replace("{}", name) for words in reader.notes]
         unread |= any("forms of their own" in words for words in reader.notes)
     return Encoding(readers=readers, columns=tuple(columns), plain=None, kept=None, notes=tuple(notes), unread=unread)
@@ -171,7 +171,7 @@ def _of_plain(shape: tuple[int, ...]) -> Encoding:
     names = ["output" + "".join(f"[{at}]" for at in place) for place in places]
     return Encoding(
         readers={(name, "number"): Numbers() for name in names},
-        columns=tuple(Column((name, "number"), 0, name) for name in names),
+        columns=tuple(OutputColumn((name, "number"), 0, name) for name in names),
         plain=shape, kept=None, notes=(), unread=False,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.verification.black_box.scoring.counting import IntArray
-from ledgerwood.verification.black_box.scoring.scores import Candidate
+from ledgerwood.verification.black_box.scoring.scores import ScoreCandidate
 
 Way = Literal["labels", "guesses"]
 _TAILS = 240
@@ -22,7 +22,7 @@ _RARE = 3.0
 
 @final
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """One point of the claimed curve, and whether all noise of the claim is Gaussian."""
 
     epsilon: float
@@ -38,7 +38,7 @@ class Attack:
     The largest of many figures: a little too high, if anything.
     """
 
-    point: Point
+    point: CurvePoint
     delta: float
     error: float
 
@@ -59,7 +59,7 @@ class Question:
 
     delta: float
     claimed: float
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     runs: int
     alpha: float
     fair: bool
@@ -80,10 +80,10 @@ class Choice:
         power: standard deviations between claim and expectation.
     """
 
-    candidate: Candidate
+    candidate: ScoreCandidate
     threshold: float
     coin: float
-    point: Point | None
+    point: CurvePoint | None
     way: Way
     merit: float
     power: float
@@ -99,14 +99,14 @@ class Choice:
 class Tails:
     """Of one candidate on learning draws: thresholds, and how many scores reach them on either data set."""
 
-    candidate: Candidate
+    candidate: ScoreCandidate
     thresholds: FloatArray
     for_it: IntArray
     against: IntArray
     runs: tuple[int, int]
 
 
-def tails(candidate: Candidate, first: FloatArray, second: FloatArray) -> Tails:
+def tails(candidate: ScoreCandidate, first: FloatArray, second: FloatArray) -> Tails:
     """Sizes of tails from one output to all, geometrically, at the scores of both data sets."""
     for_it, against = (first, second) if candidate.side == "first" else (second, first)
     for_it, against = np.sort(for_it), np.sort(against)
@@ -217,7 +217,7 @@ def attacks(seen: Sequence[Tails], question: Question) -> tuple[Attack, ...]:
     return tuple(found)
 
 
-def _less_noise(point: Point, deltas: FloatArray) -> FloatArray:
+def _less_noise(point: CurvePoint, deltas: FloatArray) -> FloatArray:
     """How much less log noise than claimed brings these deltas at the point, were the claim one Gaussian; shape (k,).
 
     It compares points with each other, and is right for one Gaussian only; nothing that is stated rests on it.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.verification.black_box.outputs.encoding import Atoms
-from ledgerwood.verification.black_box.scoring.scores import Candidate, Score, both_ways
+from ledgerwood.verification.black_box.scoring.scores import Score, ScoreCandidate, both_ways
 
 Learners = Literal["all", "light"]
 _STEPS, _SMALL = 12, 1e-3
@@ -109,7 +109,7 @@ class Boosted(Score):
             return np.asarray(self.model.decision_function(numbers))
 
 
-def of_regression(first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...]) -> list[Candidate]:
+def of_regression(first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...]) -> list[ScoreCandidate]:
     """A logistic regression by Newton's steps with a small ridge."""
     rows = min(_LINEAR_ROWS, first.shape[0], second.shape[0])
     both = np.concatenate([first[:rows], second[:rows]])
@@ -139,7 +139,7 @@ def _splits(column: FloatArray) -> bool:
     return bool(known.size) and (known.size < column.size or bool(known.min() < known.max()))
 
 
-def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64]) -> list[Candidate]:
+def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64]) -> list[ScoreCandidate]:
     """Boosted trees over these columns, on at most 30 000 rows a side.
 
     Raises:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.verification.black_box.outputs import bits
-from ledgerwood.verification.black_box.outputs.draws import Draws
+from ledgerwood.verification.black_box.outputs.draws import OutputDraws
 from ledgerwood.verification.black_box.outputs.encoding import Atoms, atoms, keys
 from ledgerwood.verification.black_box.outputs.encoding import bins as bins_of
 from ledgerwood.verification.black_box.result import Numeric
@@ -28,7 +28,7 @@ from ledgerwood.verification.black_box.scoring.choosing import (
 )
 from ledgerwood.verification.black_box.scoring.counting import IntArray
 from ledgerwood.verification.black_box.scoring.fitting import Learners
-from ledgerwood.verification.black_box.scoring.scores import Candidate, Derived
+from ledgerwood.verification.black_box.scoring.scores import DerivedScores, ScoreCandidate
 
 _SINGLE = 4
 """So many columns have scores of their own."""
@@ -40,7 +40,7 @@ _FINALISTS, _LAST, _GROWTH, _HOPE = 4, 2, 4, 0.3
 
 def candidates(
     first: FloatArray, second: FloatArray, *, names: tuple[str, ...], numeric: Numeric, learners: Learners
-) -> list[Candidate]:
+) -> list[ScoreCandidate]:
     """All scores, learned on these outputs of the two data sets, shape (n, k) each, k >= 1; each column varies.
 
     Args:
@@ -102,7 +102,7 @@ class Chosen:
     attacks: tuple[Attack, ...]
 
 
-def choose(draws: Draws, found: list[Candidate], question: Question, *, n: int, rank: int) -> Chosen:
+def choose(draws: OutputDraws, found: list[ScoreCandidate], question: Question, *, n: int, rank: int) -> Chosen:
     """The events, on n fresh outputs a side.
 
     All candidates are ranked on the first `rank` of them; the best four see four times as many, the best two all.
@@ -129,12 +129,12 @@ def choose(draws: Draws, found: list[Candidate], question: Question, *, n: int, 
     return Chosen(bound=bound[0], point=point[0] if point else None, attacks=best or ())
 
 
-def _scored(left: list[Candidate], values: FloatArray) -> Iterator[FloatArray]:
+def _scored(left: list[ScoreCandidate], values: FloatArray) -> Iterator[FloatArray]:
     """Scores of each candidate, shape (n,) each; a first step that several take is taken once."""
     known: dict[int, NDArray[Any]] = {}
     for candidate in left:
         score = candidate.score
-        if isinstance(score, Derived):
+        if isinstance(score, DerivedScores):
             step = score.first_step
             if id(step) not in known:
                 known[id(step)] = step(values)

@@ -41,7 +41,7 @@ class Score(abc.ABC):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidate:
+class ScoreCandidate:
     """A score, the data set for which a high one speaks, and what it looks at, in words."""
 
     score: Score
@@ -51,7 +51,7 @@ class Candidate:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Derived(Score):
+class DerivedScores(Score):
     """A quick last step after a slow first one that other scores take as well: a sign, or a table's entry."""
 
     first_step: Callable[[FloatArray], NDArray[Any]]
@@ -67,7 +67,7 @@ class Derived(Score):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Value(Score):
+class ValueScore(Score):
     """One number of the output, upwards or downwards, or its distance from a point; NaN scores lowest."""
 
     column: int
@@ -134,9 +134,9 @@ def _by_group(places: IntArray, number: int) -> tuple[IntArray, IntArray]:
 
 def of_numbers(
     first: FloatArray, second: FloatArray, columns: tuple[int, ...], names: tuple[str, ...]
-) -> list[Candidate]:
+) -> list[ScoreCandidate]:
     """Thresholds and bins of single columns, which have names."""
-    found: list[Candidate] = []
+    found: list[ScoreCandidate] = []
     for j in columns:
         both = np.concatenate([first[:, j], second[:, j]])
         finite = both[np.isfinite(both)]
@@ -145,16 +145,20 @@ def of_numbers(
             centre = float(np.median(finite))
             for sign, word in ((1.0, "above"), (-1.0, "below")):
                 for side in SIDES:
-                    found.append(Candidate(score=Value(j, sign), side=side, words=f"{name} {word} a threshold"))
+                    found.append(
+                        ScoreCandidate(score=ValueScore(j, sign), side=side, words=f"{name} {word} a threshold")
+                    )
                     word_of = "far from" if sign > 0 else "near"
                     found.append(
-                        Candidate(score=Value(j, sign, centre), side=side, words=f"{name} {word_of} {centre:.4g}")
+                        ScoreCandidate(
+                            score=ValueScore(j, sign, centre), side=side, words=f"{name} {word_of} {centre:.4g}"
+                        )
                     )
         cut = bins(both)
         up, down = believed(*_cell_counts(cut, first[:, j], second[:, j]))
         words = f"{name} in a set of intervals"
-        found.append(Candidate(score=Binned((j,), (cut,), (up,)), side="first", words=words))
-        found.append(Candidate(score=Binned((j,), (cut,), (down,)), side="second", words=words))
+        found.append(ScoreCandidate(score=Binned((j,), (cut,), (up,)), side="first", words=words))
+        found.append(ScoreCandidate(score=Binned((j,), (cut,), (down,)), side="second", words=words))
     return found
 
 
@@ -166,7 +170,7 @@ def _cell_counts(cut: Bins, first: FloatArray, second: FloatArray) -> tuple[IntA
     )
 
 
-def of_columns(first: FloatArray, second: FloatArray) -> list[Candidate]:
+def of_columns(first: FloatArray, second: FloatArray) -> list[ScoreCandidate]:
     """The sum of all columns' log ratios: what is best where columns are independent."""
     cuts, tables = [], []
     for j in range(first.shape[1]):
@@ -183,17 +187,17 @@ def of_columns(first: FloatArray, second: FloatArray) -> list[Candidate]:
     return both_ways(Binned(columns, tuple(cuts), tuple(tables)), words)
 
 
-def both_ways(score: Callable[[FloatArray], FloatArray], words: str) -> list[Candidate]:
+def both_ways(score: Callable[[FloatArray], FloatArray], words: str) -> list[ScoreCandidate]:
     """A score that speaks for the first data set, and its opposite."""
     return [
-        Candidate(score=Derived(score, sign), side=side, words=words)
+        ScoreCandidate(score=DerivedScores(score, sign), side=side, words=words)
         for sign, side in zip((1.0, -1.0), SIDES, strict=True)
     ]
 
 
 def of_patterns(
     first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...], codes: list[IntArray]
-) -> list[Candidate]:
+) -> list[ScoreCandidate]:
     """Patterns of values that recur, with the bins of a number that is left over; none if patterns do not recur.
 
     Args:
@@ -233,7 +237,7 @@ def of_patterns(
                     table[cells] = tail_ratios(sides[0][cells], sides[1][cells], runs)
         by_words[pattern + ", and a number above or below a threshold"] = (cumulated[0], cumulated[1])
     return [
-        Candidate(score=Derived(cell, table), side=side, words=words)
+        ScoreCandidate(score=DerivedScores(cell, table), side=side, words=words)
         for words, both_sides in by_words.items()
         for table, side in zip(both_sides, SIDES, strict=True)
     ]

@@ -18,7 +18,7 @@ from ledgerwood.verification.canaries.fits.seeing import Seen
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class CanaryTerms:
     """All that is fixed before the fits.
 
     Args:
@@ -45,7 +45,7 @@ class Terms:
     def planned_for(
         cls, claim: Claim | None, unclaimed: Claim, guesses: tuple[int, int] | None, *, canaries: int, delta: float,
         alpha: float, sides: theory.Sides,
-    ) -> "Terms":  # fmt: skip
+    ) -> "CanaryTerms":  # fmt: skip
         """By the claim alone, unless the numbers of guesses are given.
 
         Args:
@@ -85,7 +85,7 @@ class Reading:
     needed: int | None
 
 
-def read(seen: Seen, terms: Terms, generator: np.random.Generator) -> Reading:
+def read(seen: Seen, terms: CanaryTerms, generator: np.random.Generator) -> Reading:
     """The bounds that the scores allow."""
     found = guess(
         seen.values, seen.coins, included=terms.included, left_out=terms.left_out, generator=generator
@@ -118,7 +118,7 @@ def _words(found: Guesses) -> str:
     return f"{found.correct} right of {found.included} canaries guessed to be in and {found.left_out} to be out"
 
 
-def _unconditional(found: Guesses, terms: Terms) -> LowerBound:
+def _unconditional(found: Guesses, terms: CanaryTerms) -> LowerBound:
     value = one_run(found.correct, found.made, found.canaries, delta=terms.delta, alpha=terms.alpha)
     return LowerBound(
         value=value, delta=terms.delta, alpha=terms.alpha, assumption="none", event=_words(found),
@@ -126,7 +126,7 @@ def _unconditional(found: Guesses, terms: Terms) -> LowerBound:
     )  # fmt: skip
 
 
-def _guessed_mu(found: Guesses, terms: Terms) -> LowerBound:
+def _guessed_mu(found: Guesses, terms: CanaryTerms) -> LowerBound:
     mu = one_run_mu(found.correct, found.made, found.canaries, alpha=terms.alpha)
     return LowerBound(
         value=epsilon_of(mu, terms.delta), delta=terms.delta, alpha=terms.alpha, assumption="Gaussian noise",
@@ -134,7 +134,7 @@ def _guessed_mu(found: Guesses, terms: Terms) -> LowerBound:
     )  # fmt: skip
 
 
-def _refuted(found: Guesses, everyone: Guesses, terms: Terms) -> bool:
+def _refuted(found: Guesses, everyone: Guesses, terms: CanaryTerms) -> bool:
     """At a third of alpha each: more correct guesses than the claimed epsilon allows, or the claim's curve; or that
     of all canaries at once. The planned guesses are the surest ones: so few that all of them may be right by the claim.
     """
@@ -150,13 +150,13 @@ def _refuted(found: Guesses, everyone: Guesses, terms: Terms) -> bool:
     )
 
 
-def _expected_guesses(terms: Terms) -> float:
+def _expected_guesses(terms: CanaryTerms) -> float:
     if terms.claim is None:
         return math.nan
     return theory.guesses_for(terms.claim, terms.canaries, terms.delta, terms.alpha, terms.sides)[2]
 
 
-def _expected_guessed_mu(terms: Terms) -> float:
+def _expected_guessed_mu(terms: CanaryTerms) -> float:
     if terms.claim is None:
         return math.nan
     mu = theory.expected_guessed_mu(
@@ -165,14 +165,14 @@ def _expected_guessed_mu(terms: Terms) -> float:
     return epsilon_of(mu, terms.delta)
 
 
-def _expected_means(terms: Terms) -> float:
+def _expected_means(terms: CanaryTerms) -> float:
     if not math.isfinite(terms.price):
         return math.nan
     mu = theory.mu_of_price(terms.price, terms.delta)
     return epsilon_of(theory.expected_mu(mu, terms.canaries, terms.alpha), terms.delta)
 
 
-def _needed(headline: LowerBound, terms: Terms) -> int | None:
+def _needed(headline: LowerBound, terms: CanaryTerms) -> int | None:
     """Canaries for a main bound within .5 of the claimed epsilon, or within half of it if it is below 1."""
     if terms.claim is None or not math.isfinite(terms.price):
         return None

@@ -32,7 +32,7 @@ _MOST = 1 << 16
 
 
 @final
-class TradeOff:
+class ClaimedTradeOff:
     """The largest true positive rate at each false positive rate that a claim allows.
 
     Args:
@@ -67,9 +67,9 @@ class TradeOff:
 
 
 @functools.lru_cache(maxsize=64)
-def trade_off(claim: Claim, delta: float) -> TradeOff:
+def trade_off(claim: Claim, delta: float) -> ClaimedTradeOff:
     """The trade-off of a claim; a composed one takes a moment."""
-    return TradeOff(claim, delta)
+    return ClaimedTradeOff(claim, delta)
 
 
 @functools.lru_cache(maxsize=256)

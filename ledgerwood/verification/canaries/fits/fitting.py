@@ -21,7 +21,7 @@ from ledgerwood.trainers.sgbdt.training import SGBDTPlan
 from ledgerwood.verification.canaries.evidence.scores import CanaryScores, Evidence, canary_scores
 from ledgerwood.verification.canaries.evidence.theory import best_background
 from ledgerwood.verification.canaries.fits.cells import cell_count
-from ledgerwood.verification.canaries.fits.recorder import Recording, recorded
+from ledgerwood.verification.canaries.fits.recorder import ReleaseRecording, recorded
 from ledgerwood.verification.canaries.fits.rows import AuditRows
 
 Mask = NDArray[np.bool_]
@@ -84,7 +84,7 @@ class OwnFits:
     @property
     def cells(self) -> int:
         """How many canaries the schema has cells for."""
-        return cell_count(self.schema, bins=self.plan.bins)
+        return cell_count(self.schema, bins=self.plan.max_bins)
 
     @property
     def share_against(self) -> float:
@@ -98,13 +98,13 @@ class OwnFits:
                 assert isinstance(mechanism, EllipticalGaussianMechanism)  # that of these leaves
                 stddevs = mechanism.stddevs
             case FederatedPlan(loss="squared"):
-                stddevs = self.plan.noise.stddevs
+                stddevs = self.plan.pair_noise.stddevs
             case _:
                 return 1.0
         best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])
         return 0.5 * (1.0 - best / self.plan.clip)
 
-    def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTreeEstimator, Recording]:
+    def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTreeEstimator, ReleaseRecording]:
         """One fit, with noise of its own, and what it released.
 
         Raises:
@@ -120,13 +120,13 @@ class OwnFits:
         """The rows with the canaries of either side, and with none, for the scores of a fit."""
         included = (rows.side == 0, rows.side == 1, rows.side < 0)
         first, second, none = (
-            Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.bins)
+            Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.max_bins)
             for each in included
         )
-        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.bins)
+        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins)
         return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
 
-    def scores(self, recording: Recording, evidence: Evidence) -> CanaryScores:
+    def scores(self, recording: ReleaseRecording, evidence: Evidence) -> CanaryScores:
         """Of the canaries, by one fit's releases."""
         return canary_scores(recording.releases, evidence)
 

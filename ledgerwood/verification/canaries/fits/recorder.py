@@ -47,7 +47,7 @@ class Released:
 
 @final
 @dataclass(slots=True, eq=False)
-class Recording:
+class ReleaseRecording:
     """What a fit released, in order.
 
     Args:
@@ -60,7 +60,7 @@ class Recording:
 
 
 @contextmanager
-def recorded(structure: TreeStructure | None = None) -> Iterator[Recording]:
+def recorded(structure: TreeStructure | None = None) -> Iterator[ReleaseRecording]:
     """Keep what is released in this thread or task, until the end of the block.
 
     Args:
@@ -69,7 +69,7 @@ def recorded(structure: TreeStructure | None = None) -> Iterator[Recording]:
     Raises:
         ReplayFailed: another recording is open here.
     """
-    record = Recording()
+    record = ReleaseRecording()
     groups: _Groups = {}
     with recording(
         "record of an audited fit",
@@ -84,7 +84,7 @@ def recorded(structure: TreeStructure | None = None) -> Iterator[Recording]:
 
 
 def _release(
-    recording: Recording, groups: _Groups, original: Callable[..., Any], round_: Any, query: Any, mechanism: Any,
+    recording: ReleaseRecording, groups: _Groups, original: Callable[..., Any], round_: Any, query: Any, mechanism: Any,
     *, purpose: str,
 ) -> Any:  # fmt: skip
     release = original(round_, query, mechanism, purpose=purpose)
@@ -105,7 +105,7 @@ def _release(
 
 
 def _select(
-    recording: Recording, groups: _Groups, original: Callable[..., Any], round_: Any, query: Any, mechanism: Any,
+    recording: ReleaseRecording, groups: _Groups, original: Callable[..., Any], round_: Any, query: Any, mechanism: Any,
     *, purpose: str,
 ) -> Any:  # fmt: skip
     selected = original(round_, query, mechanism, purpose=purpose)
@@ -136,8 +136,8 @@ def _group(groups: _Groups, original: Callable[..., Any], opened: CuratorGroups,
 
 
 def _tree(
-    recording: Recording, structure: TreeStructure | None, original: Callable[..., TreeStructure], *arguments: Any,
-    **named: Any,
+    recording: ReleaseRecording, structure: TreeStructure | None, original: Callable[..., TreeStructure],
+    *arguments: Any, **named: Any,
 ) -> TreeStructure:  # fmt: skip
     # The trainer's own tree is drawn all the same, so that its generator goes on as it would.
     drawn = original(*arguments, **named)

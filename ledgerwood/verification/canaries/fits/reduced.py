@@ -11,13 +11,13 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 ONE_ROUND: dict[str, Any] = {
-    "n_trees": 1,
+    "n_estimators": 1,
     "extra_trees": 0,
     "trees_per_ensemble": 1,
     "max_depth": 1,
     "batch": 1,
     "full_cycles": False,
-    "sampling_rate": 1.0,
+    "subsample": 1.0,
     "initial_score": "zero",
 }
 """Parameters of one round: one tree of depth 1 that sees all rows, from a score of 0."""

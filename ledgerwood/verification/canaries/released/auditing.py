@@ -19,15 +19,15 @@ from ledgerwood.curator import Schema
 from ledgerwood.errors import AuditFailed, InvalidParameter
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import LowerBound, Scores
-from ledgerwood.verification.black_box.outputs.draws import Draws
+from ledgerwood.verification.black_box.outputs.draws import OutputDraws
 from ledgerwood.verification.black_box.outputs.reading import varying
 from ledgerwood.verification.black_box.scoring.learning import candidates, choose
-from ledgerwood.verification.black_box.terms import Terms
-from ledgerwood.verification.black_box.testing import Finding, agenda, concluded
+from ledgerwood.verification.black_box.terms import AuditTerms
+from ledgerwood.verification.black_box.testing import AuditFinding, agenda, concluded
 from ledgerwood.verification.canaries.evidence import power
 from ledgerwood.verification.canaries.released.fits import ManyFits
 from ledgerwood.verification.canaries.released.layout import Encoder
-from ledgerwood.verification.canaries.released.outliers import Pair, Rows, few_rows, pairs
+from ledgerwood.verification.canaries.released.outliers import OutlierPair, Rows, few_rows, pairs
 from ledgerwood.verification.canaries.released.values import Shown
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ _LUCK = 0.2
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class OutlierBound:
     """What many fits showed.
 
     Args:
@@ -91,7 +91,7 @@ def audit_released(
     canary: tuple[Any, Any] | None,
     background: int | None,
     generator: np.random.Generator,
-) -> Found:
+) -> OutlierBound:
     """Bound epsilon from what fits with and without one row release.
 
     Args:
@@ -119,12 +119,12 @@ def audit_released(
     learn, chosen = round(_LEARN * many.budget / 2), round(_CHOOSE * many.budget / 2)
     half = (many.budget - many.done - 2 * learn - 2 * chosen) // 2
     audited = Budget(epsilon=_NOTHING, delta=delta, adjacency=adjacency) if claim is None else claim
-    terms = Terms(
+    terms = AuditTerms(
         curve=ClaimedCurve(audited), n=half, alpha=alpha, numeric="ideal", delta=delta, stop="never",
         non_finite="outcome", learners="all",
     )  # fmt: skip
     asked = terms.question()
-    draws = Draws(_sampler(many, encoder), (pair.first, pair.second), generator, "outcome")
+    draws = OutputDraws(_sampler(many, encoder), (pair.first, pair.second), generator, "outcome")
     fitted = draws.first(learn)
     columns = varying(*fitted, bits=False)
     if not columns.size:
@@ -138,7 +138,7 @@ def audit_released(
         notes = (*notes, *finding.notes)
     runs = asked.runs
     detectable = math.nan if claim is None else power.perfect_bound(claim, runs=runs, delta=delta, alpha=alpha)
-    return Found(
+    return OutlierBound(
         bounds=_nothing(delta, alpha, runs) if finding is None else _named(finding, encoder),
         rejected=finding is not None and finding.rejected,
         scores=_scores(finding),
@@ -169,13 +169,13 @@ def _nothing(delta: float, alpha: float, runs: int) -> tuple[LowerBound, ...]:
     )  # fmt: skip
 
 
-def _scores(finding: Finding | None) -> Scores:
+def _scores(finding: AuditFinding | None) -> Scores:
     if finding is None or finding.scores is None:
         return Scores(np.zeros(0), np.zeros(0))
     return finding.scores
 
 
-def _named(finding: Finding, encoder: Encoder) -> tuple[LowerBound, ...]:
+def _named(finding: AuditFinding, encoder: Encoder) -> tuple[LowerBound, ...]:
     """Bounds whose events name the released parts, not the columns of the encoding."""
     names = encoder.names
 
@@ -195,7 +195,7 @@ class _Race:
     generator: np.random.Generator
     budget: int
 
-    def run(self, left: list[Pair]) -> tuple[Pair, Encoder, tuple[str, ...]]:
+    def run(self, left: list[OutlierPair]) -> tuple[OutlierPair, Encoder, tuple[str, ...]]:
         """The pair, how to look at its fits, and what was not seen."""
         known: dict[int, list[Shown]] = {}
         notes: list[str] = []
@@ -221,7 +221,7 @@ class _Race:
             )
         return best, Encoder.learned(first, second), tuple(notes)
 
-    def _fitting(self, left: list[Pair], known: dict[int, list[Shown]], notes: list[str]) -> list[Pair]:
+    def _fitting(self, left: list[OutlierPair], known: dict[int, list[Shown]], notes: list[str]) -> list[OutlierPair]:
         """Pairs whose fits succeed with the canary as without it."""
         failing = [fits for pair in left if (fits := _failures(known[id(pair.second)])) is not None]
         if len(failing) == len(left):
@@ -255,7 +255,7 @@ class _Race:
             a, b = a[:, :-1], b[:, :-1]
         return max(_separation(x, y) for x, y in zip(a.T, b.T, strict=True))
 
-    def _require_noise(self, left: list[Pair], known: dict[int, list[Shown]]) -> None:
+    def _require_noise(self, left: list[OutlierPair], known: dict[int, list[Shown]]) -> None:
         """Refuse a learner whose fits on the same rows are all the same: its noise is a constant, or there is none."""
         told = []
         for pair in left:

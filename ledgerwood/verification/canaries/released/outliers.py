@@ -19,7 +19,7 @@ _CLASSES = 3
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pair:
+class OutlierPair:
     """Two neighbouring data sets.
 
     Args:
@@ -47,7 +47,7 @@ def few_rows(X: Array, y: Array, size: int, *, classify: bool, generator: np.ran
 
 def pairs(
     background: Rows, schema: Schema, *, bounded: bool, replaced: bool, canary: tuple[Any, Any] | None
-) -> list[Pair]:
+) -> list[OutlierPair]:
     """Pairs of neighbours worth a look.
 
     Args:
@@ -67,12 +67,14 @@ def pairs(
     for row, label, opposite, other, words in candidates:
         with_it = _joined(background, row, label)
         if not replaced:
-            found.append(Pair(first=with_it, second=background, words=words))
+            found.append(OutlierPair(first=with_it, second=background, words=words))
             continue
-        found.append(Pair(first=with_it, second=typical, words=f"{words}; for a row of the background"))
+        found.append(OutlierPair(first=with_it, second=typical, words=f"{words}; for a row of the background"))
         if opposite is not None:
             found.append(
-                Pair(first=with_it, second=_joined(background, opposite, other), words=f"{words}; for its opposite")
+                OutlierPair(
+                    first=with_it, second=_joined(background, opposite, other), words=f"{words}; for its opposite"
+                )
             )
     return found
 

@@ -20,7 +20,7 @@ _ROUNDING = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BlockPart:
     """What is taken `count` times.
 
     Args:
@@ -36,11 +36,11 @@ class Part:
     error: float
 
 
-def blocks(parts: list[Part]) -> list[Part]:
+def blocks(parts: list[BlockPart]) -> list[BlockPart]:
     """Parts with the same product: those that stay small together are convolved."""
     if len(parts) <= _FEW:
         return parts
-    kept: list[Part] = []
+    kept: list[BlockPart] = []
     waiting: list[tuple[int, int, int, Floats, float]] = []  # length, number, first point, masses, relative error
     for number, part in enumerate(parts):
         first, width = int(part.index[0]), int(part.index[-1] - part.index[0])
@@ -63,7 +63,7 @@ def blocks(parts: list[Part]) -> list[Part]:
         mass, error = _convolved(a[3], b[3], a[4] + b[4])
         heapq.heappush(waiting, (mass.size, number, a[2] + b[2], mass, error))
     for length, _, first, mass, error in waiting:
-        kept.append(Part(first + np.arange(length), mass, 1, error))
+        kept.append(BlockPart(first + np.arange(length), mass, 1, error))
     return kept
 
 
@@ -82,7 +82,7 @@ def _convolved(a: Floats, b: Floats, error: float) -> tuple[Floats, float]:
     return np.convolve(a, b), error + (min(a.size, b.size) + 2.0) * _ROUNDING
 
 
-def spectrum_product(parts: list[Part], size: int) -> tuple[NDArray[np.complex128], int, Floats, float]:
+def spectrum_product(parts: list[BlockPart], size: int) -> tuple[NDArray[np.complex128], int, Floats, float]:
     """The product of all spectra on a circle of `size` points; what its origin was moved by; bounds of its errors.
 
     Returns:

@@ -8,7 +8,7 @@ class Untaken(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CostBounds:
     """lower <= truth <= upper, in the same unit.
 
     Args:

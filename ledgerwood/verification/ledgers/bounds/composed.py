@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.verification.ledgers.bounds.blocks import Part, blocks, spectrum_product
+from ledgerwood.verification.ledgers.bounds.blocks import BlockPart, blocks, spectrum_product
 from ledgerwood.verification.ledgers.bounds.pair import Floats, LossPair, Side
 from ledgerwood.verification.ledgers.bounds.pooling import pooled
 from ledgerwood.verification.ledgers.effort import spend
@@ -27,7 +27,7 @@ LOSS_ERROR = 1e-14  # of a loss, relative to the largest one
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class ComposedDraws:
     """The losses of all kinds of draws in one direction, one kind after the other.
 
     Args:
@@ -86,10 +86,10 @@ class _Laid:
     offsets: Floats
     counts: Floats
 
-    def on(self, step: float) -> Draws:
+    def on(self, step: float) -> ComposedDraws:
         sizes = np.diff(np.append(self.starts, self.index.size))
         loss = np.asarray(np.repeat(self.offsets, sizes) + step * self.index, dtype=np.float64)
-        return Draws(loss, self.log_mass, self.starts, self.counts)
+        return ComposedDraws(loss, self.log_mass, self.starts, self.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def added_up(
     side: Side,
     remove: bool,
     target_share: float,
-) -> tuple[Sum | None, Draws, float]:
+) -> tuple[Sum | None, ComposedDraws, float]:
     """The sum of all draws' losses in one direction, its draws, and the mass that reveals everything.
 
     No sum where the lattice would be too large, or where delta is revealed as it is.
@@ -195,7 +195,7 @@ def added_up(
 
 def _directed(
     pairs: list[tuple[LossPair, int]], log_negligible: float, side: Side, remove: bool
-) -> tuple[Draws, float]:
+) -> tuple[ComposedDraws, float]:
     losses, masses, kept_at_all = [], [], 0.0
     for pair, count in pairs:
         spend(100_000 + 20 * pair.loss.size)
@@ -210,10 +210,10 @@ def _directed(
         kept_at_all += count * math.log1p(-min(lost, 1.0 - 1e-16))
     starts = np.cumsum([0, *(loss.size for loss in losses[:-1])]).astype(np.intp)
     counts = np.array([float(count) for _, count in pairs])
-    return Draws(np.concatenate(losses), np.concatenate(masses), starts, counts), -math.expm1(kept_at_all)
+    return ComposedDraws(np.concatenate(losses), np.concatenate(masses), starts, counts), -math.expm1(kept_at_all)
 
 
-def saddle(draws: Draws, log_delta: float) -> tuple[float, float]:
+def saddle(draws: ComposedDraws, log_delta: float) -> tuple[float, float]:
     """The tilt at which (K(s) - log delta + log of the largest (1 - e^{-y}) e^{-s y}) / s is least, and its epsilon."""
 
     def epsilon(log_tilt: float) -> float:
@@ -241,7 +241,7 @@ def saddle(draws: Draws, log_delta: float) -> tuple[float, float]:
     return math.exp(middle), max(min(at_left, at_right, *values), 0.0)
 
 
-def _aligned(draws: Draws, step: float) -> float:
+def _aligned(draws: ComposedDraws, step: float) -> float:
     """A step of at most `step` on which as much as possible of the heavy outputs' losses falls by itself."""
     mass = np.exp(draws.log_mass)
     heavy = np.flatnonzero(mass > 0.02)
@@ -265,7 +265,7 @@ def _aligned(draws: Draws, step: float) -> float:
     return float(steps[int(np.argmin(weight @ (off * steps)))])
 
 
-def _laid(draws: Draws, step: float, side: Side) -> _Laid:
+def _laid(draws: ComposedDraws, step: float, side: Side) -> _Laid:
     heavy = np.where(draws.log_mass > math.log(0.02), draws.loss, -math.inf)
     offsets = np.maximum.reduceat(heavy, draws.starts)
     offsets = np.where(np.isfinite(offsets), offsets, 0.0)
@@ -303,7 +303,7 @@ def _laid(draws: Draws, step: float, side: Side) -> _Laid:
     return _Laid(index, total[kept], firsts, offsets, draws.counts)
 
 
-def _window(draws: Draws, tilt: float) -> tuple[float, float]:
+def _window(draws: ComposedDraws, tilt: float) -> tuple[float, float]:
     """Losses between which all but 2e-11 of the tilted sum lies, by Markov's inequality on e^{s L}."""
     centre = draws.log_moment(tilt)
     spread = draws.deviation(tilt) + 1e-300
@@ -325,7 +325,7 @@ def _transformed(
     weights, log_sums = settled.tilted(tilt)
     ends = np.append(laid.starts[1:], laid.index.size)
     parts = [
-        Part(laid.index[a:b], weights[a:b], int(count), 0.0)
+        BlockPart(laid.index[a:b], weights[a:b], int(count), 0.0)
         for a, b, count in zip(laid.starts.tolist(), ends.tolist(), laid.counts.tolist(), strict=True)
     ]
     grouped = blocks(parts)

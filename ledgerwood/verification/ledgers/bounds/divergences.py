@@ -10,23 +10,23 @@ import math
 import numpy as np
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
-from ledgerwood.verification.ledgers.bounds.bounds import Bounds, Untaken
+from ledgerwood.verification.ledgers.bounds.bounds import CostBounds, Untaken
 from ledgerwood.verification.ledgers.bounds.moments import Moments
 from ledgerwood.verification.ledgers.pairs import Node
-from ledgerwood.verification.ledgers.pairs.combined import Groups, Several
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Several
 from ledgerwood.verification.ledgers.pairs.integers import DiscreteGaussian
 from ledgerwood.verification.ledgers.pairs.pure import Pure, Range
-from ledgerwood.verification.ledgers.pairs.stated import Curve
+from ledgerwood.verification.ledgers.pairs.stated import StatedCurve
 
 _ORDERS = (1.05, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 512.0)
 
 
 @functools.lru_cache(maxsize=64)
-def renyi_bounds(node: Node, order: float) -> Bounds:
+def renyi_bounds(node: Node, order: float) -> CostBounds:
     """Bounds of the larger direction of the divergence at `order` > 1, nats."""
     moments = Moments()
     low, high = moments.divergence(node, order)
-    return Bounds(low, high, moments.missing if high > low * 1.01 else "")
+    return CostBounds(low, high, moments.missing if high > low * 1.01 else "")
 
 
 def forget() -> None:
@@ -35,14 +35,14 @@ def forget() -> None:
         remembered.cache_clear()
 
 
-def converted_epsilon(node: Node, delta: float, order: float | None) -> Bounds:
+def converted_epsilon(node: Node, delta: float, order: float | None) -> CostBounds:
     """From above: the epsilon at delta that the divergences at this order, or at some orders, are worth."""
     moments, best = Moments(), math.inf
     for a in (order,) if order is not None else _ORDERS:
         _, high = moments.divergence(node, a)
         if math.isfinite(high):
             best = min(best, float(renyi_epsilon(mpf(high), mpf(a), mpf(delta))))
-    return Bounds(0.0, max(best, 0.0), moments.missing)
+    return CostBounds(0.0, max(best, 0.0), moments.missing)
 
 
 def renyi_epsilon(divergence: Number, order: Number, delta: Number) -> Number:
@@ -58,7 +58,7 @@ def conversion(divergence: Number, order: Number, delta: Number) -> Number:
 
 
 @functools.lru_cache(maxsize=64)
-def rho_bounds(node: Node) -> Bounds:
+def rho_bounds(node: Node) -> CostBounds:
     """Bounds of the least rho with D_a <= rho a for every order a > 1 and both directions.
 
     Raises:
@@ -68,11 +68,11 @@ def rho_bounds(node: Node) -> Bounds:
     if not rest:
         limit = _limit(node)
         low = max(limit, _searched(node)) if limit < linear * (1.0 - 1e-12) else limit
-        return Bounds(min(low, linear), linear, "")
+        return CostBounds(min(low, linear), linear, "")
     bent = Several(tuple(rest)) if len(rest) > 1 or rest[0][1] > 1 else rest[0][0]
     upper = linear + _swept(bent)
     lower = max(_limit(node), _searched(node))
-    return Bounds(
+    return CostBounds(
         min(lower, upper), upper, "" if lower > 0.99 * upper else "the supremum over orders was not found closer"
     )
 
@@ -100,7 +100,7 @@ def _theorem(node: Node) -> Number | None:
     if square is not None:
         return square / 2
     match node:
-        case Curve():
+        case StatedCurve():
             return node.rho
         case DiscreteGaussian():
             return (node.sensitivity / node.scale) ** 2 / 2
@@ -113,7 +113,7 @@ def _theorem(node: Node) -> Number | None:
 
 def _groups_above(node: Node) -> Number:
     """Groups with some that are not pure: the worst group's; anything else has none."""
-    if isinstance(node, Groups):
+    if isinstance(node, GroupsNode):
         weights = node.probabilities or (mpf(1),) * len(node.members)
         return max(mpf(rho_bounds(member).upper) for member, w in zip(node.members, weights, strict=True) if w > 0)
     raise Untaken("the plan has a part without a proven rho")
@@ -132,10 +132,10 @@ def _limit(node: Node) -> float:
     match node:
         case Several():
             return math.fsum(_limit(part) * count for part, count in node.parts)
-        case Groups():
+        case GroupsNode():
             weights = node.probabilities or (mpf(1),) * len(node.members)
             return max(_limit(member) for member, w in zip(node.members, weights, strict=True) if w > 0)
-        case Curve():
+        case StatedCurve():
             return float(node.rho) if node.rho is not None else 0.0
         case DiscreteGaussian():
             return float((node.sensitivity / node.scale) ** 2 / 2)

@@ -23,13 +23,13 @@ from ledgerwood.verification.ledgers.bounds.pair import (
 )
 from ledgerwood.verification.ledgers.effort import spend
 from ledgerwood.verification.ledgers.pairs import Node
-from ledgerwood.verification.ledgers.pairs.combined import Groups, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, Several
 from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Laplace, TruncatedLaplace
 from ledgerwood.verification.ledgers.pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
 from ledgerwood.verification.ledgers.pairs.pure import Pure, Range, Staircase
 from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.selection import Selected, SelectedPoisson
-from ledgerwood.verification.ledgers.pairs.stated import Approximate, Curve, Table
+from ledgerwood.verification.ledgers.pairs.selection import SelectedPoisson, SelectionNode
+from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedCurve, StatedTable
 
 FACTOR = 640  # outputs of each factor of a product
 _MOST_PRODUCTS = 600  # of one grant
@@ -107,15 +107,15 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
         case Approximate():
             inner = leaves.response(float(node.epsilon))
             found = None if inner is None else revealing(inner, float(node.delta))
-        case Table():
+        case StatedTable():
             found = leaves.table(node, side)
-        case Curve() | Selected() | SelectedPoisson():
+        case StatedCurve() | SelectionNode() | SelectedPoisson():
             found = _stated(node, log_negligible, side)
         case Sampled():
             found = sampled(pair_of(node.inner, log_negligible, side, work), float(node.rate))
         case Replaced():
             found = _replaced(node, log_negligible, side, work)
-        case Groups():
+        case GroupsNode():
             found = _groups(node, log_negligible, side, work)
         case Several():
             found = _product(node, log_negligible, side, work)
@@ -148,7 +148,7 @@ def _stated(node: Node, log_negligible: float, side: Side) -> LossPair | None:
         return None
     reach = math.sqrt(-2.0 * log_negligible) + 1.0
     match node:
-        case Curve():
+        case StatedCurve():
             rho = node.rho if node.rho is not None else min(value / order for order, value in node.points)
             return leaves.gaussian(math.sqrt(2.0 * float(rho)), reach, side, leaves.BINS)
         case SkellamVector():
@@ -164,7 +164,7 @@ def _replaced(node: Replaced, log_negligible: float, side: Side, work: Work) -> 
     return profiles.replaced_or_absent(replaced, present, float(node.rate), side)
 
 
-def _groups(node: Groups, log_negligible: float, side: Side, work: Work) -> LossPair | None:
+def _groups(node: GroupsNode, log_negligible: float, side: Side, work: Work) -> LossPair | None:
     if node.probabilities is not None:
         chosen = [
             (pair_of(member, log_negligible, side, work), float(p))

@@ -21,7 +21,7 @@ from ledgerwood.verification.ledgers.bounds.pair import (
     split,
 )
 from ledgerwood.verification.ledgers.effort import spend
-from ledgerwood.verification.ledgers.pairs.stated import Table, table_masses
+from ledgerwood.verification.ledgers.pairs.stated import StatedTable, table_masses
 
 BINS = 8192
 MOST_INTEGERS = 1 << 21
@@ -228,7 +228,7 @@ def skellam_log_law(variance: float, last: int) -> Floats:
     return np.asarray(log_law - math.log(math.fsum(np.exp(log_law).tolist() + np.exp(log_law[1:]).tolist())))
 
 
-def table(node: Table, side: Side) -> LossPair | None:
+def table(node: StatedTable, side: Side) -> LossPair | None:
     """The pair of a profile's points."""
     lost, both, rest = table_masses(node.points)
     atoms = [(end, mp.log(mass) + end) for end, mass in both] + [(-end, mp.log(mass)) for end, mass in both]

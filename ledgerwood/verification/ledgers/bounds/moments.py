@@ -16,14 +16,14 @@ from ledgerwood.verification.ledgers.bounds.pair import Floats, LossPair, Side
 from ledgerwood.verification.ledgers.effort import spend
 from ledgerwood.verification.ledgers.integrals import settles
 from ledgerwood.verification.ledgers.pairs import Node
-from ledgerwood.verification.ledgers.pairs.combined import Groups, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, Several
 from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, TruncatedLaplace
 from ledgerwood.verification.ledgers.pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
 from ledgerwood.verification.ledgers.pairs.pure import Pure
 from ledgerwood.verification.ledgers.pairs.pure import Range as BoundedRange
 from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.selection import Selected, SelectedPoisson
-from ledgerwood.verification.ledgers.pairs.stated import Approximate, Table
+from ledgerwood.verification.ledgers.pairs.selection import SelectedPoisson, SelectionNode
+from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedTable
 
 _LOG_NEGLIGIBLE = -700.0
 _MOST_INTEGRALS = 24  # in mpmath; beyond, floats
@@ -70,7 +70,7 @@ class Moments:
                     math.fsum(low * count for (low, _), count in terms),
                     math.fsum(high * count for (_, high), count in terms),
                 )
-            case Groups():
+            case GroupsNode():
                 return self._groups(node, p)
             case Sampled():
                 return self._sampled(node, p)
@@ -78,7 +78,7 @@ class Moments:
                 return self._by_pairs(node, max(p, 1.0 - p), node.replaced)
             case TruncatedLaplace() | Approximate():
                 return math.inf, math.inf
-            case Selected() | SelectedPoisson() if self.integrals <= 0 or not _quick(node.inner):
+            case SelectionNode() | SelectedPoisson() if self.integrals <= 0 or not _quick(node.inner):
                 return self._selected(node, max(p, 1.0 - p))
             case Skellam():
                 return _skellam_moment(float(node.variance), node.sensitivity, p)
@@ -104,7 +104,7 @@ class Moments:
         low, high = (pair_moment(pair_of(node, _LOG_NEGLIGIBLE, side, self.work), p) for side in _SIDES)
         return low, high
 
-    def _selected(self, node: Selected | SelectedPoisson, a: float) -> Range:
+    def _selected(self, node: SelectionNode | SelectedPoisson, a: float) -> Range:
         """The stated bound: from above with the best inner order of a grid, from below without its rank."""
         pure = node.pure_epsilon()
         cap = math.inf if mp.isinf(pure) else float(mp.log1p(Pure(pure).excess(mpf(1), mpf(0), mpf(a))))
@@ -120,7 +120,7 @@ class Moments:
         high = (a - 1.0) * (inner[1] + (1.0 + float(node.shape)) * rank) + log_mean
         return max(min(low, cap), 0.0), min(high, cap)
 
-    def _groups(self, node: Groups, p: float) -> Range:
+    def _groups(self, node: GroupsNode, p: float) -> Range:
         weights = [1.0] * len(node.members) if node.probabilities is None else [float(w) for w in node.probabilities]
         members = [(self.log_moment(m, p), w) for m, w in zip(node.members, weights, strict=True) if w > 0.0]
         if node.probabilities is None:
@@ -142,7 +142,7 @@ class Moments:
             rate, inner = rate * inner.rate, inner.inner
         if isinstance(inner, BoundedRange):
             return _range_moment(float(inner.epsilon), float(rate), p)
-        if not isinstance(inner, Several | Replaced | Groups | Skellam) and _light(inner) and self.integrals > 0:
+        if not isinstance(inner, Several | Replaced | GroupsNode | Skellam) and _light(inner) and self.integrals > 0:
             if not isinstance(inner, Gaussian) or settles(mp.sqrt(inner.square), p):
                 self.integrals -= 1
                 try:
@@ -208,7 +208,7 @@ def _light(node: Node) -> bool:
             return node.sensitivity <= _FEW
         case DiscreteGaussian():
             return bool(node.scale <= 4 * _FEW)
-        case Table():
+        case StatedTable():
             return len(node.points) <= _FEW
     return True
 
@@ -220,9 +220,9 @@ def _quick(node: Node) -> bool:
             return _quick(node.inner)
         case Several():
             return len(node.parts) <= 4 and all(_quick(part) for part, _ in node.parts)
-        case Groups():
+        case GroupsNode():
             return len(node.members) <= 4 and all(map(_quick, node.members))
-        case Skellam() | Selected() | SelectedPoisson() | Replaced() | DiscreteGaussian():
+        case Skellam() | SelectionNode() | SelectedPoisson() | Replaced() | DiscreteGaussian():
             return False
     return _light(node)
 

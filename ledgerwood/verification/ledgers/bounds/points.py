@@ -7,26 +7,26 @@ import numpy as np
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
 from ledgerwood.verification.ledgers.bounds import composed, leaves
-from ledgerwood.verification.ledgers.bounds.bounds import Bounds
+from ledgerwood.verification.ledgers.bounds.bounds import CostBounds
 from ledgerwood.verification.ledgers.bounds.events import FACTOR, Unheld, Work, pair_of, power_product
 from ledgerwood.verification.ledgers.bounds.gaussians import gaussian_epsilon
 from ledgerwood.verification.ledgers.bounds.leaves import BINS
 from ledgerwood.verification.ledgers.bounds.pair import Floats, LossPair, Side, compressed
 from ledgerwood.verification.ledgers.pairs import Gaussian, Node, hockey_stick, mu_squared, pure_epsilon
-from ledgerwood.verification.ledgers.pairs.combined import Groups, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, Several
 from ledgerwood.verification.ledgers.pairs.continuous import Laplace, TruncatedLaplace
 from ledgerwood.verification.ledgers.pairs.pure import Pure, Range, Staircase
 from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.stated import Approximate, Table
+from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedTable
 
 _OUTPUTS = 1 << 17  # of all kinds together, from each side
 _FEWEST = 64  # of a kind
 _RANGE_ORDERS = (1.2, 4.0, 10.0, 30.0)
 _MOST_DRAWS = 10**10  # of a kind, in a spectrum
-_CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, Table)
+_CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, StatedTable)
 
 
-def point_bounds(node: Node, delta: float, *, fine: bool = False) -> Bounds:
+def point_bounds(node: Node, delta: float, *, fine: bool = False) -> CostBounds:
     """Bounds of the least epsilon at which the node's delta is at most `delta` in both directions, nats.
 
     At delta 0 that is the pure epsilon, exactly. With `fine` the upper bound is taken on finer grids, in longer time.
@@ -34,23 +34,23 @@ def point_bounds(node: Node, delta: float, *, fine: bool = False) -> Bounds:
     pure = pure_epsilon(node)
     if delta == 0.0:
         value = _above(pure)
-        return Bounds(value, value, "it is not pure" if math.isinf(value) else "")
+        return CostBounds(value, value, "it is not pure" if math.isinf(value) else "")
     if isinstance(node, Gaussian):
         value = _above(gaussian_epsilon(node.square, mpf(delta)))
-        return Bounds(value, value, "")
+        return CostBounds(value, value, "")
     if _is_closed(node):
         value = _closed_epsilon(node, delta)
-        return Bounds(value, value, "")
+        return CostBounds(value, value, "")
     found = _composed_bounds(node, delta, fine)
     limit = pure_bound(node, delta).upper
-    return Bounds(min(found.lower, limit), min(found.upper, limit), found.missing if limit > found.upper else "")
+    return CostBounds(min(found.lower, limit), min(found.upper, limit), found.missing if limit > found.upper else "")
 
 
-def pure_bound(node: Node, delta: float) -> Bounds:
+def pure_bound(node: Node, delta: float) -> CostBounds:
     """From above, in a few operations: the epsilon at delta of the randomised response of the pure epsilon."""
     pure = pure_epsilon(node)
     limit = math.inf if mp.isinf(pure) else _above(response_epsilon(pure, mpf(delta)))
-    return Bounds(0.0, limit, "")
+    return CostBounds(0.0, limit, "")
 
 
 def _above(value: Number) -> float:
@@ -71,9 +71,9 @@ def _is_closed(node: Node) -> bool:
             return _is_closed(node.inner)
         case Replaced():
             return _is_closed(node.replaced) and (node.present is None or _is_closed(node.present))
-        case Groups():
+        case GroupsNode():
             return len(node.members) <= 8 and all(map(_is_closed, node.members))
-        case Table():
+        case StatedTable():
             return len(node.points) <= 32
         case _:
             return isinstance(node, _CLOSED)
@@ -108,19 +108,19 @@ def _closed_epsilon(node: Node, delta: float) -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def _composed_bounds(node: Node, delta: float, fine: bool) -> Bounds:
+def _composed_bounds(node: Node, delta: float, fine: bool) -> CostBounds:
     counts = _counted(node)
     total = sum(counts.values())
     log_negligible = max(math.log(delta) - math.log(total) - 14.0, -740.0)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         upper, missing = _side(counts, delta, log_negligible, "upper", fine)
         if fine:
-            return Bounds(_composed_bounds(node, delta, False).lower, upper, missing)
+            return CostBounds(_composed_bounds(node, delta, False).lower, upper, missing)
         lower = _side(counts, delta, log_negligible, "lower", False)[0]
         if any(_holds_range(part) for part in counts):  # another of its pairs may cost more
             for order in _RANGE_ORDERS:
                 lower = max(lower, _side(counts, delta, log_negligible, "lower", False, order)[0])
-        return Bounds(lower, upper, missing)
+        return CostBounds(lower, upper, missing)
 
 
 def _holds_range(node: Node) -> bool:
@@ -129,7 +129,7 @@ def _holds_range(node: Node) -> bool:
             return True
         case Sampled():
             return _holds_range(node.inner)
-        case Groups():
+        case GroupsNode():
             return any(map(_holds_range, node.members))
         case Several():
             return any(_holds_range(part) for part, _ in node.parts)

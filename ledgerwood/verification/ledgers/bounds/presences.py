@@ -14,10 +14,10 @@ from ledgerwood.verification.ledgers.bounds.events import Unheld, Work, pair_of
 from ledgerwood.verification.ledgers.bounds.pair import heights
 from ledgerwood.verification.ledgers.effort import spend
 from ledgerwood.verification.ledgers.pairs import Node, mu_squared
-from ledgerwood.verification.ledgers.pairs.combined import Groups, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, Several
 from ledgerwood.verification.ledgers.pairs.pure import Pure
 from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.selection import Selected, SelectedPoisson
+from ledgerwood.verification.ledgers.pairs.selection import SelectedPoisson, SelectionNode
 
 _SLACK = 1e-6  # relative, per unit of 1 + |log|: rounding of multipliers
 _LARGEST = 600.0  # nats, so that powers of e are floats
@@ -42,9 +42,9 @@ def _samples(node: Node) -> Iterator[Replaced]:
                 yield node
                 yield from _samples(node.present)
             yield from _samples(node.replaced)
-        case Sampled() | Selected() | SelectedPoisson():
+        case Sampled() | SelectionNode() | SelectedPoisson():
             yield from _samples(node.inner)
-        case Groups():
+        case GroupsNode():
             for member in node.members:
                 yield from _samples(member)
         case Several():
@@ -62,7 +62,7 @@ def _doubt(event: Node, present: Node) -> str:
         case (Several(), Several()) if _counts(event) == _counts(present):
             pairs = zip(event.parts, present.parts, strict=True)
             return next(filter(None, (_doubt(a, b) for (a, _), (b, _) in pairs)), "")
-        case (Groups(), Groups()) if event.probabilities == present.probabilities:
+        case (GroupsNode(), GroupsNode()) if event.probabilities == present.probabilities:
             return next(filter(None, map(_doubt, event.members, present.members)), "")
         case (Replaced(), Sampled()) if event.present == present.inner and event.rate == present.rate:
             return ""  # asked about on its own

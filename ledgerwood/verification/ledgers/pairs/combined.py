@@ -32,7 +32,7 @@ class Sampled(Node):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Groups(Node):
+class GroupsNode(Node):
     """Parallel groups; no probabilities where the costliest group counts."""
 
     members: tuple[Node, ...]
@@ -66,7 +66,7 @@ class Groups(Node):
         return max(known) if len(known) == len(squares) else None
 
     def unsampled(self) -> Node:
-        return Groups(tuple(member.unsampled() for member in self.members), self.probabilities)
+        return GroupsNode(tuple(member.unsampled() for member in self.members), self.probabilities)
 
 
 @final

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
-from ledgerwood.verification.ledgers.pairs.combined import Groups, Sampled, join
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, join
 from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Laplace, TruncatedLaplace
 from ledgerwood.verification.ledgers.pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
 from ledgerwood.verification.ledgers.pairs.node import Node
 from ledgerwood.verification.ledgers.pairs.pure import Pure, Range, Staircase
 from ledgerwood.verification.ledgers.pairs.ranges import check_depth, check_nesting, check_values
 from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.selection import Selected, SelectedPoisson
-from ledgerwood.verification.ledgers.pairs.stated import Approximate, Curve, Table
+from ledgerwood.verification.ledgers.pairs.selection import SelectedPoisson, SelectionNode
+from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedCurve, StatedTable
 
 _DIGITS = 50
 
@@ -114,7 +114,7 @@ def _table(record: Record) -> Node:
     points = _points(record["epsilons"], record["deltas"], above=-1)
     if not min(delta for _, delta in points) < 1 or max(delta for _, delta in points) > 1:
         raise ValueError(f"not the deltas of a profile: {record['deltas']!r}")
-    return Table(points)
+    return StatedTable(points)
 
 
 def _sampled(record: Record) -> Node:
@@ -150,7 +150,7 @@ def _selection(record: Record) -> Node:
     shape, rate = record["shape"], _positive(record["stopping_rate"])
     if not isinstance(shape, int | float) or isinstance(shape, bool) or not -1 < shape <= 100 or rate >= 1:
         raise ValueError(f"not a law of runs: {record!r}")
-    return Selected(_parsed(record["event"]), mpf(shape), rate)
+    return SelectionNode(_parsed(record["event"]), mpf(shape), rate)
 
 
 def _filtered(record: Record) -> Node:
@@ -171,11 +171,11 @@ def _groups(record: Record) -> Node:
     members = tuple(_parsed(item) for item in _members(record["events"]))
     if record["probabilities"] is None:
         _refuse_replace_one(record)
-        return Groups(members, None)
+        return GroupsNode(members, None)
     weights = tuple(_number(p) for p in record["probabilities"])
     if len(weights) != len(members) or not 0 < sum(weights) <= 1 + mpf(10) ** -9:
         raise ValueError("probabilities of parallel groups do not fit")
-    return Groups(members, weights)
+    return GroupsNode(members, weights)
 
 
 def _leaf(*fields: str, read: Callable[[Record], Node]) -> Reader:
@@ -202,9 +202,9 @@ _LEAVES: dict[str, Reader] = {
     "StaircaseEvent": _leaf("epsilon", "inner_width", read=_staircase),
     "TruncatedLaplaceEvent": _leaf("noise_multiplier", "bound", read=_truncated),
     "GDPEvent": _leaf("mu", read=lambda r: Gaussian(_positive(r["mu"]) ** 2)),
-    "ZeroConcentratedEvent": _leaf("rho", read=lambda r: Curve(_positive(r["rho"]), ())),
+    "ZeroConcentratedEvent": _leaf("rho", read=lambda r: StatedCurve(_positive(r["rho"]), ())),
     "RenyiEvent": _leaf(
-        "orders", "divergences", read=lambda r: Curve(None, _points(r["orders"], r["divergences"], above=1))
+        "orders", "divergences", read=lambda r: StatedCurve(None, _points(r["orders"], r["divergences"], above=1))
     ),
     "ApproximateEvent": _leaf("epsilon", "delta", read=_approximate),
     "ProfileEvent": _leaf("epsilons", "deltas", read=_table),

@@ -11,7 +11,7 @@ from ledgerwood.verification.ledgers.pairs.pure import Pure
 
 @final
 @dataclass(frozen=True, slots=True)
-class Selected(Node):
+class SelectionNode(Node):
     """The best of K runs, K of a truncated negative binomial distribution."""
 
     inner: Node

@@ -38,7 +38,7 @@ def table_masses(points: Points) -> tuple[Number, list[tuple[Number, Number]], N
 
 @final
 @dataclass(frozen=True, slots=True)
-class Table(Node):
+class StatedTable(Node):
     """Points (epsilon, delta) of a profile, as given."""
 
     points: tuple[tuple[Number, Number], ...]
@@ -64,7 +64,7 @@ class Table(Node):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Curve(Node):
+class StatedCurve(Node):
     """Renyi divergences alone: rho times the order, or points (order, divergence) as given."""
 
     rho: Number | None
