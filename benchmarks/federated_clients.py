@@ -71,6 +71,10 @@ class Clients:
         """The framework has no groups of rows."""
         raise NotImplementedError("the framework has no groups of rows")
 
+    def caveat(self, query: object) -> str:
+        """That of each client's table."""
+        return self._tables[0].caveat(query)
+
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """What adds up the clients' sums, modulo 2**64."""
         readers = [table.reader(query) for table in self._tables]

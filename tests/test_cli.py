@@ -59,7 +59,7 @@ def test_steps_of_a_full_batch_scale_by_the_square_root():
 
 
 def test_price_is_the_inverse_of_sigma():
-    options = ("--subsample", 0.01, "--steps", 100)
+    options = ("--sampling-rate", 0.01, "--steps", 100)
     sigma = answer("sigma", "--epsilon", 0.5, "--delta", 1e-6, *options)["noise_multiplier"]
     epsilon = answer("price", "--noise-multiplier", sigma, "--delta", 1e-6, *options)["epsilon"]
     assert epsilon <= 0.5
@@ -136,13 +136,13 @@ def test_numbers_are_shown_rounded_up(value, text):
         (("sigma", "--epsilon", 1, "--delta", 1), "delta=1.0 must be in [0, 1) (unit: probability)"),
         (("sigma", "--epsilon", 1, "--delta", 0), "delta=0.0 (unit: probability)"),
         (
-            ("sigma", "--epsilon", 1, "--delta", 1e-5, "--subsample", 1.5),
-            "--subsample=1.5 must be in (0, 1] (unit: probability",
+            ("sigma", "--epsilon", 1, "--delta", 1e-5, "--sampling-rate", 1.5),
+            "--sampling-rate=1.5 must be in (0, 1] (unit: probability",
         ),
         (("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 0), "--steps=0 must be a whole number >= 1"),
         (("price", "--noise-multiplier", 0, "--delta", 1e-5), "--noise-multiplier=0.0 must be > 0"),
         (
-            ("price", "--noise-multiplier", 1, "--delta", 1e-5, "--subsample", 0.1, "--adjacency", "replace-one"),
+            ("price", "--noise-multiplier", 1, "--delta", 1e-5, "--sampling-rate", 0.1, "--adjacency", "replace-one"),
             "replace-one",
         ),
     ],

@@ -25,7 +25,7 @@ from ledgerwood import (
     Repeated,
     Schema,
 )
-from ledgerwood.curator import Curator
+from ledgerwood.curator import Curator, LabelCount
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.queries.columns.selections import (
     ColumnBounds,
@@ -41,7 +41,6 @@ from ledgerwood.curator.queries.columns.statistics import (
     ColumnSum,
     RowCount,
 )
-from ledgerwood.curator.queries.sums import LabelCount
 from ledgerwood.curator.tables.columns import ColumnTable
 from ledgerwood.errors import (
     AdjacencyMismatch,

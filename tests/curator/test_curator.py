@@ -120,7 +120,7 @@ def test_noise_that_differs_from_the_noise_that_was_priced_is_refused(stddevs):
 
 def test_a_clip_that_differs_from_the_clip_that_was_priced_is_refused():
     def query(clip):
-        return LeafMoments(structure=ONE_LEAF, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=clip)
+        return LeafMoments(loss="squared", clip=clip).of(ONE_LEAF, Ensemble(initial_score=0.0))
 
     event = PAIR.event(query(0.5).sensitivity(A), A)
     curator, _ = opened(event)
@@ -146,7 +146,7 @@ def test_a_query_that_states_its_own_sensitivity_is_refused():
 
 def test_an_event_that_was_not_granted_leaves_the_rows_unread():
     table = table_of()
-    table._scored = table._cells = table._classes = Unread()
+    table._rows = Unread()
     curator, ledger = opened(PAIR_EVENT, table=table)
     before = ledger.entries
     for event in (

@@ -26,7 +26,8 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
 from ledgerwood.curator.inputs.keys import read_keys
-from ledgerwood.curator.tables.trees import RowBudgets, Table
+from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.views.tree_rows import RowBudgets
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism, TestRandom
@@ -50,7 +51,7 @@ def table_of(cells, targets, weights=()):
 
 
 def moments(structure=STUMP, ensemble=START, clip=0.5, loss="squared", large="clip"):
-    return LeafMoments(structure=structure, ensemble=ensemble, loss=loss, clip=clip, large_gradients=large)
+    return LeafMoments(loss=loss, clip=clip, large_gradients=large).of(structure, ensemble)
 
 
 def rounds_of(mechanism, query, rounds, rate=1.0, order=6.0):
@@ -112,7 +113,7 @@ class Adversary(RuleBasedStateMachine):
 
     def query(self, structure, ensemble):
         if self.logistic:
-            return LeafCurvatures(structure=structure, ensemble=ensemble, clip=self.clip, large_gradients=self.large)
+            return LeafCurvatures(clip=self.clip, large_gradients=self.large).of(structure, ensemble)
         return moments(structure, ensemble, self.clip, large=self.large)
 
     @rule(structure=st.sampled_from([ROOT, STUMP]))
@@ -229,7 +230,7 @@ def test_each_release_draws_a_sample_of_its_own():
     [
         (LabelMoments(), EllipticalGaussianMechanism(stddevs=(10.0, 1.0)), "not a sum over rows"),
         (
-            LeafRatios(structure=STUMP, ensemble=START, loss="squared", clip=0.5, damping=5.0),
+            LeafRatios(loss="squared", clip=0.5, damping=5.0).of(STUMP, START),
             GaussianMechanism(stddev=1.0),
             "depends on the others",
         ),

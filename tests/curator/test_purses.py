@@ -24,7 +24,7 @@ from ledgerwood import (
 from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent
 from ledgerwood.curator import Curator, LabelCount, LabelSum, LeafMoments, Table, real
 from ledgerwood.curator.purses import RunPurse, require_within
-from ledgerwood.ensemble import Ensemble
+from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import (
     AdjacencyMismatch,
     DrawRefused,
@@ -35,7 +35,6 @@ from ledgerwood.errors import (
     UnsupportedEvent,
 )
 from ledgerwood.mechanisms import GaussianMechanism, SecureRandom, TestRandom
-from ledgerwood.trainers.sgbdt.training import EMPTY_TREE
 
 A = Adjacency.ADD_REMOVE
 SCHEMA = Schema.uniform(0.0, 1.0, n_features=2, target=Numeric("y", -1.0, 1.0))
@@ -136,7 +135,7 @@ def test_a_purse_holds_its_plan_once_and_ends_with_its_run():
 
 def test_a_round_ends_with_the_run_that_opened_it():
     leaves = GaussianMechanism(stddev=9.0)
-    query = LeafMoments(structure=EMPTY_TREE, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+    query = LeafMoments(loss="squared", clip=1.0).of(TreeStructure.root(), Ensemble(initial_score=0.0))
     tree = leaves.event(query.sensitivity(A), A)
     filtered = FilteredEvent(tree, limit=GDPEvent(mu=0.1, adjacency=A))
     curator, _ = opened()

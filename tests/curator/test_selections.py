@@ -21,11 +21,11 @@ from ledgerwood.curator.queries.columns.selections import (
     ColumnMode,
     ColumnQuantile,
     ColumnQuantiles,
-    known_selection,
     positions,
     threshold,
 )
 from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, ColumnSum
+from ledgerwood.curator.queries.sums.registry import COLUMN_CHOICES
 from ledgerwood.curator.tables.columns import ColumnTable
 from ledgerwood.errors import DrawRefused, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import (
@@ -436,7 +436,7 @@ def test_positions_count_the_thresholds_at_or_below_a_value(column, points):
 
 
 def test_a_foreign_selection_is_refused():
-    assert known_selection(MODE) is MODE
+    assert COLUMN_CHOICES.evaluation(MODE).kind is type(MODE)
     for foreign in (object(), ColumnMode, None, ColumnSum(column=AGE)):
         with pytest.raises(RoundViolation, match="is not a selection"):
-            known_selection(foreign)
+            COLUMN_CHOICES.evaluation(foreign)

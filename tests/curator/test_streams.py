@@ -18,7 +18,7 @@ from ledgerwood.mechanisms import EllipticalGaussianMechanism, TestRandom
 A = Adjacency.ADD_REMOVE
 SCHEMA = lw.Schema.uniform(0.0, 1.0, n_features=1, target=lw.Numeric("y", -1.0, 1.0))
 STUMP = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.uint16), equals=np.array([False]))
-QUERY = LeafMoments(structure=STUMP, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+QUERY = LeafMoments(loss="squared", clip=1.0).of(STUMP, Ensemble(initial_score=0.0))
 NOISE = EllipticalGaussianMechanism(stddevs=(40.0, 40.0))
 EVENT = NOISE.event(QUERY.sensitivity(A), A)
 FILTERED = FilteredEvent(EVENT, limit=GDPEvent(mu=EVENT.mu() * np.sqrt(3.0 * (1 + 2.0**-30)), adjacency=A))
@@ -187,6 +187,7 @@ class Owner:
     """Something that learns."""
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_kept_vault_lives_as_long_as_its_owner_and_no_longer():
     owner, other, vault = Owner(), Owner(), RowVault()
     keep_vault(owner, vault)

@@ -108,6 +108,7 @@ COUNTS = [
 ]
 
 
+@pytest.mark.slow_after(69)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("exactly", [True, False])
 @pytest.mark.parametrize("rate", [1e-200, 1e-5, 0.9, 1e3])
 @pytest.mark.parametrize("quantiles", SHARES)
@@ -186,6 +187,7 @@ def test_integers_and_floats_choose_alike(monkeypatch):
     assert len(set(floats)) > 1
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("counts", [[30, 20, 0, 25, 25, 40, 1, 9, 50], [10**6, 40, 30, 2 * 10**6, 25, 30, 10**6]])
 def test_drawn_sequences_have_their_law(counts):
     mechanism, n, source = JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=0.04), 4_000, TestRandom(3)
@@ -201,6 +203,7 @@ def test_drawn_sequences_have_their_law(counts):
     assert chi2.sf(float(((observed - expected) ** 2 / expected).sum()), int(seen.sum()) - 1) > 1e-4
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 def test_counts_and_rows_name_the_same_thresholds():
     """At a rate that leaves only the cheapest sequences. The whole law of `select` is in test_exact_choices.py."""
     mechanism, source = JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=1e3), TestRandom(2)

@@ -37,7 +37,7 @@ def distribution(law, parameter, first, last):
     return [sums.get(z, mpmath.mpf(0)) for z in range(first - 1, last + 1)]
 
 
-@pytest.mark.slow_after(14)  # the truth to 60 digits
+@pytest.mark.slow_after(10)  # the truth to 60 digits
 @pytest.mark.parametrize(("law", "parameter"), LAWS)
 @pytest.mark.parametrize("bits", [64, 128])
 def test_bounds_enclose_the_distribution_function_closely(law, parameter, bits):

@@ -152,7 +152,7 @@ def test_asyncio_threads_of_a_fit_belong_to_its_recording():
 # ------------------------------------------------------------------------------------------- threads inside of a fit
 
 NOISE = EllipticalGaussianMechanism(stddevs=(4.0, 4.0))
-QUERY = LeafMoments(structure=TreeStructure.root(), ensemble=Ensemble(initial_score=0.0), loss="squared", clip=0.5)
+QUERY = LeafMoments(loss="squared", clip=0.5).of(TreeStructure.root(), Ensemble(initial_score=0.0))
 EVENT = NOISE.event(QUERY.sensitivity(lw.Adjacency.ADD_REMOVE), lw.Adjacency.ADD_REMOVE)
 
 

@@ -190,6 +190,7 @@ def test_one_grant_pays_and_the_ledger_verifies(tmp_path):
     assert "epsilon in all" in repr(result)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("model", [CLASSIFIER, PURE])
 def test_a_ledger_that_cannot_hold_all_refuses_all(model):
     total = ValidationPlan.of(model, n_features=2, cv=4).quote.epsilon

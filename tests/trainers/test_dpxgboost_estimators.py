@@ -109,6 +109,7 @@ def test_one_class_only_is_no_reason_to_stop(options):
     assert np.mean(model.predict(X) == "yes") > 0.5
 
 
+@pytest.mark.slow  # many fits and plans
 def test_more_features_than_rows_and_columns_that_are_all_missing():
     features = tuple(lw.Numeric(f"f{i}", 0, 1, missing=True) for i in range(40))
     schema = lw.Schema(features=features, target=lw.Numeric("y", 0, 1))

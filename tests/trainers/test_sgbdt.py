@@ -178,6 +178,7 @@ def boosted_by_hand(plan, structures, cells, targets):
     return start, values
 
 
+@pytest.mark.slow_after(4)  # many fits and plans
 @pytest.mark.parametrize(
     ("loss", "options"),
     [
@@ -249,6 +250,7 @@ def test_a_classifiers_probabilities_are_probabilities(clip):
     np.testing.assert_array_equal(model.predict(X), favoured)
 
 
+@pytest.mark.slow_after(3)  # many fits and plans
 @pytest.mark.parametrize(("clip", "share"), [(0.5, 0.7), (0.5, 0.1), (0.8, 0.3), (1.0, 0.9), (1.0, 0.6)])
 def test_probabilities_undo_the_clip(clip, share):
     """Rows that cannot be told apart, without noise: the fit comes to rest where predict_proba says the true share."""
@@ -376,6 +378,7 @@ class Recorder:
         return release
 
 
+@pytest.mark.slow_after(3)  # many fits and plans
 @pytest.mark.parametrize(
     ("loss", "options", "one_row"),
     [

@@ -66,7 +66,7 @@ def one_split(feature, cell):
 
 
 def query(structure, ensemble=START, clip=0.5):
-    return LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=clip)
+    return LeafMoments(loss="squared", clip=clip).of(structure, ensemble)
 
 
 def event_of(clip=0.5, noise=NOISE, adjacency=A):
@@ -327,7 +327,7 @@ def test_a_trainer_that_pays_for_more_noise_than_it_asks_for_is_found(monkeypatc
 
 def test_a_clip_that_is_twice_the_stated_one_is_found(monkeypatch):
     def doubled(self, asked, sampled, budgets=None):
-        return STATISTIC(self, query(asked.structure, asked.ensemble, 2.0 * asked.clip), sampled, budgets)
+        return STATISTIC(self, query(asked.structure, asked.ensemble, 2.0 * asked.statistic.clip), sampled, budgets)
 
     monkeypatch.setattr(Table, "statistic", doubled)
     text = faults(replay(grown, DATA, FAR))
@@ -421,7 +421,7 @@ def test_a_clip_by_data_is_found():
         clip = float(np.abs(data[1]).max())
         return grown(data, clip=clip, noise=LaplaceMechanism(scales=(8.0, 8.0 * clip)))
 
-    assert "release 'leaves of tree 1': query.clip: stated" in faults(replay(scaled, DATA, FAR))
+    assert "release 'leaves of tree 1': query.statistic.clip: stated" in faults(replay(scaled, DATA, FAR))
 
 
 def test_a_structure_by_labels_is_found():

@@ -21,6 +21,7 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import (
     Aggregator,
     Curator,
+    Loss,
     Schema,
     Table,
     TypedColumns,
@@ -33,7 +34,6 @@ from ledgerwood.curator import (
     require_labels,
     schema_for,
 )
-from ledgerwood.curator.queries.sums import Loss
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
@@ -41,7 +41,7 @@ from ledgerwood.reading.importances import feature_importances
 from ledgerwood.trainers.base.bounds import named_choices, require_rows, require_verbose
 from ledgerwood.trainers.base.fitting import says_parameter, suggestion
 from ledgerwood.trainers.base.model_files import read_model, write_model
-from ledgerwood.trainers.base.privacy import PrivacyStatement
+from ledgerwood.trainers.base.privacy import PrivacyStatement, declared_in
 from ledgerwood.trainers.base.progress import Progress, progress_bar
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase, schema_share, with_two_classes
 from ledgerwood.trainers.parts.splits import structure_generator
@@ -535,6 +535,6 @@ def privacy_statement(
         method=quote.method,
         certified=quote.certified,
         randomness=source.kind,
-        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions),
+        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions, *declared_in(record, plan.event)),
         ledger_head=record.head,
     )

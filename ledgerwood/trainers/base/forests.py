@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar, final
 
-from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Aggregator, Categorical, Loss, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble, Tree
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.schema_purchase import KEYED

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, Schema, TypedColumns
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import MAX_BINS, is_word, require_name

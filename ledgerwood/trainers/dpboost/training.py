@@ -18,8 +18,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Composed, Event, Parallel, Repeated
 from ledgerwood.accounting.splitting import Share, split
-from ledgerwood.curator import Aggregator, Round
-from ledgerwood.curator.queries.sums import MAX_DAMPING, STEP, LargeGradients, Loss
+from ledgerwood.curator import MAX_DAMPING, STEP, Aggregator, LargeGradients, Loss, Round
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import require_bounds, require_trees

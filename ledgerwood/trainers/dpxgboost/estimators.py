@@ -6,8 +6,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator import Aggregator, Schema, TypedColumns
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import require_name

@@ -10,9 +10,8 @@ from sklearn.base import is_classifier
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import Aggregator, Schema, TypedColumns
-from ledgerwood.curator.queries.histograms import MAX_SUMS
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Aggregator, Loss, Schema, TypedColumns
+from ledgerwood.curator.queries.sums.bins import MAX_SUMS
 from ledgerwood.ensemble import Ensemble, FeatureCells
 from ledgerwood.trainers.base.bounds import is_word
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName

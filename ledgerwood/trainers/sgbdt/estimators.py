@@ -7,8 +7,7 @@ import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.curator import Aggregator, Schema, TypedColumns
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import is_word, require_name
@@ -20,7 +19,7 @@ from ledgerwood.trainers.base.streams import AbstractStreamEstimator
 from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
 from ledgerwood.trainers.parts.leaves import LambdaRule
 from ledgerwood.trainers.sgbdt.individual_filter import IndividualFilter
-from ledgerwood.trainers.sgbdt.training import LeafNoise, LeafStatistic, SGBDTPlan, train
+from ledgerwood.trainers.sgbdt.training import LeafKind, LeafNoise, SGBDTPlan, train
 
 Preset = Literal["default", "paper"]
 
@@ -161,7 +160,7 @@ class AbstractSGBDT(AbstractStreamEstimator):
         curvature_scale: float | None = None,
         count_share: float | None = None,
         leaf_noise: LeafNoise | None = None,
-        leaf_statistic: LeafStatistic | None = None,
+        leaf_statistic: LeafKind | None = None,
         leaf_clamp: float | None = None,
         features_per_tree: int | Literal["all"] | None = None,
         numeric_weight: float | None = None,

@@ -21,14 +21,15 @@ from ledgerwood.accounting.events import Composed, Event, FilteredEvent, Poisson
 from ledgerwood.accounting.splitting import relative_multipliers
 from ledgerwood.curator import (
     Aggregator,
+    LargeGradients,
     LeafCurvatures,
     LeafMoments,
     LeafRatios,
-    Query,
+    LeafStatistic,
+    Loss,
     real,
 )
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
-from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
+from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import (
     BallShifts,
@@ -47,17 +48,16 @@ from ledgerwood.trainers.parts.splits import cyclic_features, random_tree
 from ledgerwood.trainers.sgbdt.individual_filter import IndividualFilter, best_order, check_filter, row_limit
 
 LeafNoise = Literal["dynamic", "static"]
-LeafStatistic = Literal["moments", "curvature"]
+LeafKind = Literal["moments", "curvature"]
 _NAMES: dict[str, tuple[object, ...]] = {
     "loss": get_args(Loss),
     "lambda_rule": get_args(LambdaRule),
     "leaf_noise": get_args(LeafNoise),
-    "leaf_statistic": get_args(LeafStatistic),
+    "leaf_statistic": get_args(LeafKind),
     "initial_score": get_args(InitialScoreKind),
     "large_gradients": get_args(LargeGradients),
     "filter": get_args(IndividualFilter),
 }
-EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
 
 
 @final
@@ -117,7 +117,7 @@ class SGBDTPlan:
     subsample: float
     noise_multiplier: float
     leaf_noise: LeafNoise
-    leaf_statistic: LeafStatistic
+    leaf_statistic: LeafKind
     clip: float
     count_share: float
     curvature_scale: float
@@ -181,7 +181,7 @@ class SGBDTPlan:
                 f"filter='renyi' counts at one order, which holds no delta, and the categories of columns {names} cost "
                 "one: declare a schema, or take another filter"
             )
-        self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))  # checks the clip, and what else it is made of
+        self.leaf  # noqa: B018  # checks the clip, and what else it is made of
         self.initial  # noqa: B018  # checks what the initial score needs
 
     @property
@@ -206,34 +206,28 @@ class SGBDTPlan:
             count = self.noise_multiplier / math.sqrt(self.count_share)
             gradient = self.noise_multiplier * self.clip / math.sqrt(1.0 - self.count_share)
             return EllipticalGaussianMechanism(stddevs=(count, gradient))
-        width = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
+        width = self.leaf.sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
         return GaussianMechanism(stddev=self.noise_multiplier * width)
 
-    def leaf_query(
-        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None = None
-    ) -> Query[BoxShifts | BallShifts]:
-        """The statistic of one tree's leaves; its sensitivity is the same for every tree and every class."""
+    @property
+    def leaf(self) -> LeafStatistic[BoxShifts | BallShifts]:
+        """The statistic of one tree's leaves, the same for every tree and every class."""
         if self.leaf_noise == "static":
             assert self.reg_lambda is not None  # checked on construction
             return LeafRatios(
-                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.reg_lambda,
-                large_gradients=self.large_gradients, weighted=self.weighted, positive=positive,
+                loss=self.loss, clip=self.clip, damping=self.reg_lambda, large_gradients=self.large_gradients,
+                weighted=self.weighted,
             )  # fmt: skip
         if self.leaf_statistic == "curvature":
             return LeafCurvatures(
-                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
-                large_gradients=self.large_gradients, positive=positive,
-            )  # fmt: skip
-        return LeafMoments(
-            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
-            large_gradients=self.large_gradients, positive=positive,
-        )  # fmt: skip
+                clip=self.clip, curvature_scale=self.curvature_scale, large_gradients=self.large_gradients
+            )
+        return LeafMoments(loss=self.loss, clip=self.clip, large_gradients=self.large_gradients)
 
     @property
     def tree_event(self) -> Event:
         """One tree: one draw, sampled afresh unless the plan is full batch."""
-        query = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))
-        event = self.leaf_mechanism.event(query.sensitivity(self.adjacency), self.adjacency)
+        event = self.leaf_mechanism.event(self.leaf.sensitivity(self.adjacency), self.adjacency)
         return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
@@ -289,7 +283,7 @@ class SGBDTPlan:
         if plan.purchase is not None:
             plan.purchase.require_fit()
         plan.initial.require_fit()
-        plan.leaf_mechanism.require_fit(plan.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).grid)
+        plan.leaf_mechanism.require_fit(plan.leaf.grid)
         return plan
 
     def scaled(self, noise_multiplier: float) -> "SGBDTPlan":
@@ -403,7 +397,7 @@ def train(
                     numeric_weight=plan.numeric_weight,
                     generator=generator,
                 )
-                query = plan.leaf_query(structure, forests.members[forest], forests.positive(forest))
+                query = plan.leaf.of(structure, forests.members[forest], positive=forests.positive(forest))
                 release = round_.release(query, mechanism, purpose=f"leaves of tree {number + 1}")
                 forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(real(release))))
                 if progress is not None:
