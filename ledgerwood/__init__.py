@@ -44,7 +44,7 @@ from ledgerwood.accounting import SkellamEvent as SkellamEvent
 from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
 from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
 from ledgerwood.accounting import TruncatedLaplaceEvent as TruncatedLaplaceEvent
-from ledgerwood.accounting import WhitehouseFilter as WhitehouseFilter
+from ledgerwood.accounting import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting import ZCDPFilter as ZCDPFilter
 from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
     from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
-    from ledgerwood.mechanisms.exact.randomness import TestRandom as TestRandom
+    from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
     from ledgerwood.schema import Categorical as Categorical
     from ledgerwood.schema import Numeric as Numeric
     from ledgerwood.schema import Schema as Schema
@@ -76,7 +76,7 @@ _HOMES = {
     "Numeric": "ledgerwood.schema",
     "Schema": "ledgerwood.schema",
     "SecureRandom": "ledgerwood.mechanisms.exact.randomness",
-    "TestRandom": "ledgerwood.mechanisms.exact.randomness",
+    "SeededRandom": "ledgerwood.mechanisms.exact.randomness",
     **{name: f"ledgerwood.{name}" for name in _LATE_MODULES},
 }
 
@@ -124,9 +124,9 @@ _NAMES = [
     "SkellamEvent",
     "SkellamVectorEvent",
     "StaircaseEvent",
-    "TestRandom",
+    "SeededRandom",
     "TruncatedLaplaceEvent",
-    "WhitehouseFilter",
+    "AdvancedCompositionFilter",
     "ZCDPFilter",
     "ZeroConcentratedEvent",
     "__version__",

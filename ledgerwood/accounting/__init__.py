@@ -44,7 +44,7 @@ from ledgerwood.accounting.filters import GDPFilter as GDPFilter
 from ledgerwood.accounting.filters import Remaining as Remaining
 from ledgerwood.accounting.filters import RenyiFilter as RenyiFilter
 from ledgerwood.accounting.filters import Spent as Spent
-from ledgerwood.accounting.filters import WhitehouseFilter as WhitehouseFilter
+from ledgerwood.accounting.filters import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting.filters import ZCDPFilter as ZCDPFilter
 from ledgerwood.accounting.individuals import IndividualGDP as IndividualGDP
 from ledgerwood.accounting.individuals import IndividualRenyi as IndividualRenyi

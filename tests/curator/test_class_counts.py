@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import (
     GridlessMechanism,
     LaplaceMechanism,
     PermuteAndFlipMechanism,
-    TestRandom,
+    SeededRandom,
 )
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -223,7 +223,7 @@ def test_the_price_of_labels_is_attained():
 
 
 def test_labels_are_the_law_of_the_mechanism():
-    query, source = LeafLabels(structure=STUMP, classes=3), TestRandom(5)
+    query, source = LeafLabels(structure=STUMP, classes=3), SeededRandom(5)
     evidence = np.array([[3], [1], [2], [0], [0], [4]])
     draws = np.array([query.select(PermuteAndFlipMechanism(rate=0.6), evidence, source) for _ in range(4000)])
     for leaf, counts in enumerate(([3, 1, 2], [0, 0, 4])):
@@ -235,7 +235,7 @@ def test_a_split_is_chosen_among_open_tests_only():
     tests = SplitTests.every([FeatureCells(ordered=4, equality=())])
     query = GiniSplits(structure=STUMP, tests=tests, classes=3)
     rows = table([(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 0, 2)])
-    chosen = query.select(ExponentialMechanism(rate=100.0), rows.evidence(query)(EVERYONE), TestRandom(1))
+    chosen = query.select(ExponentialMechanism(rate=100.0), rows.evidence(query)(EVERYONE), SeededRandom(1))
     assert chosen.split.tolist() == [1, 3]  # x < 2 is decided on both sides
 
 

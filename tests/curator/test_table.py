@@ -29,7 +29,7 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views import tree_rows
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import BallShifts, TestRandom
+from ledgerwood.mechanisms import BallShifts, SeededRandom
 
 UNIT = 2**20
 ALL_ROWS = np.empty(0, dtype=np.bool_)
@@ -393,7 +393,7 @@ def test_a_table_is_neither_copied_nor_pickled():
 
 def test_a_sample_keeps_each_row_with_the_stated_probability():
     table = make_table([((0, 0, 0), 1.0)] * 20_000)
-    source = TestRandom(3)
+    source = SeededRandom(3)
     assert table.sample(1.0, source).size == 0
     first, second = table.sample(0.3, source), table.sample(0.3, source)
     for mask in (first, second):

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.report.models import load_model
 from ledgerwood.trainers import DPXGBoostClassifier, DPXGBoostRegressor
 
@@ -161,7 +161,7 @@ def neighbours():
 
 
 def fitted(rows, labels, options, monkeypatch):
-    source = TestRandom(3)
+    source = SeededRandom(3)
     monkeypatch.setattr(DPXGBoostRegressor, "_random_source", lambda self: source)
     return regressor(**options).fit(rows, labels)
 

@@ -20,7 +20,7 @@ from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator import Curator, TypedColumn, TypedColumns, UndeclaredTable
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyWarning, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES
 from ledgerwood.trainers.base.schema_purchase import (
@@ -122,7 +122,7 @@ def test_pure_privacy_buys_numbers_for_a_share_of_epsilon(adjacency):
     ledger = Ledger(pure, unit=PrivacyUnit.ROW)
     grant = ledger.grant(lw.Composed(plan.events), purpose="schema")
     rows = UndeclaredTable.from_data(X, LABELS, plan.columns)
-    bought = plan.buy(Curator(rows, grant, TestRandom(3)))
+    bought = plan.buy(Curator(rows, grant, SeededRandom(3)))
     assert [feature.high for feature in bought.features] == [1.0, 128.0]
 
 

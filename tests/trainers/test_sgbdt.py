@@ -13,7 +13,7 @@ from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.curator import Curator, Table, real
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.sgbdt.training import train
 from ledgerwood.verification import verify_ledger
@@ -353,7 +353,7 @@ def test_less_noise_than_the_plan_says_is_refused(initial, rate):
         grant = ledger.grant(plan.event, purpose="test")
         table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
         with pytest.raises(DrawRefused):
-            train(cheaper, Curator(table, grant, TestRandom(0)), np.random.default_rng(0))
+            train(cheaper, Curator(table, grant, SeededRandom(0)), np.random.default_rng(0))
 
 
 class Recorder:
@@ -400,7 +400,7 @@ def test_the_noise_that_is_seen_is_the_noise_that_is_priced(loss, options, one_r
     X, y = rows(1)
     table = Table.from_data(X, labels(loss, y), schema, loss=loss, bins=plan.max_bins)
     ledger = Ledger(Budget(epsilon=0.5, delta=1e-6, adjacency=plan.adjacency), unit=PrivacyUnit.ROW)
-    recorder = Recorder(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(9)))
+    recorder = Recorder(Curator(table, ledger.grant(plan.event, purpose="test"), SeededRandom(9)))
     train(plan, recorder, np.random.default_rng(0))
     # 40 trees of 64 leaves; the one row is lost in their noise. Relative standard error of a spread: 1.4 %.
     seen = np.concatenate([values for _, values in recorder.released]).std(axis=0)

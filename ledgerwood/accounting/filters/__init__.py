@@ -14,10 +14,10 @@ from ledgerwood.accounting.filters.charges import Spent as Spent
 from ledgerwood.accounting.filters.gaussian import GDPFilter as GDPFilter
 from ledgerwood.accounting.filters.renyi import RenyiFilter as RenyiFilter
 from ledgerwood.accounting.filters.renyi import ZCDPFilter as ZCDPFilter
-from ledgerwood.accounting.filters.whitehouse import WhitehouseFilter as WhitehouseFilter
+from ledgerwood.accounting.filters.whitehouse import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.errors import InvalidParameter
 
-Filter = BasicFilter | ZCDPFilter | GDPFilter | RenyiFilter | WhitehouseFilter
+Filter = BasicFilter | ZCDPFilter | GDPFilter | RenyiFilter | AdvancedCompositionFilter
 """The closed set of filters."""
 
 _PLAIN: tuple[Filter, ...] = (BasicFilter(), ZCDPFilter(), GDPFilter())
@@ -28,7 +28,7 @@ def filter_record(value: Filter) -> str | dict[str, object]:
     match value:
         case RenyiFilter():
             return {"name": value.name, "order": value.order}
-        case WhitehouseFilter():
+        case AdvancedCompositionFilter():
             return {"name": value.name, "delta_prime": value.delta_prime}
     return value.name
 
@@ -46,7 +46,7 @@ def filter_from(record: object) -> Filter:
         case {"name": "renyi", "order": float(order), **rest} if not rest:
             return RenyiFilter(order=order)
         case {"name": "whitehouse", "delta_prime": float(delta_prime), **rest} if not rest:
-            return WhitehouseFilter(delta_prime=delta_prime)
+            return AdvancedCompositionFilter(delta_prime=delta_prime)
     raise InvalidParameter(
         f"filter={record!r} must be 'basic', 'gdp', 'zcdp', or the record of 'renyi' with its order or of 'whitehouse' "
         "with its delta_prime (unit: filter)"

@@ -20,8 +20,8 @@ class Charge:
     """The privacy cost of one grant, in the currency of the ledger's filter; the other currencies' fields are None.
 
     Args:
-        epsilon: nats; of `BasicFilter` and `WhitehouseFilter`.
-        delta: probability; of `BasicFilter` and `WhitehouseFilter`.
+        epsilon: nats; of `BasicFilter` and `AdvancedCompositionFilter`.
+        delta: probability; of `BasicFilter` and `AdvancedCompositionFilter`.
         mu: of `GDPFilter`.
         rho: nats; of `ZCDPFilter`.
         divergence: nats, at `order`; of `RenyiFilter`.

@@ -19,7 +19,7 @@ _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48  # more than the few roundings of a 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhitehouseFilter:
+class AdvancedCompositionFilter:
     """Adaptively chosen (epsilon_i, delta_i): with S the sum of epsilon_i squared, advanced composition without loss.
 
     Grants go on while sqrt(2 S log(1 / delta_prime)) + S / 2 <= epsilon and the sum of delta_i is at most

@@ -143,7 +143,7 @@ class Ledger:
         Args:
             event: the plan; its multiset of events is fixed from here on.
             purpose: printable text of one line.
-            delta: for `BasicFilter` and `WhitehouseFilter`, the delta of this charge. None means 0 for a pure event,
+            delta: for `BasicFilter` and `AdvancedCompositionFilter`, the delta of this charge. None means 0 for a pure event,
                 and all the delta that remains for any other. The other filters take None only.
 
         Raises:

@@ -28,7 +28,7 @@ from ledgerwood.accounting.ledger.entries import (
 )
 from ledgerwood.errors import AdjacencyMismatch, BudgetExceeded, DrawRefused, LedgerCorrupted, LedgerError, PrivacyError
 
-_FILTERS = "BasicFilter, ZCDPFilter, GDPFilter, RenyiFilter or WhitehouseFilter"
+_FILTERS = "BasicFilter, ZCDPFilter, GDPFilter, RenyiFilter or AdvancedCompositionFilter"
 _BROKEN = (PrivacyError, ValueError, KeyError, TypeError, RecursionError)  # what a line that is no entry may raise
 
 

@@ -26,14 +26,14 @@ _WORD_BITS = 64
 
 
 class RandomSource(abc.ABC):
-    """A stream of independent uniform 64-bit words. `SecureRandom` and `TestRandom` are the only two."""
+    """A stream of independent uniform 64-bit words. `SecureRandom` and `SeededRandom` are the only two."""
 
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
         if cls.__module__ != __name__:
             raise PrivacyError(
-                f"{cls.__qualname__} must not derive from RandomSource: only SecureRandom and TestRandom do"
+                f"{cls.__qualname__} must not derive from RandomSource: only SecureRandom and SeededRandom do"
             )
 
     @property
@@ -202,7 +202,7 @@ def _keystream(state: _ThreadState, n: int) -> NDArray[np.uint64]:
 
 
 @final
-class TestRandom(RandomSource):
+class SeededRandom(RandomSource):
     """A reproducible stream from a seed: for tests and for debugging, never for a release that should protect anyone.
 
     The stream depends on the seed and on the number of words read, not on how the reads are cut. One thread only.
