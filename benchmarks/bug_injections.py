@@ -18,7 +18,7 @@ from ledgerwood.accounting.events import Composed, PoissonSampled, Repeated
 from ledgerwood.accounting.filters import BasicFilter
 from ledgerwood.curator import Curator, GiniSplits, LeafLabels, SplitGains
 from ledgerwood.curator.groups import CuratorGroups, group_ends
-from ledgerwood.curator.queries.sums.splits.tests import open_tests
+from ledgerwood.curator.queries.splits.tests import open_tests
 from ledgerwood.curator.rounds import CuratorRound, held_by
 from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.curator.tables.trees import Table

@@ -33,6 +33,7 @@ import ledgerwood as lw
 from benchmarks import forged_truths as truths
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     ApproximateEvent,
     BasicFilter,
     BoundedRangeEvent,
@@ -64,7 +65,6 @@ from ledgerwood.accounting import (
     SkellamVectorEvent,
     StaircaseEvent,
     TruncatedLaplaceEvent,
-    AdvancedCompositionFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ledgerwood import _extras
 from ledgerwood import accounting as accounting
 from ledgerwood.accounting import Adjacency as Adjacency
+from ledgerwood.accounting import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting import BasicFilter as BasicFilter
 from ledgerwood.accounting import BoundedRangeEvent as BoundedRangeEvent
@@ -44,7 +45,6 @@ from ledgerwood.accounting import SkellamEvent as SkellamEvent
 from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
 from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
 from ledgerwood.accounting import TruncatedLaplaceEvent as TruncatedLaplaceEvent
-from ledgerwood.accounting import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting import ZCDPFilter as ZCDPFilter
 from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
@@ -82,6 +82,7 @@ _HOMES = {
 
 _NAMES = [
     "Adjacency",
+    "AdvancedCompositionFilter",
     "ApproximateEvent",
     "BasicFilter",
     "BoundedRangeEvent",
@@ -121,12 +122,11 @@ _NAMES = [
     "ReplaceOneSampled",
     "Schema",
     "SecureRandom",
+    "SeededRandom",
     "SkellamEvent",
     "SkellamVectorEvent",
     "StaircaseEvent",
-    "SeededRandom",
     "TruncatedLaplaceEvent",
-    "AdvancedCompositionFilter",
     "ZCDPFilter",
     "ZeroConcentratedEvent",
     "__version__",

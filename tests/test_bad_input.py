@@ -44,8 +44,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     PrivateBoundsMechanism,
     QuantileMechanism,
-    StabilityHistogramMechanism,
     SeededRandom,
+    StabilityHistogramMechanism,
     UtilityRange,
 )
 from ledgerwood.trainers import SGBDTRegressor

@@ -34,7 +34,7 @@ try:
     from ledgerwood.curator.inputs.typed_columns import TypedColumn as TypedColumn
     from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
     from ledgerwood.curator.purses import require_within as require_within
-    from ledgerwood.curator.queries.sums.bins import CandidateBins as CandidateBins
+    from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
     from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
     from ledgerwood.curator.queries.columns.selections import ColumnBounds as ColumnBounds
@@ -49,39 +49,39 @@ try:
     from ledgerwood.curator.queries.columns.statistics import RowCount as RowCount
     from ledgerwood.curator.queries.columns.undeclared import KeyCounts as KeyCounts
     from ledgerwood.curator.queries.columns.undeclared import ValueCounts as ValueCounts
-    from ledgerwood.curator.queries.sums.declared import DeclaredStatistic as DeclaredStatistic
+    from ledgerwood.curator.queries.declared import DeclaredStatistic as DeclaredStatistic
     from ledgerwood.curator.queries.feature_quantiles import FeatureQuantiles as FeatureQuantiles
-    from ledgerwood.curator.queries.sums.gradients import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
-    from ledgerwood.curator.queries.sums.gradients import MAX_DAMPING as MAX_DAMPING
+    from ledgerwood.curator.queries.gradients import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
+    from ledgerwood.curator.queries.gradients import MAX_DAMPING as MAX_DAMPING
     from ledgerwood.curator.queries.histograms import BinHessians as BinHessians
     from ledgerwood.curator.queries.histograms import BinSums as BinSums
     from ledgerwood.curator.queries.histograms import SideSums as SideSums
     from ledgerwood.curator.queries.histograms import hessian_shifts as hessian_shifts
-    from ledgerwood.curator.queries.sums.labels import LabelCount as LabelCount
-    from ledgerwood.curator.queries.sums.labels import LabelMoments as LabelMoments
-    from ledgerwood.curator.queries.sums.labels import LabelSum as LabelSum
+    from ledgerwood.curator.queries.labels import LabelCount as LabelCount
+    from ledgerwood.curator.queries.labels import LabelMoments as LabelMoments
+    from ledgerwood.curator.queries.labels import LabelSum as LabelSum
     from ledgerwood.curator.queries.leaf_labels import LeafLabels as LeafLabels
     from ledgerwood.curator.queries.leaf_labels import label_range as label_range
-    from ledgerwood.curator.queries.sums.leaf_ratios import LeafRatios as LeafRatios
-    from ledgerwood.curator.queries.sums.leaf_statistics import LeafQuery as LeafQuery
-    from ledgerwood.curator.queries.sums.leaf_statistics import LeafStatistic as LeafStatistic
-    from ledgerwood.curator.queries.sums.leaf_sums import LeafCurvatures as LeafCurvatures
-    from ledgerwood.curator.queries.sums.leaf_sums import LeafMoments as LeafMoments
-    from ledgerwood.curator.queries.sums.leaf_sums import WholeSums as WholeSums
-    from ledgerwood.curator.queries.sums.registry import Query as Query
-    from ledgerwood.curator.queries.sums.registry import SelectionQuery as SelectionQuery
-    from ledgerwood.curator.queries.sums.row_counts import BinCounts as BinCounts
-    from ledgerwood.curator.queries.sums.row_counts import CellCounts as CellCounts
-    from ledgerwood.curator.queries.sums.row_counts import LeafCounts as LeafCounts
-    from ledgerwood.curator.queries.sums.scores import PredictionFit as PredictionFit
-    from ledgerwood.curator.queries.sums.scores import ScoreCounts as ScoreCounts
-    from ledgerwood.curator.queries.sums.scores import ScoreQuery as ScoreQuery
-    from ledgerwood.curator.queries.sums.scores import ScoreStatistic as ScoreStatistic
-    from ledgerwood.curator.queries.sums.splits.gains import SplitGains as SplitGains
-    from ledgerwood.curator.queries.sums.splits.gains import gain_range as gain_range
-    from ledgerwood.curator.queries.sums.splits.gini import GiniSplits as GiniSplits
-    from ledgerwood.curator.queries.sums.splits.gini import gini_range as gini_range
-    from ledgerwood.curator.queries.sums.splits.gridless_gains import GridlessGains as GridlessGains
+    from ledgerwood.curator.queries.leaf_ratios import LeafRatios as LeafRatios
+    from ledgerwood.curator.queries.leaf_statistics import LeafQuery as LeafQuery
+    from ledgerwood.curator.queries.leaf_statistics import LeafStatistic as LeafStatistic
+    from ledgerwood.curator.queries.leaf_sums import LeafCurvatures as LeafCurvatures
+    from ledgerwood.curator.queries.leaf_sums import LeafMoments as LeafMoments
+    from ledgerwood.curator.queries.leaf_sums import WholeSums as WholeSums
+    from ledgerwood.curator.queries.registry import Query as Query
+    from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
+    from ledgerwood.curator.queries.row_counts import BinCounts as BinCounts
+    from ledgerwood.curator.queries.row_counts import CellCounts as CellCounts
+    from ledgerwood.curator.queries.row_counts import LeafCounts as LeafCounts
+    from ledgerwood.curator.queries.scores import PredictionFit as PredictionFit
+    from ledgerwood.curator.queries.scores import ScoreCounts as ScoreCounts
+    from ledgerwood.curator.queries.scores import ScoreQuery as ScoreQuery
+    from ledgerwood.curator.queries.scores import ScoreStatistic as ScoreStatistic
+    from ledgerwood.curator.queries.splits.gains import SplitGains as SplitGains
+    from ledgerwood.curator.queries.splits.gains import gain_range as gain_range
+    from ledgerwood.curator.queries.splits.gini import GiniSplits as GiniSplits
+    from ledgerwood.curator.queries.splits.gini import gini_range as gini_range
+    from ledgerwood.curator.queries.splits.gridless_gains import GridlessGains as GridlessGains
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
     from ledgerwood.curator.release import real as real

@@ -12,7 +12,7 @@ from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries.sums.registry import TREES, Query, SelectionQuery
+from ledgerwood.curator.queries.registry import TREES, Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.tree_rows import RowBudgets

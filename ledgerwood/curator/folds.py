@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.curator.inputs.encoding import encode_classes, encode_numeric_target
 from ledgerwood.curator.inputs.reading import row_count, rows_at, same_length
-from ledgerwood.curator.queries.sums.leaf_statistics import LeafQuery
-from ledgerwood.curator.queries.sums.leaf_sums import LeafMoments
+from ledgerwood.curator.queries.leaf_statistics import LeafQuery
+from ledgerwood.curator.queries.leaf_sums import LeafMoments
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import LedgerError

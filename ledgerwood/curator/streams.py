@@ -18,7 +18,7 @@ from ledgerwood.curator.curator import Aggregator, Curator
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.keys import UnitKeys, read_keys
-from ledgerwood.curator.queries.sums.registry import Query, SelectionQuery
+from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.rounds import CuratorRound, Groups
 from ledgerwood.curator.tables.trees import Table

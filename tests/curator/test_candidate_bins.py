@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.curator import CandidateBins, Table
-from ledgerwood.curator.queries.sums.bins import bin_rows, binned, require_bins
+from ledgerwood.curator.queries.bins import bin_rows, binned, require_bins
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter, RoundViolation
 

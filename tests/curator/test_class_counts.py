@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
 from ledgerwood.curator import BinClassCounts, CandidateBins, GiniSplits, LeafClassCounts, LeafLabels, Table
-from ledgerwood.curator.queries.sums.splits import gini
+from ledgerwood.curator.queries.splits import gini
 from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (

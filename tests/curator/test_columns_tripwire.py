@@ -29,8 +29,8 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     PrivateBoundsMechanism,
     QuantileMechanism,
-    StabilityHistogramMechanism,
     SeededRandom,
+    StabilityHistogramMechanism,
 )
 
 A = Adjacency.ADD_REMOVE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ledgerwood.curator.kernels.exact_gains as exact_gains_module
 from ledgerwood.curator.kernels.exact_gains import _product, _quotient, exact_gains, share
-from ledgerwood.curator.queries.sums.splits.gains import SplitGains
+from ledgerwood.curator.queries.splits.gains import SplitGains
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 
 ONE_TEST = SplitTests.every([FeatureCells(ordered=2, equality=())])

@@ -26,7 +26,7 @@ from ledgerwood.curator import (
     Table,
 )
 from ledgerwood.curator.kernels import histograms as histogram_kernels
-from ledgerwood.curator.kernels.sums.growing_histograms import BinRows, LevelSums
+from ledgerwood.curator.kernels.growing_histograms import BinRows, LevelSums
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import GaussianMechanism, SeededRandom

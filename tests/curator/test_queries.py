@@ -20,9 +20,9 @@ from ledgerwood.curator import (
     LeafMoments,
     LeafRatios,
 )
-from ledgerwood.curator.queries.sums.gradients import MAX_CLIP
-from ledgerwood.curator.queries.sums.leaf_ratios import ratios
-from ledgerwood.curator.queries.sums.registry import TREES
+from ledgerwood.curator.queries.gradients import MAX_CLIP
+from ledgerwood.curator.queries.leaf_ratios import ratios
+from ledgerwood.curator.queries.registry import TREES
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 

@@ -7,7 +7,7 @@ import pkgutil
 import numpy as np
 import pytest
 
-import ledgerwood.curator.queries.sums as room
+import ledgerwood.curator.queries as room
 from ledgerwood import Adjacency, Budget, Ledger, Numeric, PrivacyUnit, Schema
 from ledgerwood.curator import (
     CellCounts,
@@ -27,9 +27,9 @@ from ledgerwood.curator import (
     Table,
     WholeSums,
 )
-from ledgerwood.curator.queries.sums.leaf_statistics import LEAVES
-from ledgerwood.curator.queries.sums.registry import REGISTRIES, TREE_CHOICES, TREES, no_refusal
-from ledgerwood.curator.queries.sums.scores import SCORES
+from ledgerwood.curator.queries.leaf_statistics import LEAVES
+from ledgerwood.curator.queries.registry import REGISTRIES, TREE_CHOICES, TREES, no_refusal
+from ledgerwood.curator.queries.scores import SCORES
 from ledgerwood.curator.tables import columns, trees, undeclared
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation

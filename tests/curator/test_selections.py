@@ -25,7 +25,7 @@ from ledgerwood.curator.queries.columns.selections import (
     threshold,
 )
 from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, ColumnSum
-from ledgerwood.curator.queries.sums.registry import COLUMN_CHOICES
+from ledgerwood.curator.queries.registry import COLUMN_CHOICES
 from ledgerwood.curator.tables.columns import ColumnTable
 from ledgerwood.errors import DrawRefused, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import (
@@ -38,8 +38,8 @@ from ledgerwood.mechanisms import (
     PrivateBoundsMechanism,
     QuantileMechanism,
     SecureRandom,
-    StabilityHistogramMechanism,
     SeededRandom,
+    StabilityHistogramMechanism,
     log_edges,
 )
 

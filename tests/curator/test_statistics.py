@@ -18,7 +18,7 @@ from ledgerwood.curator.queries.columns.statistics import (
     Steps,
     middle,
 )
-from ledgerwood.curator.queries.sums.registry import COLUMNS
+from ledgerwood.curator.queries.registry import COLUMNS
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import BoxShifts
 

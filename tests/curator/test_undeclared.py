@@ -26,7 +26,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import GaussianStabilityMechanism, StabilityHistogramMechanism, SeededRandom, log_edges
+from ledgerwood.mechanisms import GaussianStabilityMechanism, SeededRandom, StabilityHistogramMechanism, log_edges
 
 ALL = np.empty(0, dtype=bool)
 EDGES = (-1.0, 0.0, 1.0, 4.0)

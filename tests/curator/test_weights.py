@@ -23,7 +23,7 @@ from ledgerwood.curator import (
     PredictionFit,
 )
 from ledgerwood.curator.inputs.weights import ALL_WHOLE, encode_weights
-from ledgerwood.curator.queries.sums.splits.gains import SplitGains
+from ledgerwood.curator.queries.splits.gains import SplitGains
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.tree_rows import RowBudgets
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     ApproximateEvent,
     BasicFilter,
     BoundedRangeEvent,
@@ -40,7 +41,6 @@ from ledgerwood.accounting import (
     SkellamVectorEvent,
     StaircaseEvent,
     TruncatedLaplaceEvent,
-    AdvancedCompositionFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
     calibrate,

@@ -26,8 +26,8 @@ from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     Grid,
-    SkellamMechanism,
     SeededRandom,
+    SkellamMechanism,
 )
 from ledgerwood.mechanisms.exact.deviates import standard_laplace
 from ledgerwood.mechanisms.exact.rounding import geometric_noise

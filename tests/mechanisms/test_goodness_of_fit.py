@@ -19,8 +19,8 @@ from ledgerwood.mechanisms import (
     Grid,
     LaplaceMechanism,
     RandomizedResponseMechanism,
-    SkellamMechanism,
     SeededRandom,
+    SkellamMechanism,
 )
 
 N, LEVEL = 10_000_000, 1e-6

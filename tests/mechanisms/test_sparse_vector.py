@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import PureEvent, Repeated
 from ledgerwood.errors import DrawRefused, InvalidParameter, PrivacyError
-from ledgerwood.mechanisms import Grid, QueryChange, SecureRandom, SparseVectorMechanism, SeededRandom
+from ledgerwood.mechanisms import Grid, QueryChange, SecureRandom, SeededRandom, SparseVectorMechanism
 from ledgerwood.mechanisms.exact.deviates import standard_laplace
 from ledgerwood.mechanisms.exact.rounding import unbounded_noise
 

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import ApproximateEvent
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import SecureRandom, StabilityHistogramMechanism, SeededRandom
+from ledgerwood.mechanisms import SecureRandom, SeededRandom, StabilityHistogramMechanism
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

@@ -57,9 +57,9 @@ from ledgerwood.curator import (
     WholeSums,
     real,
 )
-from ledgerwood.curator.queries.sums.leaf_statistics import LEAVES
-from ledgerwood.curator.queries.sums.registry import REGISTRIES
-from ledgerwood.curator.queries.sums.scores import SCORES
+from ledgerwood.curator.queries.leaf_statistics import LEAVES
+from ledgerwood.curator.queries.registry import REGISTRIES
+from ledgerwood.curator.queries.scores import SCORES
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, ReplayFailed
 from ledgerwood.mechanisms import (
@@ -75,8 +75,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     PrivateBoundsMechanism,
     QuantileMechanism,
-    StabilityHistogramMechanism,
     SeededRandom,
+    StabilityHistogramMechanism,
     UtilityRange,
 )
 from ledgerwood.verification import added, check_sensitivity, removed, replay

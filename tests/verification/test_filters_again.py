@@ -8,6 +8,7 @@ import pytest
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     ApproximateEvent,
     BoundedRangeEvent,
     Budget,
@@ -28,7 +29,6 @@ from ledgerwood.accounting import (
     Repeated,
     RepeatedSelection,
     SkellamEvent,
-    AdvancedCompositionFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
 )

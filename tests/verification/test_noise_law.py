@@ -22,8 +22,8 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     NumericCandidates,
     PermuteAndFlipMechanism,
-    SkellamMechanism,
     SeededRandom,
+    SkellamMechanism,
 )
 from ledgerwood.trainers import DPBoostClassifier, PrivaTreeClassifier, SGBDTRegressor
 from ledgerwood.verification.noise.choices import choice_uniform

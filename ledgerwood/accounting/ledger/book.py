@@ -143,8 +143,8 @@ class Ledger:
         Args:
             event: the plan; its multiset of events is fixed from here on.
             purpose: printable text of one line.
-            delta: for `BasicFilter` and `AdvancedCompositionFilter`, the delta of this charge. None means 0 for a pure event,
-                and all the delta that remains for any other. The other filters take None only.
+            delta: for `BasicFilter` and `AdvancedCompositionFilter`, the delta of this charge. None means 0 for a pure
+                event, and all the delta that remains for any other. The other filters take None only.
 
         Raises:
             BudgetExceeded: it does not fit; nothing was spent.

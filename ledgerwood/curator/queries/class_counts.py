@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.kernels import counts as kernels
-from ledgerwood.curator.queries.sums.bins import CandidateBins, binned, require_bins
-from ledgerwood.curator.queries.sums.leaf_statistics import LEAVES, LeafRows, LeafStatistic
-from ledgerwood.curator.queries.sums.registry import TREES, Integers
-from ledgerwood.curator.queries.sums.row_counts import MAX_COUNTS
+from ledgerwood.curator.queries.bins import CandidateBins, binned, require_bins
+from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafRows, LeafStatistic
+from ledgerwood.curator.queries.registry import TREES, Integers
+from ledgerwood.curator.queries.row_counts import MAX_COUNTS
 from ledgerwood.curator.views.tree_rows import TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import TreeStructure

@@ -19,7 +19,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.queries.columns.statistics import require_feature
-from ledgerwood.curator.queries.sums.registry import COLUMNS, TREES, Integers
+from ledgerwood.curator.queries.registry import COLUMNS, TREES, Integers
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.curator.views.tree_rows import TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape

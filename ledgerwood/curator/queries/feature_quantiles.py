@@ -11,8 +11,8 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Repeated
-from ledgerwood.curator.queries.sums.registry import TREE_CHOICES, Integers
-from ledgerwood.curator.queries.sums.row_counts import CellCounts, check_cells, count_cells
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.row_counts import CellCounts, check_cells, count_cells
 from ledgerwood.curator.views.tree_rows import TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.errors import RoundViolation

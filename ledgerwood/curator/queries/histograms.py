@@ -14,12 +14,12 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP
 from ledgerwood.curator.kernels import histograms as kernels
-from ledgerwood.curator.kernels.sums.growing_histograms import MAX_BINS, BinRows, LevelSums
-from ledgerwood.curator.queries.sums.bins import CandidateBins, binned, require_bins, require_size
-from ledgerwood.curator.queries.sums.leaf_statistics import LeafQuery, check_leaves
-from ledgerwood.curator.queries.sums.leaf_sums import LeafMoments, LeafSums, require_sums
-from ledgerwood.curator.queries.sums.registry import TREES, Integers
-from ledgerwood.curator.queries.sums.scores import SCORES, ScoredRows, ScoreStatistic
+from ledgerwood.curator.kernels.growing_histograms import MAX_BINS, BinRows, LevelSums
+from ledgerwood.curator.queries.bins import CandidateBins, binned, require_bins, require_size
+from ledgerwood.curator.queries.leaf_statistics import LeafQuery, check_leaves
+from ledgerwood.curator.queries.leaf_sums import LeafMoments, LeafSums, require_sums
+from ledgerwood.curator.queries.registry import TREES, Integers
+from ledgerwood.curator.queries.scores import SCORES, ScoredRows, ScoreStatistic
 from ledgerwood.curator.views.tree_rows import Mask, RowScores, TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import SplitTests

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
 from ledgerwood.curator.queries.class_counts import LeafClassCounts, classes_by_leaf
-from ledgerwood.curator.queries.sums.leaf_statistics import LeafQuery, check_leaves
-from ledgerwood.curator.queries.sums.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.leaf_statistics import LeafQuery, check_leaves
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
 from ledgerwood.curator.views.tree_rows import TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import TreeStructure

@@ -14,15 +14,15 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradients, Loss
-from ledgerwood.curator.queries.sums.gradients import (
+from ledgerwood.curator.queries.gradients import (
     MAX_DAMPING,
     gradient_clip,
     one_leaf_or_two,
     require_large_gradients,
 )
-from ledgerwood.curator.queries.sums.leaf_statistics import LEAVES, LeafRows, LeafStatistic
-from ledgerwood.curator.queries.sums.leaf_sums import LeafMoments, moment_sums
-from ledgerwood.curator.queries.sums.registry import Integers
+from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafRows, LeafStatistic
+from ledgerwood.curator.queries.leaf_sums import LeafMoments, moment_sums
+from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import BoxShifts, Grid

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar, final
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator.queries.sums.gradients import class_place
-from ledgerwood.curator.queries.sums.registry import TREES, Integers, Registry
+from ledgerwood.curator.queries.gradients import class_place
+from ledgerwood.curator.queries.registry import TREES, Integers, Registry
 from ledgerwood.curator.views.tree_rows import RowScores, TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import Ensemble, Lowered, TreeStructure

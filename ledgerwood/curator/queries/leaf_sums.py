@@ -12,14 +12,14 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradients, Loss
 from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.curator.queries.sums.gradients import (
+from ledgerwood.curator.queries.gradients import (
     MAX_CURVATURE_SCALE,
     gradient_clip,
     leaf_boxes,
     require_large_gradients,
 )
-from ledgerwood.curator.queries.sums.leaf_statistics import LEAVES, LeafRows, LeafStatistic
-from ledgerwood.curator.queries.sums.registry import Integers, no_refusal
+from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafRows, LeafStatistic
+from ledgerwood.curator.queries.registry import Integers, no_refusal
 from ledgerwood.curator.views.tree_rows import NO_FILTER, RowBudgets
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.errors import RoundViolation

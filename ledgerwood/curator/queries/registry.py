@@ -39,7 +39,7 @@ Shape = TypeVar("Shape")
 View = TypeVar("View")
 Q = TypeVar("Q")
 T = TypeVar("T")
-_ROOM = "ledgerwood.curator.queries.sums."
+_ROOM = "ledgerwood.curator.queries."
 
 
 class Query(Protocol[S_co]):

@@ -14,9 +14,9 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.kernels import counts as kernels
 from ledgerwood.curator.kernels import histograms as histogram_kernels
 from ledgerwood.curator.kernels import sums as sum_kernels
-from ledgerwood.curator.queries.sums.bins import CandidateBins, binned, require_bins, require_size
-from ledgerwood.curator.queries.sums.leaf_statistics import LEAVES, LeafRows, LeafStatistic
-from ledgerwood.curator.queries.sums.registry import TREES, Integers, no_refusal
+from ledgerwood.curator.queries.bins import CandidateBins, binned, require_bins, require_size
+from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafRows, LeafStatistic
+from ledgerwood.curator.queries.registry import TREES, Integers, no_refusal
 from ledgerwood.curator.views.tree_rows import TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.errors import RoundViolation

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator.inputs.encoding import encode_column, encode_columns, encode_keys
 from ledgerwood.curator.inputs.reading import same_length
-from ledgerwood.curator.queries.sums.registry import COLUMN_CHOICES, COLUMNS
+from ledgerwood.curator.queries.registry import COLUMN_CHOICES, COLUMNS
 from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.errors import SchemaError

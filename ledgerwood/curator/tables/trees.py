@@ -13,7 +13,7 @@ from ledgerwood.curator.inputs.encoding import Flags, encode_classes, encode_num
 from ledgerwood.curator.inputs.label_types import require_categories
 from ledgerwood.curator.inputs.reading import same_length
 from ledgerwood.curator.inputs.weights import ALL_WHOLE, Weights, encode_weights
-from ledgerwood.curator.queries.sums.registry import TREE_CHOICES, TREES, Evaluation
+from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Evaluation
 from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.curator.views.tree_rows import NO_FILTER, Mask, RowBudgets, RowState, TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape

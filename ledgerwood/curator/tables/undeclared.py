@@ -11,7 +11,7 @@ from ledgerwood.curator.inputs.encoding import Cells, cell_dtype, class_places, 
 from ledgerwood.curator.inputs.reading import same_length
 from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, read_target
 from ledgerwood.curator.inputs.values import Keys
-from ledgerwood.curator.queries.sums.registry import UNDECLARED, UNDECLARED_CHOICES
+from ledgerwood.curator.queries.registry import UNDECLARED, UNDECLARED_CHOICES
 from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.undeclared_rows import NO_SAMPLE, UndeclaredRows

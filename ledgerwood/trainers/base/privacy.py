@@ -10,7 +10,7 @@ from ledgerwood.accounting.events import Event, PoissonSelection, RepeatedSelect
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import require_within
-from ledgerwood.curator.queries.sums.declared import caveat_in
+from ledgerwood.curator.queries.declared import caveat_in
 from ledgerwood.errors import LedgerCorrupted, PrivacyError
 
 

@@ -24,7 +24,7 @@ from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import Aggregator, Loss, PredictionFit, Schema, TypedColumns, real, require_within
-from ledgerwood.curator.queries.sums.scores import fit_width
+from ledgerwood.curator.queries.scores import fit_width
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism

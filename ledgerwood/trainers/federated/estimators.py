@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import Aggregator, Loss, Schema, TypedColumns
-from ledgerwood.curator.queries.sums.bins import MAX_SUMS
+from ledgerwood.curator.queries.bins import MAX_SUMS
 from ledgerwood.ensemble import Ensemble, FeatureCells
 from ledgerwood.trainers.base.bounds import is_word
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName

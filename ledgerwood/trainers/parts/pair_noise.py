@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import LeafCurvatures, LeafMoments, LeafStatistic, Release, WholeSums, real
-from ledgerwood.curator.queries.sums.leaf_sums import MAX_BITS
+from ledgerwood.curator.queries.leaf_sums import MAX_BITS
 from ledgerwood.mechanisms import (
     BallShifts,
     BoxShifts,

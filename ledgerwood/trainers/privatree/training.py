@@ -35,7 +35,7 @@ from ledgerwood.curator import (
     real,
 )
 from ledgerwood.curator.queries.class_counts import class_number
-from ledgerwood.curator.queries.sums.row_counts import MAX_COUNTS
+from ledgerwood.curator.queries.row_counts import MAX_COUNTS
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import (

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import Categorical, ColumnTable, GiniSplits, LeafLabels, Schema, SplitGains, Table
-from ledgerwood.curator.queries.sums.registry import COLUMNS, TREES
+from ledgerwood.curator.queries.registry import COLUMNS, TREES
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
 from ledgerwood.verification.sensitivity.distances import Gap, Shifts, shift_gap

@@ -11,6 +11,7 @@ import pytest
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     ApproximateEvent,
     BasicFilter,
     Budget,
@@ -18,7 +19,6 @@ from ledgerwood.accounting import (
     GDPFilter,
     PureEvent,
     RenyiFilter,
-    AdvancedCompositionFilter,
     ZCDPFilter,
     price,
 )

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     BasicFilter,
     Budget,
     Charge,
     GDPFilter,
     RenyiFilter,
-    AdvancedCompositionFilter,
     ZCDPFilter,
 )
 from ledgerwood.accounting.filters import Charges, Remaining

@@ -9,12 +9,12 @@ from mpmath import mp, mpf
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     BasicFilter,
     Budget,
     Charge,
     GaussianEvent,
     PureEvent,
-    AdvancedCompositionFilter,
 )
 from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter, filter_from, filter_record
 from ledgerwood.errors import BudgetExceeded, InvalidParameter

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     BasicFilter,
     BoundedRangeEvent,
     Budget,
@@ -23,7 +24,6 @@ from ledgerwood.accounting import (
     PureEvent,
     RenyiFilter,
     Repeated,
-    AdvancedCompositionFilter,
     ZCDPFilter,
 )
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerCorrupted, LedgerError, UnsupportedEvent

@@ -17,7 +17,7 @@ from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, PureEvent
 from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, count_cells, numeric
-from ledgerwood.curator.queries.sums.registry import COLUMN_CHOICES, Integers
+from ledgerwood.curator.queries.registry import COLUMN_CHOICES, Integers
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.mechanisms import (

@@ -15,7 +15,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import log2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.curator.queries.sums.registry import COLUMNS, Integers
+from ledgerwood.curator.queries.registry import COLUMNS, Integers
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import BoxShifts, Grid

@@ -14,7 +14,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator.inputs.values import Keys
-from ledgerwood.curator.queries.sums.registry import UNDECLARED, UNDECLARED_CHOICES, Integers
+from ledgerwood.curator.queries.registry import UNDECLARED, UNDECLARED_CHOICES, Integers
 from ledgerwood.curator.views.undeclared_rows import UndeclaredRows
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import BoxShifts, GaussianStabilityMechanism, Grid, RandomSource

@@ -20,9 +20,9 @@ from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradient
 from ledgerwood.curator.inputs.weights import Weights
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.kernels.exact_gains import exact_gains
-from ledgerwood.curator.queries.sums.gradients import MAX_DAMPING, class_place, gradient_clip, require_large_gradients
-from ledgerwood.curator.queries.sums.registry import TREE_CHOICES, Integers
-from ledgerwood.curator.queries.sums.splits.tests import (
+from ledgerwood.curator.queries.gradients import MAX_DAMPING, class_place, gradient_clip, require_large_gradients
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.splits.tests import (
     MAX_CELLS,
     GainMechanism,
     TestedCells,

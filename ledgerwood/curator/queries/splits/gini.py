@@ -14,8 +14,8 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
 from ledgerwood.curator.grid import GRID_EXPONENT
 from ledgerwood.curator.queries.class_counts import class_number, classes_by_cell
-from ledgerwood.curator.queries.sums.registry import TREE_CHOICES, Integers
-from ledgerwood.curator.queries.sums.splits.tests import (
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.splits.tests import (
     MAX_CELLS,
     GainMechanism,
     TestedCells,

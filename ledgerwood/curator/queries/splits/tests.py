@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator.queries.sums.registry import Integers
+from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import ExponentialMechanism, Grid, PermuteAndFlipMechanism, RandomSource
