@@ -29,7 +29,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     PermuteAndFlipMechanism,
-    TestRandom,
+    SeededRandom,
 )
 from ledgerwood.recording.points import with_body
 from ledgerwood.trainers.base import estimator
@@ -316,7 +316,7 @@ def same_words(_: System) -> Any:
 
     def seeded(original: Method) -> Method:
         def asked(self: Any, *given: Any, **named: Any) -> Any:
-            self._source = TestRandom(9)
+            self._source = SeededRandom(9)
             return original(self, *given, **named)
 
         return asked
@@ -326,7 +326,7 @@ def same_words(_: System) -> Any:
 
 def same_seed(_: System) -> Any:
     """Public trees are drawn from the seed of the noise."""
-    return patched((estimator, "structure_generator", lambda old: lambda _: old(TestRandom(SEED))))
+    return patched((estimator, "structure_generator", lambda old: lambda _: old(SeededRandom(SEED))))
 
 
 def kept_sample(_: System) -> Any:

@@ -1,4 +1,4 @@
-"""ledgerwood: differential privacy accounting, exact noise, a ledger that re-adds, and private trees.
+"""ledgerwood: differential privacy accounting, exact noise, a ledger that anyone can recompute, and private trees.
 
 Accounting and ledger are here at once; what touches rows or needs more packages arrives when it is first named.
 """
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ledgerwood import _extras
 from ledgerwood import accounting as accounting
 from ledgerwood.accounting import Adjacency as Adjacency
+from ledgerwood.accounting import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting import BasicFilter as BasicFilter
 from ledgerwood.accounting import BoundedRangeEvent as BoundedRangeEvent
@@ -44,7 +45,6 @@ from ledgerwood.accounting import SkellamEvent as SkellamEvent
 from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
 from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
 from ledgerwood.accounting import TruncatedLaplaceEvent as TruncatedLaplaceEvent
-from ledgerwood.accounting import WhitehouseFilter as WhitehouseFilter
 from ledgerwood.accounting import ZCDPFilter as ZCDPFilter
 from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
     from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
-    from ledgerwood.mechanisms.exact.randomness import TestRandom as TestRandom
+    from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
     from ledgerwood.schema import Categorical as Categorical
     from ledgerwood.schema import Numeric as Numeric
     from ledgerwood.schema import Schema as Schema
@@ -76,12 +76,13 @@ _HOMES = {
     "Numeric": "ledgerwood.schema",
     "Schema": "ledgerwood.schema",
     "SecureRandom": "ledgerwood.mechanisms.exact.randomness",
-    "TestRandom": "ledgerwood.mechanisms.exact.randomness",
+    "SeededRandom": "ledgerwood.mechanisms.exact.randomness",
     **{name: f"ledgerwood.{name}" for name in _LATE_MODULES},
 }
 
 _NAMES = [
     "Adjacency",
+    "AdvancedCompositionFilter",
     "ApproximateEvent",
     "BasicFilter",
     "BoundedRangeEvent",
@@ -121,12 +122,11 @@ _NAMES = [
     "ReplaceOneSampled",
     "Schema",
     "SecureRandom",
+    "SeededRandom",
     "SkellamEvent",
     "SkellamVectorEvent",
     "StaircaseEvent",
-    "TestRandom",
     "TruncatedLaplaceEvent",
-    "WhitehouseFilter",
     "ZCDPFilter",
     "ZeroConcentratedEvent",
     "__version__",

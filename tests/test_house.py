@@ -44,6 +44,7 @@ def test_no_room_is_crowded(folder):
     assert len(list(folder.glob("*.py"))) <= MOST_MODULES
 
 
+@pytest.mark.slow  # several fits
 def test_no_class_name_means_two_things():
     homes = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):

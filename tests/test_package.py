@@ -54,7 +54,7 @@ def test_light_imports_stay_light(module):
     assert not loaded_by(f"import {module}") & set(HEAVY)
 
 
-@pytest.mark.slow_after(1)  # a process for each extra
+@pytest.mark.slow  # a process for each extra
 @pytest.mark.parametrize("name", ["Schema", "trainers.SGBDTClassifier", "curator.Table", "verification.audit_model"])
 def test_a_missing_extra_says_how_to_get_it(name):
     program = (
@@ -135,6 +135,7 @@ def test_all_is_what_a_full_install_has(package):
     assert [name for name in getattr(module, "__all__", ()) if getattr(module, name, None) is None] == []
 
 
+@pytest.mark.slow  # several fits
 def test_every_trainer_says_in_the_base_install_which_extra_it_needs():
     program = (
         f"for name in {lw.trainers.__all__!r}:\n"

@@ -238,7 +238,7 @@ def demo(
     delta: Delta = 1e-5,
     as_json: Json = False,
 ) -> None:
-    """The main job on a real data set: plan, train, score, add the ledger up again."""
+    """The main job on a real data set: plan, train, score, recompute the ledger."""
     from ledgerwood.report.demo import run_demo, show_demo
 
     show_demo(run_demo(dataset, epsilon=epsilon, delta=delta, verbose=not as_json), as_json=as_json)

@@ -47,6 +47,7 @@ def mixed(multiplier):
     )
 
 
+@pytest.mark.slow_after(11)  # calibrates many plans
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 8.0, 1000.0])
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-15, 1e-300])
 def test_a_full_batch_multiplier_is_one_over_mu(epsilon, delta):
@@ -55,6 +56,7 @@ def test_a_full_batch_multiplier_is_one_over_mu(epsilon, delta):
     assert found == pytest.approx(1.0 / gdp.mu(epsilon, delta), rel=5e-12)
 
 
+@pytest.mark.slow  # calibrates many plans
 @settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from([(gaussian, "tightest"), (laplace, "tightest"), (training, "renyi"), (mixed, "renyi")]),

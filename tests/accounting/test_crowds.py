@@ -105,6 +105,7 @@ def test_few_draws_are_priced_as_ever():
     assert best == conversion.least_over_orders(event.renyi, epsilons)
 
 
+@pytest.mark.slow  # prices plans of many kinds
 def test_a_hundred_thousand_different_gaussians_are_exact():
     multipliers = np.linspace(500.0, 1500.0, 100_000)
     event = Composed(tuple(gaussian(float(s)) for s in multipliers))

@@ -253,7 +253,7 @@ def exact_reading(orders, divergences, delta, at_all_times):
         return high
 
 
-@pytest.mark.slow_after(1)  # many runs of an adversary
+@pytest.mark.slow  # many runs of an adversary
 @pytest.mark.parametrize("at_all_times", [False, True])
 @pytest.mark.parametrize("delta", [0.2, 1e-9])
 @pytest.mark.parametrize("rho", [1e-4, 0.1, 500.0])

@@ -125,6 +125,7 @@ def test_the_interval_holds_the_price_and_the_tightest_is_no_dearer_than_any_met
         assert upper <= other * (1 + 1e-9) + 1e-12
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=30, deadline=None)
 @given(single_draws, st.integers(1, 50), deltas)
 def test_repeating_is_composing(event, count, delta):
@@ -169,6 +170,7 @@ def test_a_plan_never_costs_more_than_the_same_plan_without_sampling():
     assert far.method == "renyi"
 
 
+@pytest.mark.slow  # prices many plans
 def test_an_unsampled_price_is_verified():
     ledger = Ledger(Budget(epsilon=3.0, delta=0.1, adjacency=A), unit=PrivacyUnit.ROW)
     grant = ledger.grant(Repeated(sampled(gaussian(1.0), 1.0 - 1e-12), count=2), purpose="nearly all rows")

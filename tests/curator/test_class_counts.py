@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import (
     GridlessMechanism,
     LaplaceMechanism,
     PermuteAndFlipMechanism,
-    TestRandom,
+    SeededRandom,
 )
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -72,6 +72,7 @@ def test_counts_are_those_of_plain_python(rows, stump, data):
     assert leaves.ravel().tolist() == wanted_leaves.ravel().tolist()
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(tables, row, row)
 def test_a_row_moves_counts_by_no_more_than_stated(rows, one, other):
@@ -113,6 +114,7 @@ def test_rows_beyond_two_to_the_31_are_counted_in_integers_without_end():
     assert gini.purity(counts).tolist() == wanted
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(tables, st.booleans())
 def test_utilities_are_the_impurities_of_the_sides(rows, stump):
@@ -140,6 +142,7 @@ def choice_law(utilities, rate):
     return [w / math.fsum(weights) for w in weights]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(tables, row, row)
 def test_the_exact_loss_of_a_level_is_within_the_stated_range(rows, one, other):
@@ -220,7 +223,7 @@ def test_the_price_of_labels_is_attained():
 
 
 def test_labels_are_the_law_of_the_mechanism():
-    query, source = LeafLabels(structure=STUMP, classes=3), TestRandom(5)
+    query, source = LeafLabels(structure=STUMP, classes=3), SeededRandom(5)
     evidence = np.array([[3], [1], [2], [0], [0], [4]])
     draws = np.array([query.select(PermuteAndFlipMechanism(rate=0.6), evidence, source) for _ in range(4000)])
     for leaf, counts in enumerate(([3, 1, 2], [0, 0, 4])):
@@ -232,7 +235,7 @@ def test_a_split_is_chosen_among_open_tests_only():
     tests = SplitTests.every([FeatureCells(ordered=4, equality=())])
     query = GiniSplits(structure=STUMP, tests=tests, classes=3)
     rows = table([(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 0, 2)])
-    chosen = query.select(ExponentialMechanism(rate=100.0), rows.evidence(query)(EVERYONE), TestRandom(1))
+    chosen = query.select(ExponentialMechanism(rate=100.0), rows.evidence(query)(EVERYONE), SeededRandom(1))
     assert chosen.split.tolist() == [1, 3]  # x < 2 is decided on both sides
 
 

@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
     GaussianMechanism,
     LaplaceMechanism,
-    TestRandom,
+    SeededRandom,
 )
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -184,7 +184,7 @@ def test_one_thread_and_many_count_alike(monkeypatch):
 
 def curator_of(event, rows):
     ledger = Ledger(Budget(epsilon=100.0, delta=1e-5, adjacency=event.adjacency), unit=PrivacyUnit.ROW)
-    return Curator(table_of(rows), ledger.grant(event, purpose="test"), TestRandom(1))
+    return Curator(table_of(rows), ledger.grant(event, purpose="test"), SeededRandom(1))
 
 
 @pytest.mark.parametrize(("adjacency", "moving"), [(A, 3), (Z, 3), (R, 6)])

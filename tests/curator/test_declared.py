@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, Schema
 from ledgerwood.curator import ColumnTable, Curator, DeclaredStatistic, Table
 from ledgerwood.errors import InvalidParameter, RoundViolation, SchemaError
-from ledgerwood.mechanisms import BallShifts, BoxShifts, GaussianMechanism, TestRandom
+from ledgerwood.mechanisms import BallShifts, BoxShifts, GaussianMechanism, SeededRandom
 from ledgerwood.trainers.base.privacy import declared_in
 from ledgerwood.verification import check_sensitivity, replay, verify_ledger
 
@@ -48,7 +48,7 @@ def opened(query, table, adjacency=A, purpose=None, stddev=4.0):
     mechanism = GaussianMechanism(stddev=stddev)
     event = mechanism.event(query.sensitivity(adjacency), adjacency)
     ledger = Ledger(Budget(epsilon=1e4, delta=1e-2, adjacency=adjacency), unit=PrivacyUnit.ROW)
-    curator = Curator(table, ledger.grant(event, purpose="all", delta=1e-3), TestRandom(1))
+    curator = Curator(table, ledger.grant(event, purpose="all", delta=1e-3), SeededRandom(1))
     what = query.purpose("sums") if purpose is None else purpose
     return curator.open(event, purpose=what), mechanism, ledger
 

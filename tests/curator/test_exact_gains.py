@@ -171,6 +171,7 @@ HALVES = st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]) | st.in
 WORDS = st.builds(lambda high, low: (high << 32) + low, HALVES, HALVES)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(WORDS, WORDS, WORDS)
 def test_a_quotient_of_two_words_by_one(high, low, divisor):

@@ -16,7 +16,7 @@ from ledgerwood.curator import Curator, GridlessGains, SplitGains, Table, gain_r
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
-from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism, SecureRandom, SeededRandom
 from ledgerwood.mechanisms.exact import choice
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -173,6 +173,7 @@ def test_a_table_without_rows():
     assert by_test(query, table.utilities(query, EVERY)) == listed_gains(query, table)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_cells_of_two_bytes_and_thousands_of_rows():
     """Sorted by both bytes; a feature of 60,000 cells, and one whose missing values go either way."""
     generator = np.random.default_rng(0)
@@ -370,7 +371,7 @@ def opened(event, table, source):
 SOME_ROWS = [((k % 6, k * k % 5, k % 4, 0), float(np.sin(k))) for k in range(120)]
 
 
-@pytest.mark.parametrize("source", [TestRandom(4), SecureRandom()])
+@pytest.mark.parametrize("source", [SeededRandom(4), SecureRandom()])
 def test_a_tree_is_grown_level_by_level_on_one_sample(monkeypatch, source):
     mechanism, table, seen = GridlessMechanism(rate=1e6), table_of(SOME_ROWS), []
     read = Table.utilities
@@ -403,7 +404,7 @@ def test_a_tree_is_grown_level_by_level_on_one_sample(monkeypatch, source):
 def test_what_is_refused_reads_no_row_and_takes_nothing(monkeypatch):
     mechanism = GridlessMechanism(rate=0.05)
     level = asked().event(mechanism, A)
-    curator = opened(level, table_of(SOME_ROWS), TestRandom(1))
+    curator = opened(level, table_of(SOME_ROWS), SeededRandom(1))
 
     class Cheaper(GridlessGains):  # type: ignore[misc]
         __slots__ = ()

@@ -29,7 +29,7 @@ from ledgerwood.curator.kernels import histograms as histogram_kernels
 from ledgerwood.curator.kernels.growing_histograms import BinRows, LevelSums
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
-from ledgerwood.mechanisms import GaussianMechanism, TestRandom
+from ledgerwood.mechanisms import GaussianMechanism, SeededRandom
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EVERYONE = np.empty(0, dtype=np.bool_)
@@ -571,7 +571,7 @@ def test_a_round_pays_for_three_features_root_three_times(query, adjacency):
     columns = math.hypot(1.0, 0.5) if isinstance(query, BinSums | SideSums) else 1.0
     size = 0.25 if hessians(query) else columns
     assert event.noise_multiplier == pytest.approx(4.0 / (once * size * math.sqrt(3)), rel=1e-14)
-    curator = Curator(table_of(rows), ledger.grant(event, purpose="test"), TestRandom(1))
+    curator = Curator(table_of(rows), ledger.grant(event, purpose="test"), SeededRandom(1))
     with curator.open(event, purpose="test") as opened:
         released = opened.release(query, noise, purpose="sums")
     exact = table_of(rows).statistic(query, EVERYONE)

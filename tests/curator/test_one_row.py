@@ -143,7 +143,7 @@ def same(first, second, *, without):
         np.testing.assert_array_equal(np.delete(one, without, axis=0), other)
 
 
-@pytest.mark.slow_after(5)  # each odd value at each place
+@pytest.mark.slow_after(3)  # each odd value at each place
 @pytest.mark.parametrize(("target", "loss"), BOTH)
 @pytest.mark.parametrize(("form", "label_of"), list(zip(TABLES, LABELS, strict=True)))
 def test_an_odd_row_under_a_declared_schema(form, label_of, target, loss):

@@ -220,7 +220,7 @@ def weighted_supremum(damping):
         return best
 
 
-@pytest.mark.slow_after(12)  # a search for the supremum
+@pytest.mark.slow_after(7)  # a search for the supremum
 @pytest.mark.parametrize("damping", [STEP, 1e-3, 0.1, 0.5, 1.0, 7.3, 1e4, 2.0**40])
 @pytest.mark.parametrize("clip", [STEP, 0.3, 256.0])
 def test_the_bound_of_a_weighted_ratio_is_the_supremum(damping, clip):

@@ -33,7 +33,7 @@ from ledgerwood.curator.queries.scores import SCORES
 from ledgerwood.curator.tables import columns, trees, undeclared
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
-from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, TestRandom
+from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, SeededRandom
 
 A = Adjacency.ADD_REMOVE
 ROOT, START = TreeStructure.root(), Ensemble(initial_score=0.0)
@@ -141,7 +141,7 @@ def test_a_foreign_query_is_refused_by_name_before_a_draw_is_used(query):
     pair = EllipticalGaussianMechanism(stddevs=(4.0, 4.0))
     event = pair.event(LabelMoments().sensitivity(A), A)
     ledger = Ledger(Budget(epsilon=50.0, delta=1e-5, adjacency=A), unit=PrivacyUnit.ROW)
-    curator = Curator(table(), ledger.grant(event, purpose="test"), TestRandom(1))
+    curator = Curator(table(), ledger.grant(event, purpose="test"), SeededRandom(1))
     with curator.open(event, purpose="test") as round_:
         with pytest.raises(RoundViolation, match="is not a"):
             round_.release(query, pair, purpose="foreign")

@@ -38,8 +38,8 @@ from ledgerwood.mechanisms import (
     PrivateBoundsMechanism,
     QuantileMechanism,
     SecureRandom,
+    SeededRandom,
     StabilityHistogramMechanism,
-    TestRandom,
     log_edges,
 )
 
@@ -66,7 +66,7 @@ def table_of(ages=(), codes=(), keys=None):
 def opened(event, table, *, source=None, adjacency=A):
     ledger = Ledger(Budget(epsilon=1e9, delta=0.5, adjacency=adjacency), unit=PrivacyUnit.ROW)
     grant = ledger.grant(event, purpose="tests")
-    return Curator(table, grant, TestRandom(1) if source is None else source), ledger
+    return Curator(table, grant, SeededRandom(1) if source is None else source), ledger
 
 
 def selected(query, mechanism, table, *, adjacency=A, source=None):
@@ -181,7 +181,7 @@ def agrees(counts, probabilities):
 def many(query, mechanism, table, n):
     event = query.event(mechanism, A)
     everything = lw.PoissonSampled(lw.Repeated(event, count=n), sampling_rate=1.0)
-    curator, _ = opened(everything, table, source=TestRandom(7))
+    curator, _ = opened(everything, table, source=SeededRandom(7))
     with curator.open(everything, purpose="draws") as round_:
         return [round_.select(query, mechanism, purpose="draws").value for _ in range(n)]
 
@@ -266,7 +266,7 @@ def test_an_empty_table_still_answers():
     assert selected(MEDIAN, QuantileMechanism(quantile=0.5, rate=1.0), empty).value in {0.0, 1.0, 2.0, 3.0}
 
 
-@pytest.mark.parametrize(("source", "kind"), [(TestRandom(1), "test"), (SecureRandom(), "secure")])
+@pytest.mark.parametrize(("source", "kind"), [(SeededRandom(1), "test"), (SecureRandom(), "secure")])
 def test_a_choice_carries_its_receipt_and_the_kind_of_its_randomness(source, kind):
     answer = selected(MODE, CHOICES[0], table_of(codes=[0]), source=source)
     assert answer.randomness == answer.receipt.randomness == kind

@@ -29,7 +29,7 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views import tree_rows
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import BallShifts, TestRandom
+from ledgerwood.mechanisms import BallShifts, SeededRandom
 
 UNIT = 2**20
 ALL_ROWS = np.empty(0, dtype=np.bool_)
@@ -217,6 +217,7 @@ def score_by_hand(row, ensemble):
     return score
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("squared"))
 def test_leaf_moments_are_what_plain_python_finds(rows, query):
     expected = [[0, 0] for _ in range(query.structure.n_leaves)]
@@ -246,6 +247,7 @@ def test_leaf_curvatures_are_what_plain_python_finds(rows, query):
     np.testing.assert_allclose(found, expected, rtol=0, atol=len(rows) * 6 * STEP)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("ratio"))
 def test_leaf_ratios_are_truncated_toward_zero_and_clipped(rows, query):
     moments = LeafMoments(loss=query.statistic.loss, clip=query.statistic.clip).of(query.structure, query.ensemble)
@@ -259,6 +261,7 @@ def test_leaf_ratios_are_truncated_toward_zero_and_clipped(rows, query):
     assert statistic(rows, query).tolist() == expected
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=2, max_size=7), query=leaf_queries("squared"), data=st.data())
 def test_the_order_of_rows_does_not_matter(rows, query, data):
     shuffled = data.draw(st.permutations(rows))
@@ -390,7 +393,7 @@ def test_a_table_is_neither_copied_nor_pickled():
 
 def test_a_sample_keeps_each_row_with_the_stated_probability():
     table = make_table([((0, 0, 0), 1.0)] * 20_000)
-    source = TestRandom(3)
+    source = SeededRandom(3)
     assert table.sample(1.0, source).size == 0
     first, second = table.sample(0.3, source), table.sample(0.3, source)
     for mask in (first, second):

@@ -26,7 +26,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import GaussianStabilityMechanism, StabilityHistogramMechanism, TestRandom, log_edges
+from ledgerwood.mechanisms import GaussianStabilityMechanism, SeededRandom, StabilityHistogramMechanism, log_edges
 
 ALL = np.empty(0, dtype=bool)
 EDGES = (-1.0, 0.0, 1.0, 4.0)
@@ -102,8 +102,8 @@ def test_rows_stay_with_the_curator():
             leave(rows)
     with pytest.raises(SchemaError, match="not been bought"):
         _ = rows.schema
-    assert rows.sample(1.0, TestRandom(1)).size == 0
-    assert rows.sample(0.5, TestRandom(1)).shape == (3,)
+    assert rows.sample(1.0, SeededRandom(1)).size == 0
+    assert rows.sample(0.5, SeededRandom(1)).shape == (3,)
 
 
 def test_shapes_are_checked():
@@ -167,7 +167,7 @@ KEYS = GaussianStabilityMechanism(stddev=2.0, threshold=8)
 
 def curator_over(rows, *events):
     ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
-    return Curator(rows, ledger.grant(lw.Composed(events), purpose="schema"), TestRandom(1)), ledger
+    return Curator(rows, ledger.grant(lw.Composed(events), purpose="schema"), SeededRandom(1)), ledger
 
 
 def words(n=60):

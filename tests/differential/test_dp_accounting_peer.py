@@ -136,6 +136,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.slow_after(1)  # prices beside those of another library
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_under_replace_one_are_bounded_from_above(name):
     """The peer has the Gaussian's own three laws; ours bounds any release of that presence and replacement."""

@@ -15,7 +15,7 @@ from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.curator import Curator, Table, encode_features
 from ledgerwood.ensemble import SplitTests
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import DPBoostClassifier, DPBoostPlan, DPBoostRegressor
 from ledgerwood.trainers.dpboost.training import train
 from ledgerwood.verification import verify_ledger
@@ -208,7 +208,7 @@ def test_a_tree_releases_all_that_its_group_holds(options):
     ledger = Ledger(Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW)
     table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
     done = []
-    watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(0)))
+    watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), SeededRandom(0)))
     train(plan, watched, lambda tree, of: done.append((tree, of)))
     assert len(watched.rounds) == 5
     assert [sum(round_._held.values()) for round_ in watched.rounds] == [0] * 5

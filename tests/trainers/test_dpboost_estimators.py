@@ -258,7 +258,7 @@ def test_fits_add_up_on_one_ledger():
     assert verify_ledger(ledger.record(), head=model.privacy_.ledger_head).grants == 2
 
 
-@pytest.mark.slow_after(4)  # one fit of each kind
+@pytest.mark.slow_after(3)  # one fit of each kind
 @pytest.mark.parametrize(
     ("make", "labels"),
     [

@@ -14,7 +14,7 @@ from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.curator import CellCounts, Curator, LeafCounts, Table, encode_features
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import DPXGBoostClassifier, DPXGBoostRegressor
 from ledgerwood.trainers.dpxgboost.estimators import default_plan, paper_plan
 from ledgerwood.trainers.dpxgboost.training import train
@@ -84,6 +84,7 @@ def exact_pure(plan):
         return first + plan.n_estimators * mpmath.log1p(plan.subsample * mpmath.expm1(tree))
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(options):
     model = fitted(epsilon=0.7, **options)
@@ -201,7 +202,7 @@ def watched_training(plan, monkeypatch, n=300):
     X, y = rows(n)
     table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
     ledger = Ledger(Budget(epsilon=100.0, delta=0.0, adjacency=plan.adjacency), unit=PrivacyUnit.ROW)
-    watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(0)), table, monkeypatch)
+    watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), SeededRandom(0)), table, monkeypatch)
     return watched, train(plan, watched)
 
 

@@ -49,6 +49,7 @@ def fitted(delta=1e-6, epsilon=1.0, **more):
     return model.fit(X, y), X, y
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_a_fit_costs_what_its_plan_says_and_the_ledger_re_adds_it(adjacency):
     model, _, _ = fitted(adjacency=adjacency)

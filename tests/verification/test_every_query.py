@@ -75,8 +75,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     PrivateBoundsMechanism,
     QuantileMechanism,
+    SeededRandom,
     StabilityHistogramMechanism,
-    TestRandom,
     UtilityRange,
 )
 from ledgerwood.verification import added, check_sensitivity, removed, replay
@@ -196,7 +196,7 @@ def asked(kind, query, mechanism, data):
         event = query.event(mechanism, A)
     ledger = Ledger(Budget(epsilon=1e6, delta=0.5, adjacency=A), unit=PrivacyUnit.ROW)
     grant = ledger.grant(event, purpose="ask", delta=0.25)
-    with Curator(table_of(kind, data), grant, TestRandom(3)).open(event, purpose="ask") as round_:
+    with Curator(table_of(kind, data), grant, SeededRandom(3)).open(event, purpose="ask") as round_:
         if sums:
             return real(round_.release(query, mechanism, purpose="answer"))
         return round_.select(query, mechanism, purpose="answer").value

@@ -36,7 +36,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, SchemaError
-from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
 from ledgerwood.reading.importances import feature_importances
 from ledgerwood.trainers.base.bounds import named_choices, require_rows, require_verbose
 from ledgerwood.trainers.base.fitting import says_parameter, suggestion
@@ -322,11 +322,11 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             case None:
                 return SecureRandom()
             case np.random.RandomState():
-                return TestRandom(int(self.random_state.randint(2**31)))
+                return SeededRandom(int(self.random_state.randint(2**31)))
             case bool():
                 pass
             case int() | np.integer() if self.random_state >= 0:
-                return TestRandom(int(self.random_state) + (call << 64))
+                return SeededRandom(int(self.random_state) + (call << 64))
         raise _validate.fail(
             "random_state", self.random_state, "None (secure noise) or a whole number >= 0 (a test)", "seed"
         )

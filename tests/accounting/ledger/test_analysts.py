@@ -110,6 +110,7 @@ def test_a_share_under_the_gaussian_filter_is_its_own_budget(tmp_path):
     assert verified(path).grants == 2
 
 
+@pytest.mark.slow_after(2)  # any sequence of grants
 def test_whoever_spends_says_who(place):
     with opened(place, None) as nobody:
         assert nobody.spent().epsilon == 0.0

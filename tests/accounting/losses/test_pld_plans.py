@@ -140,6 +140,7 @@ def test_adding_dominates_removing_for_some_sampled_laplace_plans(rate, scale, c
     assert above - below <= 2e-4
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_two_sampled_draws_agree_with_a_direct_integral():
     """delta_2(eps) = E_P[H(eps - L)], one draw integrated over its outputs, the other by its exact profile."""
     rate, multiplier = 0.2, 1.3
@@ -283,6 +284,7 @@ def test_no_bound_from_above_is_below_a_gaussian_closed_form(multiplier, count, 
         assert plans.log_delta(found, exact, above=True) >= mp.log(truth) - mpf("1e-11")
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("rate", [1e-5, 0.2])
 def test_what_hardly_ever_differs_costs_no_more_than_that_it_does(rate):
     """Losses of 135,000 nats fit no lattice; with noise this small both are there with the probability of a sample."""
@@ -298,6 +300,7 @@ def test_a_difference_too_small_for_a_float_is_not_none():
     assert price(event).delta(3.0) > 0.0
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(("multiplier", "reference"), [(0.387, 2.728192), (0.41, 1.861926)])
 def test_a_few_hits_of_little_noise_among_many_draws_need_no_coarse_lattice(multiplier, reference):
     """Six of 1e5 draws hit. References: inversion of the moments; dp-accounting's bound for the first is 2.728476."""

@@ -83,7 +83,7 @@ NARROW = [
 ]
 
 
-@pytest.mark.slow_after(2)  # composes the losses of many plans, beside their closed forms
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(("event", "delta"), NARROW)
 def test_both_ends_are_near(event, delta):
     low, high = plans.interval(plans.plan(event), math.log(delta))

@@ -62,7 +62,7 @@ def test_every_draw_stands_behind_exactly_one_of_few(most):
     assert [count for _, count in found] == [sum(counts[event] for event in group) for group in members]
 
 
-@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 @pytest.mark.parametrize("most", [4, 16])
 def test_grouped_gaussians_cost_no_less_than_their_closed_form(most, delta):

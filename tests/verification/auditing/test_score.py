@@ -18,7 +18,7 @@ def edge(epsilon, delta):
     ]
 
 
-@pytest.mark.slow_after(1)  # every outcome is enumerated
+@pytest.mark.slow  # every outcome is enumerated
 @pytest.mark.parametrize(
     ("runs_with", "runs_without", "alpha", "delta"), [(7, 7, 0.05, 0.0), (8, 6, 0.1, 0.05), (6, 7, 0.4, 0.0)]
 )
@@ -109,6 +109,7 @@ def test_few_events_are_left_to_clopper_and_pearson():
         assert score(*counts, delta=1e-5, alpha=0.05) == clopper_pearson(*counts, delta=1e-5, alpha=0.05)
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_a_tenth_of_the_samples_is_a_tenth_of_the_square():
     """Both tighten like the square root of the number of runs, and pass Clopper and Pearson's bound."""
     for statistic in (score, score_certified):

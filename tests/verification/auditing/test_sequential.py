@@ -155,7 +155,7 @@ def test_dependent_audits_err_at_most_so_often():
     assert wrong / 200 <= 0.1
 
 
-@pytest.mark.slow_after(1)  # a rate of error, by enumeration or many audits
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize("delta", [0.0, 2e-4])
 def test_guesses_one_after_the_other_may_stop_at_their_best(delta):
     """Pure randomised response, delta more often right: all paths of 40 guesses, by dynamic programming."""

@@ -78,6 +78,7 @@ def test_not_a_number_is_an_outcome():
     assert found.epsilon_lower > 7.0
 
 
+@pytest.mark.slow  # many audits
 def test_patterns_and_a_number_that_is_released_with_them():
     """Sparse vector that releases the answer it compared (Lyu et al. 2017, Algorithm 3), at ten queries."""
 

@@ -76,7 +76,7 @@ def released(shape, scale):
     return lambda dataset, n, rng: SHAPES[shape](dataset + rng.laplace(scale=scale, size=n), rng)
 
 
-@pytest.mark.slow_after(6)  # an audit of each shape
+@pytest.mark.slow_after(3)  # an audit of each shape
 @pytest.mark.filterwarnings("error", "ignore::ledgerwood.errors.PrivacyWarning")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_half_the_noise_is_caught_in_every_shape(shape):

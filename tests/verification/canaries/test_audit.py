@@ -106,6 +106,7 @@ def test_hardly_any_noise_and_no_delta_end_in_bounds(monkeypatch: pytest.MonkeyP
     assert pure.bounds[1].value < np.inf
 
 
+@pytest.mark.slow  # many fits
 def test_the_trainers_own_trees_leave_only_guesses() -> None:
     audit = audit_model(forest(n_estimators=20), ROWS, LABELS, canaries=64, structure="own", rng=2)
     assert (audit.structure, audit.shared) == ("own", True)
@@ -323,6 +324,7 @@ def test_classes_may_be_numbers_and_one_may_be_missing() -> None:
     assert np.all(missing.scores.without <= missing.scores.with_row.max())
 
 
+@pytest.mark.slow  # many fits
 def test_of_other_learners_nobody_knows_who_shares_a_leaf() -> None:
     assert audit_model(Sums(1), **ORIGIN, canaries=32, schema=ONE, rng=1).shared
     named: dict[str, Any] = {"canaries": 16, "view": "predictions", "rng": 5}

@@ -92,6 +92,7 @@ def test_noisy_size_the_loss_by_summation_over_noisy_sizes(epsilon, figure):
         assert specimen.delta(at) == pytest.approx(float(max(*sides, 0)), rel=1e-8)
 
 
+@pytest.mark.slow  # the exact loss of each specimen
 def test_noisy_size_what_is_lost_does_not_vanish_with_epsilon():
     # n ~ E / (epsilon / 2) above, the rate times the gap tends to E / 8: the mean of e^(-E / 8) is 8 / 9, for one half.
     assert NoisySize(epsilon=5e-4).pure_epsilon() == pytest.approx(float(mp.log(18 / mp.mpf(17))), abs=5e-4)

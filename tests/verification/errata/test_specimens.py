@@ -63,6 +63,7 @@ def test_a_specimen_is_a_frozen_final_value_and_no_trainer(specimen):
     assert not {"fit", "predict", "partial_fit"} & set(dir(specimen))
 
 
+@pytest.mark.slow_after(55)  # the exact loss of each specimen
 @every
 def test_the_claim_fails_at_the_witness(specimen):
     assert specimen.delta(specimen.witness) > 1.1 * specimen.claimed_delta(specimen.witness)
