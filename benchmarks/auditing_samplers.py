@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.mechanisms import DiscreteLaplaceMechanism, Grid, LaplaceMechanism, TestRandom
+from ledgerwood.mechanisms import DiscreteLaplaceMechanism, Grid, LaplaceMechanism, SeededRandom
 
 Sampler = Callable[[FloatArray, int, np.random.Generator], FloatArray]
 
@@ -227,5 +227,5 @@ def histogram_of_wrong_scale(epsilon: float) -> Sampler:
     return draw
 
 
-def _source(rng: np.random.Generator) -> TestRandom:
-    return TestRandom(int(rng.integers(2**62)))
+def _source(rng: np.random.Generator) -> SeededRandom:
+    return SeededRandom(int(rng.integers(2**62)))

@@ -25,7 +25,7 @@ from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.curator.curator import Curator
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import FederatedGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.sgbdt.training import SGBDTPlan, train
 
@@ -67,7 +67,7 @@ def boosted(dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray
     table = Table.from_data(words[:, :1], dataset[:, 1], _BOOSTED, loss=plan.loss, bins=plan.max_bins)
     ledger = Ledger(Budget(epsilon=1e6, delta=DELTA, adjacency=A), unit=PrivacyUnit.ROW, filter=BasicFilter())
     grant = ledger.grant(Repeated(plan.tree_event, count=ROUNDS * n), purpose="models", delta=DELTA)
-    curator = Curator(table, grant, TestRandom(int(rng.integers(2**62))))
+    curator = Curator(table, grant, SeededRandom(int(rng.integers(2**62))))
     return np.stack([_released(train(plan, curator, rng)) for _ in range(n)])
 
 

@@ -16,9 +16,9 @@ import ledgerwood as lw
 from benchmarks.bug_systems import DEPTH, SEED, TREES, System, rows_of
 from ledgerwood.accounting.events import Composed, PoissonSampled, Repeated
 from ledgerwood.accounting.filters import BasicFilter
-from ledgerwood.curator import Curator
+from ledgerwood.curator import Curator, GiniSplits, LeafLabels, SplitGains
 from ledgerwood.curator.groups import CuratorGroups, group_ends
-from ledgerwood.curator.queries.gains import open_tests
+from ledgerwood.curator.queries.splits.tests import open_tests
 from ledgerwood.curator.rounds import CuratorRound, held_by
 from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.curator.tables.trees import Table
@@ -29,7 +29,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     PermuteAndFlipMechanism,
-    TestRandom,
+    SeededRandom,
 )
 from ledgerwood.recording.points import with_body
 from ledgerwood.trainers.base import estimator
@@ -244,9 +244,8 @@ def exact_last(_: System) -> Any:
             selected = original(self, query, mechanism, purpose=purpose)
             if not _is_last(purpose):
                 return selected
-            read = self._table.gains if "Gains" in type(query).__name__ else self._table.impurities
             candidates = open_tests(query.tests, query.structure)
-            utilities = np.where(candidates, read(query, self._sampled), np.iinfo(np.int64).min)
+            utilities = np.where(candidates, self._table.utilities(query, self._sampled), np.iinfo(np.int64).min)
             value = query.tests.taken(np.where(candidates.any(axis=1), utilities.argmax(axis=1), -1))
             return dataclasses.replace(selected, value=value)
 
@@ -276,33 +275,40 @@ def half_price(_: System) -> Any:
 def doubled_clip(_: System) -> Any:
     """Rows count up to twice the clip that the sensitivity is stated for, or twice where there is no clip."""
 
+    def inside(query: Any) -> str:
+        """The field that holds what a query is made of, or its clip; empty where it has none."""
+        names = {field.name for field in dataclasses.fields(query)}
+        return next((name for name in ("leaf", "statistic", "clip") if name in names), "")
+
+    def clipped(query: Any) -> bool:
+        name = inside(query)
+        return name == "clip" or (name != "" and clipped(getattr(query, name)))
+
     def wider(query: Any) -> Any:
-        if "leaf" in {field.name for field in dataclasses.fields(query)}:
-            return dataclasses.replace(query, leaf=wider(query.leaf))
-        return dataclasses.replace(query, clip=2 * query.clip)
+        name = inside(query)
+        return dataclasses.replace(query, **{name: 2 * query.clip if name == "clip" else wider(getattr(query, name))})
 
     def statistic(original: Method) -> Method:
         def read(self: Any, query: Any, sampled: Any, budgets: Any = None) -> Any:
-            names = {field.name for field in dataclasses.fields(query)}
-            if names & {"clip", "leaf"}:
+            if clipped(query):
                 return original(self, wider(query), sampled, budgets)
-            factor = 2 if "classes" in names or type(query).__name__ == "LeafClassCounts" else 1
+            asked = getattr(query, "statistic", query)
+            factor = 2 if "classes" in {field.name for field in dataclasses.fields(asked)} else 1
             return factor * original(self, query, sampled, budgets)
 
         return read
 
-    def gains(original: Method) -> Method:
+    def utilities(original: Method) -> Method:
         def read(self: Any, query: Any, sampled: Any) -> Any:
-            wide = wider(query)
-            shift = wide.grid.exponents[0] - query.grid.exponents[0]
-            return original(self, wide, sampled) << shift
+            if isinstance(query, SplitGains):
+                wide = wider(query)
+                return original(self, wide, sampled) << (wide.grid.exponents[0] - query.grid.exponents[0])
+            found = original(self, query, sampled)
+            return 2 * found if isinstance(query, GiniSplits | LeafLabels) else found
 
         return read
 
-    def twice(original: Method) -> Method:
-        return lambda self, query, sampled: 2 * original(self, query, sampled)
-
-    return patched((Table, "statistic", statistic), (Table, "gains", gains), (Table, "impurities", twice))
+    return patched((Table, "statistic", statistic), (Table, "utilities", utilities))
 
 
 def same_words(_: System) -> Any:
@@ -310,7 +316,7 @@ def same_words(_: System) -> Any:
 
     def seeded(original: Method) -> Method:
         def asked(self: Any, *given: Any, **named: Any) -> Any:
-            self._source = TestRandom(9)
+            self._source = SeededRandom(9)
             return original(self, *given, **named)
 
         return asked
@@ -320,7 +326,7 @@ def same_words(_: System) -> Any:
 
 def same_seed(_: System) -> Any:
     """Public trees are drawn from the seed of the noise."""
-    return patched((estimator, "structure_generator", lambda old: lambda _: old(TestRandom(SEED))))
+    return patched((estimator, "structure_generator", lambda old: lambda _: old(SeededRandom(SEED))))
 
 
 def kept_sample(_: System) -> Any:
@@ -376,7 +382,7 @@ def pruned(system: System) -> Any:
     def without(original: Method) -> Method:
         def train(self: Any, plan: Any, aggregator: Any, *rest: Any) -> Any:
             found = original(self, plan, aggregator, *rest)
-            cells = aggregator._table._cells
+            cells = aggregator._table._rows.cells
             if isinstance(found, Ensemble):
                 return _pruned(found, cells)
             return tuple(_pruned(each, cells) for each in found)

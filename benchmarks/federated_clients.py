@@ -32,7 +32,7 @@ from ledgerwood import (
 )
 from ledgerwood.curator import Curator, Table, encode_features
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.mechanisms import RandomSource, TestRandom
+from ledgerwood.mechanisms import RandomSource, SeededRandom
 from ledgerwood.trainers.federated.training import FederatedPlan, train
 
 NAME: data_sets.Name = "adult"
@@ -71,6 +71,10 @@ class Clients:
         """The framework has no groups of rows."""
         raise NotImplementedError("the framework has no groups of rows")
 
+    def caveat(self, query: object) -> str:
+        """That of each client's table."""
+        return self._tables[0].caveat(query)
+
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """What adds up the clients' sums, modulo 2**64."""
         readers = [table.reader(query) for table in self._tables]
@@ -98,7 +102,7 @@ def trained(data: data_sets.Data, plan: FederatedPlan, train_rows: NDArray[np.in
     ]
     budget = Budget(epsilon=EPSILON, delta=DELTAS[NAME], adjacency=Adjacency.ADD_REMOVE)
     grant = Ledger(budget, unit=PrivacyUnit.ROW).grant(plan.event, purpose="clients")
-    return train(plan, Curator(Clients(tables), grant, TestRandom(0)), np.random.default_rng(0))
+    return train(plan, Curator(Clients(tables), grant, SeededRandom(0)), np.random.default_rng(0))
 
 
 def same(one: Ensemble, other: Ensemble) -> bool:

@@ -33,6 +33,7 @@ import ledgerwood as lw
 from benchmarks import forged_truths as truths
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     ApproximateEvent,
     BasicFilter,
     BoundedRangeEvent,
@@ -64,7 +65,6 @@ from ledgerwood.accounting import (
     SkellamVectorEvent,
     StaircaseEvent,
     TruncatedLaplaceEvent,
-    WhitehouseFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
 )
@@ -83,7 +83,7 @@ FILTERS = {
     "gdp": GDPFilter(),
     "zcdp": ZCDPFilter(),
     "renyi": RenyiFilter(order=ORDER),
-    "whitehouse": WhitehouseFilter(delta_prime=1e-9),
+    "whitehouse": AdvancedCompositionFilter(delta_prime=1e-9),
 }
 LIMITS = {"basic": (1e9, 0.5), "gdp": (1e6, 0.5), "zcdp": (1e6, 0.5), "renyi": (1e9, 0.5), "whitehouse": (1e9, 0.5)}
 

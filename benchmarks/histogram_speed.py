@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from ledgerwood import Adjacency, Numeric, Schema
-from ledgerwood.curator import CandidateBins, CellSums, LeafCurvatures, LeafMoments, SideSums, Table
+from ledgerwood.curator import BinSums, CandidateBins, LeafCurvatures, LeafMoments, SideSums, Table
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.mechanisms import GaussianMechanism, SecureRandom
 
@@ -50,14 +50,14 @@ def seconds(rows: int = ROWS) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for _ in range(TREES + 1):
         ensemble, tree = Ensemble(initial_score=generator.random()), levels(generator)
-        counts = LeafMoments(structure=tree[0], ensemble=ensemble, loss="logistic", clip=1.0)
+        counts = LeafMoments(loss="logistic", clip=1.0).of(tree[0], ensemble)
         for name, leaf in (
             ("counts", counts),
-            ("hessians", LeafCurvatures(structure=tree[0], ensemble=ensemble, clip=1.0)),
+            ("hessians", LeafCurvatures(clip=1.0).of(tree[0], ensemble)),
         ):
             sums, noise = 0.0, 0.0
             for at in tree[:-1]:
-                query = CellSums(leaf=replace(leaf, structure=at), bins=bins)
+                query = BinSums(leaf=replace(leaf, structure=at), bins=bins)
                 start = time.perf_counter()
                 exact = table.reader(query)(EVERYONE)
                 middle = time.perf_counter()

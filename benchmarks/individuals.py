@@ -95,8 +95,8 @@ def filtered_rounds(repeats: int = 9) -> Iterator[tuple[str, str, float, float]]
     schema = Schema.uniform(0.0, 1.0, n_features=1, target=Numeric("y", -1.0, 1.0))
     root = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
     start = Ensemble(initial_score=0.0)
-    moments = LeafMoments(structure=root, ensemble=start, loss="squared", clip=0.25)
-    curvatures = LeafCurvatures(structure=root, ensemble=start, clip=0.5)
+    moments = LeafMoments(loss="squared", clip=0.25).of(root, start)
+    curvatures = LeafCurvatures(clip=0.5).of(root, start)
     labels = {"moments": generator.uniform(-1.0, 1.0, n), "curvature": np.where(generator.random(n) < 0.5, -1.0, 1.0)}
     for rate in (1.0, 0.1):
         choices: tuple[tuple[str, Any, Any], ...] = (

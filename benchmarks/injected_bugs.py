@@ -4,8 +4,9 @@ Run: python -m benchmarks.injected_bugs [--runs 400] [--bug name ...] [--system 
 
 Each bug is patched into the library from outside, in turn, and every check is run on what comes out: the library's own
 refusals, the ledger that is re-added, record and replay, the law of the noise, what must not depend on the rows, and,
-where the bug shows in one release of one tree, an audit by `--runs` fits. Seeds are fixed; the noise is `TestRandom`'s,
-so that a run can be repeated. The command fails where a bug is found by nothing, or the honest trainer by something.
+where the bug shows in one release of one tree, an audit by `--runs` fits. Seeds are fixed, and the noise is that of
+`SeededRandom`, so that a run can be repeated. The command fails where a bug is found by
+nothing, or the honest trainer by something.
 """
 
 import argparse

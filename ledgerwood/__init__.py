@@ -1,4 +1,4 @@
-"""ledgerwood: differential privacy accounting, exact noise, a ledger that re-adds, and private trees.
+"""ledgerwood: differential privacy accounting, exact noise, a ledger that anyone can recompute, and private trees.
 
 Accounting and ledger are here at once; what touches rows or needs more packages arrives when it is first named.
 """
@@ -6,7 +6,9 @@ Accounting and ledger are here at once; what touches rows or needs more packages
 from typing import TYPE_CHECKING
 
 from ledgerwood import _extras
+from ledgerwood import accounting as accounting
 from ledgerwood.accounting import Adjacency as Adjacency
+from ledgerwood.accounting import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting import BasicFilter as BasicFilter
 from ledgerwood.accounting import BoundedRangeEvent as BoundedRangeEvent
@@ -43,7 +45,6 @@ from ledgerwood.accounting import SkellamEvent as SkellamEvent
 from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
 from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
 from ledgerwood.accounting import TruncatedLaplaceEvent as TruncatedLaplaceEvent
-from ledgerwood.accounting import WhitehouseFilter as WhitehouseFilter
 from ledgerwood.accounting import ZCDPFilter as ZCDPFilter
 from ledgerwood.accounting import ZeroConcentratedEvent as ZeroConcentratedEvent
 from ledgerwood.accounting import calibrate as calibrate
@@ -58,28 +59,30 @@ from ledgerwood.errors import PrivacyWarning as PrivacyWarning
 
 if TYPE_CHECKING:
     from ledgerwood import datasets as datasets
+    from ledgerwood import mechanisms as mechanisms
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
     from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
-    from ledgerwood.mechanisms.exact.randomness import TestRandom as TestRandom
+    from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
     from ledgerwood.schema import Categorical as Categorical
     from ledgerwood.schema import Numeric as Numeric
     from ledgerwood.schema import Schema as Schema
 
 __version__ = "0.1.0"
 
-_LATE_MODULES = ("datasets", "trainers", "verification")
+_LATE_MODULES = ("datasets", "mechanisms", "trainers", "verification")
 _HOMES = {
     "Categorical": "ledgerwood.schema",
     "Numeric": "ledgerwood.schema",
     "Schema": "ledgerwood.schema",
     "SecureRandom": "ledgerwood.mechanisms.exact.randomness",
-    "TestRandom": "ledgerwood.mechanisms.exact.randomness",
+    "SeededRandom": "ledgerwood.mechanisms.exact.randomness",
     **{name: f"ledgerwood.{name}" for name in _LATE_MODULES},
 }
 
 _NAMES = [
     "Adjacency",
+    "AdvancedCompositionFilter",
     "ApproximateEvent",
     "BasicFilter",
     "BoundedRangeEvent",
@@ -119,19 +122,20 @@ _NAMES = [
     "ReplaceOneSampled",
     "Schema",
     "SecureRandom",
+    "SeededRandom",
     "SkellamEvent",
     "SkellamVectorEvent",
     "StaircaseEvent",
-    "TestRandom",
     "TruncatedLaplaceEvent",
-    "WhitehouseFilter",
     "ZCDPFilter",
     "ZeroConcentratedEvent",
     "__version__",
+    "accounting",
     "calibrate",
     "datasets",
     "grouped",
     "matrix_gaussian",
+    "mechanisms",
     "price",
     "split",
     "trainers",

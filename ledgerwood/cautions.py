@@ -1,7 +1,7 @@
-"""What a person may do by habit that weakens a guarantee, or hides it: one `PrivacyWarning` a fit and reason.
+"""Privacy warnings: uses that weaken a guarantee, or hide its total; one `PrivacyWarning` for each fit and reason.
 
-Each text says the way out. None depends on a row but through what was released: parameters, plans, the names of columns
-and a schema that was estimated privately are all that is looked at. docs/how-to/privacy-warnings.md lists them;
+Each text names the remedy. A warning depends on parameters, plans, the names of columns and privately estimated schemas
+only, never on unreleased rows. docs/how-to/privacy-warnings.md lists them;
 docs/explanation/cautions.md derives the two thresholds.
 """
 
@@ -32,9 +32,9 @@ _FITS: Counter[frozenset[str]] = Counter()
 
 
 def emit(messages: Iterable[str | None]) -> None:
-    """Warn of each, at the user's own line.
+    """Give each warning, at the user's own line of code.
 
-    Of none in a recording of a verification's, whose fits nobody releases, nor in `already_warned`.
+    No warning is given inside a verification, whose fits are not released, nor inside `already_warned`.
     """
     if is_recorded() or _ALREADY.get():
         return
@@ -45,7 +45,7 @@ def emit(messages: Iterable[str | None]) -> None:
 
 @contextmanager
 def already_warned() -> Iterator[None]:
-    """Let the fits in this block, of this thread, warn of nothing, and not count: their maker has done it for all."""
+    """Suppress warnings and counting of fits in this block and thread: the caller has warned for all of them."""
     token = _ALREADY.set(True)
     try:
         yield
@@ -54,10 +54,10 @@ def already_warned() -> Iterator[None]:
 
 
 def of_candidates(found: Sequence[Sequence[str]]) -> list[str]:
-    """What to warn of candidates, once: what holds for all of them, and one text for what holds for some.
+    """Combine the warnings of several candidates: those that hold for all, and one text for those that hold for some.
 
     Args:
-        found: for each candidate, the texts of its own.
+        found: for each candidate, its own texts.
     """
     common = [text for text in dict.fromkeys(found[0]) if all(text in texts for texts in found)]
     others = [[text for text in texts if text not in common] for texts in found]
@@ -83,7 +83,7 @@ def _package(module: object) -> str:
 
 
 def seed_caution(random_state: object) -> str:
-    """Says that the noise can be drawn again."""
+    """Returns the warning that seeded noise can be reproduced and removed."""
     shown = repr(random_state) if isinstance(random_state, Integral) else f"a {type(random_state).__name__}"
     return (
         f"random_state={shown}: all noise is drawn from this seed, and whoever knows or guesses it can take the noise "
@@ -93,7 +93,7 @@ def seed_caution(random_state: object) -> str:
 
 
 def delta_caution(delta: float, expected_rows: float | None = None) -> str | None:
-    """Says that delta is so large that whole rows may be published within it; None where it is not."""
+    """Returns the warning that delta is large enough to allow publishing whole rows; None if it is small."""
     limit = "1e-3" if delta > LARGEST_DELTA else ""
     if expected_rows is not None and expected_rows * delta > 1.0:
         rows = f"1 / expected_rows = {1.0 / expected_rows:.3g}"
@@ -111,15 +111,15 @@ def delta_caution(delta: float, expected_rows: float | None = None) -> str | Non
 def leaf_caution(
     signal: Callable[[float], float], *, epsilon: float, delta: float, expected_rows: float | None
 ) -> str | None:
-    """Says that a plan's leaves are noise, and up to how many rows; None where they are not.
+    """Returns the warning that a plan's leaves are mostly noise, and up to how many rows; None if they are not.
 
     docs/explanation/cautions.md#leaf-noise.
 
     Args:
-        signal: a plan's `leaf_signal`, from the number of rows to the most that the signal-to-noise ratio of a leaf may
-            be; it does not fall.
+        signal: a plan's `leaf_signal`: a function, not decreasing, from the number of rows to the largest possible
+            signal-to-noise ratio of a leaf.
         epsilon, delta: the budget.
-        expected_rows: a public guess; None for none, which warns of what is noise with 10,000 rows.
+        expected_rows: a public guess of the number of rows; None assumes 10,000.
     """
     rows = UNKNOWN_ROWS if expected_rows is None else expected_rows
     ratio = signal(rows)
@@ -139,7 +139,7 @@ def leaf_caution(
 
 
 def _least_rows(signal: Callable[[float], float]) -> int | None:
-    """The number of rows from which the ratio may be 1, to 2 digits; None where there is none."""
+    """The number of rows from which the ratio may be 1, to 2 digits; None if there is none."""
     high = next((2.0**k for k in range(_DOUBLINGS) if signal(2.0**k) >= 1.0), None)
     if high is None:
         return None
@@ -151,7 +151,7 @@ def _least_rows(signal: Callable[[float], float]) -> int | None:
 
 
 def estimate_caution(useless: Sequence[str]) -> str | None:
-    """Says which columns' private estimates came out useless, by released values alone; None where there is none.
+    """Returns the warning that private estimates of some columns are useless, by released values; None if none is.
 
     Args:
         useless: for each, its name and what came out, as one text.
@@ -166,17 +166,17 @@ def estimate_caution(useless: Sequence[str]) -> str | None:
 
 @contextmanager
 def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
-    """Count a fit on these columns, or several that are made as one.
+    """Count a fit on these columns, or several fits as one.
 
-    It does not count in a recording or in `already_warned`, nor where the block raises.
+    Fits inside a verification or `already_warned`, and fits that raise, are not counted.
 
     Args:
         features: the names of the columns, in any order; the rows are not looked at.
-        own: whether the fit opens a ledger of its own.
+        own: whether the fit opens its own ledger.
 
     Yields:
-        What to warn of, where it opens its own and this process has fitted the same columns before, or was started by
-        another one, whose fits it cannot count; else None.
+        The warning, if the fit opens its own ledger and this process has fitted the same columns before, or was started
+        by another process, whose fits it cannot count; else None.
     """
     if is_recorded() or _ALREADY.get():
         yield None

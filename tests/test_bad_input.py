@@ -44,8 +44,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     PrivateBoundsMechanism,
     QuantileMechanism,
+    SeededRandom,
     StabilityHistogramMechanism,
-    TestRandom,
     UtilityRange,
 )
 from ledgerwood.trainers import SGBDTRegressor
@@ -93,11 +93,11 @@ def refused(act, *parts):
         (lambda: LaplaceMechanism(scales=1.0), ["scales=1.0", "a sequence", "columns"]),
         (lambda: EllipticalGaussianMechanism(stddevs=()), ["stddevs=()", "at least one", "columns"]),
         (
-            lambda: NoisyMaxMechanism(scale=1e30).select(integers(1, 2), ONE, TestRandom(1)),
+            lambda: NoisyMaxMechanism(scale=1e30).select(integers(1, 2), ONE, SeededRandom(1)),
             ["scale=1e+30", "<= 2**55 grid steps of 1.0"],
         ),
         (
-            lambda: ExponentialMechanism(rate=1e200).select(integers(1, 2), Grid(exponents=(960,)), TestRandom(1)),
+            lambda: ExponentialMechanism(rate=1e200).select(integers(1, 2), Grid(exponents=(960,)), SeededRandom(1)),
             ["rate=1e+200", "2**1000 nats a grid step"],
         ),
         (
@@ -105,11 +105,11 @@ def refused(act, *parts):
             ["grid=(0.5,)", "steps of 1", "statistic"],
         ),
         (
-            lambda: GaussianMechanism(stddev=1.0).randomise(np.array([2**70], dtype=object), ONE, TestRandom(1)),
+            lambda: GaussianMechanism(stddev=1.0).randomise(np.array([2**70], dtype=object), ONE, SeededRandom(1)),
             ["statistic type='object'", "an int64 array", "grid steps"],
         ),
         (
-            lambda: GaussianMechanism(stddev=1.0).randomise(np.array([1.5]), ONE, TestRandom(1)),
+            lambda: GaussianMechanism(stddev=1.0).randomise(np.array([1.5]), ONE, SeededRandom(1)),
             ["statistic type='float64'", "an int64 array", "grid steps"],
         ),
     ],
@@ -121,9 +121,9 @@ def test_grids_that_overflow(act, parts):
 def test_a_sum_that_overflows_wraps_and_says_nothing():
     """An error would tell of the rows: the largest integers are added to modulo 2**64."""
     most = np.array([2**63 - 1, -(2**63)]).reshape(2, 1)
-    noisy = GaussianMechanism(stddev=4.0).randomise(most, ONE, TestRandom(1))
+    noisy = GaussianMechanism(stddev=4.0).randomise(most, ONE, SeededRandom(1))
     assert np.abs(noisy - most).max() < 100  # the difference modulo 2**64 is the noise
-    wide = GaussianMechanism(stddev=2.0**54).randomise(most, ONE, TestRandom(1))
+    wide = GaussianMechanism(stddev=2.0**54).randomise(most, ONE, SeededRandom(1))
     assert wide.dtype == np.int64
 
 
@@ -176,17 +176,17 @@ def test_sensitivities_that_overflow(act, parts):
 
 def test_empty_candidate_sets():
     for mechanism in SELECTIONS:
-        refused(lambda m=mechanism: m.select(NONE, ONE, TestRandom(1)), "candidates=0", "in 1..2**24", "candidates")
-    refused(lambda: GridlessMechanism(rate=1.0).select([], ONE, TestRandom(1)), "features=0", ">= 1", "features")
+        refused(lambda m=mechanism: m.select(NONE, ONE, SeededRandom(1)), "candidates=0", "in 1..2**24", "candidates")
+    refused(lambda: GridlessMechanism(rate=1.0).select([], ONE, SeededRandom(1)), "features=0", ">= 1", "features")
     refused(lambda: CategoricalCandidates(utilities=NONE), "categories=0", ">= 1", "categories")
     refused(lambda: NumericCandidates(positions=NONE, points=0, utilities=integers(0)), "points=0", ">= 1")
     refused(lambda: JointQuantilesMechanism(quantiles=(), rate=1.0), "quantiles=()", "at least one")
     refused(
-        lambda: PrivateBoundsMechanism(scale=1.0, threshold=5).select(np.ones(3), (0.0,), TestRandom(1)),
+        lambda: PrivateBoundsMechanism(scale=1.0, threshold=5).select(np.ones(3), (0.0,), SeededRandom(1)),
         "at least two numbers that rise", "(0.0,)", "column",
     )  # fmt: skip
     refused(
-        lambda: SELECTIONS[0].select(integers(1, 2), ONE, TestRandom(1), counts=integers(0, 0)), "counts", "one > 0"
+        lambda: SELECTIONS[0].select(integers(1, 2), ONE, SeededRandom(1), counts=integers(0, 0)), "counts", "one > 0"
     )
 
 
@@ -197,8 +197,8 @@ def test_utilities_that_are_no_integers(wrong):
     """NaN cannot come in: a utility is a whole number of grid steps, and its type is all that is looked at."""
     kind = f"{wrong.dtype} {wrong.shape}" if isinstance(wrong, np.ndarray) else type(wrong).__name__
     for mechanism in SELECTIONS:
-        refused(lambda m=mechanism: m.select(wrong, ONE, TestRandom(1)), kind, "an int64 vector", "grid steps")
-    refused(lambda: SELECTIONS[0].select(integers(1, 2), ONE, TestRandom(1), counts=wrong), "counts")
+        refused(lambda m=mechanism: m.select(wrong, ONE, SeededRandom(1)), kind, "an int64 vector", "grid steps")
+    refused(lambda: SELECTIONS[0].select(integers(1, 2), ONE, SeededRandom(1), counts=wrong), "counts")
     refused(lambda: CategoricalCandidates(utilities=wrong), kind, "an int64 vector", "grid steps")
     refused(lambda: NumericCandidates(positions=NONE, points=5, utilities=wrong), kind, "an int64 vector", "grid steps")
 
@@ -206,7 +206,7 @@ def test_utilities_that_are_no_integers(wrong):
 def test_quantiles_of_no_rows_are_quantiles():
     """How many rows there are is private: without any, every threshold is as good as every other."""
     median, joint = QuantileMechanism(quantile=0.5, rate=1.0), JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=1.0)
-    source = TestRandom(1)
+    source = SeededRandom(1)
     assert {median.select(NONE, 4, source) for _ in range(200)} == {0, 1, 2, 3}
     drawn = [joint.select(NONE, 4, source) for _ in range(200)]
     assert {place for pair in drawn for place in pair} == {0, 1, 2, 3}
@@ -220,10 +220,10 @@ def test_quantiles_of_no_rows_are_quantiles():
 @pytest.mark.parametrize(
     ("act", "parts"),
     [
-        (lambda m, j: m.select(np.array([math.nan]), 4, TestRandom(1)), ["positions='float64 (1,)'", "thresholds"]),
-        (lambda m, j: m.select([], 4, TestRandom(1)), ["positions='list'", "an int64 vector", "thresholds"]),
-        (lambda m, j: j.select(NONE, 0, TestRandom(1)), ["points=0", ">= 1", "thresholds"]),
-        (lambda m, j: j.select(NONE, 2**40, TestRandom(1)), ["points=1099511627776", "< 2**40", "thresholds"]),
+        (lambda m, j: m.select(np.array([math.nan]), 4, SeededRandom(1)), ["positions='float64 (1,)'", "thresholds"]),
+        (lambda m, j: m.select([], 4, SeededRandom(1)), ["positions='list'", "an int64 vector", "thresholds"]),
+        (lambda m, j: j.select(NONE, 0, SeededRandom(1)), ["points=0", ">= 1", "thresholds"]),
+        (lambda m, j: j.select(NONE, 2**40, SeededRandom(1)), ["points=1099511627776", "< 2**40", "thresholds"]),
         (lambda m, j: QuantileMechanism(quantile=1.0, rate=1.0), ["quantile=1.0", "in (0, 1)", "share of the rows"]),
         (lambda m, j: QuantileMechanism(quantile=math.nan, rate=1.0), ["quantile=nan", "finite", "share of the rows"]),
         (lambda m, j: QuantileMechanism(quantile=0.5, rate=math.inf), ["rate=inf", "finite", "nats"]),
@@ -243,7 +243,7 @@ def test_noise_that_misses_the_grid_takes_nothing_out_of_a_round():
     good, coarse = EllipticalGaussianMechanism(stddevs=(2.0, 2.0)), EllipticalGaussianMechanism(stddevs=(1e300, 2.0))
     event = good.event(LabelMoments().sensitivity(A), A)
     ledger = lw.Ledger(lw.Budget(epsilon=1e3, delta=0.5, adjacency=A), unit=lw.PrivacyUnit.ROW)
-    curator = Curator(table, ledger.grant(event, purpose="moments"), TestRandom(1))
+    curator = Curator(table, ledger.grant(event, purpose="moments"), SeededRandom(1))
     with curator.open(event, purpose="moments") as round_:
         before = ledger.entries
         refused(lambda: round_.release(LabelMoments(), coarse, purpose="moments"), "scale=1e+300", "2**55 grid steps")

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import baselines
 from benchmarks.baselines import BDPT, DPGDF, Branch, DeepPartitionAggregation, Leaf, RandomTree, Split
 from ledgerwood import Categorical, Numeric, Schema
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 
 SCHEMA = Schema(
     features=(Numeric("x", 0, 10), Categorical("c", ("a", "b", "z"))),
@@ -50,7 +50,7 @@ def unlabelled(node):
 def test_a_random_trees_splits_do_not_depend_on_rows():
     trees = []
     for seed, n in ((0, 50), (1, 3)):
-        model = RandomTree(1.0, SCHEMA, depth=3, source=TestRandom(0))
+        model = RandomTree(1.0, SCHEMA, depth=3, source=SeededRandom(0))
         model.rng = np.random.default_rng(5)
         trees.append(unlabelled(model.fit(*rows(n, seed)).tree_))
     assert trees[0] == trees[1]
@@ -74,7 +74,7 @@ def permute_and_flip_law(counts, epsilon):
 def test_a_random_trees_labels_follow_permute_and_flip_and_cost_epsilon():
     epsilon, draws, counts = 0.5, 4_000, (3, 1)
     X, y = np.array([[1.0, "a"]] * 4, dtype=object), np.array(["no"] * 3 + ["yes"])
-    model = RandomTree(epsilon, SCHEMA, depth=0, source=TestRandom(1))
+    model = RandomTree(epsilon, SCHEMA, depth=0, source=SeededRandom(1))
     found = np.mean([model.fit(X, y).predict(X)[0] == "yes" for _ in range(draws)])
     law = permute_and_flip_law(counts, epsilon)
     assert abs(found - law[1]) < 5 * math.sqrt(law[0] * law[1] / draws)

@@ -81,7 +81,7 @@ def test_plan_passes_its_options_on(place):
 def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
     options, schema = (*BUDGET, *SMALL, "--system", "federated"), ("--schema", place / "classification.json")
     planned = answer("plan", *schema, *options)
-    assert (planned["estimator"], planned["n_estimators"], planned["queries"]) == ("FederatedGBDTClassifier", 3, 3)
+    assert (planned["estimator"], planned["n_estimators"], planned["draws"]) == ("FederatedGBDTClassifier", 3, 3)
     out = tmp_path / "model"
     result = run("train", place / "rows.csv", *schema, *options, "--out", out)
     assert result.exit_code == 0, result.output
@@ -116,7 +116,7 @@ def test_one_private_tree_is_planned_trained_and_read_alike(place, tmp_path):
     options = ("--epsilon", 2, "--delta", 0, "--max-depth", 2, "--system", "privatree")
     schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
     planned = answer("plan", *schema, *options)
-    assert (planned["estimator"], planned["n_estimators"], planned["max_depth"]) == ("PrivaTreeClassifier", 1, 2)
+    assert (planned["estimator"], planned["max_depth"]) == ("PrivaTreeClassifier", 2)
     assert (planned["splits"], planned["candidates"], planned["leaf_share"]) == ("gini", "public", 0.5)
     assert planned["tree_epsilon"] == pytest.approx(planned["epsilon"]) == pytest.approx(2.0)
     result = run("train", place / "rows.csv", *schema, *options, "--out", out)
@@ -141,7 +141,17 @@ def test_what_a_system_does_not_have_is_named(place):
     shared = ("plan", "--schema", place / "regression.json", "--epsilon", 1, "--delta", 0)
     refused = run(*shared, "--system", "dpboost", "--subsample", 0.5)
     assert (refused.exit_code, "--subsample=0.5 is not for DPBoost" in refused.stderr) == (1, True)
-    assert run(*shared, "--system", "forest").exit_code == 2
+    unknown = run(*shared, "--system", "forest")
+    assert (unknown.exit_code, "--system='forest' must be one of 'dpboost'" in unknown.stderr) == (1, True)
+    strange = run(*shared, "--system", "dpboost", "--set", "colour=red")
+    assert (strange.exit_code, "colour='red' is not for DPBoost, whose parameters are" in strange.stderr) == (1, True)
+    assert run(*shared, "--set", "colour").exit_code == 2
+
+
+def test_any_parameter_can_be_set_by_name(place):
+    options = ("--system", "dpboost", "--set", "trees_per_ensemble=3", "--set", "large_gradients=drop")
+    found = answer("plan", "--schema", place / "regression.json", "--epsilon", 1, "--delta", 0, *SMALL, *options)
+    assert (found["trees_per_ensemble"], found["large_gradients"]) == (3, "drop")
 
 
 def test_training_leaves_a_model_and_a_ledger_that_verifies(place):

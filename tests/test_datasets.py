@@ -50,6 +50,7 @@ def test_breast_cancer_names_its_columns_as_scikit_learn_does():
     )
 
 
+@pytest.mark.slow  # several fits
 def test_adult_complete_rows(dataset):
     data = dataset("adult")
     assert data.X.shape == (45_222, 14)

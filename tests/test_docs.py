@@ -29,9 +29,10 @@ def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
-        "team-ledger", "interop", "learn-on-streams", "ask-a-table", "tune-privately", "attack-a-model",
+        "team-ledger", "interop", "learn-on-streams", "ask-a-table", "bring-a-statistic", "tune-privately",
+        "attack-a-model",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
-        "several-classes",
+        "several-classes", "write-a-trainer",
     }  # fmt: skip
 
 
@@ -45,6 +46,7 @@ def test_noise_for_a_target(tmp_path, monkeypatch):
     assert 0.01 < names["rate"] < 0.011  # a multiplier of 4 is a little more than a rate of 0.01 needs
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_privacy_warnings(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         names = run("privacy-warnings", tmp_path, monkeypatch)
@@ -57,6 +59,7 @@ def test_privacy_warnings(tmp_path, monkeypatch):
     assert heard == []
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_several_classes(tmp_path, monkeypatch):
     names = run("several-classes", tmp_path, monkeypatch)
     assert names["declared"].classes_.tolist() == ["high", "low", "middle"]
@@ -64,11 +67,19 @@ def test_several_classes(tmp_path, monkeypatch):
     assert names["ledger"].spent().epsilon <= 4.0
 
 
+def test_write_a_trainer(tmp_path, monkeypatch):
+    names = run("write-a-trainer", tmp_path, monkeypatch)
+    schema = lw.Schema.uniform(0, 1, n_features=1, target=lw.Numeric("y", 0, 1))
+    assert names["SYSTEM"].for_target(schema) is names["SGBDTRegressor"]
+
+
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_choose_a_schema(tmp_path, monkeypatch):
     schema = run("choose-a-schema", tmp_path, monkeypatch)["schema"]
     assert lw.Schema.from_json(schema.to_json()) == schema
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_choose_a_trainer(tmp_path, monkeypatch):
     names = run("choose-a-trainer", tmp_path, monkeypatch)
     assert 0.999 < names["pure"].privacy_.epsilon <= 1.0
@@ -83,6 +94,7 @@ def test_pipelines(tmp_path, monkeypatch):
     assert names["pipe"][-1].n_features_in_ == len(names["encoder"].schema_out_.features) == 4
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_cross_validate(tmp_path, monkeypatch, capsys):
     names = run("cross-validate", tmp_path, monkeypatch)
     assert "5 fits of epsilon 1 each and their scores cost epsilon 2.529 together" in capsys.readouterr().out
@@ -153,6 +165,18 @@ def test_learn_on_streams(tmp_path, monkeypatch):
         assert len(vault._contents.units) == 300
 
 
+def test_bring_a_statistic(tmp_path, monkeypatch, capsys):
+    names = run("bring-a-statistic", tmp_path, monkeypatch)
+    assert names["count"] == pytest.approx(20_000, abs=200)
+    truth = np.corrcoef(np.clip(names["X"], [0, 0, -3], [90, 40_000, 3]).T)
+    found = names["covariance"] / np.outer(names["spread"], names["spread"])
+    np.testing.assert_allclose(found, truth, atol=0.03)
+    printed = capsys.readouterr().out
+    assert "not proven here" in printed
+    assert "was not refuted" in printed
+
+
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_ask_a_table(tmp_path, monkeypatch):
     names = run("ask-a-table", tmp_path, monkeypatch)
     assert names["count"] == pytest.approx(5_000, abs=200)
@@ -167,6 +191,7 @@ def test_ask_a_table(tmp_path, monkeypatch):
     assert names["narrower"].column.high == names["bounds"][1]
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of a peer's search over orders
 def test_interop(tmp_path, monkeypatch):
     pytest.importorskip("dp_accounting", reason="needs the extra: oracle")
@@ -192,6 +217,7 @@ def test_every_proof_that_the_code_names_is_there():
     assert missing == []
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_tune_privately(tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     X = generator.uniform(0, 1, (300, 2))

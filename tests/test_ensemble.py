@@ -44,6 +44,7 @@ def walk(structure, column):
     return int(path or "0", 2)
 
 
+@pytest.mark.slow  # several fits
 @given(structures(), tables(), st.sampled_from([np.uint8, np.uint16]))
 def test_rows_go_to_the_leaf_that_a_walk_finds(structure, cells, dtype):
     assert structure.route(cells.astype(dtype)).tolist() == [walk(structure, column) for column in cells.T]

@@ -44,6 +44,7 @@ def test_no_room_is_crowded(folder):
     assert len(list(folder.glob("*.py"))) <= MOST_MODULES
 
 
+@pytest.mark.slow  # several fits
 def test_no_class_name_means_two_things():
     homes = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):
@@ -63,7 +64,7 @@ NEW = {
     **{
         f"trainers/sgbdt/peeks_{room.replace('.', '_')}.py": (
             f"import ledgerwood.{room}.new",
-            f"ledgerwood.trainers.sgbdt.training.peeks_{room.replace('.', '_')} -> ledgerwood.{room}.new",
+            f"ledgerwood.trainers.sgbdt.peeks_{room.replace('.', '_')} -> ledgerwood.{room}.new",
         )
         for room in ("curator", *CURATORS_ROOMS)
     },
@@ -72,12 +73,12 @@ NEW = {
         "ledgerwood.trainers.base.prints -> ledgerwood.report.demo",
     ),
     "trainers/parts/loops.py": (
-        "import ledgerwood.curator.kernels.sums.new",
-        "ledgerwood.trainers.parts.loops -> ledgerwood.curator.kernels.sums.new",
+        "import ledgerwood.curator.kernels.new",
+        "ledgerwood.trainers.parts.loops -> ledgerwood.curator.kernels.new",
     ),
     "verification/loops.py": (
-        "import ledgerwood.curator.kernels.sums.new",
-        "ledgerwood.verification.loops -> ledgerwood.curator.kernels.sums.new",
+        "import ledgerwood.curator.kernels.new",
+        "ledgerwood.verification.loops -> ledgerwood.curator.kernels.new",
     ),
     "accounting/costs/compiled.py": ("import numba", "ledgerwood.accounting.costs.compiled -> numba"),
     "accounting/events/noise/random.py": (
@@ -87,7 +88,7 @@ NEW = {
     "mechanisms/choices/framed.py": ("import pandas", "ledgerwood.mechanisms.choices.framed -> pandas"),
     "curator/queries/trained.py": (
         "import ledgerwood.trainers.base.bounds",
-        "ledgerwood.curator.queries.sums.trained -> ledgerwood.trainers.base.bounds",
+        "ledgerwood.curator.queries.trained -> ledgerwood.trainers.base.bounds",
     ),
     "report/stored.py": ("import sqlalchemy", "ledgerwood.report.stored -> sqlalchemy"),
     "trainers/choosing/replayed.py": (

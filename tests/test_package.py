@@ -54,7 +54,7 @@ def test_light_imports_stay_light(module):
     assert not loaded_by(f"import {module}") & set(HEAVY)
 
 
-@pytest.mark.slow_after(1)  # a process for each extra
+@pytest.mark.slow  # a process for each extra
 @pytest.mark.parametrize("name", ["Schema", "trainers.SGBDTClassifier", "curator.Table", "verification.audit_model"])
 def test_a_missing_extra_says_how_to_get_it(name):
     program = (
@@ -121,12 +121,21 @@ def test_star_imports_of_every_package_work_in_the_base_install():
     assert "ledgerwood.verification False True" in lines
 
 
+@pytest.mark.parametrize("name", ["accounting", "mechanisms", "trainers", "verification"])
+def test_the_four_packages_are_reached_by_name_and_say_what_is_public(name):
+    package = getattr(lw, name)
+    assert package.__name__ == f"ledgerwood.{name}"
+    assert package.__all__
+    assert name in lw.__all__
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_all_is_what_a_full_install_has(package):
     module = importlib.import_module(package)
     assert [name for name in getattr(module, "__all__", ()) if getattr(module, name, None) is None] == []
 
 
+@pytest.mark.slow  # several fits
 def test_every_trainer_says_in_the_base_install_which_extra_it_needs():
     program = (
         f"for name in {lw.trainers.__all__!r}:\n"

@@ -69,6 +69,7 @@ def test_one_text_is_not_read_as_its_letters(read, text):
         read("names", text, "names")
 
 
+@pytest.mark.slow  # several fits
 def test_no_constructor_makes_a_tuple_of_an_argument_that_may_be_one_text():
     """Each goes through `_validate.items`, or checks every member before."""
     root = Path(__file__).resolve().parents[1] / "ledgerwood"

@@ -1,5 +1,6 @@
-"""Accounting: events, their prices, budgets, filters and the ledger. Pure mathematics: no rows, no randomness."""
+"""Privacy accounting: events, their privacy costs, budgets, filters and the ledger. It uses neither rows nor noise."""
 
+from ledgerwood import _extras
 from ledgerwood.accounting import risk as risk
 from ledgerwood.accounting.adjacency import Adjacency as Adjacency
 from ledgerwood.accounting.adjacency import Budget as Budget
@@ -36,6 +37,7 @@ from ledgerwood.accounting.events import ZeroConcentratedEvent as ZeroConcentrat
 from ledgerwood.accounting.events import grouped as grouped
 from ledgerwood.accounting.events import matrix_gaussian as matrix_gaussian
 from ledgerwood.accounting.events import tree_gaussian as tree_gaussian
+from ledgerwood.accounting.filters import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting.filters import BasicFilter as BasicFilter
 from ledgerwood.accounting.filters import Charge as Charge
 from ledgerwood.accounting.filters import Filter as Filter
@@ -43,7 +45,6 @@ from ledgerwood.accounting.filters import GDPFilter as GDPFilter
 from ledgerwood.accounting.filters import Remaining as Remaining
 from ledgerwood.accounting.filters import RenyiFilter as RenyiFilter
 from ledgerwood.accounting.filters import Spent as Spent
-from ledgerwood.accounting.filters import WhitehouseFilter as WhitehouseFilter
 from ledgerwood.accounting.filters import ZCDPFilter as ZCDPFilter
 from ledgerwood.accounting.individuals import IndividualGDP as IndividualGDP
 from ledgerwood.accounting.individuals import IndividualRenyi as IndividualRenyi
@@ -63,3 +64,5 @@ from ledgerwood.accounting.splitting import Share as Share
 from ledgerwood.accounting.splitting import common_scale as common_scale
 from ledgerwood.accounting.splitting import relative_multipliers as relative_multipliers
 from ledgerwood.accounting.splitting import split as split
+
+__all__ = sorted([*_extras.own_names(vars()), "risk"])  # noqa: PLE0605

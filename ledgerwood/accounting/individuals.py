@@ -1,4 +1,4 @@
-"""What one release costs each row, by the row's own sensitivity.
+"""The privacy cost of one release to each row, by the row's own sensitivity.
 
 A row whose contribution has s times the largest norm, s in [0, 1], faces the same noise with s times the shift: its own
 event has every noise multiplier divided by s. Its Renyi divergence is read off a table over s that is built once, for
@@ -118,7 +118,7 @@ class IndividualGDP:
         return np.where(s > 0.0, np.maximum(s * self._mu * (1.0 + 8.0 * renyi.ULP), LEAST), 0.0)
 
     def mu_squared(self, sensitivities: ArrayLike) -> FloatArray:
-        """mu_i^2, which adds up over adaptive releases (Koskela, Tobaben and Honkela 2023); shape (n,)."""
+        """mu_i^2, which is summed over adaptive releases (Koskela, Tobaben and Honkela 2023); shape (n,)."""
         s = _sensitivities(sensitivities)
         return np.where(s > 0.0, np.maximum((s * self._mu) ** 2 * (1.0 + 32.0 * renyi.ULP), LEAST), 0.0)
 
@@ -150,7 +150,7 @@ def _require_individual(event: Event) -> None:
 
 
 def _gaussian(event: Event) -> bool:
-    """Whether the event is a Gaussian pair whose mu scales with one sensitivity (a stated mu need not)."""
+    """Returns whether the event is a Gaussian pair whose mu scales with one sensitivity (a stated mu need not)."""
     match event:
         case GaussianEvent() | EllipticalGaussianEvent():
             return True

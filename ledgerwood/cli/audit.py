@@ -10,28 +10,21 @@ from ledgerwood.report.options import (
     Alpha,
     Audited,
     Canaries,
-    Delta,
-    Depth,
-    Epsilon,
     Existing,
-    ExpectedRows,
     Html,
     Json,
     Label,
-    LearningRate,
     LookAt,
     Place,
-    Preset,
     RandomTrees,
     Relation,
     SchemaFile,
     Seed,
     Seen,
-    Subsample,
-    Trainer,
+    Settings,
     Trainings,
-    Trees,
     Unconfirmed,
+    takes_settings,
 )
 from ledgerwood.report.refusals import REFUTED, leave, refusals
 
@@ -114,45 +107,25 @@ def audit_mechanism(
 
 @audit_app.command("model")
 @refusals
+@takes_settings
 def audit_model(
     rows: Annotated[Path, Existing],
     schema: SchemaFile,
-    epsilon: Epsilon,
-    delta: Delta,
+    settings: Settings,
     canaries: Canaries = None,
     trainings: Trainings = None,
     mode: Audited = "model",
     structure: RandomTrees = "fixed",
     view: Seen = None,
     alpha: Alpha = 0.05,
-    adjacency: Relation = Adjacency.ADD_REMOVE,
-    expected_rows: ExpectedRows = None,
-    system: Trainer = "sgbdt",
-    preset: Preset = "default",
-    n_estimators: Trees = None,
-    max_depth: Depth = None,
-    learning_rate: LearningRate = None,
-    subsample: Subsample = None,
     seed: Seed = None,
     html: Html = None,
     as_json: Json = False,
 ) -> None:
     """Train as `train` would, with canaries beside the rows of a CSV file, and bound the model's epsilon from below."""
     from ledgerwood.report.audits.models import run_model_audit, show_model
-    from ledgerwood.report.models import Settings, read_schema
+    from ledgerwood.report.models import read_schema
 
-    settings = Settings(
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=adjacency,
-        expected_rows=expected_rows,
-        system=system,
-        preset=preset,
-        n_estimators=n_estimators,
-        max_depth=max_depth,
-        learning_rate=learning_rate,
-        subsample=subsample,
-    )
     report = run_model_audit(
         rows,
         read_schema(schema),

@@ -14,28 +14,23 @@ from ledgerwood.cli.audit import audit_app
 from ledgerwood.cli.schema import schema_app
 from ledgerwood.report.options import (
     Delta,
-    Depth,
     Epsilon,
     ErrataPaper,
     Existing,
-    ExpectedRows,
     Json,
     Kind,
     Label,
-    LearningRate,
     Noise,
     Place,
-    Preset,
     Relation,
     SamplingRate,
     SchemaFile,
+    Settings,
     Steps,
-    Subsample,
-    Trainer,
-    Trees,
     Unconfirmed,
     Url,
     Way,
+    takes_settings,
 )
 from ledgerwood.report.printing import Fact, show
 from ledgerwood.report.refusals import leave, refusals
@@ -164,45 +159,25 @@ def price(
 
 @app.command()
 @refusals
+@takes_settings
 def plan(
     schema: SchemaFile,
-    epsilon: Epsilon,
-    delta: Delta,
-    adjacency: Relation = Adjacency.ADD_REMOVE,
-    expected_rows: ExpectedRows = None,
-    system: Trainer = "sgbdt",
-    preset: Preset = "default",
-    n_estimators: Trees = None,
-    max_depth: Depth = None,
-    learning_rate: LearningRate = None,
-    subsample: Subsample = None,
+    settings: Settings,
     as_json: Json = False,
 ) -> None:
     """What a training would do and cost, calibrated to the budget, without any data."""
-    from ledgerwood.report.models import Settings, plan_facts, read_schema
+    from ledgerwood.report.models import plan_facts, read_schema
 
-    settings = Settings(
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=adjacency,
-        expected_rows=expected_rows,
-        system=system,
-        preset=preset,
-        n_estimators=n_estimators,
-        max_depth=max_depth,
-        learning_rate=learning_rate,
-        subsample=subsample,
-    )
     show("plan", plan_facts(read_schema(schema), settings), as_json=as_json)
 
 
 @app.command()
 @refusals
+@takes_settings
 def train(
     rows: Annotated[Path, Existing],
     schema: SchemaFile,
-    epsilon: Epsilon,
-    delta: Delta,
+    settings: Settings,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the model.")],
     ledger: Annotated[
         str | None,
@@ -210,14 +185,6 @@ def train(
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Public label of the data set, for the ledger.")] = None,
     analyst: Annotated[str | None, typer.Option(help="Who pays, where analysts share the ledger.")] = None,
-    adjacency: Relation = Adjacency.ADD_REMOVE,
-    expected_rows: ExpectedRows = None,
-    system: Trainer = "sgbdt",
-    preset: Preset = "default",
-    n_estimators: Trees = None,
-    max_depth: Depth = None,
-    learning_rate: LearningRate = None,
-    subsample: Subsample = None,
     as_json: Json = False,
 ) -> None:
     """Train on the CSV file ROWS; the grant is on disk before a row is used.
@@ -225,20 +192,8 @@ def train(
     Values outside the schema are clamped, rows that cannot be read contribute 0, and nothing tells of it: look at the
     rows with `ledgerwood schema check` before.
     """
-    from ledgerwood.report.models import Settings, read_schema, train_model
+    from ledgerwood.report.models import read_schema, train_model
 
-    settings = Settings(
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=adjacency,
-        expected_rows=expected_rows,
-        system=system,
-        preset=preset,
-        n_estimators=n_estimators,
-        max_depth=max_depth,
-        learning_rate=learning_rate,
-        subsample=subsample,
-    )
     facts = train_model(
         rows,
         read_schema(schema),
@@ -283,7 +238,7 @@ def demo(
     delta: Delta = 1e-5,
     as_json: Json = False,
 ) -> None:
-    """The main job on a real data set: plan, train, score, add the ledger up again."""
+    """The main job on a real data set: plan, train, score, recompute the ledger."""
     from ledgerwood.report.demo import run_demo, show_demo
 
     show_demo(run_demo(dataset, epsilon=epsilon, delta=delta, verbose=not as_json), as_json=as_json)

@@ -14,6 +14,9 @@ try:
     from ledgerwood.curator.folds import Judgement as Judgement
     from ledgerwood.curator.folds import fold_count as fold_count
     from ledgerwood.curator.folds import fold_sums as fold_sums
+    from ledgerwood.curator.grid import STEP as STEP
+    from ledgerwood.curator.grid import LargeGradients as LargeGradients
+    from ledgerwood.curator.grid import Loss as Loss
     from ledgerwood.curator.inputs.checking import ColumnReport as ColumnReport
     from ledgerwood.curator.inputs.checking import SchemaReport as SchemaReport
     from ledgerwood.curator.inputs.encoding import column_count as column_count
@@ -31,48 +34,54 @@ try:
     from ledgerwood.curator.inputs.typed_columns import TypedColumn as TypedColumn
     from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
     from ledgerwood.curator.purses import require_within as require_within
-    from ledgerwood.curator.queries.candidate_bins import CandidateBins as CandidateBins
-    from ledgerwood.curator.queries.class_counts import ClassCounts as ClassCounts
+    from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
+    from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
     from ledgerwood.curator.queries.columns.selections import ColumnBounds as ColumnBounds
     from ledgerwood.curator.queries.columns.selections import ColumnKeys as ColumnKeys
     from ledgerwood.curator.queries.columns.selections import ColumnMode as ColumnMode
     from ledgerwood.curator.queries.columns.selections import ColumnQuantile as ColumnQuantile
     from ledgerwood.curator.queries.columns.selections import ColumnQuantiles as ColumnQuantiles
-    from ledgerwood.curator.queries.columns.selections import SelectionQuery as SelectionQuery
     from ledgerwood.curator.queries.columns.statistics import ColumnCount as ColumnCount
     from ledgerwood.curator.queries.columns.statistics import ColumnHistogram as ColumnHistogram
     from ledgerwood.curator.queries.columns.statistics import ColumnMoments as ColumnMoments
     from ledgerwood.curator.queries.columns.statistics import ColumnSum as ColumnSum
     from ledgerwood.curator.queries.columns.statistics import RowCount as RowCount
-    from ledgerwood.curator.queries.columns.undeclared import BinCounts as BinCounts
     from ledgerwood.curator.queries.columns.undeclared import KeyCounts as KeyCounts
-    from ledgerwood.curator.queries.counts import CellCounts as CellCounts
-    from ledgerwood.curator.queries.counts import LeafCounts as LeafCounts
+    from ledgerwood.curator.queries.columns.undeclared import ValueCounts as ValueCounts
+    from ledgerwood.curator.queries.declared import DeclaredStatistic as DeclaredStatistic
     from ledgerwood.curator.queries.feature_quantiles import FeatureQuantiles as FeatureQuantiles
-    from ledgerwood.curator.queries.gains import SplitGains as SplitGains
-    from ledgerwood.curator.queries.gains import gain_range as gain_range
-    from ledgerwood.curator.queries.gini import GiniSplits as GiniSplits
-    from ledgerwood.curator.queries.gini import gini_range as gini_range
-    from ledgerwood.curator.queries.gridless_gains import GridlessGains as GridlessGains
-    from ledgerwood.curator.queries.histograms import CandidateCounts as CandidateCounts
-    from ledgerwood.curator.queries.histograms import CellHessians as CellHessians
-    from ledgerwood.curator.queries.histograms import CellSums as CellSums
+    from ledgerwood.curator.queries.gradients import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
+    from ledgerwood.curator.queries.gradients import MAX_DAMPING as MAX_DAMPING
+    from ledgerwood.curator.queries.histograms import BinHessians as BinHessians
+    from ledgerwood.curator.queries.histograms import BinSums as BinSums
     from ledgerwood.curator.queries.histograms import SideSums as SideSums
+    from ledgerwood.curator.queries.histograms import hessian_shifts as hessian_shifts
+    from ledgerwood.curator.queries.labels import LabelCount as LabelCount
+    from ledgerwood.curator.queries.labels import LabelMoments as LabelMoments
+    from ledgerwood.curator.queries.labels import LabelSum as LabelSum
     from ledgerwood.curator.queries.leaf_labels import LeafLabels as LeafLabels
     from ledgerwood.curator.queries.leaf_labels import label_range as label_range
-    from ledgerwood.curator.queries.score_counts import ScoreCounts as ScoreCounts
-    from ledgerwood.curator.queries.softmax import LeafSoftmax as LeafSoftmax
-    from ledgerwood.curator.queries.sums import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
-    from ledgerwood.curator.queries.sums import LabelCount as LabelCount
-    from ledgerwood.curator.queries.sums import LabelMoments as LabelMoments
-    from ledgerwood.curator.queries.sums import LabelSum as LabelSum
-    from ledgerwood.curator.queries.sums import LeafCurvatures as LeafCurvatures
-    from ledgerwood.curator.queries.sums import LeafMoments as LeafMoments
-    from ledgerwood.curator.queries.sums import LeafRatios as LeafRatios
-    from ledgerwood.curator.queries.sums import PredictionFit as PredictionFit
-    from ledgerwood.curator.queries.sums import Query as Query
-    from ledgerwood.curator.queries.whole_sums import WholeSums as WholeSums
+    from ledgerwood.curator.queries.leaf_ratios import LeafRatios as LeafRatios
+    from ledgerwood.curator.queries.leaf_statistics import LeafQuery as LeafQuery
+    from ledgerwood.curator.queries.leaf_statistics import LeafStatistic as LeafStatistic
+    from ledgerwood.curator.queries.leaf_sums import LeafCurvatures as LeafCurvatures
+    from ledgerwood.curator.queries.leaf_sums import LeafMoments as LeafMoments
+    from ledgerwood.curator.queries.leaf_sums import WholeSums as WholeSums
+    from ledgerwood.curator.queries.registry import Query as Query
+    from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
+    from ledgerwood.curator.queries.row_counts import BinCounts as BinCounts
+    from ledgerwood.curator.queries.row_counts import CellCounts as CellCounts
+    from ledgerwood.curator.queries.row_counts import LeafCounts as LeafCounts
+    from ledgerwood.curator.queries.scores import PredictionFit as PredictionFit
+    from ledgerwood.curator.queries.scores import ScoreCounts as ScoreCounts
+    from ledgerwood.curator.queries.scores import ScoreQuery as ScoreQuery
+    from ledgerwood.curator.queries.scores import ScoreStatistic as ScoreStatistic
+    from ledgerwood.curator.queries.splits.gains import SplitGains as SplitGains
+    from ledgerwood.curator.queries.splits.gains import gain_range as gain_range
+    from ledgerwood.curator.queries.splits.gini import GiniSplits as GiniSplits
+    from ledgerwood.curator.queries.splits.gini import gini_range as gini_range
+    from ledgerwood.curator.queries.splits.gridless_gains import GridlessGains as GridlessGains
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
     from ledgerwood.curator.release import real as real

@@ -12,11 +12,10 @@ from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries.columns.selections import SelectionQuery
-from ledgerwood.curator.queries.known import known_query
-from ledgerwood.curator.queries.sums import Query, SummedQuery
+from ledgerwood.curator.queries.registry import TREES, Query, SelectionQuery, name_of
 from ledgerwood.curator.release import Release, Selected
-from ledgerwood.curator.tables.trees import RowBudgets, Table
+from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.views.tree_rows import RowBudgets
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, Grid, Mechanism, RandomSource
 from ledgerwood.recording.points import Recorded, passes_with_owner
@@ -85,12 +84,12 @@ class FilteredRounds(Recorded):
             RoundViolation: the round is closed or another process's; the release is not the filtered event's; or the
                 query is not a sum over rows, or the noise not Gaussian.
         """
-        known = known_query(query)
-        if not isinstance(known, SummedQuery):
+        if not TREES.evaluation(query).filtered(query):
             raise RoundViolation(
-                f"{type(query).__name__} is not a sum over rows: what one row changes in it depends on the others, so "
+                f"{name_of(query)} is not a sum over rows: what one row changes in it depends on the others, so "
                 "that no row knows its own cost"
             )
+        self._table.reader(query)  # refuses what the table does not have, before anybody is charged
         stddevs = _stddevs(mechanism)
         event = mechanism.event(query.sensitivity(self._receipt.adjacency), self._receipt.adjacency)
         if event != self._event.release:
@@ -100,7 +99,7 @@ class FilteredRounds(Recorded):
             self._gate.require(purpose)
             budgets = RowBudgets(self._left, self._costs, _weights(stddevs, query.grid, event.mu()))
             sampled = self._table.sample(self._event.sampling_rate, self._source)
-            statistic = self._table.statistic(known, sampled, budgets)
+            statistic = self._table.statistic(query, sampled, budgets)
             noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
 

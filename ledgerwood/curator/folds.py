@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.curator.inputs.encoding import encode_classes, encode_numeric_target
 from ledgerwood.curator.inputs.reading import row_count, rows_at, same_length
-from ledgerwood.curator.queries.sums import LeafMoments
+from ledgerwood.curator.queries.leaf_statistics import LeafQuery
+from ledgerwood.curator.queries.leaf_sums import LeafMoments
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import LedgerError
-from ledgerwood.mechanisms import RandomSource
+from ledgerwood.mechanisms import BoxShifts, RandomSource
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 MOST_FOLDS = 256
@@ -129,7 +130,7 @@ def fold_schema(folds: int) -> Schema:
     return Schema(features=(Numeric("fold", 0.0, float(cells)),), target=Numeric("score", -1.0, 1.0))
 
 
-def fold_sums(folds: int) -> LeafMoments:
+def fold_sums(folds: int) -> LeafQuery[BoxShifts]:
     """The statistic (rows, minus the sum of scores) of each fold, shape (2**ceil(log2 k), 2), all folds at once.
 
     A row is in one fold, so that it moves one pair, by at most (1, 1): docs/explanation/queries.md#leaf-moments.
@@ -145,7 +146,7 @@ def fold_sums(folds: int) -> LeafMoments:
         split=np.array(splits, dtype=np.uint16),
         equals=np.zeros(len(splits), dtype=np.bool_),
     )
-    return LeafMoments(structure=structure, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+    return LeafMoments(loss="squared", clip=1.0).of(structure, Ensemble(initial_score=0.0))
 
 
 def _depth(folds: int) -> int:

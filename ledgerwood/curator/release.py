@@ -22,12 +22,14 @@ class Release(Generic[R_co]):
         grid: the steps of the last axis.
         receipt: the draw that paid for it.
         randomness: "test" where the noise can be repeated, and protects nobody.
+        caveat: who declares the sensitivity that the noise was priced with, where it is not proven; else empty.
     """
 
     value: R_co
     grid: Grid
     receipt: Receipt
     randomness: Literal["secure", "test"]
+    caveat: str = ""
 
 
 @final

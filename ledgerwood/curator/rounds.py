@@ -12,8 +12,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries.columns.selections import SelectionQuery
-from ledgerwood.curator.queries.sums import Query
+from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import MECHANISMS, Mechanism, RandomSource
@@ -79,6 +78,9 @@ class Rows(Protocol):
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
 
+    def caveat(self, query: object) -> str:
+        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
         """What reads a sample for a selection; refuses a foreign one, and reads no row yet."""
 
@@ -142,11 +144,17 @@ class CuratorRound(Recorded):
         one that the draw still holds: the noise that is added and the noise that was priced cannot differ.
 
         Raises:
-            RoundViolation: the round is closed or another process's, its draw does not hold this release, or query or
-                mechanism are foreign.
+            RoundViolation: the round is closed or another process's, its draw does not hold this release, query or
+                mechanism are foreign, or the ledger does not say that the query's sensitivity is not proven.
             InvalidParameter: noise that does not fit the query's grid; nothing was taken.
         """
         read = self._table.reader(query)
+        caveat = self._table.caveat(query)
+        if caveat not in self._receipt.purpose:
+            raise RoundViolation(
+                f"release {purpose!r} is {caveat}, and the ledger does not say so: open the round with "
+                "purpose=statistic.purpose(...)"
+            )
         if type(mechanism) not in MECHANISMS:
             raise RoundViolation(
                 f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
@@ -158,7 +166,7 @@ class CuratorRound(Recorded):
             self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
             # Taken out before the rows are read: an error below loses it.
             noisy = mechanism.randomise(read(self._sampled), query.grid, self._source)
-        return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
+        return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind, caveat=caveat)
 
     @passes_with_owner("select")
     def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:

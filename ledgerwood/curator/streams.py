@@ -16,9 +16,9 @@ from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, Poisson
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.curator.curator import Aggregator, Curator
 from ledgerwood.curator.filtered import FilteredRounds
+from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.keys import UnitKeys, read_keys
-from ledgerwood.curator.queries.columns.selections import SelectionQuery
-from ledgerwood.curator.queries.sums import Loss, Query
+from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.rounds import CuratorRound, Groups
 from ledgerwood.curator.tables.trees import Table

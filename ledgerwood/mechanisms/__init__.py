@@ -1,5 +1,6 @@
-"""Noise. Mechanisms see arrays that they are handed, never rows; each states the event that its sampler costs."""
+"""Noise mechanisms. Each receives arrays, not rows, and gives the event from which its privacy cost is computed."""
 
+from ledgerwood import _extras
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
 from ledgerwood.mechanisms.bounds import PrivateBoundsMechanism as PrivateBoundsMechanism
 from ledgerwood.mechanisms.bounds import log_edges as log_edges
@@ -25,7 +26,7 @@ from ledgerwood.mechanisms.discrete import DiscreteLaplaceMechanism as DiscreteL
 from ledgerwood.mechanisms.discrete import SkellamMechanism as SkellamMechanism
 from ledgerwood.mechanisms.exact.randomness import RandomSource as RandomSource
 from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
-from ledgerwood.mechanisms.exact.randomness import TestRandom as TestRandom
+from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from ledgerwood.mechanisms.gaussian_stability import GaussianStabilityMechanism as GaussianStabilityMechanism
@@ -45,3 +46,5 @@ MECHANISMS: tuple[type, ...] = (
     SkellamMechanism,
 )
 """The closed set of mechanisms: a foreign one could state one event and add the noise of another."""
+
+__all__ = _extras.own_names(vars())  # noqa: PLE0605

@@ -1,4 +1,4 @@
-"""The main job on a real data set: plan, train, add the ledger up again, beside two models that know no privacy."""
+"""The main job on a real data set: plan, train, recompute the ledger, beside two models that know no privacy."""
 
 import tempfile
 import time

@@ -4,101 +4,44 @@ import contextlib
 import csv
 import json
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TextIO, final
+from typing import Any, TextIO
 
-from ledgerwood.accounting import Adjacency, PrivacyUnit
+from sklearn.base import is_regressor
+
+from ledgerwood.accounting import PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.cautions import emit
 from ledgerwood.csv_files import read_csv
 from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
-from ledgerwood.report.options import PresetName, System
+from ledgerwood.report.options import Settings
 from ledgerwood.report.printing import Fact
-from ledgerwood.schema import Categorical, Schema
-from ledgerwood.trainers import (
-    DPBoostClassifier,
-    DPBoostPlan,
-    DPBoostRegressor,
-    DPXGBoostClassifier,
-    DPXGBoostPlan,
-    DPXGBoostRegressor,
-    FederatedGBDTClassifier,
-    FederatedGBDTRegressor,
-    FederatedPlan,
-    PrivaTreeClassifier,
-    PrivaTreePlan,
-    SGBDTClassifier,
-    SGBDTPlan,
-    SGBDTRegressor,
-)
-from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
-from ledgerwood.trainers.base.plan import Plan
+from ledgerwood.schema import Schema
+from ledgerwood.trainers.base.systems import estimator_named, system
 
-Classifier = AbstractClassifier | PrivaTreeClassifier
-Model = Classifier | AbstractRegressor
-SYSTEMS: dict[System, tuple[type[Classifier], type[AbstractRegressor] | None]] = {
-    "sgbdt": (SGBDTClassifier, SGBDTRegressor),
-    "dpboost": (DPBoostClassifier, DPBoostRegressor),
-    "dpxgboost": (DPXGBoostClassifier, DPXGBoostRegressor),
-    "federated": (FederatedGBDTClassifier, FederatedGBDTRegressor),
-    "privatree": (PrivaTreeClassifier, None),
-}
-"""What the command line trains; None where a system does not learn numbers."""
-_TITLES = {"dpboost": "DPBoost", "federated": "the federated framework", "privatree": "PrivaTree"}
-_MISSING: dict[System, dict[str, str]] = {
-    "dpboost": {"subsample": "whose trees share the rows among them"},
-    "federated": {"subsample": "whose trees see all rows"},
-    "privatree": {
-        "n_estimators": "which grows one tree",
-        "learning_rate": "whose leaves are labels",
-        "subsample": "whose one tree sees all rows",
-    },
-}
-"""Parameters that a system does not have, and why."""
-ESTIMATORS = {kind.__name__: kind for kinds in SYSTEMS.values() for kind in kinds if kind is not None}
-"""Whose models it reads."""
+Model = Any
+"""An estimator of any system: what scikit-learn expects of one, and what `AbstractTreeEstimator` adds."""
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the command line lets one choose of an estimator; None means: as the preset says."""
+def estimator_of(settings: Settings, schema: Schema, *, verbose: bool) -> Model:
+    """The estimator that the settings name and that the schema's target asks for.
 
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
-    expected_rows: int | None
-    system: System
-    preset: PresetName
-    n_estimators: int | None
-    max_depth: int | None
-    learning_rate: float | None
-    subsample: float | None
-
-    def estimator(self, schema: Schema, *, verbose: bool) -> Model:
-        """The estimator that the schema's target asks for: a classifier for classes, a regressor for numbers.
-
-        Raises:
-            SchemaError: the schema names no target.
-            InvalidParameter: a choice that the system does not have.
-        """
-        if schema.target is None:
-            raise SchemaError("the schema names no target: add one, a numeric or a categorical feature")
-        kind = SYSTEMS[self.system][0 if isinstance(schema.target, Categorical) else 1]
-        if kind is None:
-            raise SchemaError(f"{_TITLES[self.system]} learns classes; the schema's target is {schema.target!r}")
-        model: Model = kind()
-        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "system"}
-        for name, why in _MISSING.get(self.system, {}).items():
-            given = chosen.pop(name)
-            if given is not None:
-                raise InvalidParameter(f"{name}={given!r} is not for {_TITLES[self.system]}, {why}")
-        if self.system == "federated" and self.preset == "default":
-            chosen["preset"] = "recommended"
-        model.set_params(**chosen, schema=schema, verbose=int(verbose))
-        return model
+    Raises:
+        InvalidParameter: no such system, a parameter that it does not have, or a target that it does not learn.
+    """
+    chosen = system(settings.system)
+    model = chosen.for_target(schema)()
+    values = {"preset": chosen.preset, **settings.estimator_parameters()}
+    known = model.get_params(deep=False)
+    for name, value in values.items():
+        if value is not None and name not in known:
+            why = chosen.lacks.get(name, f"whose parameters are {', '.join(known)}")
+            raise InvalidParameter(f"{name}={value!r} is not for {chosen.title}, {why}")
+    values = {name: value for name, value in values.items() if value is not None}
+    model.set_params(**values, schema=schema, verbose=int(verbose))
+    return model
 
 
 def read_schema(path: Path) -> Schema:
@@ -116,13 +59,13 @@ def read_schema(path: Path) -> Schema:
 
 def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
     """What a training would do and cost; pure, no data."""
-    estimator = settings.estimator(schema, verbose=False)
+    estimator = estimator_of(settings, schema, verbose=False)
     plan = estimator.make_plan(schema)
     emit(estimator.plan_cautions(plan))
     quote = price(plan.event).quote(settings.delta)
     return {
         "estimator": type(estimator).__name__,
-        **_tree_facts(plan),
+        **_plan_facts(plan),
         "draws": sum(count for _, count in plan.event.draws()),
         "epsilon": quote.epsilon,
         "delta": quote.delta,
@@ -132,30 +75,10 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
     }
 
 
-def _tree_facts(plan: Plan) -> dict[str, Fact]:
-    """What each system's plan says of its trees."""
-    match plan:
-        case SGBDTPlan():
-            own = {"subsample": plan.subsample, "noise_multiplier": plan.noise_multiplier}
-        case DPBoostPlan():
-            own = {"trees_per_ensemble": plan.trees_per_ensemble, "tree_epsilon": plan.tree_epsilon}
-        case DPXGBoostPlan():
-            own = {"subsample": plan.subsample, "tree_epsilon": plan.tree_epsilon}
-        case FederatedPlan():
-            own = {"queries": plan.query_counts.total, "noise_multiplier": plan.noise_multiplier}
-        case PrivaTreePlan():
-            return {
-                "n_estimators": 1,
-                "max_depth": plan.max_depth,
-                "splits": plan.splits,
-                "candidates": plan.candidates,
-                "leaf_share": plan.leaf_share,
-                "tree_epsilon": plan.tree_epsilon,
-            }
-        case _:
-            raise InvalidParameter(f"{type(plan).__name__} is not a plan that the command line makes")
-    shared = {"max_depth": plan.max_depth, "learning_rate": plan.learning_rate, "initial_score": plan.initial_score}
-    return {"n_estimators": plan.n_estimators, **shared, **own}
+def _plan_facts(plan: Any) -> dict[str, Fact]:
+    """The fields of a plan that are single values, under their names; None is left out."""
+    values = {each.name: getattr(plan, each.name) for each in fields(plan)}
+    return {name: value for name, value in values.items() if isinstance(value, str | bool | int | float)}
 
 
 def train_model(
@@ -179,7 +102,7 @@ def train_model(
         BudgetExceeded, AdjacencyMismatch, LedgerError: the ledger refuses; nothing was spent.
         OSError: no folder can be made at `out`; nothing was spent.
     """
-    estimator = settings.estimator(schema, verbose=verbose)
+    estimator = estimator_of(settings, schema, verbose=verbose)
     X, y = read_csv(rows, schema, with_target=True)
     new, fresh = "://" not in place and not Path(place).exists(), not out.exists()
     terms, unit = (estimator.budget, PrivacyUnit.ROW) if new else (None, None)
@@ -224,9 +147,7 @@ def load_model(folder: Path) -> Model:
         name = json.loads((folder / "model.json").read_text(encoding="utf-8"))["estimator"]
     except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise InvalidParameter(f"{folder} is not a model folder: {error!r}") from error
-    if name not in ESTIMATORS:
-        raise InvalidParameter(f"{folder} holds a {name!r}; known are {', '.join(ESTIMATORS)}")
-    return ESTIMATORS[name].load(folder)
+    return estimator_named(name).load(folder)
 
 
 def predictions(model: Model, rows: Path, *, probabilities: bool) -> tuple[list[str], list[list[Fact]]]:
@@ -240,7 +161,7 @@ def predictions(model: Model, rows: Path, *, probabilities: bool) -> tuple[list[
     header = ["prediction"]
     columns = [model.predict(X).tolist()]
     if probabilities:
-        if isinstance(model, AbstractRegressor):
+        if is_regressor(model):
             raise InvalidParameter("probabilities=True needs a classifier; this model predicts numbers")
         header += [f"probability of {category}" for category in model.classes_]
         columns += model.predict_proba(X).T.tolist()

@@ -1,7 +1,12 @@
 """The options and arguments of the command line: each name, type and help text, once."""
 
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, final
 
 import typer
 
@@ -9,8 +14,6 @@ from ledgerwood.accounting import Adjacency
 from ledgerwood.accounting.quotes import Method
 
 Noise = Literal["gaussian", "laplace"]
-System = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree"]
-PresetName = Literal["default", "paper"]
 PaperName = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree", "peers"]
 Numeric = Literal["ideal", "bitwise"]
 Structure = Literal["fixed", "own"]
@@ -25,16 +28,6 @@ Relation = Annotated[Adjacency, typer.Option(help="Which data sets are neighbour
 Kind = Annotated[Noise, typer.Option(help="The noise: its multiplier is stddev / L2, or scale / L1 sensitivity.")]
 Way = Annotated[Method, typer.Option(help="How to price.")]
 SchemaFile = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Schema as JSON, target included.")]
-ExpectedRows = Annotated[int | None, typer.Option(help="A public guess of the number of rows, for tuning rules only.")]
-Trainer = Annotated[System, typer.Option("--system", help="S-GBDT, DPBoost, DP-XGBoost, federated or PrivaTree.")]
-Preset = Annotated[PresetName, typer.Option(help="Where the choices come from that are not named.")]
-Trees = Annotated[int | None, typer.Option(help="Number of trees; PrivaTree has one.")]
-Depth = Annotated[int | None, typer.Option(help="Levels of splits of a tree.")]
-LearningRate = Annotated[float | None, typer.Option(help="Factor on every leaf; PrivaTree has none.")]
-Subsample = Annotated[
-    float | None,
-    typer.Option(help="Poisson inclusion probability of a row per tree (S-GBDT, DP-XGBoost)."),
-]
 ErrataPaper = Annotated[PaperName | None, typer.Option("--paper", help="Only the specimens of this paper.")]
 Unconfirmed = Annotated[
     bool, typer.Option("--allow-unconfirmed", help="Go on, with exit code 0, though a charge could not be confirmed.")
@@ -89,3 +82,85 @@ Audited = Annotated[
 Seen = Annotated[
     View | None, typer.Option("--view", help="Score what was released, or predictions; the first where it can be.")
 ]
+
+
+def _named(values: list[str]) -> list[str]:
+    for value in values:
+        if "=" not in value or not value.partition("=")[0].isidentifier():
+            raise typer.BadParameter(f"{value!r} is not NAME=VALUE")
+    return values
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the commands that train let one choose of an estimator: each option once. None: as the preset says."""
+
+    epsilon: Epsilon
+    delta: Delta
+    adjacency: Relation = Adjacency.ADD_REMOVE
+    expected_rows: Annotated[
+        int | None, typer.Option(help="A public guess of the number of rows, for tuning rules only.")
+    ] = None
+    system: Annotated[
+        str, typer.Option(help="sgbdt, dpboost, dpxgboost, federated, privatree, or one that a package has declared.")
+    ] = "sgbdt"
+    preset: Annotated[str | None, typer.Option(help="Where the choices come from that are not named.")] = None
+    n_estimators: Annotated[int | None, typer.Option(help="Number of trees; PrivaTree has one.")] = None
+    max_depth: Annotated[int | None, typer.Option(help="Levels of splits of a tree.")] = None
+    learning_rate: Annotated[float | None, typer.Option(help="Factor on every leaf; PrivaTree has none.")] = None
+    subsample: Annotated[
+        float | None, typer.Option(help="Poisson inclusion probability of a row per tree (S-GBDT, DP-XGBoost).")
+    ] = None
+    parameters: Annotated[
+        list[str],
+        typer.Option("--set", callback=_named, metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
+    ] = field(default_factory=list)
+
+    def estimator_parameters(self) -> dict[str, Any]:
+        """The estimator's parameters by name, those of `--set` included; None where nothing was chosen."""
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        del named["system"], named["parameters"]
+        for pair in self.parameters:
+            name, _, value = pair.partition("=")
+            named[name] = _value(value)
+        return named
+
+
+def _value(text: str) -> Any:
+    """A number, true, false or null as JSON writes it; else the text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `settings: Settings` an option for each field of it in that place."""
+    whole = inspect.signature(command)
+    options = {
+        each.name: inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_default(each),
+            annotation=each.type,
+        )
+        for each in fields(Settings)
+    }
+    own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in whole.parameters.values()]
+    parameters = [p for each in own for p in (options.values() if each.name == "settings" else (each,))]
+
+    @functools.wraps(command)
+    def expanded(*_: Any, **given: Any) -> None:
+        chosen = {name: given.pop(name) for name in options}
+        command(settings=Settings(**chosen), **given)
+
+    expanded.__signature__ = whole.replace(parameters=parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {each.name: each.annotation for each in parameters}
+    return expanded
+
+
+def _default(each: Field[Any]) -> Any:
+    if each.default_factory is not MISSING:
+        return each.default_factory()
+    return inspect.Parameter.empty if each.default is MISSING else each.default

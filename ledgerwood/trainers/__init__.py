@@ -4,6 +4,7 @@ from ledgerwood import _extras
 
 try:
     from ledgerwood.trainers.base.privacy import PrivacyStatement as PrivacyStatement
+    from ledgerwood.trainers.base.systems import System as System
     from ledgerwood.trainers.choosing.cross_validation import CrossValidation as CrossValidation
     from ledgerwood.trainers.choosing.cross_validation import FoldScores as FoldScores
     from ledgerwood.trainers.choosing.cross_validation import GridSearch as GridSearch

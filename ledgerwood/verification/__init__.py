@@ -1,4 +1,4 @@
-"""Verification: replays, audits, sensitivities that are searched for a breach, ledgers re-added, published errors.
+"""Verification: replays, audits, sensitivities that are searched for a breach, ledgers recomputed, published errors.
 
 Each name arrives when it is first used: some need packages that the base install does not have.
 """

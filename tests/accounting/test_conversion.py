@@ -37,6 +37,7 @@ def test_the_two_forms_are_inverse_at_every_order(scale, epsilon):
         assert conversion.renyi_epsilons(one, scale * one, log_delta)[0] == pytest.approx(epsilon, rel=1e-8)
 
 
+@pytest.mark.slow_after(1)  # a fine scan of all orders
 @pytest.mark.parametrize("mu", [0.01, 0.3, 1.0, 4.0])
 @pytest.mark.parametrize("log_delta", [math.log(1e-3), math.log(1e-12), -690.0])
 def test_the_best_order_is_the_best_of_a_fine_scan(mu, log_delta):

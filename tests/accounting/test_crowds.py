@@ -45,6 +45,7 @@ CROWDS = {
 }
 
 
+@pytest.mark.slow  # prices plans of many kinds
 @pytest.mark.parametrize("name", list(CROWDS))
 def test_a_crowd_has_the_least_value_over_all_orders(name):
     event = CROWDS[name]
@@ -57,6 +58,7 @@ def test_a_crowd_has_the_least_value_over_all_orders(name):
     assert exact[0] * (1 - 1e-12) <= least <= exact[0] * (1 + 1e-6)
 
 
+@pytest.mark.slow_after(2)  # prices plans of many kinds
 @pytest.mark.parametrize("kind", [gaussian, laplace])
 @pytest.mark.parametrize("rate", [1.0, 0.05])
 def test_draws_of_one_family_are_read_off_one_table(kind, rate):
@@ -103,6 +105,7 @@ def test_few_draws_are_priced_as_ever():
     assert best == conversion.least_over_orders(event.renyi, epsilons)
 
 
+@pytest.mark.slow  # prices plans of many kinds
 def test_a_hundred_thousand_different_gaussians_are_exact():
     multipliers = np.linspace(500.0, 1500.0, 100_000)
     event = Composed(tuple(gaussian(float(s)) for s in multipliers))
@@ -111,6 +114,7 @@ def test_a_hundred_thousand_different_gaussians_are_exact():
     assert len(repr(event)) < 300
 
 
+@pytest.mark.slow  # prices plans of many kinds
 def test_a_crowd_is_priced_by_the_default_and_has_a_lower_end():
     event = Composed(tuple(PoissonSampled(gaussian(float(s)), sampling_rate=0.01) for s in np.linspace(2.0, 9.0, 520)))
     lower, upper = price(event).epsilon_interval(1e-6)

@@ -29,6 +29,7 @@ def test_delta_is_the_closed_form_and_never_below_it(mu, times):
     assert found <= max(truth * (1 + mpf("5e-15") * (4 + abs(mp.log(truth)))), mpf(2) ** -1074)
 
 
+@pytest.mark.slow_after(11)  # prices many plans
 @pytest.mark.parametrize("delta", [0.3, 1e-2, 1e-5, 1e-12, 1e-100, 1e-300])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0, 100.0])
 def test_mu_is_the_largest_that_fits_from_the_private_side(epsilon, delta):

@@ -20,6 +20,7 @@ def k(pair, order, u):
     return float(np.logaddexp(0.0, pair.log_moments(np.array([order]), math.log2(u) / pair.exponent))[0])
 
 
+@pytest.mark.slow  # the ground truth of each row, in mpmath
 @settings(max_examples=200)
 @given(
     kind=st.sampled_from(sorted(PAIRS)), rate=rates, order=orders, low=st.floats(-4.0, 1.0), width=st.floats(0.01, 1.0)
@@ -70,6 +71,7 @@ def laplace_moment(p, q, shift):
 MOMENTS = {"gaussian": gaussian_moment, "laplace": laplace_moment}
 
 
+@pytest.mark.slow_after(4)  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize(("p", "q"), [(1.3, 0.4), (2.0, 0.05), (3.7, 0.1), (12.5, 0.02), (6.0, 1.0)])
 def test_the_bounds_in_the_complex_plane(kind, p, q):

@@ -64,6 +64,7 @@ def allowed(order: float, sampling_rate: float) -> float:
     return OVERESTIMATE * max(1.0, order * (1.0 - math.log(sampling_rate)) / 1e4)
 
 
+@pytest.mark.slow  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize("sampling_rate", [1e-6, 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_ground_truth_is_never_undercut(family, sampling_rate):
@@ -81,6 +82,7 @@ def test_the_ground_truth_is_never_undercut(family, sampling_rate):
         assert 0 <= (value - truth) / truth <= OVERESTIMATE, row
 
 
+@pytest.mark.slow  # the ground truth of each row, in mpmath
 @settings(max_examples=30)
 @given(
     family=st.sampled_from(sorted(FAMILIES)),
@@ -98,6 +100,7 @@ def test_no_row_is_below_its_own_event_or_far_above(family, log_rate, log_multip
     assert np.all(found <= own * (1.0 + allowed(order, 10.0**log_rate)))
 
 
+@pytest.mark.slow  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize(
     ("family", "noise_multiplier", "sampling_rate", "order"),
     [
@@ -138,6 +141,7 @@ COMBINED = [
 ]
 
 
+@pytest.mark.slow_after(2)  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize("event", COMBINED, ids=str)
 def test_compositions_add_up_row_by_row(event):
     orders, s = np.array([1.25, 2.0, 17.0]), np.array([1e-7, 0.003, 0.25, 0.625, 1.0])

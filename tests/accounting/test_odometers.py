@@ -94,6 +94,7 @@ def exceeds(loss, reading):
 MENU = [(1, 0.0), (2, 0.0), (5, 0.0)]
 
 
+@pytest.mark.slow_after(1)  # many runs of an adversary
 @pytest.mark.parametrize(
     ("odometer", "least"),
     [
@@ -110,6 +111,7 @@ def test_whoever_stops_when_it_suits_him_gains_at_most_delta(odometer, least):
     assert found >= least * odometer.delta  # the adversary is no straw man
 
 
+@pytest.mark.slow_after(1)  # many runs of an adversary
 @pytest.mark.parametrize(
     "odometer", [RenyiOdometer(delta=0.05), RenyiOdometer(delta=0.3), RenyiOdometer(delta=0.05, orders=(2.0,))]
 )
@@ -125,6 +127,7 @@ def test_the_epsilon_of_a_stopped_transcript_is_no_bound_on_the_loss():
     assert strongest(odometer.epsilon, MENU, 11, hockey_stick) <= odometer.delta
 
 
+@pytest.mark.slow  # many runs of an adversary
 def test_a_filters_price_read_at_a_chosen_moment_is_found_out():
     """The same adversary breaks the price of the events so far, were it read as an odometer."""
 
@@ -151,6 +154,7 @@ def test_points_with_their_deltas_keep_theirs(odometer, menu):
     assert found > float(allowance)  # the deltas alone are not all of it
 
 
+@pytest.mark.slow_after(1)  # many runs of an adversary
 @pytest.mark.parametrize("direction", list(Direction))
 @pytest.mark.parametrize("odometer", [RenyiOdometer(delta=0.1), RenyiOdometer(delta=0.1, orders=(3.0,))])
 def test_samples_are_counted_in_the_dearer_direction(odometer, direction):
@@ -188,6 +192,7 @@ def test_samples_are_counted_in_the_dearer_direction(odometer, direction):
         assert found > 0.05 * odometer.delta
 
 
+@pytest.mark.slow  # many runs of an adversary
 @pytest.mark.parametrize("odometer", [RenyiOdometer(delta=0.02), RenyiOdometer(delta=0.02, orders=(6.0,))])
 def test_gaussian_noise_chosen_by_the_outputs(odometer):
     """200,000 sequences under P: wide noise while the loss is low, little of it when it is high; stops at its peak."""
@@ -248,6 +253,7 @@ def exact_reading(orders, divergences, delta, at_all_times):
         return high
 
 
+@pytest.mark.slow  # many runs of an adversary
 @pytest.mark.parametrize("at_all_times", [False, True])
 @pytest.mark.parametrize("delta", [0.2, 1e-9])
 @pytest.mark.parametrize("rho", [1e-4, 0.1, 500.0])

@@ -67,6 +67,7 @@ events = st.one_of(
 deltas = st.floats(-14.0, -0.1).map(lambda x: 10.0**x)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=40, deadline=None)
 @given(events, deltas, deltas)
 def test_epsilon_falls_with_delta_and_stays_between_zero_and_the_pure_sum(event, one, other):
@@ -83,6 +84,7 @@ def test_epsilon_falls_with_delta_and_stays_between_zero_and_the_pure_sum(event,
     assert math.isfinite(at_small)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=40, deadline=None)
 @given(events, deltas)
 def test_epsilon_and_delta_are_consistent(event, delta):
@@ -104,6 +106,7 @@ def test_epsilon_and_delta_are_consistent(event, delta):
         assert again == pytest.approx(epsilon, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=40, deadline=None)
 @given(events, deltas)
 def test_the_interval_holds_the_price_and_the_tightest_is_no_dearer_than_any_method(event, delta):
@@ -122,6 +125,7 @@ def test_the_interval_holds_the_price_and_the_tightest_is_no_dearer_than_any_met
         assert upper <= other * (1 + 1e-9) + 1e-12
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=30, deadline=None)
 @given(single_draws, st.integers(1, 50), deltas)
 def test_repeating_is_composing(event, count, delta):
@@ -129,6 +133,7 @@ def test_repeating_is_composing(event, count, delta):
     assert price(Composed((event,) * count)).epsilon(delta) == pytest.approx(repeated, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.3, 20.0), st.floats(1.001, 3.0), st.floats(1e-4, 1.0), st.integers(1, 1000), deltas)
 def test_more_noise_costs_less_and_more_releases_or_rows_cost_more(multiplier, factor, rate, count, delta):
@@ -165,6 +170,7 @@ def test_a_plan_never_costs_more_than_the_same_plan_without_sampling():
     assert far.method == "renyi"
 
 
+@pytest.mark.slow  # prices many plans
 def test_an_unsampled_price_is_verified():
     ledger = Ledger(Budget(epsilon=3.0, delta=0.1, adjacency=A), unit=PrivacyUnit.ROW)
     grant = ledger.grant(Repeated(sampled(gaussian(1.0), 1.0 - 1e-12), count=2), purpose="nearly all rows")
@@ -343,6 +349,7 @@ def test_deltas_down_to_the_least_float_are_priced(delta):
     assert price(gaussian(1.0)).epsilon(delta) == pytest.approx(math.sqrt(-2.0 * math.log(delta)) + 0.5, rel=0.01)
 
 
+@pytest.mark.slow_after(1)  # prices many plans
 @pytest.mark.parametrize("count", [10**12, 2**53])
 def test_enormous_counts_are_priced_or_refused(count):
     exact = price(Repeated(gaussian(1e6), count=count)).epsilon(1e-5)
@@ -460,6 +467,7 @@ def test_an_impostor_that_is_priced_first_does_not_leave_its_price_behind() -> N
     assert price(plan(LaplaceEvent(noise_multiplier=1.25, adjacency=A))).epsilon(1e-6) > 9.0
 
 
+@pytest.mark.slow  # prices many plans
 def test_the_tightest_is_the_least_of_all_certified_methods_beyond_64_kinds():
     """Once, the Renyi price was not asked for where there were more kinds than are composed one by one."""
     noise = [GaussianEvent(noise_multiplier=float(s), adjacency=A) for s in np.geomspace(60.0, 400.0, 100)]

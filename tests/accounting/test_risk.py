@@ -46,6 +46,7 @@ def neyman_pearson(p, q, rates):
     return 1.0 - np.interp(rates, np.concatenate(([0.0], np.cumsum(q))), np.concatenate(([0.0], np.cumsum(p))))
 
 
+@pytest.mark.slow_after(4)  # prices many plans
 @pytest.mark.parametrize("method", ["profile", "gdp", "renyi"])
 @pytest.mark.parametrize("mu", [0.01, 0.5, 1.0, 4.0])
 def test_the_gaussian_trade_off(method, mu):
@@ -99,6 +100,7 @@ def test_a_sampled_gaussian_is_covered_in_both_directions():
     np.testing.assert_allclose(risk.trade_off(priced, RATES), np.interp(RATES, hull[:, 0], hull[:, 1]), atol=2e-3)
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=8, deadline=None)
 @given(
     st.sampled_from([gaussian(1.0), pure(0.7), LaplaceEvent(noise_multiplier=2.0, adjacency=A)]),
@@ -158,6 +160,7 @@ def test_belief_is_the_posterior_of_an_alarm(prior, mu, rate):
     assert truth * (1 - 1e-13) <= found <= truth * (1 + 2e-5)
 
 
+@pytest.mark.slow  # prices many plans
 @given(st.floats(0.001, 0.999), st.floats(0.05, 4.0))
 def test_belief_under_pure_privacy_has_its_limit(prior, epsilon):
     odds = prior / (1.0 - prior) * math.exp(epsilon)

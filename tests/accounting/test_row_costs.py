@@ -33,6 +33,7 @@ def test_a_full_batch_costs_its_mu_squared(multiplier, mu, share):
     assert found <= float(exact) * (1 + 1e-12) + 2.0 + ROUNDING
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=25)
 @given(st.floats(0.5, 100.0), st.floats(1e-5, 1.0), st.floats(1.05, 200.0), st.floats(1e-4, 1.0), st.floats(1e-3, 2.0))
 def test_a_sampled_round_costs_the_rows_own_divergence(multiplier, rate, order, share, divergence):

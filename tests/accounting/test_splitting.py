@@ -43,6 +43,7 @@ def whole(currency):
     }[currency]
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=40, deadline=None)
 @given(weights, currencies)
 def test_proportional_shares_are_exact(shares, currency):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Categorical, Numeric, Schema
-from ledgerwood.curator import Table
-from ledgerwood.curator.queries.candidate_bins import CandidateBins, bin_rows
+from ledgerwood.curator import CandidateBins, Table
+from ledgerwood.curator.queries.bins import bin_rows, binned, require_bins
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter, RoundViolation
 
@@ -41,6 +41,7 @@ def worlds(draw):
     return cells, thresholds, np.array(rows, draw(st.sampled_from([np.uint8, np.uint16])))
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_each_row_has_the_bin_that_python_finds(world, random):
@@ -86,10 +87,10 @@ def test_a_table_bins_its_own_features_only_and_keeps_the_last_bins():
     X = np.array([[0.5, "a"], [7.5, "b"], [3.0, "z"]], dtype=object)
     rows = Table.from_data(X, np.zeros(3), schema, loss="squared", bins=8)
     bins = CandidateBins.of(schema.cells(8), [np.array([4]), np.empty(0, np.int64)])
-    assert rows.binned(bins).tolist() == [[0, 1, 0], [0, 1, 2]]
-    assert rows.binned(bins) is rows.binned(bins)
+    assert binned(bins, rows._rows).tolist() == [[0, 1, 0], [0, 1, 2]]
+    assert binned(bins, rows._rows) is binned(bins, rows._rows)
     with pytest.raises(RoundViolation, match=r"outside 0\.\.1"):
-        rows.binned(CandidateBins.of((*schema.cells(8), FeatureCells(ordered=2, equality=()))))
+        require_bins(CandidateBins.of((*schema.cells(8), FeatureCells(ordered=2, equality=()))), rows._shape)
 
 
 def test_bins_are_what_they_were_when_they_were_made():

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
-from ledgerwood.curator import CandidateBins, ClassCounts, GiniSplits, LeafClassCounts, LeafLabels, Table
-from ledgerwood.curator.queries import gini
+from ledgerwood.curator import BinClassCounts, CandidateBins, GiniSplits, LeafClassCounts, LeafLabels, Table
+from ledgerwood.curator.queries.splits import gini
 from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (
@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import (
     GridlessMechanism,
     LaplaceMechanism,
     PermuteAndFlipMechanism,
-    TestRandom,
+    SeededRandom,
 )
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -45,6 +45,7 @@ def goes_left(structure, cells):
     return cells[0] < int(structure.split[0])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(tables, st.booleans(), st.data())
 def test_counts_are_those_of_plain_python(rows, stump, data):
@@ -54,8 +55,8 @@ def test_counts_are_those_of_plain_python(rows, stump, data):
     bins = CandidateBins.of(CELLS, [np.array(cut, np.int64), np.empty(0, np.int64)], features)
     sampled = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), dtype=np.bool_)
     held = table(rows)
-    counts = held.reader(ClassCounts(structure=structure, bins=bins, classes=3))(sampled)
-    leaves = held.reader(LeafClassCounts(structure=structure, classes=3))(sampled)
+    counts = held.reader(BinClassCounts(structure=structure, bins=bins, classes=3))(sampled)
+    leaves = held.reader(LeafClassCounts(classes=3).of(structure))(sampled)
     wanted = np.zeros((structure.n_leaves, bins.total, 3), dtype=np.int64)
     wanted_leaves = np.zeros((structure.n_leaves, 3), dtype=np.int64)
     for place, (x, c, kind) in enumerate(rows):
@@ -71,11 +72,12 @@ def test_counts_are_those_of_plain_python(rows, stump, data):
     assert leaves.ravel().tolist() == wanted_leaves.ravel().tolist()
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(tables, row, row)
 def test_a_row_moves_counts_by_no_more_than_stated(rows, one, other):
     bins = CandidateBins.of(CELLS)
-    for query in (ClassCounts(structure=STUMP, bins=bins, classes=3), LeafClassCounts(structure=STUMP, classes=3)):
+    for query in (BinClassCounts(structure=STUMP, bins=bins, classes=3), LeafClassCounts(classes=3).of(STUMP)):
         without = table(rows).reader(query)(EVERYONE)
         first, second = (table([*rows, added]).reader(query)(EVERYONE) for added in (one, other))
         for adjacency, shift in ((A, first - without), (Z, without - first), (R, first - second)):
@@ -112,6 +114,7 @@ def test_rows_beyond_two_to_the_31_are_counted_in_integers_without_end():
     assert gini.purity(counts).tolist() == wanted
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(tables, st.booleans())
 def test_utilities_are_the_impurities_of_the_sides(rows, stump):
@@ -139,6 +142,7 @@ def choice_law(utilities, rate):
     return [w / math.fsum(weights) for w in weights]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(tables, row, row)
 def test_the_exact_loss_of_a_level_is_within_the_stated_range(rows, one, other):
@@ -219,7 +223,7 @@ def test_the_price_of_labels_is_attained():
 
 
 def test_labels_are_the_law_of_the_mechanism():
-    query, source = LeafLabels(structure=STUMP, classes=3), TestRandom(5)
+    query, source = LeafLabels(structure=STUMP, classes=3), SeededRandom(5)
     evidence = np.array([[3], [1], [2], [0], [0], [4]])
     draws = np.array([query.select(PermuteAndFlipMechanism(rate=0.6), evidence, source) for _ in range(4000)])
     for leaf, counts in enumerate(([3, 1, 2], [0, 0, 4])):
@@ -231,7 +235,7 @@ def test_a_split_is_chosen_among_open_tests_only():
     tests = SplitTests.every([FeatureCells(ordered=4, equality=())])
     query = GiniSplits(structure=STUMP, tests=tests, classes=3)
     rows = table([(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 0, 2)])
-    chosen = query.select(ExponentialMechanism(rate=100.0), rows.evidence(query)(EVERYONE), TestRandom(1))
+    chosen = query.select(ExponentialMechanism(rate=100.0), rows.evidence(query)(EVERYONE), SeededRandom(1))
     assert chosen.split.tolist() == [1, 3]  # x < 2 is decided on both sides
 
 
@@ -240,13 +244,13 @@ def test_foreign_pieces_and_other_classes_are_refused():
     bins = CandidateBins.of(CELLS)
     tests = SplitTests.every(CELLS)
     with pytest.raises(RoundViolation, match="of 2 classes, and the table of 3"):
-        rows.reader(ClassCounts(structure=ROOT, bins=bins, classes=2))
+        rows.reader(BinClassCounts(structure=ROOT, bins=bins, classes=2))
     with pytest.raises(RoundViolation, match="of 4 classes"):
         rows.evidence(GiniSplits(structure=ROOT, tests=tests, classes=4))
     with pytest.raises(RoundViolation, match="of 2 classes"):
         rows.evidence(LeafLabels(structure=ROOT, classes=2))
     with pytest.raises(RoundViolation, match=r"outside 0\.\.1"):
-        rows.reader(ClassCounts(structure=ROOT, bins=CandidateBins.of((*CELLS, CELLS[0])), classes=3))
+        rows.reader(BinClassCounts(structure=ROOT, bins=CandidateBins.of((*CELLS, CELLS[0])), classes=3))
     far = SplitTests.every((*CELLS, CELLS[0]))
     with pytest.raises(RoundViolation, match=r"outside 0\.\.1"):
         rows.evidence(GiniSplits(structure=ROOT, tests=far, classes=3))
@@ -260,12 +264,12 @@ def test_foreign_pieces_and_other_classes_are_refused():
         with pytest.raises(InvalidParameter, match="classes"):
             GiniSplits(structure=ROOT, tests=tests, classes=classes)
     with pytest.raises(InvalidParameter, match="counts"):
-        ClassCounts(structure=ROOT, bins=CandidateBins.of([FeatureCells(ordered=40000, equality=())]), classes=1000)
+        BinClassCounts(structure=ROOT, bins=CandidateBins.of([FeatureCells(ordered=40000, equality=())]), classes=1000)
     full = 2**14 - 1
     deep = TreeStructure(feature=np.zeros(full, np.int32), split=np.ones(full, np.uint16), equals=np.zeros(full, bool))
-    for query in (LeafClassCounts, LeafLabels):
+    for query in (lambda structure, classes: LeafClassCounts(classes=classes).of(structure).statistic, LeafLabels):
         assert query(structure=deep, classes=1024).classes == 1024
-        with pytest.raises(InvalidParameter, match="counts"):
+        with pytest.raises(InvalidParameter, match="at most 16777216"):
             query(structure=deep.deeper(SplitTests.every([CELLS[0]]).taken(np.zeros(full + 1, np.int64))), classes=1024)
     partition = SplitTests(
         feature=np.array([1], np.int32), split=np.array([0], np.uint16), equals=np.array([False]),
@@ -286,12 +290,12 @@ def test_many_rows_of_wide_cells_are_counted_as_few_are():
     rows = Table(schema=schema, cells=cells, classes=classes)
     wide = (FeatureCells(ordered=1000, equality=()),) * 2
     cut = TreeStructure(feature=np.array([1], np.int32), split=np.array([300], np.uint16), equals=np.array([False]))
-    found = rows.reader(ClassCounts(structure=cut, bins=CandidateBins.of(wide), classes=3))(sampled)
+    found = rows.reader(BinClassCounts(structure=cut, bins=CandidateBins.of(wide), classes=3))(sampled)
     wanted = np.zeros((2, 2000, 3), dtype=np.int64)
     here = sampled & (classes >= 0)
     for feature in range(2):
         leaf = (cells[1, here] >= 300).astype(int)
         np.add.at(wanted, (leaf, feature * 1000 + cells[feature, here].astype(int), classes[here]), 1)
     assert np.array_equal(found.ravel(), wanted.ravel())
-    leaves = rows.reader(LeafClassCounts(structure=cut, classes=3))(sampled)
+    leaves = rows.reader(LeafClassCounts(classes=3).of(cut))(sampled)
     assert leaves.ravel().tolist() == wanted[:, :1000].sum(axis=1).ravel().tolist()

@@ -29,8 +29,8 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     PrivateBoundsMechanism,
     QuantileMechanism,
+    SeededRandom,
     StabilityHistogramMechanism,
-    TestRandom,
 )
 
 A = Adjacency.ADD_REMOVE
@@ -105,7 +105,7 @@ def test_rows_are_read_after_their_draw_is_on_the_ledger(query, mechanism, monke
         monkeypatch.setattr(ColumnTable, name, watched)
     choice = (query, mechanism) in SELECTIONS
     event = query.event(mechanism, A) if choice else mechanism.event(query.sensitivity(A), A)
-    curator = Curator(table, ledger.grant(event, purpose="grant"), TestRandom(1))
+    curator = Curator(table, ledger.grant(event, purpose="grant"), SeededRandom(1))
     assert seen == []
     with curator.open(event, purpose="draw") as round_:
         (round_.select if choice else round_.release)(query, mechanism, purpose="draw")
@@ -122,7 +122,7 @@ def test_what_is_refused_reads_nothing(monkeypatch):
     with pytest.raises(BudgetExceeded):
         ledger.grant(events[3].__class__(noise_multiplier=1.0, adjacency=A), purpose="too much")
     assert ledger.entries == before
-    curator = Curator(table, ledger.grant(events[0], purpose="a count"), TestRandom(1))
+    curator = Curator(table, ledger.grant(events[0], purpose="a count"), SeededRandom(1))
     monkeypatch.setattr(ColumnTable, "sample", lambda *_: np.empty(0, dtype=np.bool_))
     with curator.open(events[0], purpose="a count") as round_:
         with pytest.raises(RoundViolation):

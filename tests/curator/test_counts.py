@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
     GaussianMechanism,
     LaplaceMechanism,
-    TestRandom,
+    SeededRandom,
 )
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -50,7 +50,7 @@ def structures(draw):
     return tree
 
 
-LEAVES = st.builds(LeafCounts, structure=structures())
+LEAVES = structures().map(LeafCounts().of)
 CELLS = st.builds(
     CellCounts,
     features=st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True).map(tuple),
@@ -66,6 +66,7 @@ def by_hand(query, rows, sampled=EVERYONE):
     return [[leaves.count(leaf)] for leaf in range(query.structure.n_leaves)]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(query=LEAVES | CELLS, rows=st.lists(ROWS, max_size=9), data=st.data())
 def test_the_counts_are_what_plain_python_finds(query, rows, data):
@@ -84,6 +85,7 @@ def require_within(shift, sensitivity):
         assert sum(d * d for d in shift) / Fraction(scale) ** 2 <= Fraction(sensitivity.l2((scale,))) ** 2
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(query=LEAVES | CELLS, rows=st.lists(ROWS, min_size=1, max_size=7), data=st.data())
 def test_neighbours_differ_by_no_more_than_is_stated(query, rows, data):
@@ -120,8 +122,8 @@ def test_a_row_counts_in_its_leaf_whatever_its_gradient():
     tree = TreeStructure.root().deeper(TESTS.taken(np.array([0])))
     rows = [(0, 0, 0, math.nan), (0, 0, 0, 1.0), (2, 0, 0, -1.0), (3, 0, 0, 0.0)]
     table, start = table_of(rows), Ensemble(initial_score=0.0)
-    moments = LeafMoments(structure=tree, ensemble=start, loss="squared", clip=0.5, large_gradients="drop")
-    assert table.statistic(LeafCounts(structure=tree), EVERYONE).tolist() == [[2], [2]]
+    moments = LeafMoments(loss="squared", clip=0.5, large_gradients="drop").of(tree, start)
+    assert table.statistic(LeafCounts().of(tree), EVERYONE).tolist() == [[2], [2]]
     assert table.statistic(moments, EVERYONE)[:, 0].tolist() == [0, 2**20]
 
 
@@ -130,19 +132,19 @@ def test_the_leaves_of_counted_rows_are_those_of_the_tree():
     tree = TreeStructure.root().deeper(TESTS.taken(np.array([1])))
     grown = Ensemble(initial_score=0.0).extended(Tree(structure=tree, values=np.array([0.25, -0.5])))
     rows = [(0, 0, 0, 0.0), (2, 1, 0, 0.0), (3, 0, 1, 0.0)]
-    query = LeafMoments(structure=TreeStructure.root(), ensemble=grown, loss="squared", clip=1.0)
+    query = LeafMoments(loss="squared", clip=1.0).of(TreeStructure.root(), grown)
     table = table_of(rows)
     for sampled in (EVERYONE, np.array([True, False, False])):
-        table.statistic(LeafCounts(structure=tree), sampled)
+        table.statistic(LeafCounts().of(tree), sampled)
         np.testing.assert_array_equal(table.statistic(query, EVERYONE), table_of(rows).statistic(query, EVERYONE))
 
 
 def test_a_count_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
     tree = TreeStructure.root().deeper(TESTS.taken(np.array([1])))
     grown = Ensemble(initial_score=0.0).extended(Tree(structure=tree, values=np.array([0.25, -0.5])))
-    query = LeafMoments(structure=TreeStructure.root(), ensemble=grown, loss="squared", clip=1.0)
+    query = LeafMoments(loss="squared", clip=1.0).of(TreeStructure.root(), grown)
     table = table_of([(0, 0, 0, 0.0), (2, 1, 0, 0.0)])
-    table.statistic(LeafCounts(structure=tree), EVERYONE)
+    table.statistic(LeafCounts().of(tree), EVERYONE)
 
     def interrupted(*arguments):
         arguments[-2][:] = 1  # some leaves are written already
@@ -151,7 +153,7 @@ def test_a_count_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(count_kernels, "leaf_counts", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            table.statistic(LeafCounts(structure=TreeStructure.root()), EVERYONE)
+            table.statistic(LeafCounts().of(TreeStructure.root()), EVERYONE)
     assert table.statistic(query, EVERYONE)[0, 1] == (0.25 - 0.5) * 2**20
 
 
@@ -161,7 +163,7 @@ def test_one_thread_and_many_count_alike(monkeypatch):
     n = 40_001
     cells = generator.integers(0, 4, (3, n)).astype(np.uint8)
     tree = TreeStructure.root().deeper(TESTS.taken(np.array([1]))).deeper(TESTS.taken(np.array([4, 7])))
-    queries = (LeafCounts(structure=tree), CellCounts(features=(2, 0, 1), cells=3))
+    queries = (LeafCounts().of(tree), CellCounts(features=(2, 0, 1), cells=3))
     masks = (EVERYONE, generator.random(n) < 0.3)
     found = []
     for rows in (0, 10**9):
@@ -182,7 +184,7 @@ def test_one_thread_and_many_count_alike(monkeypatch):
 
 def curator_of(event, rows):
     ledger = Ledger(Budget(epsilon=100.0, delta=1e-5, adjacency=event.adjacency), unit=PrivacyUnit.ROW)
-    return Curator(table_of(rows), ledger.grant(event, purpose="test"), TestRandom(1))
+    return Curator(table_of(rows), ledger.grant(event, purpose="test"), SeededRandom(1))
 
 
 @pytest.mark.parametrize(("adjacency", "moving"), [(A, 3), (Z, 3), (R, 6)])
@@ -232,7 +234,7 @@ def test_a_foreign_tree_is_not_counted():
     far = TreeStructure(feature=np.array([3], np.int32), split=np.array([1], np.uint16), equals=np.array([False]))
     for structure in (odd, far):
         with pytest.raises(RoundViolation):
-            table_of([(0, 0, 0, 0.0)]).statistic(LeafCounts(structure=structure), EVERYONE)
+            table_of([(0, 0, 0, 0.0)]).statistic(LeafCounts().of(structure), EVERYONE)
 
 
 @pytest.mark.parametrize(
@@ -261,5 +263,5 @@ def test_features_of_any_integer_type_are_kept_as_plain_ones():
 
 
 def test_a_table_without_rows_counts_none():
-    for query in (CellCounts(features=(0, 2), cells=2), LeafCounts(structure=TreeStructure.root())):
+    for query in (CellCounts(features=(0, 2), cells=2), LeafCounts().of(TreeStructure.root())):
         assert not table_of([]).statistic(query, EVERYONE).any()

@@ -17,7 +17,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     SecureRandom,
-    TestRandom,
+    SeededRandom,
 )
 
 A = Adjacency.ADD_REMOVE
@@ -43,7 +43,7 @@ def table_of(n_rows=50, label=0.5):
 def opened(event, *, table=None, source=None, adjacency=A):
     ledger = Ledger(Budget(epsilon=1e9, delta=0.5, adjacency=adjacency), unit=PrivacyUnit.ROW)
     grant = ledger.grant(event, purpose="test")
-    return Curator(table or table_of(), grant, source or TestRandom(1)), ledger
+    return Curator(table or table_of(), grant, source or SeededRandom(1)), ledger
 
 
 def test_a_release_is_the_statistic_plus_the_noise_that_was_priced():
@@ -120,7 +120,7 @@ def test_noise_that_differs_from_the_noise_that_was_priced_is_refused(stddevs):
 
 def test_a_clip_that_differs_from_the_clip_that_was_priced_is_refused():
     def query(clip):
-        return LeafMoments(structure=ONE_LEAF, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=clip)
+        return LeafMoments(loss="squared", clip=clip).of(ONE_LEAF, Ensemble(initial_score=0.0))
 
     event = PAIR.event(query(0.5).sensitivity(A), A)
     curator, _ = opened(event)
@@ -146,7 +146,7 @@ def test_a_query_that_states_its_own_sensitivity_is_refused():
 
 def test_an_event_that_was_not_granted_leaves_the_rows_unread():
     table = table_of()
-    table._scored = table._cells = table._classes = Unread()
+    table._rows = Unread()
     curator, ledger = opened(PAIR_EVENT, table=table)
     before = ledger.entries
     for event in (
@@ -186,7 +186,7 @@ def sampled_rounds(rate, n_rounds, n_rows=5_000, source=None):
             yield exact_count(round_)
 
 
-@pytest.mark.parametrize("source", [TestRandom(4), SecureRandom()])
+@pytest.mark.parametrize("source", [SeededRandom(4), SecureRandom()])
 def test_each_round_samples_afresh_at_the_rate_of_its_event(source):
     counts = np.array(list(sampled_rounds(0.2, 40, source=source)))
     # Binomial(5000, 0.2): mean 1000, stddev 28; the mean of 40 has 4.5. Six standard deviations each.
@@ -211,7 +211,7 @@ def test_everything_in_one_round_sees_the_same_rows():
     assert 1_200 < rows < 1_800
 
 
-@pytest.mark.parametrize(("source", "kind"), [(TestRandom(1), "test"), (SecureRandom(), "secure")])
+@pytest.mark.parametrize(("source", "kind"), [(SeededRandom(1), "test"), (SecureRandom(), "secure")])
 def test_the_kind_of_randomness_is_on_release_receipt_and_ledger(source, kind):
     curator, ledger = opened(PAIR_EVENT, source=source)
     with curator.open(PAIR_EVENT, purpose="pair") as round_:

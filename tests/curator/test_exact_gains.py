@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ledgerwood.curator.kernels.exact_gains as exact_gains_module
 from ledgerwood.curator.kernels.exact_gains import _product, _quotient, exact_gains, share
-from ledgerwood.curator.queries.gains import SplitGains
+from ledgerwood.curator.queries.splits.gains import SplitGains
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 
 ONE_TEST = SplitTests.every([FeatureCells(ordered=2, equality=())])
@@ -82,6 +82,7 @@ def test_the_most_rows_of_the_largest_gradients_do_not_overflow(clip, damping):
         assert gain(asked, left, right) == side(asked, *full) < 2**63
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(st.data(), CLIPS, DAMPINGS)
 def test_weighted_gains_are_their_definition(data, clip, damping):
@@ -100,6 +101,7 @@ def test_weighted_gains_are_their_definition(data, clip, damping):
     assert gain(asked, *whole, weighted=True) == gain(asked, *((weight >> 20, total) for weight, total in whole))
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(st.data(), CLIPS, DAMPINGS, st.sampled_from([-1, 1]))
 def test_a_weighted_row_moves_a_gain_by_at_most_the_ends_of_its_range(data, clip, damping, sign):
@@ -123,6 +125,7 @@ def test_the_grid_of_a_row_is_not_compiled_in(monkeypatch):
     assert exact_gains(sums, start, stop, besides, 2, 2**8, -28)[0, 0] == math.floor(Fraction(9 * 4, 21) * 2**28)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(st.data(), CLIPS, DAMPINGS, st.sampled_from([-1, 1]))
 def test_a_row_moves_a_gain_by_at_most_the_ends_of_its_range(data, clip, damping, sign):
@@ -135,6 +138,7 @@ def test_a_row_moves_a_gain_by_at_most_the_ends_of_its_range(data, clip, damping
     assert -math.ceil(3 * row) <= change <= math.ceil(row)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**43) | st.integers(2**20, 2**43),
@@ -167,6 +171,7 @@ HALVES = st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]) | st.in
 WORDS = st.builds(lambda high, low: (high << 32) + low, HALVES, HALVES)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(WORDS, WORDS, WORDS)
 def test_a_quotient_of_two_words_by_one(high, low, divisor):

@@ -12,7 +12,7 @@ from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyU
 from ledgerwood.accounting.events import BoundedRangeEvent, Composed, PoissonSampled, PureEvent, Repeated
 from ledgerwood.curator import CellCounts, Curator, FeatureQuantiles, Table
 from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, RoundViolation
-from ledgerwood.mechanisms import JointQuantilesMechanism, LaplaceMechanism, QuantileMechanism, TestRandom
+from ledgerwood.mechanisms import JointQuantilesMechanism, LaplaceMechanism, QuantileMechanism, SeededRandom
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EVERYONE = np.empty(0, dtype=np.bool_)
@@ -36,7 +36,7 @@ def table_of(rows):
 
 def curator_of(event, rows):
     ledger = Ledger(Budget(epsilon=100.0, delta=0.0, adjacency=event.adjacency), unit=PrivacyUnit.ROW)
-    return Curator(table_of(rows), ledger.grant(event, purpose="test"), TestRandom(1)), ledger
+    return Curator(table_of(rows), ledger.grant(event, purpose="test"), SeededRandom(1)), ledger
 
 
 def rows_to_move(cells, thresholds, quantiles):
@@ -54,7 +54,7 @@ def test_the_cheapest_thresholds_of_each_feature(rows, seed):
     """At a rate that leaves no others; a row counts whole whatever it weighs, and not where its value is missing."""
     mechanism = JointQuantilesMechanism(quantiles=(0.25, 0.5), rate=1e3)
     evidence = table_of(rows).evidence(QUERY)(EVERYONE)
-    found = QUERY.select(mechanism, evidence, TestRandom(seed))
+    found = QUERY.select(mechanism, evidence, SeededRandom(seed))
     assert found.dtype == np.int64
     assert found.shape == (2, 2)
     pairs = list(itertools.combinations_with_replacement(range(1, CELLS), 2))
@@ -87,7 +87,7 @@ def test_both_features_are_chosen_from_independently(exact_law, monkeypatch):
             lambda sums, error, low, high: pick((np.diff(sums, prepend=0.0) / sums[-1]).tolist()),
         )
         query = FeatureQuantiles(features=features, cells=CELLS)
-        return tuple(map(tuple, query.select(HALVES, evidence.reshape(-1, 1), TestRandom(1)).tolist()))
+        return tuple(map(tuple, query.select(HALVES, evidence.reshape(-1, 1), SeededRandom(1)).tolist()))
 
     alone = [exact_law(lambda pick, c=c: run(pick, (0,), c)) for c in counts]
     both = exact_law(lambda pick: run(pick, (2, 0), counts))

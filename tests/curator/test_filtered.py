@@ -26,10 +26,11 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
 from ledgerwood.curator.inputs.keys import read_keys
-from ledgerwood.curator.tables.trees import RowBudgets, Table
+from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.views.tree_rows import RowBudgets
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
-from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism, TestRandom
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, LaplaceMechanism, SeededRandom
 
 A = lw.Adjacency.ADD_REMOVE
 STEP = Fraction(1, 2**20)
@@ -50,7 +51,7 @@ def table_of(cells, targets, weights=()):
 
 
 def moments(structure=STUMP, ensemble=START, clip=0.5, loss="squared", large="clip"):
-    return LeafMoments(structure=structure, ensemble=ensemble, loss=loss, clip=clip, large_gradients=large)
+    return LeafMoments(loss=loss, clip=clip, large_gradients=large).of(structure, ensemble)
 
 
 def rounds_of(mechanism, query, rounds, rate=1.0, order=6.0):
@@ -71,7 +72,7 @@ def budgets_of(event, mechanism, query, n_rows):
 
 def opened(event, table, seed=1):
     ledger = lw.Ledger(lw.Budget(epsilon=1e8, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
-    return Curator(table, ledger.grant(event, purpose="test"), TestRandom(seed)).open(event, purpose="rounds"), ledger
+    return Curator(table, ledger.grant(event, purpose="test"), SeededRandom(seed)).open(event, purpose="rounds"), ledger
 
 
 class Adversary(RuleBasedStateMachine):
@@ -112,7 +113,7 @@ class Adversary(RuleBasedStateMachine):
 
     def query(self, structure, ensemble):
         if self.logistic:
-            return LeafCurvatures(structure=structure, ensemble=ensemble, clip=self.clip, large_gradients=self.large)
+            return LeafCurvatures(clip=self.clip, large_gradients=self.large).of(structure, ensemble)
         return moments(structure, ensemble, self.clip, large=self.large)
 
     @rule(structure=st.sampled_from([ROOT, STUMP]))
@@ -143,7 +144,7 @@ class Adversary(RuleBasedStateMachine):
             assert all((budgets.left >= 0).all() for budgets in self.budgets)
 
 
-TestAdversary = Adversary.TestCase
+TestAdversary = pytest.mark.slow(Adversary.TestCase)  # any sequence of rounds
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.5])
@@ -229,7 +230,7 @@ def test_each_release_draws_a_sample_of_its_own():
     [
         (LabelMoments(), EllipticalGaussianMechanism(stddevs=(10.0, 1.0)), "not a sum over rows"),
         (
-            LeafRatios(structure=STUMP, ensemble=START, loss="squared", clip=0.5, damping=5.0),
+            LeafRatios(loss="squared", clip=0.5, damping=5.0).of(STUMP, START),
             GaussianMechanism(stddev=1.0),
             "depends on the others",
         ),
@@ -267,7 +268,7 @@ def test_an_order_without_a_table_of_costs_is_refused_before_the_draw():
     ledger = lw.Ledger(lw.Budget(epsilon=9.0, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
     grant, table = ledger.grant(event, purpose="test"), table_of([0], [1.0])
     rows = StreamRows(table, read_keys([1], 1), RowVault())
-    for curator in (Curator(table, grant, TestRandom(1)), StreamCurator(rows, grant, TestRandom(1))):
+    for curator in (Curator(table, grant, SeededRandom(1)), StreamCurator(rows, grant, SeededRandom(1))):
         with pytest.raises(InvalidParameter, match=r"2\^20"):
             curator.open(event, purpose="rounds")
     assert grant.remaining[event] == 1
@@ -279,7 +280,7 @@ def test_rounds_go_on_from_what_rows_have_left():
     table, left = table_of([0] * 10, [1.0] * 10), np.array([0] * 5 + [FULL] * 5, np.int64)
     ledger = lw.Ledger(lw.Budget(epsilon=1e8, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
     receipt = ledger.grant(event, purpose="test").draw(event, purpose="test", randomness="test")
-    rounds = FilteredRounds(table, event, row_costs(event), receipt, TestRandom(3), left)
+    rounds = FilteredRounds(table, event, row_costs(event), receipt, SeededRandom(3), left)
     assert real(rounds.release(moments(), mechanism, purpose="round"))[0, 0] == pytest.approx(5, abs=3)
     assert (left[:5] == 0).all()
     assert (left[5:] < FULL).all()

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Numeric, Schema
-from ledgerwood.curator.queries.sums import STEP, LeafRatios
+from ledgerwood.curator import STEP, LeafRatios
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 
@@ -28,9 +28,7 @@ def ratios(cells, targets, score, clip, damping):
     """Exact ratios of both leaves in steps, rows beyond the clip left out."""
     table = Table(schema=SCHEMA, cells=np.array([cells], np.uint8), targets=np.array(targets) * STEP)
     ensemble = Ensemble(initial_score=score * STEP)
-    query = LeafRatios(
-        structure=STUMP, ensemble=ensemble, loss="squared", clip=clip, damping=damping, large_gradients="drop"
-    )
+    query = LeafRatios(loss="squared", clip=clip, damping=damping, large_gradients="drop").of(STUMP, ensemble)
     return table.statistic(query, ALL_ROWS)[:, 0].tolist()
 
 

@@ -34,7 +34,7 @@ from ledgerwood.mechanisms import (
     NoisyMaxMechanism,
     PermuteAndFlipMechanism,
     SecureRandom,
-    TestRandom,
+    SeededRandom,
 )
 from ledgerwood.mechanisms.exact import choice
 
@@ -80,7 +80,7 @@ def asked(structure=ROOT, *, damping=0.1, clip=1.0, tests=TESTS, **more):
 
 
 def gains_of(query, rows, sampled=EVERY):
-    return table_of(rows).gains(query, sampled)
+    return table_of(rows).utilities(query, sampled)
 
 
 def steps(query, value):
@@ -94,6 +94,7 @@ def largest(query, adjacency):
 # ---- what a row changes ----
 
 
+@pytest.mark.slow_after(2)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize(("damping", "clip"), [(0.0, 1.0), (0.1, 0.7), (3.0, 1.0)])
 @pytest.mark.parametrize("structure", [ROOT, TWO_NODES], ids=["root", "level"])
 def test_a_row_moves_the_gains_of_its_own_node_within_the_range(structure, damping, clip):
@@ -184,6 +185,7 @@ def test_a_level_under_add_remove_costs_one_node():
         assert epsilon / 2 < max(losses) - min(losses) <= epsilon
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.lists(st.tuples(st.fractions(0, 1), st.fractions(-1, 1)), max_size=6),
@@ -280,7 +282,7 @@ def test_all_threads_add_up_what_one_does():
     cells = generator.integers(0, 3, (2, n)).astype(np.uint8)
     targets = generator.uniform(-1, 1, n)
     query = asked(TWO_NODES)
-    together = Table(schema=SCHEMA, cells=cells, targets=targets).gains(query, EVERY)
+    together = Table(schema=SCHEMA, cells=cells, targets=targets).utilities(query, EVERY)
     size = np.trunc(np.clip(-targets, -1, 1) * 2**20).astype(np.int64)
     for node, here in enumerate((cells[0] < 1, cells[0] >= 1)):
         for k in range(len(TESTS)):
@@ -301,10 +303,10 @@ def test_gradients_are_those_of_the_ensemble():
     )
     table = table_of([(0, 0, 0.25), (1, 0, 0.5)])  # gradients 0.75 and 0.25
     of_both = steps(query, Fraction(9, 16) + Fraction(1, 16))
-    assert table.gains(query, EVERY)[0, 0] == of_both  # "a < 1" parts them
-    assert table.gains(query, EVERY)[0, 1] == steps(query, Fraction(1, 2))  # "a < 2" does not
+    assert table.utilities(query, EVERY)[0, 0] == of_both  # "a < 1" parts them
+    assert table.utilities(query, EVERY)[0, 1] == steps(query, Fraction(1, 2))  # "a < 2" does not
     logistic = SplitGains(structure=ROOT, tests=TESTS, ensemble=START, loss="logistic", clip=1.0, damping=0.0)
-    assert table_of([(0, 0, -1.0)]).gains(logistic, EVERY)[0, 0] == steps(logistic, Fraction(1, 4))
+    assert table_of([(0, 0, -1.0)]).utilities(logistic, EVERY)[0, 0] == steps(logistic, Fraction(1, 4))
 
 
 # ---- candidates ----
@@ -336,7 +338,7 @@ def test_missing_values_go_left_or_right():
     assert found[0, 1, False, 3] == steps(query, 9)  # 6 and 3 of a kind
     assert found[0, 1, False, -1] == steps(query, 3)
     assert found[0, 3, True, -1] == steps(query, 3)
-    chosen = query.select(ExponentialMechanism(rate=100.0), gains_of(query, rows), TestRandom(1))
+    chosen = query.select(ExponentialMechanism(rate=100.0), gains_of(query, rows), SeededRandom(1))
     assert ROOT.deeper(chosen).route(np.array([[0, 2, 3], [0, 0, 0]], np.uint8)).tolist() == [0, 1, 0]
 
 
@@ -492,7 +494,7 @@ def test_a_plan_prices_a_level_before_there_is_a_tree():
 def opened(event, table, *, purpose="levels", source=None):
     ledger = Ledger(Budget(epsilon=1e6, delta=0.0, adjacency=event.adjacency), unit=PrivacyUnit.ROW)
     grant = ledger.grant(event, purpose=purpose)
-    curator = Curator(table, grant, TestRandom(3) if source is None else source)
+    curator = Curator(table, grant, SeededRandom(3) if source is None else source)
     return curator, ledger
 
 
@@ -510,7 +512,7 @@ def test_a_tree_is_grown_level_by_level_and_paid_for(mechanism):
         with curator.open(level, purpose=f"level {depth}") as round_:
             chosen = round_.select(query, mechanism, purpose=f"level {depth}")
         # At this rate, the best candidate of each node, as the exact gains have it.
-        gains, candidates = table.gains(query, EVERY), query.open_tests()
+        gains, candidates = table.utilities(query, EVERY), query.open_tests()
         for node in np.flatnonzero(candidates.any(axis=1)):
             place = places_of(chosen.value.taken(np.array([node])))[0]
             assert candidates[node, place]
@@ -522,19 +524,19 @@ def test_a_tree_is_grown_level_by_level_and_paid_for(mechanism):
         curator.open(level, purpose="a fourth")
 
 
-@pytest.mark.parametrize("source", [TestRandom(4), SecureRandom()])
+@pytest.mark.parametrize("source", [SeededRandom(4), SecureRandom()])
 def test_a_whole_tree_sees_one_sample(monkeypatch, source):
     mechanism = ExponentialMechanism(rate=0.05)
     level = asked().event(mechanism, A)
     leaves = LaplaceMechanism(scales=(3.0,))
-    ratios = LeafRatios(structure=TWO_NODES, ensemble=START, loss="squared", clip=1.0, damping=1.0)
+    ratios = LeafRatios(loss="squared", clip=1.0, damping=1.0).of(TWO_NODES, START)
     leaf = leaves.event(ratios.sensitivity(A), A)
     tree = PoissonSampled(Composed((level, level, leaf)), sampling_rate=0.5)
     curator, ledger = opened(tree, table_of(ROWS), source=source)
     seen = []
-    gains = Table.gains
+    gains = Table.utilities
     monkeypatch.setattr(
-        Table, "gains", lambda self, query, sampled: seen.append(sampled) or gains(self, query, sampled)
+        Table, "utilities", lambda self, query, sampled: seen.append(sampled) or gains(self, query, sampled)
     )
     with curator.open(tree, purpose="tree 1") as round_:
         first = round_.select(asked(), mechanism, purpose="level 0")
@@ -545,7 +547,7 @@ def test_a_whole_tree_sees_one_sample(monkeypatch, source):
         assert second.receipt == first.receipt
         assert isinstance(leaf, LaplaceEvent)
         structure = grown.deeper(second.value)
-        last = LeafRatios(structure=structure, ensemble=START, loss="squared", clip=1.0, damping=1.0)
+        last = LeafRatios(loss="squared", clip=1.0, damping=1.0).of(structure, START)
         assert round_.release(last, leaves, purpose="leaves").value.shape == (4, 1)
     assert len(seen) == 2
     assert seen[0] is seen[1]
@@ -582,7 +584,7 @@ def test_what_is_refused_reads_no_row_and_takes_nothing(monkeypatch):
         n_leaves = 1
 
     arrays = {"feature": np.array([0], np.int32), "split": np.array([2], np.uint16), "equals": np.array([False])}
-    leaf = LeafRatios(structure=Smaller(**arrays), ensemble=START, loss="squared", clip=1.0, damping=1.0)
+    leaf = LeafRatios(loss="squared", clip=1.0, damping=1.0).of(Smaller(**arrays), START)
     cheaper = Cheaper(structure=ROOT, tests=TESTS, ensemble=START, loss="squared", clip=256.0, damping=0.0)
     outside = SplitTests(feature=np.array([2], np.int32), split=np.array([1], np.uint16), equals=np.array([True]))
     with curator.open(level, purpose="level") as round_:

@@ -51,7 +51,7 @@ from ledgerwood.errors import (
     RoundViolation,
     UnsupportedEvent,
 )
-from ledgerwood.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism, SecureRandom, SeededRandom
 from ledgerwood.verification import verify_ledger
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -71,7 +71,7 @@ def table_of(n_rows=50):
 def opened(event=GROUPS, *, table=None, source=None, adjacency=A):
     ledger = Ledger(Budget(epsilon=1e9, delta=0.5, adjacency=adjacency), unit=PrivacyUnit.ROW)
     grant = ledger.grant(event, purpose="test")
-    return Curator(table or table_of(), grant, source or TestRandom(1)), ledger
+    return Curator(table or table_of(), grant, source or SeededRandom(1)), ledger
 
 
 @pytest.fixture
@@ -88,10 +88,10 @@ def masks(monkeypatch):
 
 
 class Scripted:
-    """Patches a TestRandom so that the words of the assignment are given, and the noise's are its own."""
+    """Patches a SeededRandom so that the words of the assignment are given, and the noise's are its own."""
 
     def __init__(self, monkeypatch, words):
-        plain, left = TestRandom._fill, list(words)
+        plain, left = SeededRandom._fill, list(words)
 
         def fill(source, n):
             if not left:
@@ -99,7 +99,7 @@ class Scripted:
             taken, left[:] = left[:n], left[n:]
             return np.array(taken, dtype=np.uint64)
 
-        monkeypatch.setattr(TestRandom, "_fill", fill)
+        monkeypatch.setattr(SeededRandom, "_fill", fill)
 
 
 def released(groups, number):
@@ -182,6 +182,7 @@ def test_with_the_same_words_a_row_more_changes_one_group_by_itself(words, word)
     assert within[:, -1].sum() == (word < group_ends(event)[-1])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_every_row_is_in_exactly_one_group_where_the_probabilities_are_one(masks):
     event = counting(0.5, 0.25, 0.125, 0.125)
     table = table_of(200_000)
@@ -392,7 +393,7 @@ def test_a_stream_draws_no_groups():
     grant = ledger.grant(GROUPS, purpose="test")
     before = ledger.head
     with pytest.raises(UnsupportedEvent, match="a stream draws no groups"):
-        StreamCurator(rows, grant, TestRandom(1)).open_groups(GROUPS, purpose="groups")
+        StreamCurator(rows, grant, SeededRandom(1)).open_groups(GROUPS, purpose="groups")
     assert ledger.head == before
 
 
@@ -445,7 +446,7 @@ def test_a_forked_child_opens_and_releases_nothing(fork):
 def test_a_run_of_a_selection_has_groups_that_end_with_it():
     run_event = Parallel((COUNT, COUNT), probabilities=(0.5, 0.5))
     selection = PoissonSelection(run_event, mean=2.0)
-    curator, ledger = opened(selection, source=TestRandom(5))
+    curator, ledger = opened(selection, source=SeededRandom(5))
     kept = []
 
     def run(index, rows, source):

@@ -12,22 +12,24 @@ from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, Schema, routing
 from ledgerwood.curator import (
+    BinCounts,
+    BinHessians,
+    BinSums,
     CandidateBins,
-    CandidateCounts,
-    CellHessians,
-    CellSums,
     Curator,
     LeafCurvatures,
     LeafMoments,
+    LeafQuery,
     LeafRatios,
+    ScoreQuery,
     SideSums,
     Table,
 )
 from ledgerwood.curator.kernels import histograms as histogram_kernels
-from ledgerwood.curator.kernels.level_sums import BinRows, LevelSums
+from ledgerwood.curator.kernels.growing_histograms import BinRows, LevelSums
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
-from ledgerwood.mechanisms import GaussianMechanism, TestRandom
+from ledgerwood.mechanisms import GaussianMechanism, SeededRandom
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EVERYONE = np.empty(0, dtype=np.bool_)
@@ -90,15 +92,14 @@ ENSEMBLES = (Ensemble(initial_score=0.0), GROWN)
 @st.composite
 def leaves(draw, kind):
     shared = {
-        "structure": draw(structures()),
-        "ensemble": draw(st.sampled_from(ENSEMBLES)),
         "clip": draw(st.sampled_from((0.25, 1.0, 256.0))),
         "large_gradients": draw(st.sampled_from(("clip", "drop"))),
-        "positive": draw(st.integers(0, 2)) if kind == "classes" else None,
     }
+    place = draw(structures()), draw(st.sampled_from(ENSEMBLES))
+    positive = draw(st.integers(0, 2)) if kind == "classes" else None
     if draw(st.booleans()):
-        return LeafMoments(loss=draw(st.sampled_from(("squared", "logistic"))), **shared)
-    return LeafCurvatures(curvature_scale=draw(st.sampled_from((0.5, 3.33))), **shared)
+        return LeafMoments(loss=draw(st.sampled_from(("squared", "logistic"))), **shared).of(*place, positive=positive)
+    return LeafCurvatures(curvature_scale=draw(st.sampled_from((0.5, 3.33))), **shared).of(*place, positive=positive)
 
 
 @st.composite
@@ -106,13 +107,13 @@ def queries(draw, kind):
     bins = draw(st.sampled_from((BINS, ALL_BORDERS, SOME)))
     which = draw(st.integers(0, 3))
     if which == 0:
-        return CandidateCounts(bins=bins)
+        return BinCounts(bins=bins)
     if which == 1:
         positive = draw(st.integers(0, 2)) if kind == "classes" else None
-        return CellHessians(bins=bins, ensemble=draw(st.sampled_from(ENSEMBLES)), positive=positive)
+        return BinHessians(bins=bins).of(draw(st.sampled_from(ENSEMBLES)), positive=positive)
     leaf = draw(leaves(kind))
     if which == 2:
-        return CellSums(leaf=leaf, bins=bins)
+        return BinSums(leaf=leaf, bins=bins)
     tests, number = draw(st.sampled_from((TESTS, SETS))), draw(st.integers(1, 3)) * leaf.structure.n_leaves
     places = draw(st.lists(st.integers(0, len(tests) - 1), min_size=number, max_size=number))
     return SideSums(leaf=leaf, tests=tests.taken(np.array(places)))
@@ -126,12 +127,20 @@ WORLDS = st.sampled_from(("numbers", "classes")).flatmap(
 # ---- what plain Python finds ----
 
 
+def hessians(query):
+    return isinstance(query, ScoreQuery)
+
+
+def bins_of(query):
+    return query.statistic.bins if hessians(query) else query.bins
+
+
 def gradient_of(row, query, kind):
     """d loss / d score in floats, and whether the loss is logistic."""
-    leaf = query if isinstance(query, CellHessians) else query.leaf
+    leaf = query if hessians(query) else query.leaf
     target = row[3] if kind == "numbers" else math.nan if row[4] < 0 else 1.0 if row[4] == leaf.positive else -1.0
     score = leaf.ensemble.scores(cells_of([row]))[0]
-    logistic = not isinstance(leaf, LeafMoments) or leaf.loss == "logistic"
+    logistic = not isinstance(leaf.statistic, LeafMoments) or leaf.statistic.loss == "logistic"
     return -target / (1.0 + math.exp(target * score)) if logistic else score - target
 
 
@@ -141,7 +150,7 @@ def weighed(steps, row, weighted):
 
 def contribution(row, query, kind, weighted):
     """In steps, of the queries with two columns."""
-    gradient, leaf = gradient_of(row, query, kind), query.leaf
+    gradient, leaf = gradient_of(row, query, kind), query.leaf.statistic
     if not math.isfinite(gradient) or (leaf.large_gradients == "drop" and abs(gradient) > leaf.clip):
         return (0, 0)
     first, second = STEPS, math.trunc(max(-leaf.clip, min(leaf.clip, gradient)) * STEPS)
@@ -165,31 +174,32 @@ def goes_left(tests, place, cells):
 
 
 def by_hand(query, rows, kind, weighted, sampled):
-    columns = 2 if isinstance(query, CellSums | SideSums) else 1
+    columns = 2 if isinstance(query, BinSums | SideSums) else 1
     sums = {}
     for i, row in enumerate(rows):
         if len(sampled) and not sampled[i]:
             continue
         leaf, own = 0, (1,)
-        if isinstance(query, CellSums | SideSums):
+        if isinstance(query, BinSums | SideSums):
             leaf = int(query.leaf.structure.route(cells_of([row]))[0])
             own = contribution(row, query, kind, weighted)
-        elif isinstance(query, CellHessians):
+        elif hessians(query):
             size = abs(gradient_of(row, query, kind))
             own = (weighed(math.trunc(size * (1 - size) * STEPS) if math.isfinite(size) else 0, row, weighted),)
         if isinstance(query, SideSums):
             f = query.tests_a_leaf
             places = [leaf * f + j for j in range(f) if goes_left(query.tests, leaf * f + j, row)]
         else:
-            offsets = query.bins.offsets.tolist()
-            features = enumerate(query.bins.features.tolist())
-            places = [leaf * offsets[-1] + offsets[j] + bin_of(query.bins, j, row[k]) for j, k in features]
+            bins = bins_of(query)
+            offsets = bins.offsets.tolist()
+            features = enumerate(bins.features.tolist())
+            places = [leaf * offsets[-1] + offsets[j] + bin_of(bins, j, row[k]) for j, k in features]
         for place in places:
             sums[place] = [a + b for a, b in zip(sums.get(place, [0] * columns), own, strict=True)]
     if isinstance(query, SideSums):
         size = len(query.tests)
     else:
-        size = query.bins.total * (query.leaf.structure.n_leaves if isinstance(query, CellSums) else 1)
+        size = bins_of(query).total * (query.leaf.structure.n_leaves if isinstance(query, BinSums) else 1)
     return [sums.get(place, [0] * columns) for place in range(size)]
 
 
@@ -212,7 +222,7 @@ def test_the_sums_are_what_plain_python_finds(world, rows, data):
 @given(world=WORLDS, rows=st.lists(ROWS, max_size=9))
 def test_each_feature_s_histogram_adds_up_to_the_leaf_query(world, rows):
     query, kind, weighted = world
-    if isinstance(query, CellSums):
+    if isinstance(query, BinSums):
         table = table_of(rows, kind=kind, weighted=weighted)
         leaf, offsets = table.statistic(query.leaf, EVERYONE), query.bins.offsets
         sums = table.statistic(query, EVERYONE).reshape(len(leaf), query.bins.total, 2)
@@ -259,18 +269,18 @@ def test_neighbours_differ_by_no_more_than_is_stated(world, rows, data):
 EDGES = [(a, b, c, t, k, STEPS) for a in (0, 4) for b, c in ((0, 0), (2, 3)) for t in (-1.0, 1.0) for k in (0, 1)]
 
 
-@pytest.mark.slow_after(1)  # all pairs of extreme rows
+@pytest.mark.slow  # all pairs of extreme rows
 @pytest.mark.parametrize("clip", [0.25, 1.0])
 @pytest.mark.parametrize("loss", ["squared", "logistic", None])
 def test_every_pair_of_extreme_rows_is_within_the_norms(loss, clip):
     """The whole of one row against another's, in an empty and in a filled table."""
     ensemble = Ensemble(initial_score=0.0)
     if loss is None:
-        leaf = LeafCurvatures(structure=STUMP, ensemble=ensemble, clip=clip)
+        leaf = LeafCurvatures(clip=clip).of(STUMP, ensemble)
     else:
-        leaf = LeafMoments(structure=STUMP, ensemble=ensemble, loss=loss, clip=clip)
+        leaf = LeafMoments(loss=loss, clip=clip).of(STUMP, ensemble)
     sides = SideSums(leaf=leaf, tests=TESTS.taken(np.array([0, 4, 8, 1, 5, 8])))
-    for query in (CellSums(leaf=leaf, bins=BINS), sides, CellHessians(bins=BINS, ensemble=ensemble)):
+    for query in (BinSums(leaf=leaf, bins=BINS), sides, BinHessians(bins=BINS).of(ensemble)):
         single = [table_of([row]).statistic(query, EVERYONE) for row in EDGES]
         for one in single:
             require_within(one.tolist(), query, A)
@@ -279,8 +289,8 @@ def test_every_pair_of_extreme_rows_is_within_the_norms(loss, clip):
 
 
 def test_the_norms_are_attained():
-    leaf = LeafMoments(structure=STUMP, ensemble=ENSEMBLES[0], loss="squared", clip=0.5)
-    query = CellSums(leaf=leaf, bins=BINS)
+    leaf = LeafMoments(loss="squared", clip=0.5).of(STUMP, ENSEMBLES[0])
+    query = BinSums(leaf=leaf, bins=BINS)
     one, same, other = (
         table_of([row]).statistic(query, EVERYONE) / STEPS
         for row in ((0, 0, 0, 1.0, 0, 0), (0, 0, 0, -1.0, 0, 0), (4, 2, 3, 1.0, 0, 0))
@@ -300,7 +310,7 @@ def test_the_norms_are_attained():
         if scales == (1.0, 1.0):
             assert sensitivity.l1(scales) == pytest.approx(l1, rel=1e-12)
         assert sensitivity.l2(scales) == pytest.approx(l2, rel=1e-12)
-    hessians = CellHessians(bins=BINS, ensemble=ENSEMBLES[0])
+    hessians = BinHessians(bins=BINS).of(ENSEMBLES[0])
     one, other = (
         table_of([row]).statistic(hessians, EVERYONE) / STEPS for row in ((0, 0, 0, 1.0, 0, 0), (4, 2, 3, 1.0, 0, 0))
     )
@@ -327,6 +337,7 @@ def deepened(tree, seed):
     return tree.deeper(TESTS.taken(places))
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data(), weighted=st.booleans())
 def test_a_table_never_answers_from_a_state_that_is_not_the_query_s(data, weighted):
@@ -343,7 +354,7 @@ def test_a_table_never_answers_from_a_state_that_is_not_the_query_s(data, weight
         kept = query is not None and data.draw(st.booleans())
         leaf = query.leaf if kept else data.draw(leaves("classes"))
         bins = query.bins if kept else data.draw(st.sampled_from((BINS, ALL_BORDERS, SOME)))
-        query = CellSums(leaf=dataclasses.replace(leaf, structure=tree), bins=bins)
+        query = BinSums(leaf=dataclasses.replace(leaf, structure=tree), bins=bins)
         if data.draw(st.booleans()):
             coins[data.draw(st.integers(0, 39))] ^= True  # in place: it is the same array
         sampled = data.draw(st.sampled_from((EVERYONE, coins)))
@@ -359,27 +370,34 @@ CHANGES = {
     "sample": {},
     "bins": {},
     "ensemble": {"ensemble": Ensemble(initial_score=0.5)},
-    "clip": {"clip": 0.125},
-    "large_gradients": {"large_gradients": "drop"},
+    "clip": {},
+    "large_gradients": {},
     "positive": {"positive": 2},
-    "loss": {"loss": "logistic"},
+    "loss": {},
     "upper test": {},
     "kind": {},
+}
+STATISTICS = {
+    "clip": {"clip": 0.125},
+    "large_gradients": {"large_gradients": "drop"},
+    "loss": {"loss": "logistic"},
 }
 
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_after_a_change_the_level_is_not_found_from_the_one_above(what):
     rows = random_rows(60)
-    first = LeafMoments(structure=STUMP, ensemble=GROWN, loss="squared", clip=0.5, positive=1)
+    first = LeafMoments(loss="squared", clip=0.5).of(STUMP, GROWN, positive=1)
     tree = deepened(TreeStructure.root().deeper(TESTS.taken(np.array([7]))) if what == "upper test" else STUMP, 2)
     second = dataclasses.replace(first, structure=tree, **CHANGES[what])
+    if what in STATISTICS:
+        second = dataclasses.replace(second, statistic=dataclasses.replace(first.statistic, **STATISTICS[what]))
     if what == "kind":
-        second = LeafCurvatures(structure=tree, ensemble=GROWN, clip=0.5, positive=1)
+        second = LeafCurvatures(clip=0.5).of(tree, GROWN, positive=1)
     bins, sampled = (SOME if what == "bins" else BINS), np.arange(60) % 3 > 0 if what == "sample" else EVERYONE
     table, fresh = (table_of(rows, kind="classes") for _ in range(2))
-    before = table.statistic(CellSums(leaf=first, bins=BINS), EVERYONE)
-    query = CellSums(leaf=second, bins=bins)
+    before = table.statistic(BinSums(leaf=first, bins=BINS), EVERYONE)
+    query = BinSums(leaf=second, bins=bins)
     found = table.statistic(query, sampled)
     np.testing.assert_array_equal(found, fresh.statistic(query, sampled))
     assert before.shape != found.shape or not np.array_equal(before, found)
@@ -387,10 +405,8 @@ def test_after_a_change_the_level_is_not_found_from_the_one_above(what):
 
 def test_sets_that_grow_wider_leave_the_upper_tests_as_they_were():
     rows = random_rows(60)
-    leaf = LeafMoments(
-        structure=TreeStructure.root().deeper(SETS.taken(np.array([0]))),
-        ensemble=GROWN, loss="squared", clip=0.5,
-    )  # fmt: skip
+    above = TreeStructure.root().deeper(SETS.taken(np.array([0])))
+    leaf = LeafMoments(loss="squared", clip=0.5).of(above, GROWN)
     wider = SplitTests(
         feature=np.array([0, 1], np.int32),
         split=np.zeros(2, np.uint16),
@@ -400,8 +416,8 @@ def test_sets_that_grow_wider_leave_the_upper_tests_as_they_were():
     )
     deeper = dataclasses.replace(leaf, structure=leaf.structure.deeper(wider))
     table, fresh = table_of(rows), table_of(rows)
-    table.statistic(CellSums(leaf=leaf, bins=BINS), EVERYONE)
-    query = CellSums(leaf=deeper, bins=BINS)
+    table.statistic(BinSums(leaf=leaf, bins=BINS), EVERYONE)
+    query = BinSums(leaf=deeper, bins=BINS)
     assert table.statistic(query, EVERYONE).tolist() == fresh.statistic(query, EVERYONE).tolist()
     assert fresh.statistic(query, EVERYONE).tolist() == by_hand(query, rows, "numbers", False, EVERYONE)
 
@@ -411,10 +427,7 @@ def test_sets_that_grow_wider_leave_the_upper_tests_as_they_were():
 def test_an_interrupt_leaves_nothing_half_done(monkeypatch, kernel, late):
     rows = random_rows(60)
     levels = [TreeStructure.root(), STUMP, deepened(STUMP, 2)]
-    asked = [
-        CellSums(leaf=LeafMoments(structure=level, ensemble=GROWN, loss="squared", clip=0.5), bins=BINS)
-        for level in levels
-    ]
+    asked = [BinSums(leaf=LeafMoments(loss="squared", clip=0.5).of(level, GROWN), bins=BINS) for level in levels]
     for stop in range(3):
         table, fresh = table_of(rows), table_of(rows)
         for query in asked[:stop]:
@@ -445,8 +458,8 @@ def test_levels_are_found_from_half_the_rows(monkeypatch):
     monkeypatch.setattr(histogram_kernels, "packed_sums", lambda n, *rest: (counted.append(n), own(n, *rest)))
     table, tree = table_of(random_rows(200)), TreeStructure.root()
     for level in range(4):
-        leaf = LeafMoments(structure=tree, ensemble=GROWN, loss="squared", clip=0.5)
-        table.statistic(CellSums(leaf=leaf, bins=BINS), EVERYONE)
+        leaf = LeafMoments(loss="squared", clip=0.5).of(tree, GROWN)
+        table.statistic(BinSums(leaf=leaf, bins=BINS), EVERYONE)
         tree = deepened(tree, level)
     assert counted[0] == 200
     assert all(n <= 100 for n in counted[1:])
@@ -461,7 +474,7 @@ def test_the_largest_contributions_do_not_run_into_each_other(largest):
         firsts = np.full(n, STEPS, np.int32)
         seconds = (largest * np.resize(signs, n)).astype(np.int32)
         binned = np.zeros((3, n), np.uint8)
-        levels = LevelSums(BinRows(BINS, binned), firsts, seconds, largest)
+        levels = LevelSums(BinRows(BINS.offsets, binned), firsts, seconds, largest)
         sums = levels.of(TreeStructure.root(), binned)[0]
         assert sums[BINS.offsets[:-1]].tolist() == [[n * STEPS, int(seconds.sum(dtype=np.int64))]] * 3
         assert np.count_nonzero(sums) <= 6
@@ -492,7 +505,7 @@ def test_many_bins_of_a_feature_and_cells_beyond():
     wide = CandidateBins.of([FeatureCells(ordered=600, equality=()), FeatureCells(ordered=5, equality=())])
     tree = TreeStructure.root().deeper(SplitTests.every([*wide.cells]).taken(np.array([250])))
     targets = generator.uniform(-1, 1, 2000)
-    leaf = LeafMoments(structure=tree, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+    leaf = LeafMoments(loss="squared", clip=1.0).of(tree, Ensemble(initial_score=0.0))
     table = Table(schema=schema, cells=cells, targets=targets)
     own = np.trunc(-targets * STEPS).astype(np.int64)
     for bins in (wide, CandidateBins.of(wide.cells, [np.arange(1, 600, 99), np.arange(1, 5)])):
@@ -501,9 +514,9 @@ def test_many_bins_of_a_feature_and_cells_beyond():
             of = np.minimum(cells[place], (599, 4)[place])
             each = bins.offsets[place] + np.searchsorted(bins.thresholds[place], of, side="right")
             np.add.at(wanted, (tree.route(cells), each), np.stack((np.full(2000, STEPS), own), axis=1))
-        found = table.statistic(CellSums(leaf=leaf, bins=bins), EVERYONE)
+        found = table.statistic(BinSums(leaf=leaf, bins=bins), EVERYONE)
         assert found.tolist() == wanted.reshape(-1, 2).tolist()
-        counts = table.statistic(CandidateCounts(bins=bins), EVERYONE)
+        counts = table.statistic(BinCounts(bins=bins), EVERYONE)
         assert counts.ravel().tolist() == (wanted.sum(axis=0)[:, 0] // STEPS).tolist()
 
 
@@ -522,12 +535,12 @@ def test_one_thread_and_many_add_up_alike(monkeypatch):
         for sampled in (EVERYONE, mask):
             tree = TreeStructure.root()
             for level in range(4):
-                leaf = LeafMoments(structure=tree, ensemble=GROWN, loss="logistic", clip=0.5)
+                leaf = LeafMoments(loss="logistic", clip=0.5).of(tree, GROWN)
                 sides = SideSums(leaf=leaf, tests=TESTS.taken(np.arange(2 * tree.n_leaves) % len(TESTS)))
-                own += [table.statistic(query, sampled) for query in (CellSums(leaf=leaf, bins=BINS), sides)]
+                own += [table.statistic(query, sampled) for query in (BinSums(leaf=leaf, bins=BINS), sides)]
                 tree = deepened(tree, level)
-            hessians = CellHessians(bins=BINS, ensemble=GROWN)
-            own += [table.statistic(query, sampled) for query in (hessians, CandidateCounts(bins=BINS))]
+            hessians = BinHessians(bins=BINS).of(GROWN)
+            own += [table.statistic(query, sampled) for query in (hessians, BinCounts(bins=BINS))]
         found.append(own)
     for threaded, alone in zip(*found, strict=True):
         np.testing.assert_array_equal(threaded, alone)
@@ -535,17 +548,17 @@ def test_one_thread_and_many_add_up_alike(monkeypatch):
 
 # ---- paid for, or refused ----
 
-LEAF = LeafMoments(structure=STUMP, ensemble=GROWN, loss="squared", clip=0.5)
+LEAF = LeafMoments(loss="squared", clip=0.5).of(STUMP, GROWN)
 
 
 @pytest.mark.parametrize("adjacency", [A, Z, R])
 @pytest.mark.parametrize(
     "query",
     [
-        CellSums(leaf=LEAF, bins=BINS),
+        BinSums(leaf=LEAF, bins=BINS),
         SideSums(leaf=LEAF, tests=TESTS.taken(np.arange(6))),
-        CellHessians(bins=BINS, ensemble=GROWN),
-        CandidateCounts(bins=BINS),
+        BinHessians(bins=BINS).of(GROWN),
+        BinCounts(bins=BINS),
     ],
     ids=lambda query: type(query).__name__,
 )
@@ -555,10 +568,10 @@ def test_a_round_pays_for_three_features_root_three_times(query, adjacency):
     noise = GaussianMechanism(stddev=4.0)
     event = noise.event(query.sensitivity(adjacency), adjacency)
     once = {A: 1.0, Z: 1.0, R: math.sqrt(2)}[adjacency]
-    columns = math.hypot(1.0, 0.5) if isinstance(query, CellSums | SideSums) else 1.0
-    size = 0.25 if isinstance(query, CellHessians) else columns
+    columns = math.hypot(1.0, 0.5) if isinstance(query, BinSums | SideSums) else 1.0
+    size = 0.25 if hessians(query) else columns
     assert event.noise_multiplier == pytest.approx(4.0 / (once * size * math.sqrt(3)), rel=1e-14)
-    curator = Curator(table_of(rows), ledger.grant(event, purpose="test"), TestRandom(1))
+    curator = Curator(table_of(rows), ledger.grant(event, purpose="test"), SeededRandom(1))
     with curator.open(event, purpose="test") as opened:
         released = opened.release(query, noise, purpose="sums")
     exact = table_of(rows).statistic(query, EVERYONE)
@@ -568,6 +581,10 @@ def test_a_round_pays_for_three_features_root_three_times(query, adjacency):
 
 
 class Foreign(LeafMoments):
+    pass
+
+
+class ForeignLeaf(LeafQuery):
     pass
 
 
@@ -583,51 +600,55 @@ def foreign(kind, own):
     return kind(**{field.name: getattr(own, field.name) for field in dataclasses.fields(own)})
 
 
+FOREIGN = dataclasses.replace(LEAF, statistic=foreign(Foreign, LEAF.statistic))
+
+
 def test_foreign_parts_and_features_that_are_not_there_are_refused():
     table = table_of([])
     far = CandidateBins.of([*CELLS, CELLS[0]])
     tests = TESTS.taken(np.arange(2))
     beyond = SplitTests(feature=tests.feature + 9, split=tests.split, equals=tests.equals)
-    ratios = LeafRatios(structure=STUMP, ensemble=GROWN, loss="squared", clip=0.5, damping=1.0)
-    subclassed = type("CellSums", (CellSums,), {})(leaf=LEAF, bins=BINS)
+    ratios = LeafRatios(loss="squared", clip=0.5, damping=1.0).of(STUMP, GROWN)
+    subclassed = type("BinSums", (BinSums,), {})(leaf=LEAF, bins=BINS)
     named = dataclasses.replace(LEAF, positive=0)
     for query in (
-        CellSums(leaf=foreign(Foreign, LEAF), bins=BINS),
-        CellSums(leaf=ratios, bins=type("B", (), {"total": 1, "__len__": lambda self: 1})()),
-        CellSums(leaf=LEAF, bins=foreign(ForeignBins, BINS)),
-        CellSums(leaf=LEAF, bins=far),
-        CellSums(leaf=named, bins=BINS),
+        BinSums(leaf=FOREIGN, bins=BINS),
+        BinSums(leaf=foreign(ForeignLeaf, LEAF), bins=BINS),
+        BinSums(leaf=ratios, bins=type("B", (), {"total": 1, "__len__": lambda self: 1})()),
+        BinSums(leaf=LEAF, bins=foreign(ForeignBins, BINS)),
+        BinSums(leaf=LEAF, bins=far),
+        BinSums(leaf=named, bins=BINS),
         SideSums(leaf=LEAF, tests=beyond),
         SideSums(leaf=LEAF, tests=foreign(ForeignTests, tests)),
-        SideSums(leaf=foreign(Foreign, LEAF), tests=tests),
-        CellHessians(bins=far, ensemble=GROWN),
-        CellHessians(bins=BINS, ensemble=GROWN, positive=1),
-        CandidateCounts(bins=far),
+        SideSums(leaf=FOREIGN, tests=tests),
+        BinHessians(bins=far).of(GROWN),
+        BinHessians(bins=BINS).of(GROWN, positive=1),
+        BinCounts(bins=far),
         subclassed,
     ):
         with pytest.raises(RoundViolation):
             table.reader(query)
     classes = table_of([], kind="classes")
-    for query in (CellSums(leaf=LEAF, bins=BINS), CellHessians(bins=BINS, ensemble=GROWN)):
+    for query in (BinSums(leaf=LEAF, bins=BINS), BinHessians(bins=BINS).of(GROWN)):
         with pytest.raises(RoundViolation, match="3 classes"):
             classes.reader(query)
     with pytest.raises(RoundViolation, match="class 3"):
-        classes.reader(CellHessians(bins=BINS, ensemble=GROWN, positive=3))
+        classes.reader(BinHessians(bins=BINS).of(GROWN, positive=3))
 
 
 def test_bad_queries_are_refused():
     with pytest.raises(InvalidParameter, match="len\\(tests\\)"):
         SideSums(leaf=LEAF, tests=TESTS.taken(np.arange(3)))
     with pytest.raises(InvalidParameter, match="positive"):
-        CellHessians(bins=BINS, ensemble=GROWN, positive=-1)
+        BinHessians(bins=BINS).of(GROWN, positive=-1)
     wide = CandidateBins.of([FeatureCells(ordered=65_000, equality=())] * 300)
     deep = TreeStructure.root()
     for _ in range(5):
         deep = deep.deeper(TESTS.taken(np.zeros(deep.n_leaves, np.int64)))
     for make in (
-        lambda: CandidateCounts(bins=wide),
-        lambda: CellHessians(bins=wide, ensemble=GROWN),
-        lambda: CellSums(leaf=dataclasses.replace(LEAF, structure=deep), bins=wide),
+        lambda: BinCounts(bins=wide),
+        lambda: BinHessians(bins=wide).of(GROWN),
+        lambda: BinSums(leaf=dataclasses.replace(LEAF, structure=deep), bins=wide),
     ):
         with pytest.raises(InvalidParameter, match="at most 16777216"):
             make()

@@ -94,6 +94,7 @@ def test_one_thread_and_many_give_the_same_bits(world, monkeypatch):
     assert any(array.any() for array in alone)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("threaded_rows", [0, 10**9])
 def test_a_rows_contribution_does_not_hang_on_its_place_or_on_other_rows(world, monkeypatch, threaded_rows, weighted):

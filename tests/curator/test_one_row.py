@@ -132,7 +132,7 @@ LABELS = [list, tuple, objects, lambda y: pd.Series(objects(y), dtype=object), l
 
 def state(table):
     """All that a table keeps of its rows, row by row."""
-    kept = [table._cells, table._scored[None].targets, table._classes, table._weights]
+    kept = [table._rows.cells, table._rows.targets, table._rows.classes, table._rows.weights]
     return [np.atleast_2d(each).T for each in kept if each is not None and len(each)]
 
 
@@ -143,7 +143,7 @@ def same(first, second, *, without):
         np.testing.assert_array_equal(np.delete(one, without, axis=0), other)
 
 
-@pytest.mark.slow_after(5)  # each odd value at each place
+@pytest.mark.slow_after(3)  # each odd value at each place
 @pytest.mark.parametrize(("target", "loss"), BOTH)
 @pytest.mark.parametrize(("form", "label_of"), list(zip(TABLES, LABELS, strict=True)))
 def test_an_odd_row_under_a_declared_schema(form, label_of, target, loss):
@@ -185,8 +185,7 @@ def test_a_row_of_another_length_is_left_out_alone(form, ragged):
 
 
 def test_what_is_left_out_contributes_0_to_every_question():
-    from ledgerwood.curator.queries.counts import LeafCounts
-    from ledgerwood.curator.queries.sums import LabelMoments
+    from ledgerwood.curator import LabelMoments, LeafCounts
     from ledgerwood.ensemble import TreeStructure
 
     schema = lw.Schema(features=FEATURES, target=NUMBER)
@@ -196,9 +195,9 @@ def test_what_is_left_out_contributes_0_to_every_question():
     more = Table.from_data([*rows, [[1.0], 2.0, "a"], rows[0]], [*labels, 9.0, [9.0]], schema, loss="squared", bins=8)
     for sampled in (everyone, np.arange(8) > 2):
         short = sampled[:6]
-        counted = more.statistic(LeafCounts(structure=root), sampled)
+        counted = more.statistic(LeafCounts().of(root), sampled)
         # The last row has no label, and is counted where labels are not asked for.
-        assert counted - plain.statistic(LeafCounts(structure=root), short) == 1
+        assert counted - plain.statistic(LeafCounts().of(root), short) == 1
         np.testing.assert_array_equal(more.statistic(LabelMoments(), sampled), plain.statistic(LabelMoments(), short))
 
 
@@ -252,7 +251,7 @@ def test_an_odd_key_takes_no_part_alone(make, names):
 
 
 def test_a_second_row_of_a_unit_and_one_of_none_contribute_nothing_to_a_stream():
-    from ledgerwood.curator.queries.sums import LabelMoments
+    from ledgerwood.curator import LabelMoments
 
     schema = lw.Schema(features=FEATURES, target=NUMBER)
     rows, labels, _ = table(4)
@@ -289,6 +288,7 @@ ANY = st.one_of(
 )
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=60)
 @given(st.lists(st.tuples(ANY, ANY, ANY, ANY), min_size=1, max_size=5), st.data())
 def test_each_row_of_any_table_is_read_as_if_it_were_alone(rows, data):

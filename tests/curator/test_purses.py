@@ -24,7 +24,7 @@ from ledgerwood import (
 from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent
 from ledgerwood.curator import Curator, LabelCount, LabelSum, LeafMoments, Table, real
 from ledgerwood.curator.purses import RunPurse, require_within
-from ledgerwood.ensemble import Ensemble
+from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import (
     AdjacencyMismatch,
     DrawRefused,
@@ -34,8 +34,7 @@ from ledgerwood.errors import (
     RunFailed,
     UnsupportedEvent,
 )
-from ledgerwood.mechanisms import GaussianMechanism, SecureRandom, TestRandom
-from ledgerwood.trainers.sgbdt.training import EMPTY_TREE
+from ledgerwood.mechanisms import GaussianMechanism, SecureRandom, SeededRandom
 
 A = Adjacency.ADD_REMOVE
 SCHEMA = Schema.uniform(0.0, 1.0, n_features=2, target=Numeric("y", -1.0, 1.0))
@@ -49,7 +48,7 @@ PLAN = Repeated(ONE, count=2)  # mu = sqrt(2) / 3 = .471 of .5
 def opened(event=SELECTION, *, source=None, rows=30):
     table = Table(schema=SCHEMA, cells=np.zeros((2, rows), np.uint8), targets=np.full(rows, 0.5))
     ledger = Ledger(Budget(epsilon=1e6, delta=0.5, adjacency=A), unit=PrivacyUnit.ROW)
-    return Curator(table, ledger.grant(event, purpose="test"), source or TestRandom(1)), ledger
+    return Curator(table, ledger.grant(event, purpose="test"), source or SeededRandom(1)), ledger
 
 
 def noisy_sum(rows, event=ONE):
@@ -61,7 +60,7 @@ def test_the_ledger_has_one_draw_made_before_the_first_run_whatever_the_number_o
     lines = set()
     made = set()
     for seed in range(12):
-        curator, ledger = opened(source=TestRandom(seed))
+        curator, ledger = opened(source=SeededRandom(seed))
         runs = []
 
         def run(index, rows, source, ledger=ledger, runs=runs):
@@ -96,7 +95,7 @@ def test_the_best_run_is_what_the_runs_say():
 def test_a_run_takes_its_plan_uniformly():
     counts = np.zeros(3)
     for seed in range(400):
-        curator, _ = opened(source=TestRandom(seed))
+        curator, _ = opened(source=SeededRandom(seed))
 
         def run(index, rows, source):
             counts[index] += 1
@@ -136,7 +135,7 @@ def test_a_purse_holds_its_plan_once_and_ends_with_its_run():
 
 def test_a_round_ends_with_the_run_that_opened_it():
     leaves = GaussianMechanism(stddev=9.0)
-    query = LeafMoments(structure=EMPTY_TREE, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+    query = LeafMoments(loss="squared", clip=1.0).of(TreeStructure.root(), Ensemble(initial_score=0.0))
     tree = leaves.event(query.sensitivity(A), A)
     filtered = FilteredEvent(tree, limit=GDPEvent(mu=0.1, adjacency=A))
     curator, _ = opened()

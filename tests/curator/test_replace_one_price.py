@@ -4,9 +4,7 @@ import pytest
 
 from ledgerwood import Adjacency, price
 from ledgerwood.curator import LabelSum, LeafCurvatures
-from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import GaussianMechanism
-from ledgerwood.trainers.sgbdt.training import EMPTY_TREE
 
 DELTA = 1e-5
 
@@ -22,7 +20,7 @@ def test_a_sum_of_norm_bound_1_with_stddev_1_costs_what_half_the_noise_costs_und
 
 
 def test_the_same_holds_for_vectors():
-    query = LeafCurvatures(structure=EMPTY_TREE, ensemble=Ensemble(initial_score=0.0), clip=0.5, curvature_scale=0.3)
+    query = LeafCurvatures(clip=0.5, curvature_scale=0.3)
     events = {
         adjacency: GaussianMechanism(stddev=1.0).event(query.sensitivity(adjacency), adjacency)
         for adjacency in Adjacency

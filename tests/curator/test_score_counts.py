@@ -27,7 +27,7 @@ ALL = np.empty(0, dtype=np.bool_)
 
 def counted(X, y, edges, schema=SCHEMA, **more):
     table = Table.from_data(X, y, schema, loss="logistic", bins=4, **more)
-    return table.statistic(ScoreCounts(ensemble=ENSEMBLE, edges=edges), ALL) / 2.0**20
+    return table.statistic(ScoreCounts(edges=edges).of(ENSEMBLE), ALL) / 2.0**20
 
 
 def test_each_row_is_in_the_bin_of_its_score():
@@ -55,7 +55,7 @@ def test_weights_are_shares_of_a_row():
 
 @pytest.mark.parametrize("adjacency", list(lw.Adjacency))
 def test_no_change_of_one_row_is_beyond_the_stated_norm(adjacency):
-    norm = ScoreCounts(ensemble=ENSEMBLE, edges=(0.0,)).sensitivity(adjacency).l2((1.0, 1.0))
+    norm = ScoreCounts(edges=(0.0,)).of(ENSEMBLE).sensitivity(adjacency).l2((1.0, 1.0))
     rows = [None, *((x, y) for x in (0.1, 0.9) for y in (0, 1))]
 
     def value(row):
@@ -72,4 +72,4 @@ def test_no_change_of_one_row_is_beyond_the_stated_norm(adjacency):
 @pytest.mark.parametrize("edges", [(), (1.0, 1.0), (2.0, 1.0), (float("nan"),), tuple(range(5000))], ids=len)
 def test_edges_that_do_not_rise_are_refused(edges):
     with pytest.raises(InvalidParameter, match="edges"):
-        ScoreCounts(ensemble=ENSEMBLE, edges=edges)
+        ScoreCounts(edges=edges).of(ENSEMBLE)

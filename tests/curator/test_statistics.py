@@ -16,9 +16,9 @@ from ledgerwood.curator.queries.columns.statistics import (
     ColumnSum,
     RowCount,
     Steps,
-    known_statistic,
     middle,
 )
+from ledgerwood.curator.queries.registry import COLUMNS
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import BoxShifts
 
@@ -201,7 +201,7 @@ def test_a_foreign_statistic_is_refused():
         """A subclass could state any sensitivity."""
 
     query = ColumnSum(column=AGE)
-    assert known_statistic(query) is query
+    assert COLUMNS.evaluation(query).kind is type(query)
     for foreign in (Flattering(column=AGE), object(), ColumnSum, None):
         with pytest.raises(RoundViolation, match="is not a query"):
-            known_statistic(foreign)
+            COLUMNS.evaluation(foreign)

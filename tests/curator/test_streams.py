@@ -13,12 +13,12 @@ from ledgerwood.curator import streams as stream_module
 from ledgerwood.curator.streams import forget_vault, keep_vault, kept_vault
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import DrawRefused, LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import EllipticalGaussianMechanism, TestRandom
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, SeededRandom
 
 A = Adjacency.ADD_REMOVE
 SCHEMA = lw.Schema.uniform(0.0, 1.0, n_features=1, target=lw.Numeric("y", -1.0, 1.0))
 STUMP = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.uint16), equals=np.array([False]))
-QUERY = LeafMoments(structure=STUMP, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+QUERY = LeafMoments(loss="squared", clip=1.0).of(STUMP, Ensemble(initial_score=0.0))
 NOISE = EllipticalGaussianMechanism(stddevs=(40.0, 40.0))
 EVENT = NOISE.event(QUERY.sensitivity(A), A)
 FILTERED = FilteredEvent(EVENT, limit=GDPEvent(mu=EVENT.mu() * np.sqrt(3.0 * (1 + 2.0**-30)), adjacency=A))
@@ -56,7 +56,7 @@ def vault(tmp_path):
 
 def test_one_draw_pays_for_all_calls_and_each_unit_has_one_budget(vault):
     ledger, grant = granted()
-    curator = StreamCurator(rows_of(["a", "b"], vault), grant, TestRandom(1))
+    curator = StreamCurator(rows_of(["a", "b"], vault), grant, SeededRandom(1))
     assert curator.schema == SCHEMA
     with pytest.raises(DrawRefused, match="not drawn yet"):
         _ = curator.receipt
@@ -67,7 +67,7 @@ def test_one_draw_pays_for_all_calls_and_each_unit_has_one_budget(vault):
     assert vault.draw == receipt.hash == entries[-1].hash
     assert left_of(vault, ["a", "b", "new"], receipt) == pytest.approx([1 / 3, 1 / 3, 1.0], abs=1e-8)
     # "b" comes again, with another row; "c" is new; "a" stays away.
-    later = StreamCurator(rows_of(["c", "b"], vault, [1.0, 0.0]), receipt, TestRandom(2))
+    later = StreamCurator(rows_of(["c", "b"], vault, [1.0, 0.0]), receipt, SeededRandom(2))
     assert later.receipt is receipt
     run(later, 2)
     assert left_of(vault, ["a", "b", "c"], receipt) == pytest.approx([1 / 3, 0.0, 1 / 3], abs=1e-8)
@@ -83,7 +83,7 @@ def test_rows_and_keys_of_another_number_are_refused(vault):
 
 def test_a_row_whose_label_is_at_its_score_costs_its_count_only(vault):
     _, grant = granted()
-    curator = StreamCurator(rows_of(["a", "b"], vault, [1.0, 0.0]), grant, TestRandom(1))
+    curator = StreamCurator(rows_of(["a", "b"], vault, [1.0, 0.0]), grant, SeededRandom(1))
     run(curator, 2)
     assert left_of(vault, ["a", "b"], curator.receipt) == pytest.approx([1 / 3, 2 / 3], abs=1e-8)
 
@@ -99,7 +99,7 @@ def test_units_are_claimed_on_the_disk_when_their_rows_are_read(vault, tmp_path,
         return statistic(*args)
 
     monkeypatch.setattr(Table, "statistic", watched)
-    run(StreamCurator(rows_of(["a", "b"], vault), grant, TestRandom(1)), 2)
+    run(StreamCurator(rows_of(["a", "b"], vault), grant, SeededRandom(1)), 2)
     assert len(seen) == 2
     for data in seen:
         assert np.frombuffer(data[-32 - 16 : -32], dtype="<i8").tolist() == [0, 0]
@@ -109,7 +109,7 @@ def test_units_are_claimed_on_the_disk_when_their_rows_are_read(vault, tmp_path,
 
 def test_a_call_that_fails_costs_what_its_rounds_cost(vault):
     _, grant = granted()
-    curator = StreamCurator(rows_of(["a"], vault), grant, TestRandom(1))
+    curator = StreamCurator(rows_of(["a"], vault), grant, SeededRandom(1))
     with pytest.raises(KeyboardInterrupt), curator.open(FILTERED, purpose="rounds") as open_:
         open_.release(QUERY, NOISE, purpose="tree 1")
         raise KeyboardInterrupt
@@ -120,11 +120,11 @@ def test_a_call_that_fails_costs_what_its_rounds_cost(vault):
 
 def test_rounds_that_are_closed_twice_settle_nobody_elses_claim(vault):
     _, grant = granted()
-    first = StreamCurator(rows_of(["a"], vault), grant, TestRandom(1))
+    first = StreamCurator(rows_of(["a"], vault), grant, SeededRandom(1))
     rounds = first.open(FILTERED, purpose="rounds")
     with rounds:
         pass
-    later = StreamCurator(rows_of(["a"], vault), first.receipt, TestRandom(2)).open(FILTERED, purpose="rounds")
+    later = StreamCurator(rows_of(["a"], vault), first.receipt, SeededRandom(2)).open(FILTERED, purpose="rounds")
     with later:
         later.release(QUERY, NOISE, purpose="tree 1")
         with rounds:
@@ -135,7 +135,7 @@ def test_rounds_that_are_closed_twice_settle_nobody_elses_claim(vault):
 
 def test_a_round_that_is_never_closed_costs_all(vault, tmp_path):
     _, grant = granted()
-    curator = StreamCurator(rows_of(["a"], vault), grant, TestRandom(1))
+    curator = StreamCurator(rows_of(["a"], vault), grant, SeededRandom(1))
     curator.open(FILTERED, purpose="rounds")
     with pytest.raises(LedgerError, match="one claim at a time"):
         curator.open(FILTERED, purpose="again")
@@ -146,23 +146,23 @@ def test_a_round_that_is_never_closed_costs_all(vault, tmp_path):
 
 def test_a_later_call_opens_the_streams_rounds_and_nothing_else(vault):
     _, grant = granted()
-    first = StreamCurator(rows_of(["a"], vault), grant, TestRandom(1))
+    first = StreamCurator(rows_of(["a"], vault), grant, SeededRandom(1))
     run(first, 1)
-    later = StreamCurator(rows_of(["a"], vault), first.receipt, TestRandom(1))
+    later = StreamCurator(rows_of(["a"], vault), first.receipt, SeededRandom(1))
     other = FilteredEvent(EVENT, limit=GDPEvent(mu=9.0, adjacency=A))
     for event in (FIRST, EVENT, other):
         with pytest.raises(DrawRefused, match="later call draws nothing"):
             later.open(event, purpose="more")
     with pytest.raises(LedgerError, match="is new"):
-        StreamCurator(rows_of(["a"], RowVault()), first.receipt, TestRandom(1)).open(FILTERED, purpose="rounds")
+        StreamCurator(rows_of(["a"], RowVault()), first.receipt, SeededRandom(1)).open(FILTERED, purpose="rounds")
 
 
 def test_a_vault_in_use_is_refused_before_the_draw(vault):
     _, grant = granted()
-    run(StreamCurator(rows_of(["a"], vault), grant, TestRandom(1)), 1)
+    run(StreamCurator(rows_of(["a"], vault), grant, SeededRandom(1)), 1)
     ledger, another = granted()
     with pytest.raises(LedgerError, match="a new stream needs a new vault"):
-        StreamCurator(rows_of(["a"], vault), another, TestRandom(1)).open(FILTERED, purpose="rounds")
+        StreamCurator(rows_of(["a"], vault), another, SeededRandom(1)).open(FILTERED, purpose="rounds")
     assert another.remaining[FILTERED] == 1
     assert len(ledger.entries) == 2
 
@@ -171,7 +171,7 @@ def test_a_plan_without_the_event_is_refused_and_the_vault_stays_new(vault):
     ledger = Ledger(Budget(epsilon=2.0, delta=1e-5, adjacency=A), unit=PrivacyUnit.ROW)
     grant = ledger.grant(FIRST, purpose="something else")
     with pytest.raises(DrawRefused):
-        StreamCurator(rows_of(["a"], vault), grant, TestRandom(1)).open(FILTERED, purpose="rounds")
+        StreamCurator(rows_of(["a"], vault), grant, SeededRandom(1)).open(FILTERED, purpose="rounds")
     vault.prepare()
 
 
@@ -187,6 +187,7 @@ class Owner:
     """Something that learns."""
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_kept_vault_lives_as_long_as_its_owner_and_no_longer():
     owner, other, vault = Owner(), Owner(), RowVault()
     keep_vault(owner, vault)

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
-from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.curator.queries.sums import (
+from ledgerwood.curator import (
     STEP,
     LabelCount,
     LabelMoments,
@@ -25,11 +24,12 @@ from ledgerwood.curator.queries.sums import (
     LeafRatios,
     PredictionFit,
 )
-from ledgerwood.curator.tables import trees as curator_table
+from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.views import tree_rows
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import BallShifts, TestRandom
+from ledgerwood.mechanisms import BallShifts, SeededRandom
 
 UNIT = 2**20
 ALL_ROWS = np.empty(0, dtype=np.bool_)
@@ -88,21 +88,22 @@ def rows_of(loss):
 
 @st.composite
 def leaf_queries(draw, kind):
-    common = {"structure": draw(structures()), "ensemble": draw(ensembles()), "clip": draw(st.sampled_from(CLIPS))}
+    place = draw(structures()), draw(ensembles())
+    common = {"clip": draw(st.sampled_from(CLIPS))}
     match kind:
         case "squared" | "logistic":
-            return LeafMoments(loss=kind, **common)
+            return LeafMoments(loss=kind, **common).of(*place)
         case "curvature":
             scale = draw(st.sampled_from((1e-3, 0.5, 2.0, 2.9, 3.0, 3.33)) | st.floats(0.01, 3.33))
-            return LeafCurvatures(curvature_scale=scale, **common)
+            return LeafCurvatures(curvature_scale=scale, **common).of(*place)
     damping = draw(st.sampled_from((STEP, 0.5, 1.0, 15.0, 1e6)) | st.floats(STEP, 100.0))
     common["leaf_clip"] = draw(st.none() | st.sampled_from(CLIPS))
-    return LeafRatios(loss="squared" if kind == "ratio" else "logistic", damping=damping, **common)
+    return LeafRatios(loss="squared" if kind == "ratio" else "logistic", damping=damping, **common).of(*place)
 
 
 def fits(loss):
     widths = st.sampled_from((2.0**-10, 0.1, 0.5, 1 / 3, 2.0))
-    return st.builds(PredictionFit, ensemble=ensembles(), loss=st.just(loss), width=widths)
+    return st.builds(PredictionFit.of, st.builds(PredictionFit, loss=st.just(loss), width=widths), ensembles())
 
 
 QUERIES = {
@@ -133,7 +134,7 @@ def require_in_shift_set(shift, sensitivity, columns):
         assert sum(d for place in scaled for d in place) <= Fraction(sensitivity.l1(weights))
 
 
-@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=80)
 @given(data=st.data())
@@ -177,7 +178,7 @@ def test_replacing_a_row_stays_in_the_shift_set(name, data):
 @pytest.mark.parametrize("clip", [0.25, 1.0])
 def test_a_replaced_row_reaches_the_stated_norms(clip):
     structure = structure_of([0], [1], [False])
-    query = LeafMoments(structure=structure, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=clip)
+    query = LeafMoments(loss="squared", clip=clip).of(structure, Ensemble(initial_score=0.0))
     low, high = [((0, 0, 0), 1.0)], [((4, 0, 0), 1.0)]
     flipped = [((0, 0, 0), -1.0)]
     two_leaves = shift_between(statistic(low, query), statistic(high, query))
@@ -195,7 +196,7 @@ def test_a_replaced_row_reaches_the_stated_norms(clip):
 
 def test_curvature_reaches_its_ball_where_the_gradient_saturates():
     sure_and_wrong = Ensemble(initial_score=1e3)
-    query = LeafCurvatures(structure=structure_of([], [], []), ensemble=sure_and_wrong, clip=1.0)
+    query = LeafCurvatures(clip=1.0).of(structure_of([], [], []), sure_and_wrong)
     assert statistic([((0, 0, 0), -1.0)], query).tolist() == [[0, UNIT]]
     assert query.sensitivity(Adjacency.ADD_REMOVE).radius == pytest.approx(1.0, rel=1e-12)
 
@@ -216,6 +217,7 @@ def score_by_hand(row, ensemble):
     return score
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("squared"))
 def test_leaf_moments_are_what_plain_python_finds(rows, query):
     expected = [[0, 0] for _ in range(query.structure.n_leaves)]
@@ -224,7 +226,7 @@ def test_leaf_moments_are_what_plain_python_finds(rows, query):
         if math.isfinite(gradient):
             leaf = expected[leaf_by_hand(cells, query.structure)]
             leaf[0] += UNIT
-            leaf[1] += math.trunc(Fraction(min(max(gradient, -query.clip), query.clip)) * UNIT)
+            leaf[1] += math.trunc(Fraction(min(max(gradient, -query.statistic.clip), query.statistic.clip)) * UNIT)
     for dtype in (np.uint8, np.uint16):
         assert statistic(rows, query, dtype=dtype).tolist() == expected
 
@@ -239,31 +241,34 @@ def test_leaf_curvatures_are_what_plain_python_finds(rows, query):
         margin = target * score
         size = 1.0 / (1.0 + math.exp(margin)) if margin < 700 else 0.0
         leaf = leaf_by_hand(cells, query.structure)
-        expected[leaf] += query.curvature_scale * size * (1 - size), -target * min(size, query.clip)
+        expected[leaf] += query.statistic.curvature_scale * size * (1 - size), -target * min(size, query.statistic.clip)
     # Each row loses less than a step by truncation, and at most a few more to the exact norm check.
     found = statistic(rows, query) * STEP
     np.testing.assert_allclose(found, expected, rtol=0, atol=len(rows) * 6 * STEP)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("ratio"))
 def test_leaf_ratios_are_truncated_toward_zero_and_clipped(rows, query):
-    moments = LeafMoments(structure=query.structure, ensemble=query.ensemble, loss=query.loss, clip=query.clip)
-    damping = Fraction(math.floor(Fraction(query.damping) * UNIT), UNIT)
+    moments = LeafMoments(loss=query.statistic.loss, clip=query.statistic.clip).of(query.structure, query.ensemble)
+    damping = Fraction(math.floor(Fraction(query.statistic.damping) * UNIT), UNIT)
     ratios = [
         Fraction(total, UNIT) / (Fraction(count, UNIT) + damping) for count, total in statistic(rows, moments).tolist()
     ]
     # The clip's whole steps: to clip before the truncation is the same.
-    most = Fraction(math.floor(Fraction(query.leaf_clip or 256) * UNIT), UNIT)
+    most = Fraction(math.floor(Fraction(query.statistic.leaf_clip or 256) * UNIT), UNIT)
     expected = [[math.trunc(min(max(ratio, -most), most) * UNIT)] for ratio in ratios]
     assert statistic(rows, query).tolist() == expected
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=2, max_size=7), query=leaf_queries("squared"), data=st.data())
 def test_the_order_of_rows_does_not_matter(rows, query, data):
     shuffled = data.draw(st.permutations(rows))
     np.testing.assert_array_equal(statistic(rows, query), statistic(shuffled, query))
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("squared"), min_size=1, max_size=7), query=leaf_queries("squared"), data=st.data())
 def test_cached_scores_are_those_of_the_named_ensemble(rows, query, data):
     """One table asked again and again, with longer, shorter and foreign ensembles, answers as a fresh one does."""
@@ -276,16 +281,16 @@ def test_cached_scores_are_those_of_the_named_ensemble(rows, query, data):
         ensemble = ensemble.extended(Tree(structure=query.structure, values=values[: query.structure.n_leaves]))
     asked += [query.ensemble, ensemble, data.draw(ensembles()), ensemble]
     for each in asked:
-        question = LeafMoments(structure=query.structure, ensemble=each, loss="squared", clip=256.0)
+        question = LeafMoments(loss="squared", clip=256.0).of(query.structure, each)
         np.testing.assert_array_equal(table.statistic(question, ALL_ROWS), statistic(rows, question))
 
 
 def test_a_walk_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
     rows = [((0, 0, 0), 1.0), ((4, 0, 0), -1.0)]
     structure, start = structure_of([0], [2], [False]), Ensemble(initial_score=0.0)
-    first = LeafMoments(structure=structure, ensemble=start, loss="squared", clip=4.0)
+    first = LeafMoments(loss="squared", clip=4.0).of(structure, start)
     grown = start.extended(Tree(structure=structure, values=np.array([0.5, 0.25])))
-    second = LeafMoments(structure=structure, ensemble=grown, loss="squared", clip=4.0)
+    second = LeafMoments(loss="squared", clip=4.0).of(structure, grown)
     table = make_table(rows)
 
     def interrupted(*_):
@@ -303,14 +308,14 @@ def test_scores_that_were_interrupted_are_made_anew(monkeypatch, routed):
     """An interrupt comes as soon as the loop has ended, with the tree added and not yet on record."""
     rows = [((0, 0, 0), 0.5), ((4, 0, 0), -0.25)]
     structure, start = structure_of([0], [2], [False]), Ensemble(initial_score=0.0)
-    first = LeafMoments(structure=structure, ensemble=start, loss="squared", clip=4.0)
+    first = LeafMoments(loss="squared", clip=4.0).of(structure, start)
     grown = start.extended(Tree(structure=structure, values=np.array([0.5, 0.25])))
     other = Ensemble(initial_score=0.125)
     table = make_table(rows)
     table.statistic(first, ALL_ROWS)
     if not routed:
         table.statistic(dataclasses.replace(first, structure=structure_of([0], [1], [False])), ALL_ROWS)
-    module, name = (kernels, "add_leaf_values") if routed else (curator_table, "add_tree")
+    module, name = (kernels, "add_leaf_values") if routed else (tree_rows, "add_tree")
     own = getattr(module, name)
 
     def interrupted(*arguments):
@@ -335,7 +340,7 @@ def test_two_threads_find_the_row_state_whole():
         for i in range(60):
             inner = 2**depth - 1
             structure = structure_of([0] * inner, [1 + (i + j) % 4 for j in range(inner)], [False] * inner)
-            queries.append(LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=256.0))
+            queries.append(LeafMoments(loss="squared", clip=256.0).of(structure, ensemble))
             values = np.arange(inner + 1) * (i + 1.0) / 64
             ensemble = ensemble.extended(Tree(structure=structure, values=values))
         return queries
@@ -374,7 +379,7 @@ def test_a_tree_that_tests_a_feature_outside_the_table_is_refused(outside):
         (foreign, start),
         (within, start.extended(Tree(structure=foreign, values=np.zeros(2)))),
     ):
-        query = LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=1.0)
+        query = LeafMoments(loss="squared", clip=1.0).of(structure, ensemble)
         with pytest.raises(RoundViolation, match=r"features outside 0\.\.2"):
             table.statistic(query, ALL_ROWS)
 
@@ -388,7 +393,7 @@ def test_a_table_is_neither_copied_nor_pickled():
 
 def test_a_sample_keeps_each_row_with_the_stated_probability():
     table = make_table([((0, 0, 0), 1.0)] * 20_000)
-    source = TestRandom(3)
+    source = SeededRandom(3)
     assert table.sample(1.0, source).size == 0
     first, second = table.sample(0.3, source), table.sample(0.3, source)
     for mask in (first, second):
@@ -420,14 +425,14 @@ def test_the_squared_loss_takes_two_classes_as_minus_one_and_one():
     (0.25, 0.5, 0.75), (0.5, 0.5, 1.0), (0.0, 0.5, 0.0), (-40.0, 1.0, 0.0), (40.0, 1.0, 1.0), (0.1, math.nan, 0.0),
 ])  # fmt: skip
 def test_a_row_fits_by_its_squared_error_within_the_labels_range(score, label, fit):
-    query = PredictionFit(ensemble=Ensemble(initial_score=score), loss="squared", width=0.5)
+    query = PredictionFit(loss="squared", width=0.5).of(Ensemble(initial_score=score))
     assert statistic([((0, 0, 0), label)], query).tolist() == [int(fit * UNIT)]
 
 
 def test_a_score_of_zero_predicts_the_first_class():
     rows = [((0, 0, 0), label) for label in (-1.0, -1.0, 1.0, math.nan)]
     for score, right in ((0.0, 2), (-1e-9, 2), (1e-9, 1), (math.inf, 0)):
-        query = PredictionFit(ensemble=Ensemble(initial_score=score), loss="logistic", width=1.0)
+        query = PredictionFit(loss="logistic", width=1.0).of(Ensemble(initial_score=score))
         assert statistic(rows, query).tolist() == [right * UNIT]
 
 
@@ -438,6 +443,6 @@ def test_an_ensemble_of_another_class_is_refused_before_its_values_are_read(whic
     kinds[which] = type("Odd", (kinds[which],), {"__slots__": ()})
     tree = kinds["tree"](structure=structure, values=np.zeros(2))
     ensemble = kinds["ensemble"](initial_score=0.0, trees=(tree,))
-    query = LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=1.0)
+    query = LeafMoments(loss="squared", clip=1.0).of(structure, ensemble)
     with pytest.raises(RoundViolation, match="plain trees"):
         statistic([((0, 0, 0), 0.5)], query)

@@ -171,6 +171,7 @@ def test_long_integers_are_read_whether_or_not_one_is_missing():
         np.testing.assert_array_equal(values, [2.0**100, -7.0, *(math.nan for _ in missing)])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(st.lists(ANY, min_size=1, max_size=6), ANY)
 def test_a_value_is_read_by_itself_whatever_the_others_are(values, other):
     """One more row changes the reading of no other row: neither its number nor its key."""

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import ledgerwood as lw
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import (
-    BinCounts,
     Categorical,
     Curator,
     KeyCounts,
@@ -23,10 +22,11 @@ from ledgerwood.curator import (
     Schema,
     TypedColumns,
     UndeclaredTable,
+    ValueCounts,
 )
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, RoundViolation, SchemaError
-from ledgerwood.mechanisms import GaussianStabilityMechanism, StabilityHistogramMechanism, TestRandom, log_edges
+from ledgerwood.mechanisms import GaussianStabilityMechanism, SeededRandom, StabilityHistogramMechanism, log_edges
 
 ALL = np.empty(0, dtype=bool)
 EDGES = (-1.0, 0.0, 1.0, 4.0)
@@ -39,23 +39,23 @@ def table(X, y, *, numeric_target=True):
 def test_bins_are_counted_exactly_and_outliers_are_in_the_outermost():
     X = np.array([[-np.inf], [-2.0], [-1.0], [0.0], [0.5], [1.0], [4.0], [9.0], [np.inf], [np.nan]])
     rows = table(X, np.zeros(10))
-    counts = rows.reader(BinCounts(column=0, edges=EDGES))(ALL)
+    counts = rows.reader(ValueCounts(column=0, edges=EDGES))(ALL)
     assert (counts.tolist(), counts.dtype) == ([[3], [2], [4]], np.int64)
     sampled = np.arange(10) < 4
-    assert rows.reader(BinCounts(column=0, edges=EDGES))(sampled).tolist() == [[3], [1], [0]]
-    assert rows.reader(BinCounts(column=1, edges=EDGES))(ALL).tolist() == [[0], [10], [0]]
+    assert rows.reader(ValueCounts(column=0, edges=EDGES))(sampled).tolist() == [[3], [1], [0]]
+    assert rows.reader(ValueCounts(column=1, edges=EDGES))(ALL).tolist() == [[0], [10], [0]]
 
 
 @pytest.mark.parametrize("edges", [(0.0,), (1.0, 0.0), (0.0, math.nan), (0.0, math.inf)])
 def test_edges_must_rise(edges):
     with pytest.raises(InvalidParameter, match="edges"):
-        BinCounts(column=0, edges=edges)
+        ValueCounts(column=0, edges=edges)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_no_neighbour_moves_the_bins_further_than_stated(adjacency):
     values = (-5.0, -0.5, 0.0, 2.0, math.nan)
-    query = BinCounts(column=0, edges=EDGES)
+    query = ValueCounts(column=0, edges=EDGES)
     tables = [list(rows) for n in (1, 2) for rows in itertools.product(values, repeat=n)]
     worst = [0.0, 0.0]
     for rows in tables:
@@ -84,8 +84,8 @@ def test_keys_are_counted_exactly():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda rows: rows.reader(BinCounts(column=2, edges=EDGES))(ALL),
-        lambda rows: rows.reader(BinCounts(column=1, edges=EDGES))(ALL),
+        lambda rows: rows.reader(ValueCounts(column=2, edges=EDGES))(ALL),
+        lambda rows: rows.reader(ValueCounts(column=1, edges=EDGES))(ALL),
         lambda rows: rows.reader(LabelCount())(ALL),
         lambda rows: rows.evidence(KeyCounts(column=0))(ALL),
     ],
@@ -102,8 +102,8 @@ def test_rows_stay_with_the_curator():
             leave(rows)
     with pytest.raises(SchemaError, match="not been bought"):
         _ = rows.schema
-    assert rows.sample(1.0, TestRandom(1)).size == 0
-    assert rows.sample(0.5, TestRandom(1)).shape == (3,)
+    assert rows.sample(1.0, SeededRandom(1)).size == 0
+    assert rows.sample(0.5, SeededRandom(1)).shape == (3,)
 
 
 def test_shapes_are_checked():
@@ -128,19 +128,19 @@ def test_training_rows_get_the_cells_that_the_same_rows_get_in_a_prediction(rows
         target=Numeric("y", 0.0, 1.0),
     )
     bought = table(frame, np.zeros(len(rows))).encoded(schema, loss="squared", bins=8)
-    np.testing.assert_array_equal(bought._cells, encode_features(frame, schema, bins=8))
+    np.testing.assert_array_equal(bought._rows.cells, encode_features(frame, schema, bins=8))
 
 
 def test_labels_are_clamped_and_rows_without_a_class_count_for_nothing():
     X = np.array([[np.inf], [-np.inf], [np.nan], [0.5], [0.5]])
     numeric = Schema(features=(Numeric("x0", 0, 1, missing=True),), target=Numeric("y", 0, 10))
     rows = table(X, [-np.inf, 1e300, np.nan, 5.0, "five"]).encoded(numeric, loss="squared", bins=4)
-    np.testing.assert_array_equal(rows._scored[None].targets, [-1.0, 1.0, np.nan, 0.0, np.nan])
-    assert rows._cells.tolist() == [[3, 0, 4, 2, 2]]
+    np.testing.assert_array_equal(rows._rows.targets, [-1.0, 1.0, np.nan, 0.0, np.nan])
+    assert rows._rows.cells.tolist() == [[3, 0, 4, 2, 2]]
     assert rows.statistic(LabelCount(), ALL)[0] == 3 * 2**20
     classes = Schema(features=numeric.features, target=Categorical("y", ("yes", "no")))
     rows = table(X, ["yes", "no", "maybe", None, 3.5], numeric_target=False).encoded(classes, loss="logistic", bins=4)
-    np.testing.assert_array_equal(rows._scored[None].targets, [1.0, -1.0, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(rows._rows.targets, [1.0, -1.0, np.nan, np.nan, np.nan])
     assert rows.statistic(LabelCount(), ALL)[0] == 2 * 2**20
 
 
@@ -156,8 +156,8 @@ def test_a_schema_of_other_columns_is_refused():
 def test_bins_of_rows_that_have_a_schema_are_refused():
     schema = lw.Schema.uniform(0, 1, n_features=1, target=Numeric("y", 0, 1))
     rows = table(np.zeros((2, 1)), np.zeros(2)).encoded(schema, loss="squared", bins=4)
-    with pytest.raises(RoundViolation, match="BinCounts"):
-        rows.reader(BinCounts(column=0, edges=log_edges(-1.0, 1.0, 0.5)))(ALL)
+    with pytest.raises(RoundViolation, match="ValueCounts"):
+        rows.reader(ValueCounts(column=0, edges=log_edges(-1.0, 1.0, 0.5)))(ALL)
 
 
 A = Adjacency.ADD_REMOVE
@@ -167,7 +167,7 @@ KEYS = GaussianStabilityMechanism(stddev=2.0, threshold=8)
 
 def curator_over(rows, *events):
     ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
-    return Curator(rows, ledger.grant(lw.Composed(events), purpose="schema"), TestRandom(1)), ledger
+    return Curator(rows, ledger.grant(lw.Composed(events), purpose="schema"), SeededRandom(1)), ledger
 
 
 def words(n=60):
@@ -206,7 +206,7 @@ def test_half_of_the_event_releases_no_categories():
 @pytest.mark.parametrize(
     ("query", "mechanism"),
     [
-        (BinCounts(column=0, edges=EDGES), KEYS),
+        (ValueCounts(column=0, edges=EDGES), KEYS),
         (KeyCounts(column=0), StabilityHistogramMechanism(scale=1.0, threshold=9)),
         (KEYS, KeyCounts(column=0)),
     ],

@@ -129,6 +129,7 @@ def test_a_closed_vault_writes_nothing(used):
     assert left_of(used, "a", "b") == [0, 2]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_forgotten_vault_gives_its_file_back(used):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,6 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -143,4 +144,4 @@ class VaultMachine(RuleBasedStateMachine):
 
 
 VaultMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
-TestVaultMachine = VaultMachine.TestCase
+TestVaultMachine = pytest.mark.slow(VaultMachine.TestCase)  # any sequence of calls

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
 from ledgerwood.accounting.costs.row_costs import FULL
-from ledgerwood.curator.inputs.weights import ALL_WHOLE, encode_weights
-from ledgerwood.curator.queries.gains import SplitGains
-from ledgerwood.curator.queries.sums import (
+from ledgerwood.curator import (
     STEP,
     LabelCount,
     LabelMoments,
@@ -24,7 +22,10 @@ from ledgerwood.curator.queries.sums import (
     LeafRatios,
     PredictionFit,
 )
-from ledgerwood.curator.tables.trees import RowBudgets, Table
+from ledgerwood.curator.inputs.weights import ALL_WHOLE, encode_weights
+from ledgerwood.curator.queries.splits.gains import SplitGains
+from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.views.tree_rows import RowBudgets
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation, SchemaError
 
@@ -134,23 +135,27 @@ DAMPINGS = st.sampled_from((STEP, 1e-3, 0.1, 1.0, 15.0)) | st.floats(STEP, 100.0
 STARTS = st.builds(Ensemble, initial_score=st.sampled_from((0.0, 0.5, -1.0, 40.0)) | st.floats(-2, 2))
 
 
-def leaves(**more):
-    common = {"structure": st.sampled_from((ROOT, STUMP)), "ensemble": STARTS, "clip": CLIPS}
-    return {**common, "large_gradients": st.sampled_from(("clip", "drop")), **more}
+def leaves(kind, **more):
+    statistics = st.builds(kind, clip=CLIPS, large_gradients=st.sampled_from(("clip", "drop")), **more)
+    return st.builds(kind.of, statistics, st.sampled_from((ROOT, STUMP)), STARTS)
+
+
+def fits(**more):
+    return st.builds(PredictionFit.of, st.builds(PredictionFit, **more), STARTS)
 
 
 QUERIES = {
     "label moments": (rows, st.just(LabelMoments())),
     "label count": (rows, st.just(LabelCount())),
     "label sum": (rows, st.just(LabelSum())),
-    "fit": (rows, st.builds(PredictionFit, ensemble=STARTS, loss=st.just("squared"), width=st.floats(0.01, 2))),
-    "hits": (signs, st.builds(PredictionFit, ensemble=STARTS, loss=st.just("logistic"), width=st.just(1.0))),
-    "moments": (rows, st.builds(LeafMoments, **leaves(loss=st.just("squared")))),
-    "logistic moments": (signs, st.builds(LeafMoments, **leaves(loss=st.just("logistic")))),
-    "curvatures": (signs, st.builds(LeafCurvatures, **leaves(curvature_scale=st.floats(0.01, 3.33)))),
+    "fit": (rows, fits(loss=st.just("squared"), width=st.floats(0.01, 2))),
+    "hits": (signs, fits(loss=st.just("logistic"), width=st.just(1.0))),
+    "moments": (rows, leaves(LeafMoments, loss=st.just("squared"))),
+    "logistic moments": (signs, leaves(LeafMoments, loss=st.just("logistic"))),
+    "curvatures": (signs, leaves(LeafCurvatures, curvature_scale=st.floats(0.01, 3.33))),
     "ratios": (
         rows,
-        st.builds(LeafRatios, **leaves(loss=st.just("squared"), damping=DAMPINGS, weighted=st.just(True))),
+        leaves(LeafRatios, loss=st.just("squared"), damping=DAMPINGS, weighted=st.just(True)),
     ),
 }
 
@@ -205,8 +210,8 @@ def test_a_weighted_row_moves_gains_within_the_range(some, row, other, clip, str
     query = asked(structure, clip=clip, damping=damping)
     step = Fraction(2) ** query.grid.exponents[0]
     square = Fraction(query.clip_steps, UNIT) ** 2 / step
-    found = [table_of(list(table)).gains(query, EVERYONE) for table in ([*some, row], [*some, other])]
-    before = table_of(some).gains(query, EVERYONE) if some else np.zeros_like(found[0])
+    found = [table_of(list(table)).utilities(query, EVERYONE) for table in ([*some, row], [*some, other])]
+    before = table_of(some).utilities(query, EVERYONE) if some else np.zeros_like(found[0])
     for change in (found[0] - before, found[1] - before):
         assert -math.ceil(3 * square) <= change.min() <= change.max() <= math.ceil(square)
         assert np.ptp(change, axis=1).max() <= Fraction(query.sensitivity(A).range) / step
@@ -231,7 +236,7 @@ def test_weighted_gains_row_by_row(n, large):
     ]
     query, sampled = asked(STUMP, clip=0.9, damping=0.3, large=large), generator.random(n) < 0.5
     for mask in (EVERYONE, sampled):
-        found = table_of(some).gains(query, mask)
+        found = table_of(some).utilities(query, mask)
         for node in range(2):
             for k, split in enumerate(TESTS.split):
                 expected = 0
@@ -251,16 +256,16 @@ def test_weighted_gains_row_by_row(n, large):
 
 ALL_QUERIES = [
     LabelMoments(),
-    PredictionFit(ensemble=START, loss="squared", width=1.5),
-    LeafMoments(structure=STUMP, ensemble=START, loss="squared", clip=0.7),
-    LeafCurvatures(structure=STUMP, ensemble=START, clip=0.7),
-    LeafRatios(structure=STUMP, ensemble=START, loss="squared", clip=0.7, damping=0.1, weighted=True),
+    PredictionFit(loss="squared", width=1.5).of(START),
+    LeafMoments(loss="squared", clip=0.7).of(STUMP, START),
+    LeafCurvatures(clip=0.7).of(STUMP, START),
+    LeafRatios(loss="squared", clip=0.7, damping=0.1, weighted=True).of(STUMP, START),
 ]
 
 
 def everything(some, *, weighted=True):
     table = table_of(some, weighted=weighted)
-    return [*(table.statistic(query, EVERYONE) for query in ALL_QUERIES), table.gains(asked(damping=0.1), EVERYONE)]
+    return [*(table.statistic(query, EVERYONE) for query in ALL_QUERIES), table.utilities(asked(damping=0.1), EVERYONE)]
 
 
 @settings(max_examples=30)
@@ -290,11 +295,11 @@ def test_whole_weights_are_repeated_rows_over_the_bound(some):
     encoded = encode_weights(weights, bounded(8), n_rows=len(some))
     weighted = table_of([(cell, label / 64, int(w)) for (cell, label, _), w in zip(some, encoded, strict=True)])
     plain = table_of(repeated, weighted=False)
-    for query in (LabelMoments(), LeafMoments(structure=STUMP, ensemble=START, loss="squared", clip=0.5)):
+    for query in (LabelMoments(), LeafMoments(loss="squared", clip=0.5).of(STUMP, START)):
         np.testing.assert_array_equal(8 * weighted.statistic(query, EVERYONE), plain.statistic(query, EVERYONE))
     # Eight times the weights, at eight times the damping, are eight times the gain; each side is truncated for itself.
-    scaled = 8 * weighted.gains(asked(damping=0.25), EVERYONE)
-    difference = plain.gains(asked(damping=2.0), EVERYONE) - scaled
+    scaled = 8 * weighted.utilities(asked(damping=0.25), EVERYONE)
+    difference = plain.utilities(asked(damping=2.0), EVERYONE) - scaled
     assert (difference >= -1).all()
     assert (difference < 16).all()
 
@@ -312,13 +317,13 @@ def test_weights_and_their_bound_scale_together(some):
 
 def test_a_filter_charges_a_row_for_its_weighted_contribution():
     """Costs in proportion to the squared norm, a hundred thousand units for the whole: a quarter of it for half."""
-    query = LeafMoments(structure=ROOT, ensemble=START, loss="squared", clip=1.0)
+    query = LeafMoments(loss="squared", clip=1.0).of(ROOT, START)
     some = [(0, 1.0, UNIT), (0, 1.0, UNIT // 2), (0, 1.0, 0), (0, 0.0, UNIT // 2)]
     costs, per_step = np.array([0.0, 100_000.0, 100_000.0]), 1 / (2 * UNIT**2)
     budgets = RowBudgets(np.full(4, FULL, np.int64), costs, (per_step, per_step))
     table_of(some).statistic(query, EVERYONE, budgets)
     assert (FULL - budgets.left).tolist() == [100_000, 25_000, 0, 12_500]
-    curvature = LeafCurvatures(structure=ROOT, ensemble=START, clip=1.0, curvature_scale=2.0)
+    curvature = LeafCurvatures(clip=1.0, curvature_scale=2.0).of(ROOT, START)
     budgets = RowBudgets(np.full(4, FULL, np.int64), costs, (2 * per_step, 2 * per_step))
     # At score 0: g = -1/2 and 2 h = 1/2, a squared norm of 1/2.
     table_of([(0, 1.0, w) for *_, w in some]).statistic(curvature, EVERYONE, budgets)
@@ -327,8 +332,8 @@ def test_a_filter_charges_a_row_for_its_weighted_contribution():
 
 def test_a_ratio_says_whether_its_rows_have_weights():
     some = [(0, 1.0, UNIT), (1, -1.0, 3)]
-    plain = LeafRatios(structure=STUMP, ensemble=START, loss="squared", clip=1.0, damping=1.0)
-    weighted = LeafRatios(structure=STUMP, ensemble=START, loss="squared", clip=1.0, damping=1.0, weighted=True)
+    plain = LeafRatios(loss="squared", clip=1.0, damping=1.0).of(STUMP, START)
+    weighted = LeafRatios(loss="squared", clip=1.0, damping=1.0, weighted=True).of(STUMP, START)
     with pytest.raises(RoundViolation, match="weighted=True"):
         table_of(some).reader(plain)
     for table in (table_of(some), table_of(some, weighted=False)):
@@ -342,13 +347,13 @@ def test_a_ratio_says_whether_its_rows_have_weights():
 @pytest.mark.parametrize("damping", [0.01, 0.1, 1.0, 20.0])
 def test_a_weighted_row_reaches_the_bound_of_a_ratio(damping):
     """Where the others weigh (sqrt(l (l + 2)) - l) / 2 of a row: beyond the bound of whole rows."""
-    query = LeafRatios(structure=ROOT, ensemble=START, loss="squared", clip=1.0, damping=damping, weighted=True)
+    query = LeafRatios(loss="squared", clip=1.0, damping=damping, weighted=True).of(ROOT, START)
     others = (0, 1.0, round((math.sqrt(damping * (damping + 2)) - damping) / 2 * UNIT))
     before = table_of([others]).statistic(query, EVERYONE)
     change = Fraction(int((table_of([others, (0, -1.0, UNIT)]).statistic(query, EVERYONE) - before)[0, 0]), UNIT)
     ((bound,),) = query.sensitivity(A).boxes
     assert Fraction(bound) - 3 * Fraction(STEP) <= change <= Fraction(bound)
-    plain = LeafRatios(structure=ROOT, ensemble=START, loss="squared", clip=1.0, damping=damping)
+    plain = LeafRatios(loss="squared", clip=1.0, damping=damping).of(ROOT, START)
     assert change > Fraction(plain.sensitivity(A).boxes[0][0])
 
 
@@ -358,5 +363,5 @@ def test_classes_may_have_weights():
         [[0.0], [0.0], [1.0]], ["no", "yes", "yes"], schema, loss="logistic", bins=4, sample_weight=[4, 1, 2]
     )
     assert table.schema.weight_bound == 4.0
-    query = LeafMoments(structure=ROOT, ensemble=START, loss="logistic", clip=1.0)
+    query = LeafMoments(loss="logistic", clip=1.0).of(ROOT, START)
     assert table.statistic(query, EVERYONE).tolist() == [[7 * UNIT // 4, (4 - 1 - 2) * UNIT // 8]]

@@ -26,11 +26,15 @@ def table(rows):
 
 
 def curvatures(score=0.0, clip=1.0, scale=3.33):
-    return LeafCurvatures(structure=TREE, ensemble=Ensemble(initial_score=score), clip=clip, curvature_scale=scale)
+    return LeafCurvatures(clip=clip, curvature_scale=scale).of(TREE, Ensemble(initial_score=score))
 
 
 def moments(score=0.0, clip=0.5):
-    return LeafMoments(structure=TREE, ensemble=Ensemble(initial_score=score), loss="squared", clip=clip)
+    return LeafMoments(loss="squared", clip=clip).of(TREE, Ensemble(initial_score=score))
+
+
+def whole(leaf, bits):
+    return WholeSums(leaf=leaf.statistic, bits=bits).of(leaf.structure, leaf.ensemble)
 
 
 leaves = st.one_of(
@@ -42,7 +46,7 @@ rows = st.lists(row, min_size=1, max_size=8)
 
 
 def by_hand(leaf, bits, cell, target):
-    units, score = 2.0**bits, leaf.ensemble.initial_score
+    units, score, leaf = 2.0**bits, leaf.ensemble.initial_score, leaf.statistic
     if isinstance(leaf, LeafMoments):
         gradient = min(max(score - target, -leaf.clip), leaf.clip)
         first = 1.0
@@ -57,7 +61,7 @@ def by_hand(leaf, bits, cell, target):
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(leaves, st.integers(4, 20), rows)
 def test_sums_are_those_of_truncated_contributions(leaf, bits, data):
-    found = table(data).reader(WholeSums(leaf=leaf, bits=bits))(EVERYONE)
+    found = table(data).reader(whole(leaf, bits))(EVERYONE)
     wanted = np.zeros((2, 2), dtype=np.int64)
     for cell, target in data:
         wanted[0 if cell < 2 else 1] += by_hand(leaf, bits, cell, target)
@@ -68,7 +72,7 @@ def test_sums_are_those_of_truncated_contributions(leaf, bits, data):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(leaves, st.integers(4, 20), rows, row, row)
 def test_a_row_moves_whole_sums_by_no_more_than_stated(leaf, bits, data, one, other):
-    query = WholeSums(leaf=leaf, bits=bits)
+    query = whole(leaf, bits)
     without = table(data).reader(query)(EVERYONE)
     first, second = (table([*data, added]).reader(query)(EVERYONE) for added in (one, other))
     for adjacency, shift in ((A, first - without), (Z, without - first), (R, first - second)):
@@ -80,27 +84,27 @@ def test_a_row_moves_whole_sums_by_no_more_than_stated(leaf, bits, data, one, ot
 def test_twenty_bits_are_the_steps_of_the_leaf_query_itself(leaf):
     data = [(0, 1.0), (1, -1.0), (3, 1.0), (2, -1.0)]
     fine = table(data).reader(leaf)(EVERYONE)
-    assert (table(data).reader(WholeSums(leaf=leaf, bits=20))(EVERYONE) == fine).all()
+    assert (table(data).reader(whole(leaf, 20))(EVERYONE) == fine).all()
 
 
 def test_the_bound_is_that_of_the_leaf_query_times_the_units_and_attained():
     for adjacency in (A, Z, R):
         for leaf in (curvatures(), moments()):
-            whole = WholeSums(leaf=leaf, bits=7).sensitivity(adjacency)
-            assert whole.l2((1.0, 1.0)) == 128.0 * leaf.sensitivity(adjacency).l2((1.0, 1.0))
+            wide = whole(leaf, 7).sensitivity(adjacency)
+            assert wide.l2((1.0, 1.0)) == 128.0 * leaf.sensitivity(adjacency).l2((1.0, 1.0))
     far = curvatures(score=800.0)
-    moved = table([(0, -1.0)]).reader(WholeSums(leaf=far, bits=5))(EVERYONE)[0]
+    moved = table([(0, -1.0)]).reader(whole(far, 5))(EVERYONE)[0]
     assert moved.tolist() == [0, 32]
 
 
 def test_what_has_no_whole_units_is_refused():
-    ratios = LeafRatios(structure=TREE, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0, damping=1.0)
+    ratios = LeafRatios(loss="squared", clip=1.0, damping=1.0)
     for arguments, match in (
         ({"leaf": ratios, "bits": 8}, "LeafMoments or LeafCurvatures"),
-        ({"leaf": moments(), "bits": 21}, "at most 20"),
-        ({"leaf": moments(), "bits": -1}, "bits"),
-        ({"leaf": moments(), "bits": 1.5}, "bits"),
-        ({"leaf": moments(clip=0.01), "bits": 5}, "at least a unit"),
+        ({"leaf": moments().statistic, "bits": 21}, "at most 20"),
+        ({"leaf": moments().statistic, "bits": -1}, "bits"),
+        ({"leaf": moments().statistic, "bits": 1.5}, "bits"),
+        ({"leaf": moments(clip=0.01).statistic, "bits": 5}, "at least a unit"),
     ):
         with pytest.raises(InvalidParameter, match=match):
             WholeSums(**arguments)
@@ -108,8 +112,8 @@ def test_what_has_no_whole_units_is_refused():
         schema=SCHEMA, cells=np.zeros((1, 1), np.uint8), targets=np.zeros(1), weights=np.array([5], np.int32)
     )
     with pytest.raises(RoundViolation, match="rows without weights"):
-        weighed.reader(WholeSums(leaf=moments(), bits=8))
+        weighed.reader(whole(moments(), 8))
     far = TreeStructure(feature=np.array([1], np.int32), split=np.array([2], np.uint16), equals=np.array([False]))
-    beyond = LeafMoments(structure=far, ensemble=Ensemble(initial_score=0.0), loss="squared", clip=1.0)
+    beyond = LeafMoments(loss="squared", clip=1.0).of(far, Ensemble(initial_score=0.0))
     with pytest.raises(RoundViolation, match="features outside"):
-        table([(0, 1.0)]).reader(WholeSums(leaf=beyond, bits=8))
+        table([(0, 1.0)]).reader(whole(beyond, 8))

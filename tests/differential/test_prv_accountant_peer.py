@@ -46,6 +46,7 @@ def variable(event):
             )
 
 
+@pytest.mark.slow_after(1)  # prices beside those of another library
 @pytest.mark.parametrize("name", PLANS)
 def test_both_intervals_hold_the_truth(name):
     counts, delta = PLANS[name]

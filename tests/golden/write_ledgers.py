@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     ApproximateEvent,
     BasicFilter,
     BoundedRangeEvent,
@@ -40,7 +41,6 @@ from ledgerwood.accounting import (
     SkellamVectorEvent,
     StaircaseEvent,
     TruncatedLaplaceEvent,
-    WhitehouseFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
     calibrate,
@@ -305,7 +305,7 @@ def whitehouse_filter() -> None:
         return
     with Ledger.open(
         path, dataset="golden", budget=Budget(epsilon=2.0, delta=1e-5, adjacency=A), unit=PrivacyUnit.ROW,
-        filter=WhitehouseFilter(delta_prime=1e-6), analysts={"ada": 0.75, "ben": 0.25}, analyst="ada",
+        filter=AdvancedCompositionFilter(delta_prime=1e-6), analysts={"ada": 0.75, "ben": 0.25}, analyst="ada",
     ) as ledger:  # fmt: skip
         for number in range(3):
             draw_all(ledger, laplace(16.0), f"mean {number + 1}")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.mechanisms.exact.deviates import (
     BRICK_BITS,
     FRACTION_BITS,
@@ -42,7 +42,7 @@ class Script:
 
     def __init__(self, words, seed=0):
         self.words = deque(words)
-        self.rest = TestRandom(seed)
+        self.rest = SeededRandom(seed)
         self.read = 0
 
     def uint64(self, shape):
@@ -174,7 +174,7 @@ def test_single_draws_repeat_in_a_slow_reference(name):
 def test_batches_hold_the_words_of_each_deviate(name):
     law = DENSITIES[name][0]()
     for n in (0, 1, 2, 1000):
-        cells = law.draw(n, TestRandom(n))
+        cells = law.draw(n, SeededRandom(n))
         assert cells.cells.shape == (n,)
         assert cells.cells.dtype == np.int64
 
@@ -192,7 +192,7 @@ def test_a_point_at_the_edge_is_refined_until_it_is_decided(name, x, offset):
     make, density, _ = DENSITIES[name]
     law = make()
     y = max(0, edge(law, density, x, FRACTION_BITS, 24, offset))
-    words = TestRandom(x % 1000).uint64(20).tolist()
+    words = SeededRandom(x % 1000).uint64(20).tolist()
     source = Script(words)
     hit = law._below(x, FRACTION_BITS, y, 24, source)
     assert source.read % 2 == 0
@@ -263,7 +263,7 @@ def test_deviates_have_their_law(name, bins):
     """Chi-squared against mpmath's probabilities of equal cells of [-4, 4] and of the two tails."""
     law = DENSITIES[name][0]()
     n = 2_000_000
-    cells = law.draw(n, TestRandom(20_260_101))
+    cells = law.draw(n, SeededRandom(20_260_101))
     assert all(bits > FRACTION_BITS for _, bits in cells.refined.values())
     edges = np.linspace(-4, 4, bins + 1)
     whole = cells.cells / 2.0**FRACTION_BITS
@@ -279,7 +279,7 @@ def test_deviates_have_their_law(name, bins):
 
 @both
 def test_the_lowest_bits_of_a_cell_are_fair(name):
-    cells = DENSITIES[name][0]().draw(1 << 18, TestRandom(20_260_102)).cells
+    cells = DENSITIES[name][0]().draw(1 << 18, SeededRandom(20_260_102)).cells
     counts = np.bincount(cells & 255, minlength=256)
     statistic = float(np.sum((counts - 1024.0) ** 2 / 1024.0))
     assert chi2.sf(statistic, 255) > 1e-4

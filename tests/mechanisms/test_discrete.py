@@ -26,8 +26,8 @@ from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     Grid,
+    SeededRandom,
     SkellamMechanism,
-    TestRandom,
 )
 from ledgerwood.mechanisms.exact.deviates import standard_laplace
 from ledgerwood.mechanisms.exact.rounding import geometric_noise
@@ -84,7 +84,7 @@ def test_a_ball_has_an_l2_norm_only():
 @pytest.mark.parametrize("scale", [0.3, 0.7, 3.0, 60.0])
 def test_geometric_noise_has_its_law(scale):
     n, alpha = 1_000_000, math.exp(-1.0 / scale)
-    out = geometric_noise(n, scale, standard_laplace(), TestRandom(20_261_121))
+    out = geometric_noise(n, scale, standard_laplace(), SeededRandom(20_261_121))
     reach = max(1, int(4 * scale))
     z = np.arange(-reach, reach + 1)
     expected = n * (1 - alpha) / (1 + alpha) * alpha ** np.abs(z)
@@ -98,7 +98,7 @@ def test_geometric_noise_has_its_law(scale):
 
 
 def test_geometric_noise_reaches_the_widest_scale():
-    out = geometric_noise(10_000, 2.0**55, standard_laplace(), TestRandom(5)).astype(np.float64)
+    out = geometric_noise(10_000, 2.0**55, standard_laplace(), SeededRandom(5)).astype(np.float64)
     assert np.abs(out).mean() == pytest.approx(2.0**55, rel=0.05)
     assert np.count_nonzero(out > 0) == pytest.approx(5000, abs=250)
 
@@ -106,8 +106,8 @@ def test_geometric_noise_reaches_the_widest_scale():
 @BOTH
 def test_noise_knows_nothing_of_the_statistic(kind):
     mechanism = kind(scale=2.5)
-    low = mechanism.randomise(np.zeros((500, 1), dtype=np.int64), WHOLE, TestRandom(7))
-    top = mechanism.randomise(np.full((500, 1), 2**63 - 1, dtype=np.int64), WHOLE, TestRandom(7))
+    low = mechanism.randomise(np.zeros((500, 1), dtype=np.int64), WHOLE, SeededRandom(7))
+    top = mechanism.randomise(np.full((500, 1), 2**63 - 1, dtype=np.int64), WHOLE, SeededRandom(7))
     assert ((top - low) == np.int64(2**63 - 1)).all()  # modulo 2**64
     assert low.std() > 1.0
 
@@ -121,7 +121,7 @@ def test_skellam_noise_has_its_event_and_its_law():
     assert isinstance(moved, SkellamVectorEvent)
     assert moved.l2_sensitivity**2 >= 2.0
     n = 500_000
-    out = mechanism.randomise(np.zeros((n, 1), dtype=np.int64), WHOLE, TestRandom(20_261_123))[:, 0]
+    out = mechanism.randomise(np.zeros((n, 1), dtype=np.int64), WHOLE, SeededRandom(20_261_123))[:, 0]
     z = np.arange(-12, 13)
     expected = np.append(n * ive(np.abs(z), 6.0), 0.0)  # e^{-v} I_z(v)
     expected[-1] = n - expected.sum()
@@ -149,10 +149,10 @@ def test_a_grid_that_is_not_of_whole_numbers_is_refused_before_the_budget_moves(
         with pytest.raises(InvalidParameter, match="whole numbers"):
             mechanism.require_fit(grid)
         with pytest.raises(InvalidParameter, match="whole numbers"):
-            mechanism.randomise(np.zeros((2, 1), dtype=np.int64), grid, TestRandom(1))
+            mechanism.randomise(np.zeros((2, 1), dtype=np.int64), grid, SeededRandom(1))
     mechanism.require_fit(Grid(exponents=(0, 0)))
     with pytest.raises(InvalidParameter, match="columns"):
-        mechanism.randomise(np.zeros((2, 3), dtype=np.int64), WHOLE, TestRandom(1))
+        mechanism.randomise(np.zeros((2, 3), dtype=np.int64), WHOLE, SeededRandom(1))
 
 
 def test_what_the_events_cannot_sum_is_refused_by_the_event():

@@ -162,6 +162,7 @@ def rounded_laplace(scale, reach):
     return [above(k) * (k > -reach) + (k == -reach) - above(k + 1) * (k < reach) for k in range(-reach, reach + 1)]
 
 
+@pytest.mark.slow_after(3)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize(("utilities", "reach"), [([3], 4), ([0, 0], 30), ([2, 0], 30), ([1, 0, 1], 9)])
 def test_the_noisy_maximum(monkeypatch, utilities, reach, exact_law):
     """Of equal sums the first; noise of 0.3 steps is cut off at `reach`, where e^-30 is left at most."""

@@ -16,7 +16,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     Grid,
     SecureRandom,
-    TestRandom,
+    SeededRandom,
 )
 
 A = Adjacency.ADD_REMOVE
@@ -71,8 +71,8 @@ def test_the_box_of_a_moved_row_is_the_l2_box():
 def test_equal_stddevs_make_the_two_mechanisms_one():
     statistic = np.arange(40, dtype=np.int64).reshape(20, 2)
     grid = Grid(exponents=(-10, -10))
-    spherical = GaussianMechanism(stddev=3.0).randomise(statistic, grid, TestRandom(1))
-    elliptical = EllipticalGaussianMechanism(stddevs=(3.0, 3.0)).randomise(statistic, grid, TestRandom(1))
+    spherical = GaussianMechanism(stddev=3.0).randomise(statistic, grid, SeededRandom(1))
+    elliptical = EllipticalGaussianMechanism(stddevs=(3.0, 3.0)).randomise(statistic, grid, SeededRandom(1))
     assert np.array_equal(spherical, elliptical)
     assert not np.array_equal(spherical, statistic)
 
@@ -103,6 +103,8 @@ def test_columns_must_fit():
     with pytest.raises(InvalidParameter, match="columns"):
         mechanism.event(BoxShifts(boxes=((1.0,),)), A)
     with pytest.raises(InvalidParameter, match="columns"):
-        mechanism.randomise(np.zeros((3, 1), dtype=np.int64), Grid(exponents=(0,)), TestRandom(0))
+        mechanism.randomise(np.zeros((3, 1), dtype=np.int64), Grid(exponents=(0,)), SeededRandom(0))
     with pytest.raises(InvalidParameter, match="grid steps"):
-        GaussianMechanism(stddev=1e20).randomise(np.zeros((3, 1), dtype=np.int64), Grid(exponents=(0,)), TestRandom(0))
+        GaussianMechanism(stddev=1e20).randomise(
+            np.zeros((3, 1), dtype=np.int64), Grid(exponents=(0,)), SeededRandom(0)
+        )

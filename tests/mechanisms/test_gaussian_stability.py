@@ -11,7 +11,7 @@ from scipy.stats import chi2, norm
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import GaussianStabilityMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import GaussianStabilityMechanism, SecureRandom, SeededRandom
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 
@@ -94,7 +94,7 @@ def test_the_law_of_the_noisy_counts():
     mechanism = GaussianStabilityMechanism(stddev=2.0, threshold=4)
     n = 40_000
     keys = {f"{i:06d}": 5 for i in range(n)}
-    shown = np.array(list(mechanism.select(keys, TestRandom(5)).values()))
+    shown = np.array(list(mechanism.select(keys, SeededRandom(5)).values()))
     law = outcome_law(5, mechanism, reach=8)
     found = np.array([n - len(shown), *(int((shown == t).sum()) for t in range(4, 12))])
     tail = n - found.sum()
@@ -133,4 +133,4 @@ def test_bad_counts_are_named(count):
 
 def test_what_is_no_mapping_is_named():
     with pytest.raises(InvalidParameter, match="counts type='list'"):
-        GaussianStabilityMechanism(stddev=1.0, threshold=5).select(["a"], TestRandom(1))
+        GaussianStabilityMechanism(stddev=1.0, threshold=5).select(["a"], SeededRandom(1))

@@ -19,8 +19,8 @@ from ledgerwood.mechanisms import (
     Grid,
     LaplaceMechanism,
     RandomizedResponseMechanism,
+    SeededRandom,
     SkellamMechanism,
-    TestRandom,
 )
 
 N, LEVEL = 10_000_000, 1e-6
@@ -195,7 +195,7 @@ def p_values(draws, law):
 
 
 def drawn(mechanism, seed):
-    return mechanism.randomise(np.zeros((N, 1), dtype=np.int64), Grid(exponents=(0,)), TestRandom(seed))[:, 0]
+    return mechanism.randomise(np.zeros((N, 1), dtype=np.int64), Grid(exponents=(0,)), SeededRandom(seed))[:, 0]
 
 
 SAMPLERS = [
@@ -223,14 +223,16 @@ def test_scales_at_which_nothing_but_zero_is_drawn():
         DiscreteGaussianMechanism(scale=0.05),
         GaussianMechanism(stddev=0.05),
     ):
-        assert not mechanism.randomise(np.zeros((10**6, 1), dtype=np.int64), Grid(exponents=(0,)), TestRandom(3)).any()
+        assert not mechanism.randomise(
+            np.zeros((10**6, 1), dtype=np.int64), Grid(exponents=(0,)), SeededRandom(3)
+        ).any()
 
 
 @pytest.mark.slow  # a law from many draws
 @pytest.mark.parametrize(("epsilon", "categories", "truth"), [(0.05, 2, 0), (1.0, 5, 3), (3.0, 100, 99)])
 def test_randomised_answers_have_their_law(epsilon, categories, truth):
     mechanism = RandomizedResponseMechanism(epsilon=epsilon, categories=categories)
-    answers = mechanism.randomise(np.full(N, truth, dtype=np.int64), TestRandom(20_261_250 + categories))
+    answers = mechanism.randomise(np.full(N, truth, dtype=np.int64), SeededRandom(20_261_250 + categories))
     law = np.full(categories, float(1 / (mpmath.exp(mpmath.mpf(epsilon)) + categories - 1)))
     law[truth] = float(mpmath.exp(mpmath.mpf(epsilon)) * law[truth])
     found = {"categories": p_of_counts(np.bincount(answers, minlength=categories), law)}

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import JointQuantilesMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import JointQuantilesMechanism, SecureRandom, SeededRandom
 from ledgerwood.mechanisms.choices import grid_quantiles
 from ledgerwood.mechanisms.choices.grid_quantiles import RisingThresholds
 
@@ -108,6 +108,7 @@ COUNTS = [
 ]
 
 
+@pytest.mark.slow_after(69)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("exactly", [True, False])
 @pytest.mark.parametrize("rate", [1e-200, 1e-5, 0.9, 1e3])
 @pytest.mark.parametrize("quantiles", SHARES)
@@ -180,15 +181,16 @@ def test_integers_and_floats_choose_alike(monkeypatch):
     """By the same words, of 40 thresholds: what floats decide, integers decide so too."""
     counts = vector(np.random.default_rng(5).poisson(30.0, 41))
     mechanism = JointQuantilesMechanism(quantiles=(0.1, 0.5, 0.8), rate=0.05)
-    floats = [mechanism.select_from_counts(counts, TestRandom(seed)) for seed in range(5)]
+    floats = [mechanism.select_from_counts(counts, SeededRandom(seed)) for seed in range(5)]
     monkeypatch.setattr(grid_quantiles, "_ERROR", 1.0)
-    assert [mechanism.select_from_counts(counts, TestRandom(seed)) for seed in range(5)] == floats
+    assert [mechanism.select_from_counts(counts, SeededRandom(seed)) for seed in range(5)] == floats
     assert len(set(floats)) > 1
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("counts", [[30, 20, 0, 25, 25, 40, 1, 9, 50], [10**6, 40, 30, 2 * 10**6, 25, 30, 10**6]])
 def test_drawn_sequences_have_their_law(counts):
-    mechanism, n, source = JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=0.04), 4_000, TestRandom(3)
+    mechanism, n, source = JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=0.04), 4_000, SeededRandom(3)
     law = law_of(counts, mechanism)
     found = dict.fromkeys(law, 0)
     for _ in range(n):
@@ -201,9 +203,10 @@ def test_drawn_sequences_have_their_law(counts):
     assert chi2.sf(float(((observed - expected) ** 2 / expected).sum()), int(seen.sum()) - 1) > 1e-4
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 def test_counts_and_rows_name_the_same_thresholds():
     """At a rate that leaves only the cheapest sequences. The whole law of `select` is in test_exact_choices.py."""
-    mechanism, source = JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=1e3), TestRandom(2)
+    mechanism, source = JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=1e3), SeededRandom(2)
     counts = [0, 3, 2, 0, 4, 1, 7]
     positions = np.repeat(np.arange(7), counts)
     law = law_of(counts, mechanism)
@@ -279,7 +282,7 @@ def test_weights_below_the_least_float_are_no_error():
     counts = np.random.default_rng(1).poisson(50.0, 256)
     with np.errstate(all="raise"):
         for rate in (0.11, 0.13, 0.17):
-            JointQuantilesMechanism(quantiles=DECILES, rate=rate).select_from_counts(counts, TestRandom(1))
+            JointQuantilesMechanism(quantiles=DECILES, rate=rate).select_from_counts(counts, SeededRandom(1))
 
 
 @pytest.mark.slow  # the largest choice that is allowed
@@ -314,4 +317,4 @@ def test_vectors_that_count_nothing_possible_are_held():
 )
 def test_what_is_no_vector_of_counts_is_refused(counts, match):
     with pytest.raises(InvalidParameter, match=match):
-        JointQuantilesMechanism(quantiles=(0.5,), rate=1.0).select_from_counts(counts, TestRandom(1))
+        JointQuantilesMechanism(quantiles=(0.5,), rate=1.0).select_from_counts(counts, SeededRandom(1))

@@ -18,7 +18,7 @@ from ledgerwood.mechanisms import (
     GridlessMechanism,
     NumericCandidates,
     SecureRandom,
-    TestRandom,
+    SeededRandom,
     UtilityRange,
 )
 from ledgerwood.mechanisms.choices import selection
@@ -79,7 +79,7 @@ def candidates(rows):
 
 
 def assert_frequencies(features, rate, n=20_000):
-    source, mechanism = TestRandom(7), GridlessMechanism(rate=rate)
+    source, mechanism = SeededRandom(7), GridlessMechanism(rate=rate)
     law = law_by_points(features, rate)
     found = dict.fromkeys(law, 0)
     for _ in range(n):
@@ -152,7 +152,7 @@ def test_no_neighbour_breaks_the_price():
 def test_large_grids_are_no_dearer():
     features = [
         NumericCandidates(
-            positions=np.sort(TestRandom(1).integers(2**39, 5000)),
+            positions=np.sort(SeededRandom(1).integers(2**39, 5000)),
             points=2**39,
             utilities=np.arange(5001, dtype=np.int64),
         )
@@ -184,9 +184,9 @@ def test_bad_candidates_are_refused():
 def test_bad_choices_are_refused():
     mechanism, features = GridlessMechanism(rate=1.0), [CategoricalCandidates(utilities=vector([0, 1]))]
     with pytest.raises(InvalidParameter, match="features=0"):
-        mechanism.select([], UNIT, TestRandom(1))
+        mechanism.select([], UNIT, SeededRandom(1))
     with pytest.raises(InvalidParameter, match="one column"):
-        mechanism.select(features, Grid(exponents=(0, 0)), TestRandom(1))
+        mechanism.select(features, Grid(exponents=(0, 0)), SeededRandom(1))
     with pytest.raises(InvalidParameter, match=r"rate=.*unit"):
         GridlessMechanism(rate=0.0)
 
@@ -195,5 +195,5 @@ def test_many_distinct_rows_are_no_reason_to_refuse(monkeypatch):
     """How many cells have points tells how many rows differ; the public bound on candidates is not asked of cells."""
     monkeypatch.setattr(selection, "_MOST_CANDIDATES", 3)
     rows = NumericCandidates(positions=vector(range(1, 5)), points=5, utilities=vector([0, 0, 0, 0, 0]))
-    chosen = {GridlessMechanism(rate=1.0).select((rows,), UNIT, TestRandom(seed)).point for seed in range(100)}
+    chosen = {GridlessMechanism(rate=1.0).select((rows,), UNIT, SeededRandom(seed)).point for seed in range(100)}
     assert chosen == set(range(5))

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import JointQuantilesMechanism, QuantileMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import JointQuantilesMechanism, QuantileMechanism, SecureRandom, SeededRandom
 from ledgerwood.mechanisms.choices.joint_quantiles import _convolve, _multiset, _Weights
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
@@ -72,7 +72,7 @@ def test_the_weight_of_all_sequences_is_their_sum(rows, quantiles, rate):
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.25, 0.75), (0.2, 0.3, 0.9)])
 @pytest.mark.parametrize("rows", [[], [2], [1, 1, 4], [0, 2, 2, 3, 4]])
 def test_sequences_have_their_law(rows, quantiles):
-    mechanism, n, source = JointQuantilesMechanism(quantiles=quantiles, rate=0.9), 800, TestRandom(len(rows))
+    mechanism, n, source = JointQuantilesMechanism(quantiles=quantiles, rate=0.9), 800, SeededRandom(len(rows))
     every = weights(rows, mechanism, 4)
     expected = np.array([n * float(w / mpmath.fsum(every.values())) for w in every.values()])
     found = dict.fromkeys(every, 0)
@@ -139,9 +139,9 @@ def test_deciles_of_many_rows():
 def test_equal_rows_and_large_rates():
     """All weight is far below 2**-256 here: the precision grows until the choice is decided."""
     mechanism = JointQuantilesMechanism(quantiles=(0.25, 0.5), rate=40.0)
-    assert mechanism.select(np.full(30, 3, dtype=np.int64), 7, TestRandom(1)) in set(sequences(7, 2))
+    assert mechanism.select(np.full(30, 3, dtype=np.int64), 7, SeededRandom(1)) in set(sequences(7, 2))
     assert JointQuantilesMechanism(quantiles=(0.1, 0.6), rate=1e3).select(
-        np.array([0, 3, 4, 4, 5, 5, 5, 5, 6, 6], dtype=np.int64), 7, TestRandom(2)
+        np.array([0, 3, 4, 4, 5, 5, 5, 5, 6, 6], dtype=np.int64), 7, SeededRandom(2)
     )[0] in range(3)
 
 
@@ -153,7 +153,7 @@ def test_convolutions_are_exact(pairs):
 
 @pytest.mark.parametrize(("width", "times"), [(1, 4), (3, 2), (4, 3), (2, 5)])
 def test_multisets_are_uniform(width, times):
-    source, n = TestRandom(11), 4_000
+    source, n = SeededRandom(11), 4_000
     found = dict.fromkeys(sequences(width, times), 0)
     for _ in range(n):
         found[tuple(_multiset(width, times, source))] += 1
@@ -181,7 +181,7 @@ def test_other_bad_values_are_refused():
     mechanism = JointQuantilesMechanism(quantiles=(0.5,), rate=1.0)
     for bad in (np.zeros(3), np.zeros((2, 2), dtype=np.int64), [1]):
         with pytest.raises(InvalidParameter, match="positions"):
-            mechanism.select(bad, 5, TestRandom(1))
+            mechanism.select(bad, 5, SeededRandom(1))
     for points in (0, 2.5, 2**40):
         with pytest.raises(InvalidParameter, match="points"):
-            mechanism.select(np.zeros(3, dtype=np.int64), points, TestRandom(1))
+            mechanism.select(np.zeros(3, dtype=np.int64), points, SeededRandom(1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import LaplaceEvent
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, LaplaceMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, LaplaceMechanism, SecureRandom, SeededRandom
 
 sizes = st.floats(min_value=1e-30, max_value=1e30)
 
@@ -74,7 +74,7 @@ def test_columns_must_fit():
         LaplaceMechanism(scales=(1.0,)).event(BoxShifts(boxes=((1.0, 1.0),)), Adjacency.ADD_REMOVE)
     with pytest.raises(InvalidParameter, match="columns"):
         LaplaceMechanism(scales=(1.0,)).randomise(
-            np.zeros((3, 2), dtype=np.int64), Grid(exponents=(0, 0)), TestRandom(0)
+            np.zeros((3, 2), dtype=np.int64), Grid(exponents=(0, 0)), SeededRandom(0)
         )
 
 

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import QuantileMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import QuantileMechanism, SecureRandom, SeededRandom
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
 POINTS = 3
@@ -40,7 +40,7 @@ def spread(rows, others, quantile):
 @pytest.mark.parametrize("quantile", [0.5, 0.25, 0.9, 0.1])
 @pytest.mark.parametrize("rows", [[], [4], [0, 9, 9, 3], [7, 2, 2, 2, 5, 1]])
 def test_thresholds_have_their_law(rows, quantile):
-    mechanism, n, source = QuantileMechanism(quantile=quantile, rate=0.8), 4_000, TestRandom(len(rows))
+    mechanism, n, source = QuantileMechanism(quantile=quantile, rate=0.8), 4_000, SeededRandom(len(rows))
     positions = np.array(rows, dtype=np.int64)
     chosen = [mechanism.select(positions, 9, source) for _ in range(n)]
     expected = np.array([n * float(p) for p in law(rows, mechanism, 9)])
@@ -102,7 +102,7 @@ def test_many_rows_give_the_quantile():
 def test_rows_outside_are_at_the_ends():
     ends = np.array([-(2**63), 2**63 - 1, -1], dtype=np.int64)
     mechanism = QuantileMechanism(quantile=0.5, rate=1.0)
-    chosen = [mechanism.select(ends, 5, source) for source in (TestRandom(i) for i in range(40))]
+    chosen = [mechanism.select(ends, 5, source) for source in (SeededRandom(i) for i in range(40))]
     assert set(chosen) <= set(range(5))
     assert QuantileMechanism(quantile=1e-9, rate=1.0).quantile == 2.0**-20
     assert QuantileMechanism(quantile=1 - 1e-9, rate=1.0).quantile == 1 - 2.0**-20
@@ -118,9 +118,9 @@ def test_other_bad_values_are_refused():
     mechanism = QuantileMechanism(quantile=0.5, rate=1.0)
     for bad in ([1], np.zeros(3), np.zeros((2, 2), dtype=np.int64), np.zeros((), dtype=np.int64)):
         with pytest.raises(InvalidParameter, match="positions"):
-            mechanism.select(bad, 5, TestRandom(1))
+            mechanism.select(bad, 5, SeededRandom(1))
     for points in (0, 2.5, 2**40):
         with pytest.raises(InvalidParameter, match="points"):
-            mechanism.select(np.zeros(3, dtype=np.int64), points, TestRandom(1))
+            mechanism.select(np.zeros(3, dtype=np.int64), points, SeededRandom(1))
     with pytest.raises(InvalidParameter, match=r"rate=.*unit"):
         QuantileMechanism(quantile=0.5, rate=-1.0)

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import RandomizedResponseEvent
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
-from ledgerwood.mechanisms import RandomizedResponseMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import RandomizedResponseMechanism, SecureRandom, SeededRandom
 
 R = Adjacency.REPLACE_ONE
 
@@ -28,7 +28,7 @@ def test_answers_have_their_law(epsilon, categories):
     mechanism = RandomizedResponseMechanism(epsilon=epsilon, categories=categories)
     for truth in (0, categories - 1):
         rows = np.full(n, truth, dtype=np.int64)
-        counts = np.bincount(mechanism.randomise(rows, TestRandom(truth + 5)), minlength=categories)
+        counts = np.bincount(mechanism.randomise(rows, SeededRandom(truth + 5)), minlength=categories)
         moved = float(other_probability(epsilon, categories))
         law = np.full(categories, moved / (categories - 1))
         law[truth] = 1 - moved
@@ -39,7 +39,7 @@ def test_answers_have_their_law(epsilon, categories):
 def test_many_categories_are_chosen_evenly():
     k = 2**53
     answers = RandomizedResponseMechanism(epsilon=1.0, categories=k).randomise(
-        np.zeros(40_000, dtype=np.int64), TestRandom(3)
+        np.zeros(40_000, dtype=np.int64), SeededRandom(3)
     )
     assert answers.min() > 0  # the truth has probability 3e-16
     counts = np.bincount((answers >> 49).astype(int), minlength=16)
@@ -66,9 +66,9 @@ def test_a_word_at_the_boundary_is_decided_by_the_next_ones(monkeypatch, epsilon
     def answer(*given_words):
         stream = iter((*given_words, 0, 0, 0))
         monkeypatch.setattr(
-            TestRandom, "_fill", lambda self, n: np.array([next(stream) for _ in range(n)], dtype=np.uint64)
+            SeededRandom, "_fill", lambda self, n: np.array([next(stream) for _ in range(n)], dtype=np.uint64)
         )
-        return int(mechanism.randomise(np.zeros(1, dtype=np.int64), TestRandom(0))[0])
+        return int(mechanism.randomise(np.zeros(1, dtype=np.int64), SeededRandom(0))[0])
 
     assert answer(head, tail - 3, 0) == 1
     assert answer(head, tail + 3) == 0
@@ -79,17 +79,17 @@ def test_a_word_at_the_boundary_is_decided_by_the_next_ones(monkeypatch, epsilon
 def test_extreme_epsilons_answer():
     rows = np.arange(1000, dtype=np.int64) % 4
     assert (RandomizedResponseMechanism(epsilon=1e100, categories=4).randomise(rows, SecureRandom()) == rows).all()
-    answers = RandomizedResponseMechanism(epsilon=1e-100, categories=4).randomise(rows, TestRandom(1))
+    answers = RandomizedResponseMechanism(epsilon=1e-100, categories=4).randomise(rows, SeededRandom(1))
     assert 200 < (answers == rows).sum() < 300
 
 
 def test_a_value_outside_is_the_nearest_category():
     rows = np.array([[-5, 2**63 - 1], [-(2**63), 3]], dtype=np.int64)
     before = rows.copy()
-    answers = RandomizedResponseMechanism(epsilon=500.0, categories=4).randomise(rows, TestRandom(1))
+    answers = RandomizedResponseMechanism(epsilon=500.0, categories=4).randomise(rows, SeededRandom(1))
     assert answers.tolist() == [[0, 3], [0, 3]]
     assert (rows == before).all()
-    assert RandomizedResponseMechanism(epsilon=1.0, categories=2).randomise(rows[:0], TestRandom(1)).shape == (0, 2)
+    assert RandomizedResponseMechanism(epsilon=1.0, categories=2).randomise(rows[:0], SeededRandom(1)).shape == (0, 2)
 
 
 def test_the_event_has_the_fields_that_the_sampler_reads():
@@ -114,4 +114,4 @@ def test_bad_numbers_of_categories_are_refused(categories):
 @pytest.mark.parametrize("rows", [np.zeros(3), np.zeros(3, dtype=np.int32), [0, 1]])
 def test_other_arrays_are_refused(rows):
     with pytest.raises(InvalidParameter, match="categories type"):
-        RandomizedResponseMechanism(epsilon=1.0, categories=3).randomise(rows, TestRandom(1))
+        RandomizedResponseMechanism(epsilon=1.0, categories=3).randomise(rows, SeededRandom(1))

@@ -11,24 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerwood.errors import InvalidParameter, PrivacyError
-from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
 from ledgerwood.mechanisms.exact import randomness
 
-SOURCES = [SecureRandom, lambda: TestRandom(7)]
+SOURCES = [SecureRandom, lambda: SeededRandom(7)]
 
 
 def scripted(monkeypatch, words):
-    """A TestRandom whose stream is the given words."""
+    """A SeededRandom whose stream is the given words."""
     stream = iter(words)
     monkeypatch.setattr(
-        TestRandom, "_fill", lambda self, n: np.array([next(stream) for _ in range(n)], dtype=np.uint64)
+        SeededRandom, "_fill", lambda self, n: np.array([next(stream) for _ in range(n)], dtype=np.uint64)
     )
-    return TestRandom(0)
+    return SeededRandom(0)
 
 
 def test_kinds():
     assert SecureRandom().kind == "secure"
-    assert TestRandom(0).kind == "test"
+    assert SeededRandom(0).kind == "test"
 
 
 @pytest.mark.parametrize("make", SOURCES)
@@ -138,23 +138,23 @@ def test_a_secure_source_is_never_duplicated(duplicate):
 
 
 def test_there_is_no_third_source():
-    with pytest.raises(PrivacyError, match="only SecureRandom and TestRandom"):
+    with pytest.raises(PrivacyError, match="only SecureRandom and SeededRandom"):
 
         class Foreign(RandomSource):
             pass
 
 
 def test_a_seed_fixes_the_stream_however_it_is_cut():
-    whole = TestRandom(3).uint64(1000)
-    source = TestRandom(3)
+    whole = SeededRandom(3).uint64(1000)
+    source = SeededRandom(3)
     assert np.array_equal(np.concatenate([source.uint64(n) for n in (1, 499, 0, 500)]), whole)
-    assert not np.array_equal(TestRandom(4).uint64(1000), whole)
+    assert not np.array_equal(SeededRandom(4).uint64(1000), whole)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None, True, "7"])
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(InvalidParameter, match="seed="):
-        TestRandom(seed)
+        SeededRandom(seed)
 
 
 @given(st.floats(min_value=2.0**-60, max_value=1.0, exclude_max=True))
@@ -174,14 +174,14 @@ def test_rate_one_takes_every_row(make):
 @pytest.mark.parametrize("rate", [1e-3, 0.1, 0.5, 0.999])
 def test_coins_keep_their_rate(rate):
     n = 1_000_000
-    hits = int(TestRandom(11).bernoulli(rate, n).sum())
+    hits = int(SeededRandom(11).bernoulli(rate, n).sum())
     assert abs(hits - n * rate) < 5 * np.sqrt(n * rate * (1 - rate))
 
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.1, float("nan"), float("inf")])
 def test_a_rate_outside_its_bound_is_refused(rate):
     with pytest.raises(InvalidParameter, match="probability="):
-        TestRandom(0).bernoulli(rate, 3)
+        SeededRandom(0).bernoulli(rate, 3)
 
 
 @given(st.lists(st.integers(0, 2**64), min_size=0, max_size=40), st.lists(st.integers(0, 2**64 - 1), max_size=20))
@@ -214,8 +214,8 @@ def test_categories_keep_their_shares(make, n):
 
 def test_a_category_takes_one_word_whatever_is_drawn_in_one_go():
     ends = [2**61, 2**63]
-    words = TestRandom(5).uint64(150_000)
-    found = TestRandom(5).categories(ends, 150_000)
+    words = SeededRandom(5).uint64(150_000)
+    found = SeededRandom(5).categories(ends, 150_000)
     assert np.array_equal(found, np.select([words < np.uint64(2**61), words < np.uint64(2**63)], [0, 1], 2))
 
 
@@ -230,7 +230,7 @@ def test_a_category_takes_one_word_whatever_is_drawn_in_one_go():
 )
 def test_ends_of_categories_rise_within_the_words(ends, words):
     with pytest.raises(InvalidParameter, match=words):
-        TestRandom(0).categories(ends, 3)
+        SeededRandom(0).categories(ends, 3)
 
 
 @given(st.integers(1, 2**63))
@@ -248,10 +248,10 @@ def test_integers_reject_the_words_that_would_favour_small_numbers(bound):
 @pytest.mark.parametrize("bound", [0, -3, 2**63 + 1, 2.0])
 def test_integers_need_a_bound(bound):
     with pytest.raises(InvalidParameter, match="bound="):
-        TestRandom(0).integers(bound, 3)
+        SeededRandom(0).integers(bound, 3)
 
 
 @pytest.mark.parametrize("shape", [-1, 2.0, (2, -1)])
 def test_a_shape_is_made_of_whole_numbers(shape):
     with pytest.raises(InvalidParameter, match="shape="):
-        TestRandom(0).uint64(shape)
+        SeededRandom(0).uint64(shape)

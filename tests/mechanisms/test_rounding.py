@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import (
     Grid,
     LaplaceMechanism,
     SecureRandom,
-    TestRandom,
+    SeededRandom,
 )
 from ledgerwood.mechanisms.exact import rounding
 from ledgerwood.mechanisms.exact.deviates import FRACTION_BITS, Cells, standard_laplace, standard_normal
@@ -38,7 +38,7 @@ def upper_tail(name, x):
 
 def noise(name, stddev, n, seed, exponent=0, value=0):
     statistic = np.full((n, 1), value, dtype=np.int64)
-    return rounding.add_noise(statistic, Grid(exponents=(exponent,)), (stddev,), LAWS[name](), TestRandom(seed))[:, 0]
+    return rounding.add_noise(statistic, Grid(exponents=(exponent,)), (stddev,), LAWS[name](), SeededRandom(seed))[:, 0]
 
 
 def chi_squared(counts, expected):
@@ -59,6 +59,7 @@ def law_of_bins(name, stddev, edges, n):
         return np.array([float(n * (a - b)) for a, b in pairwise(tails)])
 
 
+@pytest.mark.slow_after(9)  # whole laws, by enumeration or many draws
 @both
 @pytest.mark.parametrize("stddev", RATIOS)
 @pytest.mark.parametrize("value", [0, 1])
@@ -134,8 +135,8 @@ def test_noise_is_added_modulo_two_to_the_64_and_does_not_look_at_the_statistic(
     grid, scales = Grid(exponents=exponents), tuple(40.0 * 2.0**e for e in exponents)
     law = LAWS[name]()
     before = values.copy()
-    out = rounding.add_noise(values, grid, scales, law, TestRandom(seed))
-    pure = rounding.add_noise(np.zeros_like(values), grid, scales, law, TestRandom(seed))
+    out = rounding.add_noise(values, grid, scales, law, SeededRandom(seed))
+    pure = rounding.add_noise(np.zeros_like(values), grid, scales, law, SeededRandom(seed))
     assert np.array_equal(values, before)
     for a, b, c in zip(out.ravel().tolist(), values.ravel().tolist(), pure.ravel().tolist(), strict=True):
         assert (a - b - c) % 2**64 == 0
@@ -151,7 +152,7 @@ def test_a_step_changes_the_unit_and_nothing_else(name):
 @both
 def test_columns_have_scales_of_their_own(name):
     zeros = np.zeros((200_000, 3), dtype=np.int64)
-    out = rounding.add_noise(zeros, Grid(exponents=(0, -4, 2)), (3.0, 3.0, 40.0), LAWS[name](), TestRandom(5))
+    out = rounding.add_noise(zeros, Grid(exponents=(0, -4, 2)), (3.0, 3.0, 40.0), LAWS[name](), SeededRandom(5))
     spread = out.astype(np.float64).std(axis=0) / (1.0 if name == "normal" else np.sqrt(2.0))
     assert spread == pytest.approx([np.sqrt(9 + 1 / 12), 48.0, 10.0], rel=0.01)
 
@@ -272,7 +273,7 @@ def test_noise_far_below_a_step_rounds_to_nothing(name, stddev):
 
 
 def test_scales_beyond_the_contract_are_refused():
-    zeros, source = np.zeros((1, 2), dtype=np.int64), TestRandom(0)
+    zeros, source = np.zeros((1, 2), dtype=np.int64), SeededRandom(0)
     grid = Grid(exponents=(0, -3))
     law = standard_normal()
     rounding.add_noise(zeros, grid, (2.0**55, 2.0**52), law, source)

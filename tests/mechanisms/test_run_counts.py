@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.mechanisms.exact.run_counts import RunCounts
 
 LAWS = list(itertools.product((-0.999, -0.5, -1e-17, 0.0, 1e-12, 0.3, 1.0, 2.5, 100.0), (1e-9, 0.04, 0.5, 0.999)))
@@ -81,7 +81,7 @@ def test_a_word_on_a_boundary_waits_for_the_words_after_it(shape, rate):
 @pytest.mark.slow_after(1)  # a law from many draws
 @pytest.mark.parametrize(("shape", "rate"), [(-0.5, 0.04), (0.0, 0.04), (1.0, 0.5), (2.5, 0.5), (100.0, 0.999)])
 def test_draws_have_the_law(shape, rate):
-    n, source, law = 10_000, TestRandom(20_261_120), RunCounts(shape, rate)
+    n, source, law = 10_000, SeededRandom(20_261_120), RunCounts(shape, rate)
     drawn = np.array([law.draw(source) for _ in range(n)])
     with mpmath.workdps(40):
         expected = np.array([n * float(probability(shape, rate, k)) for k in range(1, int(drawn.max()) + 1)])

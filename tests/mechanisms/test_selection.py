@@ -19,7 +19,7 @@ from ledgerwood.mechanisms import (
     Grid,
     NoisyMaxMechanism,
     PermuteAndFlipMechanism,
-    TestRandom,
+    SeededRandom,
     UtilityRange,
 )
 from ledgerwood.mechanisms.exact import choice
@@ -69,7 +69,7 @@ def noisy_max_law(utilities, scale):
 
 
 def frequencies(mechanism, utilities, n=20_000, **more):
-    source = TestRandom(20_261_122)
+    source = SeededRandom(20_261_122)
     chosen = [mechanism.select(np.array(utilities, dtype=np.int64), UNIT, source, **more) for _ in range(n)]
     return np.bincount(chosen, minlength=len(utilities))
 
@@ -91,6 +91,7 @@ def test_the_exponential_mechanism_has_its_law(utilities):
     assert_law(frequencies(ExponentialMechanism(rate=1.5), utilities), exponential_law(utilities, 1.5))
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 def test_counts_are_a_base_measure():
     counts = np.array([0, 3, 10**6, 2**40 - 1])
     utilities = [10**6, 300, 100, -200]
@@ -100,6 +101,7 @@ def test_counts_are_a_base_measure():
     assert_law(found[1:], law)
 
 
+@pytest.mark.slow_after(2)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("utilities", UTILITIES)
 def test_permute_and_flip_has_its_law(utilities):
     assert_law(frequencies(PermuteAndFlipMechanism(rate=1.5), utilities, 6_000), permute_and_flip_law(utilities, 1.5))
@@ -114,7 +116,7 @@ def test_the_noisy_maximum_has_its_law(utilities):
 
 def test_the_noisy_maximum_compares_sums_that_do_not_fit_into_a_word():
     top = np.array([2**63 - 1, 2**63 - 2, -(2**63)], dtype=np.int64)
-    source = TestRandom(9)
+    source = SeededRandom(9)
     chosen = [NoisyMaxMechanism(scale=2.0).select(top, UNIT, source) for _ in range(400)]
     assert set(chosen) == {0, 1}
 
@@ -171,9 +173,9 @@ def test_prices_are_rounded_up(rate, range_):
 def words(monkeypatch, *given_words):
     stream = iter(given_words)
     monkeypatch.setattr(
-        TestRandom, "_fill", lambda self, n: np.array([next(stream) for _ in range(n)], dtype=np.uint64)
+        SeededRandom, "_fill", lambda self, n: np.array([next(stream) for _ in range(n)], dtype=np.uint64)
     )
-    return TestRandom(0)
+    return SeededRandom(0)
 
 
 @pytest.mark.parametrize("utilities", [[0, 0, 0], [0, 1, 3], [0, -(2**40), 5]])
@@ -196,7 +198,7 @@ def test_a_hopeless_candidate_stays_possible(monkeypatch):
     below = [digits // 2 >> (64 * k) & (2**64 - 1) for k in range(19, -1, -1)]
     values = np.array([0, 800 * 16], dtype=np.int64)
     assert ExponentialMechanism(rate=1.0).select(values, UNIT, words(monkeypatch, *below)) == 0
-    assert ExponentialMechanism(rate=1.0).select(values, UNIT, TestRandom(1)) == 1
+    assert ExponentialMechanism(rate=1.0).select(values, UNIT, SeededRandom(1)) == 1
 
 
 @pytest.mark.parametrize(("gap", "rate"), [(1, Fraction(1, 2)), (7, Fraction(3, 64)), (10**6, Fraction(1, 2**20))])
@@ -222,18 +224,18 @@ def test_bad_rates_are_refused(kind, rate):
 def test_bad_candidates_are_refused_by_their_shape(mechanism):
     for bad in (np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros((3, 1), dtype=np.int64)):
         with pytest.raises(InvalidParameter, match="candidates|utilities"):
-            mechanism.select(bad, UNIT, TestRandom(1))
+            mechanism.select(bad, UNIT, SeededRandom(1))
     with pytest.raises(InvalidParameter, match="one column"):
-        mechanism.select(np.zeros(3, dtype=np.int64), Grid(exponents=(0, 0)), TestRandom(1))
+        mechanism.select(np.zeros(3, dtype=np.int64), Grid(exponents=(0, 0)), SeededRandom(1))
 
 
 def test_bad_counts_ranges_and_steps_are_refused():
     mechanism, values = ExponentialMechanism(rate=1.0), np.zeros(2, dtype=np.int64)
     for bad in ([0, 0], [-1, 1], [1, 2**40], [1]):
         with pytest.raises(InvalidParameter, match="counts"):
-            mechanism.select(values, UNIT, TestRandom(1), counts=np.array(bad, dtype=np.int64))
+            mechanism.select(values, UNIT, SeededRandom(1), counts=np.array(bad, dtype=np.int64))
     for value in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(InvalidParameter, match="range=.*unit"):
             UtilityRange(range=value)
     with pytest.raises(InvalidParameter, match="grid step"):
-        ExponentialMechanism(rate=1e-200).select(values, Grid(exponents=(-1000,)), TestRandom(1))
+        ExponentialMechanism(rate=1e-200).select(values, Grid(exponents=(-1000,)), SeededRandom(1))

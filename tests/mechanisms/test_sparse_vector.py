@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import PureEvent, Repeated
 from ledgerwood.errors import DrawRefused, InvalidParameter, PrivacyError
-from ledgerwood.mechanisms import Grid, QueryChange, SecureRandom, SparseVectorMechanism, TestRandom
+from ledgerwood.mechanisms import Grid, QueryChange, SecureRandom, SeededRandom, SparseVectorMechanism
 from ledgerwood.mechanisms.exact.deviates import standard_laplace
 from ledgerwood.mechanisms.exact.rounding import unbounded_noise
 
@@ -53,6 +53,7 @@ def transcripts(length, answers):
     return sorted(found)
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("answers", [1, 2])
 def test_transcripts_have_their_law(answers):
     mechanism, queries, n = (
@@ -63,7 +64,7 @@ def test_transcripts_have_their_law(answers):
     every = transcripts(4, answers)
     law = np.array([transcript_probability(bits, queries, mechanism) for bits in every])
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
-    source, counts = TestRandom(answers), dict.fromkeys(every, 0)
+    source, counts = SeededRandom(answers), dict.fromkeys(every, 0)
     for _ in range(n):
         run, bits = mechanism.start(HALVES, source), []
         for query in queries:
@@ -140,13 +141,13 @@ def test_each_answer_has_a_threshold_noise_of_its_own(monkeypatch):
     monkeypatch.setattr(
         "ledgerwood.mechanisms.choices.sparse_vector.unbounded_noise", lambda scale, *rest: drawn.append(scale) or 0
     )
-    run = SparseVectorMechanism(threshold_scale=1.0, query_scale=2.0, answers=2).start(HALVES, TestRandom(1))
+    run = SparseVectorMechanism(threshold_scale=1.0, query_scale=2.0, answers=2).start(HALVES, SeededRandom(1))
     assert [run.above(-1, 0), run.above(0, 0), run.above(1, 1)] == [False, True, True]
     assert drawn == [1.0, 2.0, 2.0, 1.0, 2.0]
 
 
 def test_a_run_has_one_holder(monkeypatch):
-    run = SparseVectorMechanism(threshold_scale=1.0, query_scale=1.0).start(HALVES, TestRandom(1))
+    run = SparseVectorMechanism(threshold_scale=1.0, query_scale=1.0).start(HALVES, SeededRandom(1))
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(PrivacyError, match="copied"):
             copied(run)
@@ -157,7 +158,7 @@ def test_a_run_has_one_holder(monkeypatch):
 
 def test_unbounded_noise_is_the_bounded_one_without_its_modulus():
     """The law of rounded Laplace noise; at 2**55 steps the noise has the scale that it should have."""
-    source, n = TestRandom(4), 6_000
+    source, n = SeededRandom(4), 6_000
     drawn = np.array([unbounded_noise(0.8, HALVES, standard_laplace(), source) for _ in range(n)])
     cells = np.arange(-5, 6)
     law = upper(cells, 0.8) - upper(cells + 1, 0.8)
@@ -185,11 +186,11 @@ def test_other_bad_values_are_refused():
         QueryChange(largest=1.0, monotone=1)
     for kind in ({"threshold_scale": 2.0**56, "query_scale": 1.0}, {"threshold_scale": 1.0, "query_scale": 2.0**56}):
         with pytest.raises(InvalidParameter, match="grid steps"):
-            SparseVectorMechanism(**kind).start(HALVES, TestRandom(1))
+            SparseVectorMechanism(**kind).start(HALVES, SeededRandom(1))
     mechanism = SparseVectorMechanism(threshold_scale=1.0, query_scale=1.0)
     with pytest.raises(InvalidParameter, match="columns"):
-        mechanism.start(Grid(exponents=(0, 0)), TestRandom(1))
-    run = mechanism.start(HALVES, TestRandom(1))
+        mechanism.start(Grid(exponents=(0, 0)), SeededRandom(1))
+    run = mechanism.start(HALVES, SeededRandom(1))
     for bad in (1.0, True, None, math.nan):
         with pytest.raises(InvalidParameter, match="query type"):
             run.above(bad, 0)

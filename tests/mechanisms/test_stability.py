@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import ApproximateEvent
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import SecureRandom, StabilityHistogramMechanism, TestRandom
+from ledgerwood.mechanisms import SecureRandom, SeededRandom, StabilityHistogramMechanism
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 
@@ -70,7 +70,7 @@ def test_no_neighbour_breaks_the_price(scale, threshold):
 
 
 def test_counts_have_their_law():
-    mechanism, source, n = StabilityHistogramMechanism(scale=2.0, threshold=4), TestRandom(3), 5_000
+    mechanism, source, n = StabilityHistogramMechanism(scale=2.0, threshold=4), SeededRandom(3), 5_000
     found = np.zeros(12)
     for _ in range(n):
         released = mechanism.select({"b": 5, "a": 10**6, "none": 0}, source)
@@ -120,4 +120,4 @@ def test_bad_values_are_refused():
             StabilityHistogramMechanism.for_delta(1.0, delta)
     for count in (-1, 1.5, 2**62, None):
         with pytest.raises(InvalidParameter, match="count="):
-            StabilityHistogramMechanism(scale=1.0, threshold=10).select({"a": count}, TestRandom(1))
+            StabilityHistogramMechanism(scale=1.0, threshold=10).select({"a": count}, SeededRandom(1))

@@ -17,7 +17,7 @@ import ledgerwood as lw
 from ledgerwood.curator import Curator, LeafMoments, Table, real
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import ReplayFailed
-from ledgerwood.mechanisms import EllipticalGaussianMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, SecureRandom, SeededRandom
 from ledgerwood.recording.context import current
 from ledgerwood.recording.opening import recording
 from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor
@@ -152,14 +152,14 @@ def test_asyncio_threads_of_a_fit_belong_to_its_recording():
 # ------------------------------------------------------------------------------------------- threads inside of a fit
 
 NOISE = EllipticalGaussianMechanism(stddevs=(4.0, 4.0))
-QUERY = LeafMoments(structure=TreeStructure.root(), ensemble=Ensemble(initial_score=0.0), loss="squared", clip=0.5)
+QUERY = LeafMoments(loss="squared", clip=0.5).of(TreeStructure.root(), Ensemble(initial_score=0.0))
 EVENT = NOISE.event(QUERY.sensitivity(lw.Adjacency.ADD_REMOVE), lw.Adjacency.ADD_REMOVE)
 
 
 def curator_of(data, count, source=None):
     ledger = lw.Ledger(lw.Budget(epsilon=1e6, delta=1e-3, adjacency=lw.Adjacency.ADD_REMOVE), unit=lw.PrivacyUnit.ROW)
     grant = ledger.grant(lw.Repeated(EVENT, count=count), purpose="fit")
-    return Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=4), grant, source or TestRandom(7))
+    return Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=4), grant, source or SeededRandom(7))
 
 
 def released(curator, name):

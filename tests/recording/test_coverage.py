@@ -15,7 +15,7 @@ import ledgerwood.mechanisms as mechanisms
 import ledgerwood.trainers
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator.release import Release, Selected
-from ledgerwood.mechanisms import Grid, NumericCandidates, RandomSource, TestRandom, log_edges
+from ledgerwood.mechanisms import Grid, NumericCandidates, RandomSource, SeededRandom, log_edges
 from ledgerwood.recording.opening import recording
 from ledgerwood.recording.points import point_of
 from ledgerwood.trainers import PrivateSearch, SGBDTRegressor
@@ -162,7 +162,7 @@ def test_each_mechanism_draws_its_words_inside_of_a_point():
     for name, draw in DRAWS.items():
         watch = Watching()
         with recording("test", watch.hooks):
-            draw(TestRandom(3))
+            draw(SeededRandom(3))
         assert watch.words, name
         assert set(watch.words) <= {"noise", "choice"}, (name, watch.words)
 

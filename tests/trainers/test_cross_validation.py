@@ -22,7 +22,7 @@ from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit, cautions
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry
 from ledgerwood.curator import Curator, Folds, fold_sums, real
 from ledgerwood.errors import BudgetExceeded, DrawRefused, InvalidParameter, LedgerError, PrivacyWarning, SchemaError
-from ledgerwood.mechanisms import EllipticalGaussianMechanism, SecureRandom, TestRandom
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, SecureRandom, SeededRandom
 from ledgerwood.trainers import (
     DPBoostRegressor,
     FoldScores,
@@ -110,6 +110,7 @@ def hockey_stick(p, q, epsilon):
     return mpmath.fsum(max(p[key] - mpmath.exp(epsilon) * q[key], 0) for key in p)
 
 
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize("folds", [2, 3])
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_the_composition_covers_the_exact_loss_of_a_small_validation(folds, rows):
@@ -135,10 +136,10 @@ def test_the_composition_covers_the_exact_loss_of_a_small_validation(folds, rows
 
 def test_each_row_has_a_coin_of_its_own_whatever_the_others_are():
     n, k = 3000, 5
-    whole = Folds(X=np.zeros((n, 1)), y=np.zeros(n), folds=k, source=TestRandom(1))._places
-    fewer = Folds(X=np.zeros((n - 1, 1)), y=np.zeros(n - 1), folds=k, source=TestRandom(1))._places
+    whole = Folds(X=np.zeros((n, 1)), y=np.zeros(n), folds=k, source=SeededRandom(1))._places
+    fewer = Folds(X=np.zeros((n - 1, 1)), y=np.zeros(n - 1), folds=k, source=SeededRandom(1))._places
     np.testing.assert_array_equal(whole[:-1], fewer)
-    other_labels = Folds(X=np.zeros((n, 1)), y=np.arange(n), folds=k, source=TestRandom(1))._places
+    other_labels = Folds(X=np.zeros((n, 1)), y=np.arange(n), folds=k, source=SeededRandom(1))._places
     np.testing.assert_array_equal(whole, other_labels)
     pairs = np.bincount(whole[:-1] * k + whole[1:], minlength=k * k)
     assert chi2.sf(np.sum((pairs - pairs.mean()) ** 2 / pairs.mean()), k * k - 1) > 1e-6
@@ -148,17 +149,18 @@ def test_each_row_has_a_coin_of_its_own_whatever_the_others_are():
 
 def test_training_rows_are_all_but_those_of_the_fold():
     rows = np.arange(50.0).reshape(-1, 1)
-    folds = Folds(rows, np.arange(50), folds=3, source=TestRandom(2))
+    folds = Folds(rows, np.arange(50), folds=3, source=SeededRandom(2))
     for fold in range(3):
         train, labels = folds.training(fold)
         assert set(labels) == set(np.flatnonzero(folds._places != fold))
         np.testing.assert_array_equal(train[:, 0], labels)
 
 
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("folds", [2, 3, 7, 16])
 def test_the_released_sums_are_those_of_each_fold(folds):
     generator = np.random.default_rng(3)
-    parts = Folds(np.zeros((200, 1)), generator.uniform(0, 4, 200), folds=folds, source=TestRandom(5))
+    parts = Folds(np.zeros((200, 1)), generator.uniform(0, 4, 200), folds=folds, source=SeededRandom(5))
     held = parts.judged([lambda rows: np.full(len(rows), 1.0)] * folds, lw.Numeric("y", 0, 4), "absolute")
     sums = held.table().statistic(fold_sums(folds), np.empty(0, dtype=np.bool_)) / 2.0**20
     exact = held.exact()
@@ -171,6 +173,7 @@ def test_the_released_sums_are_those_of_each_fold(folds):
     assert not sums[folds:].any()
 
 
+@pytest.mark.slow  # many fits and plans
 def test_one_grant_pays_and_the_ledger_verifies(tmp_path):
     with ledger(path=tmp_path / "cv.jsonl") as book:
         result = private_cross_validate(CLASSIFIER, X, YES, ledger=book, cv=3)
@@ -187,6 +190,7 @@ def test_one_grant_pays_and_the_ledger_verifies(tmp_path):
     assert "epsilon in all" in repr(result)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("model", [CLASSIFIER, PURE])
 def test_a_ledger_that_cannot_hold_all_refuses_all(model):
     total = ValidationPlan.of(model, n_features=2, cv=4).quote.epsilon
@@ -231,6 +235,7 @@ def test_two_fits_at_a_time_share_one_ledger(place, tmp_path):
         assert len(book.entries) == 2 + sum(count for _, count in result.plan.event.draws())
 
 
+@pytest.mark.slow  # many fits and plans
 def test_under_a_seed_the_number_of_jobs_changes_nothing():
     seeded = clone(REGRESSOR).set_params(random_state=7)
     one, two = (private_cross_validate(seeded, X, Y, ledger=ledger(), n_jobs=jobs) for jobs in (1, 2))
@@ -266,7 +271,7 @@ def test_private_scores_are_the_exact_ones_and_noise_of_the_stated_size():
     assert abs(found.mean_test_score + 2.0) < 6 * found.noise_stddev
     assert 0.0 < found.noise_stddev < 2.0
     run = _Run.checked(model, ({},), X, np.full(len(X), 7.0), ledger(30), 5, "private", None, 0.5, None, refit=False)
-    folds = Folds(X, np.full(len(X), 7.0), folds=5, source=TestRandom(0))
+    folds = Folds(X, np.full(len(X), 7.0), folds=5, source=SeededRandom(0))
     held = folds.judged([lambda rows: np.full(len(rows), 5.0)] * 5, NUMBERS.target, "absolute")
     grant = ledger(1e3).grant(lw.Repeated(run.plan.score_event, count=200), purpose="scores")
     scores = [run._scores(held, grant) for _ in range(200)]
@@ -342,7 +347,7 @@ def test_a_fold_that_leaves_no_training_rows_is_fitted_on_none(n):
 )
 def test_the_training_rows_of_a_fold_may_be_none_of_the_same_types(rows, labels):
     """Everybody in one fold: a fit on nobody, which the noise alone decides."""
-    folds = Folds(rows, labels, folds=2, source=TestRandom(1))
+    folds = Folds(rows, labels, folds=2, source=SeededRandom(1))
     folds._places[:] = 0
     nobody, none = folds.training(0)
     assert type(nobody) is type(rows)
@@ -392,7 +397,7 @@ def test_rows_that_do_not_match_are_refused_without_a_number_of_rows():
     assert len(book.entries) == 1
     for none in (None, 3.0, object()):
         with pytest.raises(SchemaError, match="give a data frame"):
-            Folds(X, none, folds=2, source=TestRandom(0))
+            Folds(X, none, folds=2, source=SeededRandom(0))
 
 
 @pytest.mark.parametrize(
@@ -598,7 +603,7 @@ def test_room_is_asked_for_without_taking_it():
 
 def test_the_score_round_releases_the_planned_event_and_no_more():
     plan = ValidationPlan.of(CLASSIFIER, n_features=2, cv=3)
-    folds = Folds(X, YES, folds=3, source=TestRandom(0))
+    folds = Folds(X, YES, folds=3, source=SeededRandom(0))
     held = folds.judged([lambda rows: np.full(len(rows), "yes")] * 3, CLASSES.target, "right")
     grant = ledger().grant(plan.score_event, purpose="scores")
     with Curator(held.table(), grant, SecureRandom()).open(plan.score_event, purpose="scores") as round_:

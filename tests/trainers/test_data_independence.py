@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import (
     DPBoostClassifier,
     DPBoostRegressor,
@@ -36,7 +36,7 @@ def neighbours():
 
 def fitted(X, y, *, kind=SGBDTRegressor, monkeypatch, **options):
     """The model and the state of its randomness afterwards."""
-    source = TestRandom(11)
+    source = SeededRandom(11)
     monkeypatch.setattr(kind, "_random_source", lambda self: source)
     regression = kind in (SGBDTRegressor, DPBoostRegressor, DPXGBoostRegressor)
     y = y if regression else (y > 4).astype(int)

@@ -15,7 +15,7 @@ from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.curator import Curator, Table, encode_features
 from ledgerwood.ensemble import SplitTests
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import DPBoostClassifier, DPBoostPlan, DPBoostRegressor
 from ledgerwood.trainers.dpboost.training import train
 from ledgerwood.verification import verify_ledger
@@ -72,7 +72,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.slow_after(2)  # calibrates a plan of each option
+@pytest.mark.slow  # calibrates a plan of each option
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(options):
     model = fitted(epsilon=0.7, **options)
@@ -107,6 +107,7 @@ def test_with_a_delta_the_same_plan_is_priced_by_composition(initial):
     assert dataclasses.replace(pure, **same) == dataclasses.replace(plan, **same)
 
 
+@pytest.mark.slow_after(6)  # many fits and plans
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("depth", [0, 1, 6])
 def test_the_event_is_that_of_the_papers_theorems(adjacency, depth):
@@ -207,7 +208,7 @@ def test_a_tree_releases_all_that_its_group_holds(options):
     ledger = Ledger(Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW)
     table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
     done = []
-    watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(0)))
+    watched = Watched(Curator(table, ledger.grant(plan.event, purpose="test"), SeededRandom(0)))
     train(plan, watched, lambda tree, of: done.append((tree, of)))
     assert len(watched.rounds) == 5
     assert [sum(round_._held.values()) for round_ in watched.rounds] == [0] * 5
@@ -267,6 +268,7 @@ def plain_rows(n, seed=4):
     return X, y, lw.Schema.uniform(0, 1, n_features=3, target=lw.Numeric("y", 0, 10))
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize(
     ("options", "drop", "clip"),
     [
@@ -315,6 +317,7 @@ def test_filtered_rows_take_no_part():
     assert np.abs(scores("clip", everything) - scores("clip", within)).max() > 0.01
 
 
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-9])
 @pytest.mark.parametrize(
     "options",
@@ -347,6 +350,7 @@ def test_fewer_trees_are_offered_where_they_would_do():
         model.make_plan(REGRESSION)  # 2**-19 a tree
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_plan_too_small_for_a_delta_says_so_too():
     model = regressor(preset="seq", n_estimators=2000, epsilon=1e-5, delta=1e-9)
     with pytest.raises(CalibrationFailed, match=r"too small .* what would fit: epsilon=") as refusal:

@@ -258,7 +258,7 @@ def test_fits_add_up_on_one_ledger():
     assert verify_ledger(ledger.record(), head=model.privacy_.ledger_head).grants == 2
 
 
-@pytest.mark.slow_after(4)  # one fit of each kind
+@pytest.mark.slow_after(3)  # one fit of each kind
 @pytest.mark.parametrize(
     ("make", "labels"),
     [
@@ -300,6 +300,7 @@ def test_a_schema_is_bought_from_numbers_by_pure_privacy_and_from_text_by_a_delt
     assert set(model.schema_.features[2].categories) == {"red", "blue"}
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_search_takes_gaussian_plans_only_and_says_so():
     search = PrivateSearch(regressor(), [{"n_estimators": 1}], epsilon=1.0, delta=1e-6, schema=SCHEMA)
     with pytest.raises(PrivacyError, match="S-GBDT, full batch .* DPBoost and DP-XGBoost"):

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.report.models import load_model
 from ledgerwood.trainers import DPXGBoostClassifier, DPXGBoostRegressor
 
@@ -109,6 +109,7 @@ def test_one_class_only_is_no_reason_to_stop(options):
     assert np.mean(model.predict(X) == "yes") > 0.5
 
 
+@pytest.mark.slow  # many fits and plans
 def test_more_features_than_rows_and_columns_that_are_all_missing():
     features = tuple(lw.Numeric(f"f{i}", 0, 1, missing=True) for i in range(40))
     schema = lw.Schema(features=features, target=lw.Numeric("y", 0, 1))
@@ -160,7 +161,7 @@ def neighbours():
 
 
 def fitted(rows, labels, options, monkeypatch):
-    source = TestRandom(3)
+    source = SeededRandom(3)
     monkeypatch.setattr(DPXGBoostRegressor, "_random_source", lambda self: source)
     return regressor(**options).fit(rows, labels)
 

@@ -113,6 +113,7 @@ def test_fits_on_one_ledger_add_up_until_one_is_refused(kind):
     assert verify_ledger(first.ledger_, head=first.privacy_.ledger_head).grants == 1
 
 
+@pytest.mark.slow_after(4)  # many fits and plans
 @every
 def test_a_schema_is_estimated_where_none_is_declared_within_the_budget(kind, tmp_path):
     rows = pd.concat([X] * 10, ignore_index=True)

@@ -115,7 +115,7 @@ def test_no_frame_of_a_failed_fit_holds_a_row(kind, how, monkeypatch):
     if how != "refused":
         ledger = None
         act, expected = (explode, KeyError) if how == "broken" else (interrupt, KeyboardInterrupt)
-        for name in ("statistic", "gains", "grouped_gains", "impurities"):
+        for name in ("statistic", "utilities"):
             monkeypatch.setattr(Table, name, act)
         if kind is PrivateSearch and how == "broken":
             expected = RunFailed

@@ -102,6 +102,7 @@ def test_the_multiplier_of_a_budget_is_that_of_as_many_gaussian_queries():
     assert made.noise_multiplier == pytest.approx(alone, rel=1e-6)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize(
     "options",
     [
@@ -256,6 +257,7 @@ def test_rounds_of_trees_that_are_asked_together():
     assert refined.communication(cells).rounds == D + S
 
 
+@pytest.mark.slow  # many fits and plans
 def test_noise_beyond_a_grid_is_refused_before_anything_is_spent(released):
     """The recalibration's counts need more noise than the pairs of a small clip."""
     X, generator = mixed()
@@ -355,7 +357,7 @@ def labels(X):
     return (X[:, 0] + X[:, 1] > 1.0).astype(int)
 
 
-@pytest.mark.slow_after(1)  # learns with each component
+@pytest.mark.slow  # learns with each component
 @pytest.mark.parametrize(
     "options",
     [
@@ -382,6 +384,7 @@ def test_without_much_noise_every_component_learns(options):
     assert (model.predict(X[1500:]) == labels(X[1500:])).mean() > 0.85
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("options", [{}, {"preset": "dp_rf"}, {"preset": "paper"}, {"preset": "feverless"}], ids=str)
 def test_a_regressor_learns(options):
     generator = np.random.default_rng(1)

@@ -55,6 +55,7 @@ def test_as_many_hessians_as_bins():
         refined_thresholds(np.zeros(3), np.array([5]), total=1.0, candidates=3, cells=10)
 
 
+@pytest.mark.slow  # many fits and plans
 @given(data=st.data(), cells=st.integers(2, 300), candidates=st.integers(1, 40))
 def test_refined_thresholds_are_thresholds(data, cells, candidates):
     """Rising borders, at most Q, at least one, whatever was released; and again after the next round."""

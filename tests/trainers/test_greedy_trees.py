@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from ledgerwood import Adjacency, BoundedRangeEvent
-from ledgerwood.curator.queries.gains import MAX_CELLS
+from ledgerwood.curator.queries.splits.tests import MAX_CELLS
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.parts.greedy_trees import GainSplits, require_levels, require_nodes

@@ -13,7 +13,7 @@ from ledgerwood.curator import Curator, Table
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.parts.splits import structure_generator
 from ledgerwood.trainers.sgbdt.training import train
@@ -73,7 +73,7 @@ def trained(plan, loss, X=X, y=None, *, seed=7, watched=False):
     table = Table.from_data(X, labels(loss) if y is None else y, KINDS[loss][1], loss=loss, bins=plan.max_bins)
     budget = Budget(epsilon=HUGE, delta=0.5, adjacency=plan.adjacency)
     grant = Ledger(budget, unit=PrivacyUnit.ROW).grant(plan.event, purpose="a test", delta=DELTA)
-    source = TestRandom(seed)
+    source = SeededRandom(seed)
     curator = Curator(table, grant, source)
     aggregator = Watched(curator) if watched else curator
     ensemble = train(plan, aggregator, structure_generator(source))

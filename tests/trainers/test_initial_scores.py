@@ -8,7 +8,7 @@ import pytest
 from ledgerwood import Adjacency, Budget, Composed, EllipticalGaussianEvent, LaplaceEvent, Ledger, PrivacyUnit, Schema
 from ledgerwood.curator import Curator, Numeric, Table
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers.parts.initial_scores import COUNT_SHARE, InitialScore, mean_label
 
 SCHEMA = Schema.uniform(0, 1, n_features=1, target=Numeric("y", -1, 1))
@@ -22,7 +22,7 @@ def guess(score, labels):
     table = Table.from_data(np.zeros((len(labels), 1)), labels, SCHEMA, loss="squared", bins=2)
     ledger = Ledger(Budget(epsilon=1e30, delta=0.1, adjacency=score.adjacency), unit=PrivacyUnit.ROW)
     grant = ledger.grant(Composed(score.events), purpose="test") if score.events else None
-    return mean_label(score, Curator(table, grant, TestRandom(2)))
+    return mean_label(score, Curator(table, grant, SeededRandom(2)))
 
 
 def test_what_each_kind_releases():

@@ -9,7 +9,7 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.parts.laplace_counts import LaplaceCounts
 
 SEVEN = CellCounts(features=tuple(range(7)), cells=16)
-LEAVES = LeafCounts(structure=TreeStructure.root())
+LEAVES = LeafCounts().of(TreeStructure.root())
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))

@@ -6,7 +6,6 @@ from fractions import Fraction
 import pytest
 
 from ledgerwood import Adjacency
-from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.parts.laplace_leaves import LaplaceLeaves
 
@@ -29,7 +28,7 @@ def leaves(**options):
 )
 def test_what_is_drawn_is_what_is_paid_for(adjacency, weighted, options):
     found = leaves(adjacency=adjacency, weighted=weighted, **options)
-    query = found.query(TreeStructure.root(), Ensemble(initial_score=0.0))
+    query = found.leaf
     drawn = found.mechanism.event(query.sensitivity(adjacency), adjacency)
     assert drawn.noise_multiplier >= found.event.noise_multiplier * (1 - 1e-12)
     assert drawn == found.event

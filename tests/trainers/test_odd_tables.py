@@ -46,7 +46,7 @@ TABLES = {
 }
 
 
-@pytest.mark.slow_after(25)  # each system on each odd table
+@pytest.mark.slow_after(12)  # each system on each odd table
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("preset", ["default", "paper"])
 @pytest.mark.parametrize(("kind", "target"), KINDS)

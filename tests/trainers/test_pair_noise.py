@@ -8,16 +8,14 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.accounting.events import SkellamVectorEvent
 from ledgerwood.curator import LeafCurvatures, LeafMoments
-from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
 from ledgerwood.trainers.parts.pair_noise import PairNoise
 from ledgerwood.verification import verify_ledger
 
 A, R = lw.Adjacency.ADD_REMOVE, lw.Adjacency.REPLACE_ONE
-ROOT, NOTHING = TreeStructure.root(), Ensemble(initial_score=0.0)
-CURVATURES = LeafCurvatures(structure=ROOT, ensemble=NOTHING, clip=1.0)
-MOMENTS = LeafMoments(structure=ROOT, ensemble=NOTHING, loss="squared", clip=0.25)
+CURVATURES = LeafCurvatures(clip=1.0)
+MOMENTS = LeafMoments(loss="squared", clip=0.25)
 SCHEMA = lw.Schema.uniform(0.0, 1.0, target=lw.Categorical("y", (0, 1)))
 
 
@@ -29,7 +27,7 @@ def noise(kind, leaf, multiplier):
 @pytest.mark.parametrize("multiplier", [0.5, 3.0, 60.0, 1400.0])
 def test_a_stddev_has_many_units_and_costs_what_its_multiplier_says(leaf, multiplier):
     found = noise("skellam", leaf, multiplier)
-    query, mechanism = found.asked(leaf), found.mechanism
+    query, mechanism = found.asked, found.mechanism
     assert 2.0**13 <= math.sqrt(mechanism.variance) <= 2.0**14
     for adjacency in (A, R):
         event = mechanism.event(query.sensitivity(adjacency), adjacency)
@@ -51,6 +49,7 @@ def fitted(delta=1e-6, epsilon=1.0, **more):
     return model.fit(X, y), X, y
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_a_fit_costs_what_its_plan_says_and_the_ledger_re_adds_it(adjacency):
     model, _, _ = fitted(adjacency=adjacency)

@@ -27,7 +27,7 @@ from ledgerwood.errors import (
     LedgerError,
     SchemaError,
 )
-from ledgerwood.mechanisms import EllipticalGaussianMechanism, TestRandom
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, SeededRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.verification import verify_ledger
 
@@ -131,7 +131,7 @@ def test_features_go_on_in_their_cycle():
 
 def seeded(call_seeds, monkeypatch, **options):
     """A stream whose calls draw from these seeds, whatever their rows are."""
-    sources = iter([TestRandom(seed) for seed in call_seeds])
+    sources = iter([SeededRandom(seed) for seed in call_seeds])
     monkeypatch.setattr(SGBDTRegressor, "_random_source", lambda self, call=0: next(sources))
     return regressor(**options)
 
@@ -251,7 +251,7 @@ def neighbours():
 def test_only_released_values_depend_on_a_unit(change, options, monkeypatch):
     found = {}
     for name in ("base", change):
-        sources = [TestRandom(1), TestRandom(2)]
+        sources = [SeededRandom(1), SeededRandom(2)]
         remaining = iter(sources)
         monkeypatch.setattr(SGBDTRegressor, "_random_source", lambda self, call=0, it=remaining: next(it))
         model = regressor(**options)

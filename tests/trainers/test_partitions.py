@@ -113,6 +113,7 @@ def test_leaves_are_split_apart_from_each_other(data, classes):
             assert getattr(both, name)[leaf] == getattr(alone, name)[0]
 
 
+@pytest.mark.slow  # many fits and plans
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.data())
 def test_a_tree_never_repeats_what_its_path_has_decided(data):

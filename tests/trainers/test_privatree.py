@@ -158,6 +158,7 @@ def test_without_noise_the_root_is_the_best_split_and_labels_are_the_commonest(s
         assert counts[int(label)] == max(counts)
 
 
+@pytest.mark.slow  # many fits and plans
 def test_without_noise_quantiles_part_the_rows_evenly():
     X, y = rows(400)
     X[:, 0] = X[:, 0] ** 4

@@ -199,7 +199,7 @@ def test_the_greatest_depth_that_is_named_can_be_chosen_from(bins, missing):
         structure = structure.deeper(tests.taken(np.zeros(structure.n_leaves, dtype=np.int64)))
     GiniSplits(structure=structure, tests=tests, classes=3)
     labelled = structure.deeper(tests.taken(np.zeros(structure.n_leaves, dtype=np.int64)))
-    assert LeafLabels(structure=labelled, classes=3).counts.classes == 3
+    assert LeafLabels(structure=labelled, classes=3).counts.statistic.classes == 3
 
 
 def test_a_search_may_choose_its_depth():

@@ -20,7 +20,7 @@ from ledgerwood.accounting.events import ApproximateEvent, GaussianEvent
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator import Curator, TypedColumn, TypedColumns, UndeclaredTable
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyWarning, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES
 from ledgerwood.trainers.base.schema_purchase import (
@@ -85,6 +85,7 @@ def test_the_whole_plan_costs_the_budget_and_never_more(kind, options):
     assert plan.purchase.events == plan.event.events[: len(plan.purchase.events)]
 
 
+@pytest.mark.slow_after(54)  # many fits and plans
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.9])
 @pytest.mark.parametrize("kinds", [("numeric",), ("numeric", "text", "boolean", "text"), ("boolean",), ("text",) * 7])
@@ -121,7 +122,7 @@ def test_pure_privacy_buys_numbers_for_a_share_of_epsilon(adjacency):
     ledger = Ledger(pure, unit=PrivacyUnit.ROW)
     grant = ledger.grant(lw.Composed(plan.events), purpose="schema")
     rows = UndeclaredTable.from_data(X, LABELS, plan.columns)
-    bought = plan.buy(Curator(rows, grant, TestRandom(3)))
+    bought = plan.buy(Curator(rows, grant, SeededRandom(3)))
     assert [feature.high for feature in bought.features] == [1.0, 128.0]
 
 
@@ -200,6 +201,7 @@ def classified(y, **options):
     return SGBDTClassifier(epsilon=4.0, delta=DELTA, n_estimators=60, random_state=0, **options).fit(X, y), X
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("label", ["yes", 0, 1, -3])
 def test_one_class_is_predicted_everywhere(label):
     with pytest.warns(lw.PrivacyWarning, match="one class"):
@@ -281,6 +283,7 @@ def test_a_share_that_leaves_the_trees_nothing_is_refused_before_anything_is_spe
     assert len(ledger.entries) == 1
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
 def test_an_individual_filter_and_a_purchase_share_one_budget(adjacency):
     options = {"epsilon": EPSILON, "delta": DELTA, "adjacency": adjacency, "n_estimators": 20, "extra_trees": 5}

@@ -91,6 +91,7 @@ def test_all_estimated_classes_are_learned(kind, k, names, tmp_path):
     assert loaded.classes_.tolist() == classes.tolist()
 
 
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_plan_ledger_and_statement_do_not_depend_on_the_classes(kind):
     """The number of classes is known after the grant: were anything drawn otherwise, the ledger would tell of rows."""
@@ -120,7 +121,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.slow_after(1)  # calibrates a plan of each option, and three fits of it
+@pytest.mark.slow  # calibrates a plan of each option, and three fits of it
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_every_draw_is_granted_whatever_shows(kind, options):
     ledgers = [fitted(kind, labels(k, "numbers")[0], **options).ledger_ for k in (1, 2, 3)]
@@ -183,6 +184,7 @@ def test_a_rare_class_takes_no_part_and_no_class_is_said(kind):
     np.testing.assert_array_equal(model.predict_proba(X), np.ones((N_ROWS, 1)))
 
 
+@pytest.mark.slow  # many fits and plans
 def test_more_classes_than_trees_are_said():
     y = np.char.add("c", np.floor(X[:, 0] * 2.0 + X[:, 1] * 2.0).astype(int).astype(str))
     assert len(set(y)) > ESTIMATED_CLASSES

@@ -13,7 +13,7 @@ from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.curator import Curator, Table, real
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.sgbdt.training import train
 from ledgerwood.verification import verify_ledger
@@ -178,6 +178,7 @@ def boosted_by_hand(plan, structures, cells, targets):
     return start, values
 
 
+@pytest.mark.slow_after(4)  # many fits and plans
 @pytest.mark.parametrize(
     ("loss", "options"),
     [
@@ -249,6 +250,7 @@ def test_a_classifiers_probabilities_are_probabilities(clip):
     np.testing.assert_array_equal(model.predict(X), favoured)
 
 
+@pytest.mark.slow_after(3)  # many fits and plans
 @pytest.mark.parametrize(("clip", "share"), [(0.5, 0.7), (0.5, 0.1), (0.8, 0.3), (1.0, 0.9), (1.0, 0.6)])
 def test_probabilities_undo_the_clip(clip, share):
     """Rows that cannot be told apart, without noise: the fit comes to rest where predict_proba says the true share."""
@@ -351,7 +353,7 @@ def test_less_noise_than_the_plan_says_is_refused(initial, rate):
         grant = ledger.grant(plan.event, purpose="test")
         table = Table.from_data(X, y, REGRESSION, loss="squared", bins=plan.max_bins)
         with pytest.raises(DrawRefused):
-            train(cheaper, Curator(table, grant, TestRandom(0)), np.random.default_rng(0))
+            train(cheaper, Curator(table, grant, SeededRandom(0)), np.random.default_rng(0))
 
 
 class Recorder:
@@ -376,6 +378,7 @@ class Recorder:
         return release
 
 
+@pytest.mark.slow_after(3)  # many fits and plans
 @pytest.mark.parametrize(
     ("loss", "options", "one_row"),
     [
@@ -397,7 +400,7 @@ def test_the_noise_that_is_seen_is_the_noise_that_is_priced(loss, options, one_r
     X, y = rows(1)
     table = Table.from_data(X, labels(loss, y), schema, loss=loss, bins=plan.max_bins)
     ledger = Ledger(Budget(epsilon=0.5, delta=1e-6, adjacency=plan.adjacency), unit=PrivacyUnit.ROW)
-    recorder = Recorder(Curator(table, ledger.grant(plan.event, purpose="test"), TestRandom(9)))
+    recorder = Recorder(Curator(table, ledger.grant(plan.event, purpose="test"), SeededRandom(9)))
     train(plan, recorder, np.random.default_rng(0))
     # 40 trees of 64 leaves; the one row is lost in their noise. Relative standard error of a spread: 1.4 %.
     seen = np.concatenate([values for _, values in recorder.released]).std(axis=0)

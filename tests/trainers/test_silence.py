@@ -221,6 +221,7 @@ def test_neighbours_without_a_schema(kind, capfd):
         assert said(*with_row(*rows(target, 3_000), odd, replacing=turn % 2 == 0)) == expected, odd
 
 
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize(
     "kind", [kind for kind in estimators() if "sample_weight" in inspect.signature(kind.fit).parameters]
 )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood.ensemble import FeatureCells
-from ledgerwood.mechanisms import SecureRandom, TestRandom
+from ledgerwood.mechanisms import SecureRandom, SeededRandom
 from ledgerwood.trainers.parts.splits import cyclic_features, random_tree, structure_generator
 
 
@@ -135,7 +135,7 @@ def test_features_take_turns():
 
 
 def test_the_generator_of_structures_comes_from_the_source():
-    one, other = (structure_generator(TestRandom(5)).random(4).tolist() for _ in range(2))
+    one, other = (structure_generator(SeededRandom(5)).random(4).tolist() for _ in range(2))
     assert one == other
     secure = SecureRandom()
     assert structure_generator(secure).random(4).tolist() != structure_generator(secure).random(4).tolist()

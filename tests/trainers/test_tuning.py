@@ -16,7 +16,7 @@ from ledgerwood.curator import Curator, PredictionFit, Table
 from ledgerwood.curator.curator import CuratorRound
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerCorrupted, RunFailed, UnsupportedEvent
-from ledgerwood.mechanisms import TestRandom
+from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import PrivateSearch, SGBDTClassifier, SGBDTRegressor
 
 CLASSES = lw.Schema.uniform(0, 1, n_features=2, target=lw.Categorical("c", ("no", "yes")))
@@ -229,6 +229,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow_after(6)  # many fits and plans
 @pytest.mark.parametrize(("options", "error", "words"), REFUSED)
 def test_what_cannot_be_searched_is_refused_before_anything_is_spent(options, error, words):
     ledger = Ledger(Budget(epsilon=9.0, delta=0.1, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
@@ -271,8 +272,8 @@ def test_invalid_rows_score_nothing_and_raise_nothing(monkeypatch):
     plan = search(SGBDTRegressor).make_plan(NUMBERS)
     table = Table(schema=NUMBERS, cells=np.zeros((2, 3), np.uint8), targets=np.array([math.nan, math.inf, 0.0]))
     ledger = Ledger(Budget(epsilon=9.0, delta=0.1, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
-    curator = Curator(table, ledger.grant(plan.score_event, purpose="score"), TestRandom(0))
-    query = PredictionFit(ensemble=Ensemble(initial_score=0.0), loss="squared", width=0.5)
+    curator = Curator(table, ledger.grant(plan.score_event, purpose="score"), SeededRandom(0))
+    query = PredictionFit(loss="squared", width=0.5).of(Ensemble(initial_score=0.0))
     assert table.statistic(query, np.empty(0, np.bool_)).tolist() == [2**20]
     with curator.open(plan.score_event, purpose="score") as round_:
         round_.release(query, plan.score_mechanism, purpose="score")

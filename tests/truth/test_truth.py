@@ -59,6 +59,7 @@ def test_the_larger_direction_is_remove(family: str) -> None:
         assert Fraction(row["remove"]) >= Fraction(row["add"]) * (1 - Fraction(1, 10**24))
 
 
+@pytest.mark.slow_after(1)  # the truth again to fifty digits
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_file_is_what_the_generator_computes(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))

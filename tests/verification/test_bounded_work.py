@@ -172,6 +172,7 @@ def test_a_replaced_row_that_loses_more_than_two_presences_is_not_confirmed(even
     assert "two presences" in found.verdicts[0].reason
 
 
+@pytest.mark.slow_after(3)  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize(("event", "present"), POSSIBLE)
 def test_a_replaced_row_within_two_presences_is_confirmed(event, present):
     record = to_json(ReplaceOneSampled(event, add_remove=present, sampling_rate=0.1))

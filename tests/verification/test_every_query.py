@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, curator
+from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit
 from ledgerwood.curator import (
+    BinClassCounts,
     BinCounts,
+    BinHessians,
+    BinSums,
     CandidateBins,
-    CandidateCounts,
     CellCounts,
-    CellHessians,
-    CellSums,
-    ClassCounts,
     ColumnBounds,
     ColumnCount,
     ColumnHistogram,
@@ -29,6 +28,7 @@ from ledgerwood.curator import (
     ColumnSum,
     ColumnTable,
     Curator,
+    DeclaredStatistic,
     FeatureQuantiles,
     GiniSplits,
     GridlessGains,
@@ -41,20 +41,25 @@ from ledgerwood.curator import (
     LeafCurvatures,
     LeafLabels,
     LeafMoments,
+    LeafQuery,
     LeafRatios,
-    LeafSoftmax,
     PredictionFit,
     RowCount,
     ScoreCounts,
+    ScoreQuery,
     SideSums,
     SplitGains,
     Table,
     TypedColumn,
     TypedColumns,
     UndeclaredTable,
+    ValueCounts,
     WholeSums,
     real,
 )
+from ledgerwood.curator.queries.leaf_statistics import LEAVES
+from ledgerwood.curator.queries.registry import REGISTRIES
+from ledgerwood.curator.queries.scores import SCORES
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, ReplayFailed
 from ledgerwood.mechanisms import (
@@ -70,8 +75,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     PrivateBoundsMechanism,
     QuantileMechanism,
+    SeededRandom,
     StabilityHistogramMechanism,
-    TestRandom,
     UtilityRange,
 )
 from ledgerwood.verification import added, check_sensitivity, removed, replay
@@ -87,7 +92,7 @@ ROOT = TreeStructure.root()
 SPLIT = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.uint16), equals=np.array([False]))
 START = Ensemble(initial_score=0.0)
 LATER = START.extended(Tree(structure=SPLIT, values=np.array([-0.5, 0.5])))
-SQUARED = LeafMoments(structure=SPLIT, ensemble=START, loss="squared", clip=0.5)
+SQUARED = LeafMoments(loss="squared", clip=0.5).of(SPLIT, START)
 GAIN = {"ensemble": START, "loss": "squared", "clip": 0.5, "damping": 0.0}
 
 COLUMN = FEATURES[0]
@@ -95,31 +100,46 @@ HISTOGRAM = ColumnHistogram(column=FEATURES[1])
 EXPONENTIAL, FLIP = ExponentialMechanism(rate=0.3), PermuteAndFlipMechanism(rate=0.3)
 JOINT = JointQuantilesMechanism(rate=0.3, quantiles=(0.5,))
 
+
+def shares(chunk):
+    return np.stack((np.full(len(chunk["a"]), 64), 64 * np.nan_to_num(chunk["a"])), axis=1).astype(np.int64)
+
+
+OUTSIDE = DeclaredStatistic(
+    name="shares",
+    declared_by="this test",
+    columns=(COLUMN,),
+    function=shares,
+    most=(64, 64),
+    exponent=-6,
+    one_by_one=True,
+)
+
 SUMS = [
     ("trees", LabelMoments()),
     ("trees", LabelCount()),
     ("trees", LabelSum()),
     ("trees", SQUARED),
-    ("classes", LeafCurvatures(structure=SPLIT, ensemble=LATER, clip=1.0)),
-    ("trees", LeafRatios(structure=SPLIT, ensemble=START, loss="squared", clip=0.5, damping=1.0)),
-    ("classes", LeafSoftmax(structure=SPLIT, ensembles=(START, LATER))),
-    ("trees", PredictionFit(ensemble=LATER, loss="squared", width=1.0)),
-    ("classes", ScoreCounts(ensemble=LATER, edges=(-0.25, 0.25))),
-    ("trees", WholeSums(leaf=SQUARED, bits=4)),
-    ("trees", LeafCounts(structure=SPLIT)),
+    ("classes", LeafCurvatures(clip=1.0).of(SPLIT, LATER)),
+    ("trees", LeafRatios(loss="squared", clip=0.5, damping=1.0).of(SPLIT, START)),
+    ("trees", PredictionFit(loss="squared", width=1.0).of(LATER)),
+    ("classes", ScoreCounts(edges=(-0.25, 0.25)).of(LATER)),
+    ("trees", WholeSums(leaf=SQUARED.statistic, bits=4).of(SPLIT, START)),
+    ("trees", LeafCounts().of(SPLIT)),
     ("trees", CellCounts(features=(0,), cells=BINS)),
-    ("classes", ClassCounts(structure=SPLIT, bins=BINNED, classes=2)),
-    ("classes", LeafClassCounts(structure=SPLIT, classes=2)),
-    ("trees", CandidateCounts(bins=BINNED)),
-    ("classes", CellHessians(bins=BINNED, ensemble=LATER)),
-    ("trees", CellSums(leaf=SQUARED, bins=BINNED)),
-    ("trees", SideSums(leaf=LeafMoments(structure=ROOT, ensemble=START, loss="squared", clip=0.5), tests=TESTS)),
+    ("classes", BinClassCounts(structure=SPLIT, bins=BINNED, classes=2)),
+    ("classes", LeafClassCounts(classes=2).of(SPLIT)),
+    ("trees", BinCounts(bins=BINNED)),
+    ("classes", BinHessians(bins=BINNED).of(LATER)),
+    ("trees", BinSums(leaf=SQUARED, bins=BINNED)),
+    ("trees", SideSums(leaf=LeafMoments(loss="squared", clip=0.5).of(ROOT, START), tests=TESTS)),
     ("columns", RowCount()),
     ("columns", ColumnCount(column=COLUMN)),
     ("columns", ColumnSum(column=COLUMN)),
     ("columns", ColumnMoments(column=COLUMN)),
     ("columns", HISTOGRAM),
-    ("undeclared", BinCounts(column=0, edges=(0.0, 0.5, 1.0))),
+    ("columns", OUTSIDE),
+    ("undeclared", ValueCounts(column=0, edges=(0.0, 0.5, 1.0))),
 ]
 CHOICES = [
     ("trees", SplitGains(structure=ROOT, tests=TESTS, **GAIN), EXPONENTIAL),
@@ -176,14 +196,19 @@ def asked(kind, query, mechanism, data):
         event = query.event(mechanism, A)
     ledger = Ledger(Budget(epsilon=1e6, delta=0.5, adjacency=A), unit=PrivacyUnit.ROW)
     grant = ledger.grant(event, purpose="ask", delta=0.25)
-    with Curator(table_of(kind, data), grant, TestRandom(3)).open(event, purpose="ask") as round_:
+    with Curator(table_of(kind, data), grant, SeededRandom(3)).open(event, purpose="ask") as round_:
         if sums:
             return real(round_.release(query, mechanism, purpose="answer"))
         return round_.select(query, mechanism, purpose="answer").value
 
 
+def kind_of(query):
+    """What is asked: of a query of leaves or of scores, its statistic."""
+    return type(getattr(query, "statistic", query))
+
+
 def named(case):
-    return type(case[1]).__name__
+    return kind_of(case[1]).__name__
 
 
 @pytest.mark.slow_after(6)  # replays each query
@@ -216,15 +241,9 @@ def test_noise_and_choices_without_a_known_bound_are_refused_by_name():
         replay(functools.partial(asked, "columns", mode, NoisyMaxMechanism(scale=8.0)), data, removed(data, 4))
 
 
-def test_no_public_query_is_left_out():
-    public = {
-        kind
-        for kind in vars(curator).values()
-        if isinstance(kind, type)
-        and not getattr(kind, "_is_protocol", False)
-        and {"sensitivity", "event"} & set(dir(kind))
-    }
-    assert {type(query) for query in QUERIES} == public
+def test_no_registered_query_is_left_out():
+    asked_of = {kind for registry in (*REGISTRIES, LEAVES, SCORES) for kind in registry.kinds}
+    assert {kind_of(query) for query in QUERIES} == asked_of - {LeafQuery, ScoreQuery}
 
 
 # ------------------------------------------------------------------------------- the same queries, before any release
@@ -261,7 +280,7 @@ def test_a_search_comes_up_to_the_shift_set_and_not_beyond(case, adjacency):
 
 
 def test_queries_without_an_exact_value_and_claims_that_are_none_are_refused():
-    with pytest.raises(InvalidParameter, match="BinCounts is no function, and no query whose exact value"):
-        check_sensitivity(BinCounts(column=0, edges=(0.0, 1.0)), schema=NUMBERS)
+    with pytest.raises(InvalidParameter, match="ValueCounts is no function, and no query whose exact value"):
+        check_sensitivity(ValueCounts(column=0, edges=(0.0, 1.0)), schema=NUMBERS)
     with pytest.raises(InvalidParameter, match="claimed=1.0 must be a shift set"):
         check_sensitivity(LabelCount(), claimed=1.0, schema=NUMBERS)

@@ -8,6 +8,7 @@ import pytest
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     ApproximateEvent,
     BoundedRangeEvent,
     Budget,
@@ -28,7 +29,6 @@ from ledgerwood.accounting import (
     Repeated,
     RepeatedSelection,
     SkellamEvent,
-    WhitehouseFilter,
     ZCDPFilter,
     ZeroConcentratedEvent,
 )
@@ -100,16 +100,21 @@ CASES = [
     (RenyiFilter(order=20.0), 0, with_filter({"name": "renyi", "order": 1.0}), "unknown filter"),
     (RenyiFilter(order=20.0), 0, with_filter({"name": "renyi", "order": 20}), "unknown filter"),
     (RenyiFilter(order=20.0), 0, with_filter({"name": "renyi", "order": 20.0, "x": 1.0}), "unknown filter"),
-    (WhitehouseFilter(delta_prime=2e-6), 1, with_charge(epsilon=0.01), "is below what the plan costs"),
-    (WhitehouseFilter(delta_prime=2e-6), 1, with_charge(epsilon=0.5), "exceed the budget"),
-    (WhitehouseFilter(delta_prime=2e-6), 1, with_charge(delta=9e-6), "exceed the budget"),
+    (AdvancedCompositionFilter(delta_prime=2e-6), 1, with_charge(epsilon=0.01), "is below what the plan costs"),
+    (AdvancedCompositionFilter(delta_prime=2e-6), 1, with_charge(epsilon=0.5), "exceed the budget"),
+    (AdvancedCompositionFilter(delta_prime=2e-6), 1, with_charge(delta=9e-6), "exceed the budget"),
     (
-        WhitehouseFilter(delta_prime=2e-6),
+        AdvancedCompositionFilter(delta_prime=2e-6),
         0,
         with_filter({"name": "whitehouse", "delta_prime": 1e-4}),
         "delta is too small",
     ),
-    (WhitehouseFilter(delta_prime=2e-6), 0, with_filter({"name": "whitehouse", "delta_prime": 0.0}), "unknown filter"),
+    (
+        AdvancedCompositionFilter(delta_prime=2e-6),
+        0,
+        with_filter({"name": "whitehouse", "delta_prime": 0.0}),
+        "unknown filter",
+    ),
 ]
 
 
@@ -131,7 +136,7 @@ def test_sampled_plans_are_re_added_at_the_filters_order(tmp_path, order):
 
 
 def test_points_are_re_added_by_the_statement(tmp_path):
-    lines = lines_of(WhitehouseFilter(delta_prime=2e-6), Repeated(GAUSSIAN, count=2), 3e-6)
+    lines = lines_of(AdvancedCompositionFilter(delta_prime=2e-6), Repeated(GAUSSIAN, count=2), 3e-6)
     report = verified(tmp_path, lines)
     spent = LedgerRecord.from_lines(lines).spent()
     assert report.epsilon_readded == pytest.approx(spent.epsilon, rel=1e-12)
@@ -193,7 +198,7 @@ def test_a_ledger_that_is_spent_to_the_last_ulp_verifies(tmp_path, name, epsilon
     filter_ = {
         "zcdp": ZCDPFilter(),
         "renyi": RenyiFilter(order=order),
-        "whitehouse": WhitehouseFilter(delta_prime=delta / 2),
+        "whitehouse": AdvancedCompositionFilter(delta_prime=delta / 2),
     }[name]
     ledger = Ledger(budget, unit=PrivacyUnit.ROW, filter=filter_)
     left = ledger.remaining()

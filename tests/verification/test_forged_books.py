@@ -7,6 +7,7 @@ from benchmarks import forged_books as books
 from benchmarks.forged_ledgers import FILTERS
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 @pytest.mark.parametrize("migrated", [True, False], ids=["migrated", "opened with analysts"])
 @pytest.mark.parametrize("filter_", FILTERS)
 def test_no_forged_book_is_confirmed_with_a_total_that_is_too_small(filter_, migrated):
@@ -23,6 +24,7 @@ def test_no_forged_book_is_confirmed_with_a_total_that_is_too_small(filter_, mig
     }
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 def test_a_forged_charge_is_named_and_counted_at_what_its_plan_costs():
     honest = books.book("basic", np.random.default_rng(8))
     found = books.forged(honest)

@@ -34,6 +34,7 @@ def some():
     return found
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 @pytest.mark.parametrize("case", some())
 def test_no_forged_charge_is_confirmed_and_no_honest_one_refuted(case):
     done = forged.outcome(case)
@@ -68,6 +69,7 @@ CHEAP = [LaplaceEvent(noise_multiplier=1e5 + k, adjacency=A) for k in range(64)]
 WIDE = {"type": "Composed", "events": [to_json(event) for event in (*CHEAP, TRAINING)]}
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 @pytest.mark.parametrize("charge", [0.0, 5e-324, 1e-320, 3.0, 6.1, 6.8])
 @pytest.mark.parametrize("method", ["pld", "profile", "pure", "renyi", "gdp", "unsampled", "mgf"])
 def test_no_method_s_name_makes_a_forged_charge_right(charge, method):
@@ -75,6 +77,7 @@ def test_no_method_s_name_makes_a_forged_charge_right(charge, method):
     assert forged.verdicts(ledger(to_json(TRAINING), point(charge, method=method, **order)))[0] != "confirmed"
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 @pytest.mark.parametrize("charge", [0.0, 3.45, 6.2, 6.83])
 def test_the_sixty_fifth_kind_counts(charge):
     """The hole that started this: what came after 64 cheap kinds was taken for nothing."""
@@ -159,12 +162,14 @@ def test_events_nested_too_deep_are_not_confirmed(deep):
     assert forged.verdicts(ledger(event, point(1e6)))[0] == "refused"
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 def test_a_delta_that_was_made_smaller_than_the_epsilon_s_is_not_confirmed():
     """The right epsilon at 1e-6, recorded at smaller deltas."""
     for delta in (1e-8, 1e-12, 1e-30):
         assert forged.verdicts(ledger(to_json(TRAINING), point(6.91, delta)))[0] != "confirmed"
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 def test_golden_ledgers_are_not_refuted():
     words = [word for found in forged.golden_verdicts().values() for word in found]
     assert len(words) > 50

@@ -119,6 +119,7 @@ def test_a_saved_file_and_the_record_give_the_same_report(tmp_path):
     assert verify_ledger(tmp_path / "run.ledger.jsonl") == verify_ledger(book.record())
 
 
+@pytest.mark.slow  # verifies many ledgers
 def test_a_long_training_run_verifies():
     def plan(s):
         return Repeated(
@@ -211,6 +212,7 @@ def test_a_cut_tail_is_found_against_the_head_only():
         verify_text(rebuilt(LINES, 2, lambda body: body | {"purpose": "other"}), head)
 
 
+@pytest.mark.slow_after(11)  # verifies many ledgers
 @pytest.mark.parametrize(
     ("index", "change", "match"),
     [
@@ -345,6 +347,7 @@ def test_laplace_samples_that_cost_next_to_nothing_are_integrated(multiplier, ra
     assert verify_text(by_method(book.record().lines, event, "renyi")).grants == 1
 
 
+@pytest.mark.slow  # verifies many ledgers
 def test_threads_wait_for_each_other_at_the_verifier():
     """One working precision serves all threads: each gets the report that it would get alone."""
     gdp = ledger(GDPFilter())
@@ -389,7 +392,7 @@ def test_groups_of_mixed_compositions_verify():
     assert verify_text(by_renyi).grants == 2
 
 
-@pytest.mark.slow_after(1)  # composes losses by both implementations
+@pytest.mark.slow  # composes losses by both implementations
 @pytest.mark.parametrize(
     "event",
     [

@@ -81,6 +81,7 @@ PLANS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_after(1)  # the verifier composes the losses of many plans from both sides
 @pytest.mark.parametrize(("event", "delta", "reference"), PLANS)
 def test_both_bounds_are_within_a_ten_thousandth(event, delta, reference):
     low, high = bounds(event, delta)
@@ -88,6 +89,7 @@ def test_both_bounds_are_within_a_ten_thousandth(event, delta, reference):
     assert reference - 2e-6 <= high < reference * (1 + 1e-4)
 
 
+@pytest.mark.slow  # the verifier composes the losses of many plans from both sides
 @pytest.mark.parametrize(
     ("epsilon", "count", "at"), [(0.1, 1000, 19.0), (0.1, 1000, 30.0), (1.0, 7, 2.5), (0.7, 3, 0.3)]
 )
@@ -177,6 +179,7 @@ def test_rates_of_nested_samples_multiply():
     assert bounds(Repeated(nested, count=50), 1e-3) == pytest.approx(plain, rel=1e-9)
 
 
+@pytest.mark.slow  # the verifier composes the losses of many plans from both sides
 def test_a_sample_of_a_composition_is_one_draw():
     """Two Gaussian draws on one sample are one Gaussian draw of their joint mu."""
     one = sampled(gaussian(3.0 / math.sqrt(2.0)), 0.05)
@@ -187,6 +190,7 @@ def test_a_sample_of_a_composition_is_one_draw():
     assert truth[0] <= high <= 1.001 * truth[1]
 
 
+@pytest.mark.slow_after(2)  # the verifier composes the losses of many plans from both sides
 @pytest.mark.parametrize("count", [2, 3, 100, 10_000])
 def test_any_number_of_draws_within_a_sample_counts(count):
     """Laplace draws of scale s sqrt(count) tend to a Gaussian: both bounds of a sample of them stay together."""
@@ -227,6 +231,7 @@ def test_what_has_no_losses_has_no_upper_bound_by_them():
     assert high == math.inf
 
 
+@pytest.mark.slow  # the verifier composes the losses of many plans from both sides
 @pytest.mark.parametrize(
     "event",
     [

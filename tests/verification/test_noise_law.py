@@ -22,8 +22,8 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     NumericCandidates,
     PermuteAndFlipMechanism,
+    SeededRandom,
     SkellamMechanism,
-    TestRandom,
 )
 from ledgerwood.trainers import DPBoostClassifier, PrivaTreeClassifier, SGBDTRegressor
 from ledgerwood.verification.noise.choices import choice_uniform
@@ -61,10 +61,11 @@ def scaled(mechanism, factor):
     return dataclasses.replace(mechanism, scale=factor * mechanism.scale)
 
 
+@pytest.mark.slow_after(5)  # many replays and searches
 @pytest.mark.parametrize("place", range(len(SUMS)), ids=lambda i: repr(SUMS[i]))
 def test_right_noise_passes_and_other_noise_does_not(place, monkeypatch):
     mechanism = SUMS[place]
-    right = check_noise(mechanism, draws=20_000, source=TestRandom(9000 + place))
+    right = check_noise(mechanism, draws=20_000, source=SeededRandom(9000 + place))
     assert not right.rejected, right
     assert not right.too_little
     assert right.draws == 20_000
@@ -74,7 +75,7 @@ def test_right_noise_passes_and_other_noise_does_not(place, monkeypatch):
     monkeypatch.setattr(
         type(mechanism), "randomise", lambda self, *rest: alone(scaled(self, 0.9), *rest)
     )  # the event and the fields still say 1
-    wrong = check_noise(mechanism, draws=20_000, source=TestRandom(9100 + place))
+    wrong = check_noise(mechanism, draws=20_000, source=SeededRandom(9100 + place))
     assert wrong.rejected, wrong
 
 
@@ -82,7 +83,7 @@ def test_right_noise_passes_and_other_noise_does_not(place, monkeypatch):
 def test_the_scale_is_measured(mechanism, monkeypatch):
     alone = type(mechanism).randomise
     monkeypatch.setattr(type(mechanism), "randomise", lambda self, *rest: alone(scaled(self, 0.5), *rest))
-    found = check_noise(mechanism, draws=10_000, source=TestRandom(3))
+    found = check_noise(mechanism, draws=10_000, source=SeededRandom(3))
     # The interval has level .999, and its width is 3.29 / sqrt(2 n) or 3.29 / sqrt(n) relative: 3.3 % at most.
     assert found.scale_low < 0.5 < found.scale_high
     assert found.scale == pytest.approx(0.5, rel=0.033)
@@ -107,7 +108,7 @@ def test_other_faults_are_named(fault, monkeypatch):
     monkeypatch.setattr(
         GaussianMechanism, "randomise", lambda self, sums, *rest: sums + change(alone(self, 0 * sums, *rest))
     )
-    found = check_noise(GaussianMechanism(stddev=1.0), draws=10_000, source=TestRandom(5))
+    found = check_noise(GaussianMechanism(stddev=1.0), draws=10_000, source=SeededRandom(5))
     low = {name.rpartition(" ")[2] for name, p in found.p_values if p < found.alpha / len(found.p_values)}
     assert test in low, found
 
@@ -128,7 +129,7 @@ def test_faults_that_leave_scale_and_shape_alone_are_named(fault, monkeypatch):
     )
     found = check_noise(
         EllipticalGaussianMechanism(stddevs=(1.0, 64.0)), draws=20_000, grid=Grid(exponents=(-20, -14)),
-        source=TestRandom(5),
+        source=SeededRandom(5),
     )  # fmt: skip
     low = [name for name, p in found.p_values if p < found.alpha / len(found.p_values)]
     assert low == ([test, "repeats"] if test == "columns" else [test])  # the next number of the call is the same, too
@@ -137,7 +138,7 @@ def test_faults_that_leave_scale_and_shape_alone_are_named(fault, monkeypatch):
 def test_a_sampler_with_a_seed_of_its_own_is_found(monkeypatch):
     alone = LaplaceMechanism.randomise
     monkeypatch.setattr(
-        LaplaceMechanism, "randomise", lambda self, sums, grid, source: alone(self, sums, grid, TestRandom(3))
+        LaplaceMechanism, "randomise", lambda self, sums, grid, source: alone(self, sums, grid, SeededRandom(3))
     )
     found = check_noise(LaplaceMechanism(scales=(1.0,)), draws=1001)
     assert [name for name, p in found.p_values if p < found.alpha / len(found.p_values)] == ["releases"]
@@ -150,14 +151,14 @@ def test_noise_that_depends_on_the_value_is_found(monkeypatch):
         return sums + np.where(sums == 0, alone(self, 0 * sums, *rest), 0)
 
     monkeypatch.setattr(GaussianMechanism, "randomise", shrinking)
-    assert check_noise(GaussianMechanism(stddev=1.0), draws=1000, source=TestRandom(5)).rejected
+    assert check_noise(GaussianMechanism(stddev=1.0), draws=1000, source=SeededRandom(5)).rejected
 
 
 @pytest.mark.slow  # a rate of error needs many draws
 def test_right_noise_is_refused_no_more_often_than_alpha():
     """1000 checks at alpha .05: 50 are expected, and more than 78 have probability 1e-4 (binomial, exact)."""
     mechanism = LaplaceMechanism(scales=(1.0, 3.0))
-    source = TestRandom(17)
+    source = SeededRandom(17)
     refused = sum(
         check_noise(mechanism, draws=60, alpha=0.05, source=source, seed=seed).rejected for seed in range(1000)
     )
@@ -250,7 +251,7 @@ def test_a_grid_less_choice_is_a_choice_of_cells():
     counts = np.array([6, 9, 9, 2, 2])
     mechanism = GridlessMechanism(rate=0.3)
     for chosen, place in (((0, 1), 0), ((0, 2), 1), ((0, 4), 1), ((0, 7), 2), ((1, 0), 3), ((1, 1), 4)):
-        candidate = mechanism.select([numbers, names], WHOLE, TestRandom(1))
+        candidate = mechanism.select([numbers, names], WHOLE, SeededRandom(1))
         candidate = dataclasses.replace(candidate, feature=chosen[0], point=chosen[1])
         found = choice_uniform(mechanism, [numbers, names], WHOLE, None, candidate, Coin(0.25))
         plain = choice_uniform(ExponentialMechanism(rate=0.3), flat, WHOLE, counts, place, Coin(0.25))
@@ -261,7 +262,7 @@ def test_a_grid_less_choice_is_a_choice_of_cells():
 @pytest.mark.parametrize("factor", [1.0, 2.0, 0.5])
 def test_choices_at_another_rate_are_found(kind, factor):
     generator = np.random.default_rng(12)
-    record, source = NoiseRecord(np.random.default_rng(1)), TestRandom(8)
+    record, source = NoiseRecord(np.random.default_rng(1)), SeededRandom(8)
     for _ in range(600):
         utilities = generator.integers(0, 12, 6)
         chosen = kind(rate=0.3 * factor).select(utilities, WHOLE, source)
@@ -292,6 +293,7 @@ def counted(fit):
     return lambda: fit(next(seeds))
 
 
+@pytest.mark.slow_after(1)  # many replays and searches
 @pytest.mark.parametrize("name", FITS)
 def test_what_fits_draw_has_its_law(name):
     found = check_fit_noise(counted(FITS[name]), fits=12, alpha=1e-3)
@@ -344,7 +346,7 @@ def test_what_cannot_be_checked_is_refused():
     with pytest.raises(InvalidParameter, match="drew no noise and made no choice"):
         check_fit_noise(lambda: None)
     with pytest.raises(InvalidParameter, match="fits=1 drew 3 numbers of noise and choices.*about 17 fits"):
-        check_fit_noise(lambda: GaussianMechanism(stddev=1.0).randomise(np.zeros((3, 1), int), WHOLE, TestRandom(1)))
+        check_fit_noise(lambda: GaussianMechanism(stddev=1.0).randomise(np.zeros((3, 1), int), WHOLE, SeededRandom(1)))
 
 
 @pytest.mark.parametrize("result", [np.zeros((3, 1)), np.zeros((2, 1), np.int64), None, [1, 2]])

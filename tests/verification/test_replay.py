@@ -38,7 +38,7 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     PrivateBoundsMechanism,
     SecureRandom,
-    TestRandom,
+    SeededRandom,
     UtilityRange,
 )
 from ledgerwood.recording.points import with_body
@@ -66,7 +66,7 @@ def one_split(feature, cell):
 
 
 def query(structure, ensemble=START, clip=0.5):
-    return LeafMoments(structure=structure, ensemble=ensemble, loss="squared", clip=clip)
+    return LeafMoments(loss="squared", clip=clip).of(structure, ensemble)
 
 
 def event_of(clip=0.5, noise=NOISE, adjacency=A):
@@ -87,7 +87,7 @@ def grown(
     event = event_of(clip, noise, adjacency)
     event = event if rate == 1.0 else PoissonSampled(event, sampling_rate=rate)
     ledger, grant = granted(lw.Repeated(event, count=rounds), adjacency)
-    source = SecureRandom() if secure else TestRandom(7)
+    source = SecureRandom() if secure else SeededRandom(7)
     curator, ensemble = Curator(table, grant, source), START
     for t in range(rounds):
         drawn = int(source.uint64(words)[0])
@@ -178,7 +178,7 @@ def grouped(data, *, order=(0, 1, 2), noise=NOISE, times=1):
     """Three groups with a quarter of the rows each, two releases a group, interleaved."""
     event = Parallel((lw.Repeated(event_of(noise=noise), count=2),) * 3, probabilities=(0.25, 0.25, 0.25))
     ledger, grant = granted(lw.Repeated(event, count=times))
-    curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+    curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
     released = []
     for _ in range(times):
         with curator.open_groups(event, purpose="groups") as groups:
@@ -210,7 +210,7 @@ def test_equal_releases_of_one_draw_are_counted():
 
     def fit(data):
         _, grant = granted(event)
-        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
         with curator.open(event, purpose="both") as round_:
             return [real(round_.release(query(one_split(0, k)), NOISE, purpose=f"release {k}")) for k in (2, 5)]
 
@@ -224,7 +224,7 @@ def chosen(data, *, mechanism=None, adjacency=A, depth=3, tests=TESTS, start=STA
     range_ = gain_range(0.5, adjacency)
     event = mechanism.event(range_, adjacency)
     ledger, grant = granted(lw.Repeated(event, count=depth), adjacency)
-    curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+    curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
     structure = TreeStructure.root()
     for level in range(depth):
         gains = SplitGains(structure=structure, tests=tests, ensemble=start, loss="squared", clip=0.5, damping=0.0)
@@ -314,7 +314,7 @@ def test_a_trainer_that_pays_for_more_noise_than_it_asks_for_is_found(monkeypatc
 
     def fit(data):
         _, grant = granted(event_of())
-        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
         with curator.open(event_of(), purpose="once") as round_:
             return real(round_.release(query(one_split(0, 4)), half, purpose="leaves"))
 
@@ -327,7 +327,7 @@ def test_a_trainer_that_pays_for_more_noise_than_it_asks_for_is_found(monkeypatc
 
 def test_a_clip_that_is_twice_the_stated_one_is_found(monkeypatch):
     def doubled(self, asked, sampled, budgets=None):
-        return STATISTIC(self, query(asked.structure, asked.ensemble, 2.0 * asked.clip), sampled, budgets)
+        return STATISTIC(self, query(asked.structure, asked.ensemble, 2.0 * asked.statistic.clip), sampled, budgets)
 
     monkeypatch.setattr(Table, "statistic", doubled)
     text = faults(replay(grown, DATA, FAR))
@@ -344,7 +344,7 @@ def test_a_gain_with_half_its_range_is_found(monkeypatch):
         mechanism = ExponentialMechanism(rate=0.3)
         event = mechanism.event(half, A)
         _, grant = granted(event)
-        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
         gains = SplitGains(
             structure=TreeStructure.root(), tests=TESTS, ensemble=START, loss="squared", clip=0.5, damping=0.0
         )
@@ -421,7 +421,7 @@ def test_a_clip_by_data_is_found():
         clip = float(np.abs(data[1]).max())
         return grown(data, clip=clip, noise=LaplaceMechanism(scales=(8.0, 8.0 * clip)))
 
-    assert "release 'leaves of tree 1': query.clip: stated" in faults(replay(scaled, DATA, FAR))
+    assert "release 'leaves of tree 1': query.statistic.clip: stated" in faults(replay(scaled, DATA, FAR))
 
 
 def test_a_structure_by_labels_is_found():
@@ -472,7 +472,7 @@ def test_a_second_draw_by_data_is_found():
 
     def fit(data):
         ledger, grant = granted(event_of())
-        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
         with curator.open(event_of(), purpose="once") as round_:
             release = round_.release(query(one_split(0, 4)), NOISE, purpose="first")
             if len(data[1]) > 40:
@@ -526,7 +526,7 @@ def test_a_curator_that_releases_more_than_was_drawn_is_found(monkeypatch):
 
     def fit(data):
         _, grant = granted(event_of())
-        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, TestRandom(7))
+        curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
         with curator.open(event_of(), purpose="once") as round_:
             for turn in ("first", "second"):
                 round_.release(query(one_split(0, 4)), NOISE, purpose=turn)
@@ -560,7 +560,7 @@ def test_noise_from_a_seed_that_was_used_before_is_found(monkeypatch):
     plain = CuratorRound.release
 
     def seeded(round_, *arguments, **named):
-        round_._source = TestRandom(9)
+        round_._source = SeededRandom(9)
         return plain(round_, *arguments, **named)
 
     monkeypatch.setattr(CuratorRound, "release", seeded)
@@ -678,7 +678,7 @@ def test_noise_and_choices_that_it_does_not_know_are_refused():
     def selected(data):
         _, grant = granted(low.event(bounds, A))
         table = ColumnTable.from_data(data[0], SCHEMA)
-        with Curator(table, grant, TestRandom(7)).open(low.event(bounds, A), purpose="bounds") as round_:
+        with Curator(table, grant, SeededRandom(7)).open(low.event(bounds, A), purpose="bounds") as round_:
             return round_.select(low, bounds, purpose="bounds of a").value
 
     with pytest.raises(ReplayFailed, match="ColumnBounds is a selection that a replay does not know"):
@@ -688,7 +688,7 @@ def test_noise_and_choices_that_it_does_not_know_are_refused():
         event = noise.event(high.sensitivity(A), A)
         _, grant = granted(event)
         table = ColumnTable.from_data(data[0], SCHEMA)
-        with Curator(table, grant, TestRandom(7)).open(event, purpose="count") as round_:
+        with Curator(table, grant, SeededRandom(7)).open(event, purpose="count") as round_:
             return real(round_.release(high, noise, purpose="count"))
 
     with pytest.raises(ReplayFailed, match="DiscreteGaussianMechanism.*is noise that a replay does not know"):

@@ -72,6 +72,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow_after(8)  # many replays and searches
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_sensitivity_is_refuted_with_a_pair_that_shows_it(name):

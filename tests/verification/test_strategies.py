@@ -57,6 +57,7 @@ def test_what_is_drawn_is_a_pair_of_neighbours(kind, rows, adjacency, data):
                 assert str(other[place]) == str(one[origin])
 
 
+@pytest.mark.slow_after(3)  # many replays and searches
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=20)
 @given(data=st.data())
@@ -86,6 +87,7 @@ def values(pair):
     return [str(value) for part in parts(pair[1].data) for value in part.ravel().tolist()]
 
 
+@pytest.mark.slow_after(4)  # many replays and searches
 @pytest.mark.parametrize(
     "condition",
     [

@@ -107,6 +107,7 @@ FORGED = [
 ]
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize(("event", "least"), FORGED)
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_nothing_is_left_out(tmp_path, event, least, share):

@@ -1,4 +1,4 @@
-"""What a round costs a row, in whole units of its limit: a table that a kernel reads, never below the truth.
+"""A table of a round's cost to a row, in whole units of its limit, for a kernel; never below the truth.
 
 A row that contributes a share v in [0, 1] of the largest squared norm faces the round's own pair with mu**2 times v.
 Its divergence is convex in v (docs/explanation/individuals.md#individual-gaussian), so that chords between upper bounds

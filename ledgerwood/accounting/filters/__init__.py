@@ -1,4 +1,4 @@
-"""Privacy filters: what adds up over plans chosen adaptively on one ledger (docs/explanation/ledger.md#filters).
+"""Privacy filters: composition of adaptively chosen plans on one ledger (docs/explanation/ledger.md#filters).
 
 A filter is a frozen value. It turns an event into a charge in its own currency, once, and says whether the charges
 made so far and a new one stay within the budget. One (epsilon, delta) point is never turned into mu, rho or a
@@ -14,21 +14,21 @@ from ledgerwood.accounting.filters.charges import Spent as Spent
 from ledgerwood.accounting.filters.gaussian import GDPFilter as GDPFilter
 from ledgerwood.accounting.filters.renyi import RenyiFilter as RenyiFilter
 from ledgerwood.accounting.filters.renyi import ZCDPFilter as ZCDPFilter
-from ledgerwood.accounting.filters.whitehouse import WhitehouseFilter as WhitehouseFilter
+from ledgerwood.accounting.filters.whitehouse import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.errors import InvalidParameter
 
-Filter = BasicFilter | ZCDPFilter | GDPFilter | RenyiFilter | WhitehouseFilter
+Filter = BasicFilter | ZCDPFilter | GDPFilter | RenyiFilter | AdvancedCompositionFilter
 """The closed set of filters."""
 
 _PLAIN: tuple[Filter, ...] = (BasicFilter(), ZCDPFilter(), GDPFilter())
 
 
 def filter_record(value: Filter) -> str | dict[str, object]:
-    """What a ledger file says of a filter: its name, or its name with its parameters."""
+    """Returns a filter's record in a ledger file: its name, or its name with its parameters."""
     match value:
         case RenyiFilter():
             return {"name": value.name, "order": value.order}
-        case WhitehouseFilter():
+        case AdvancedCompositionFilter():
             return {"name": value.name, "delta_prime": value.delta_prime}
     return value.name
 
@@ -37,7 +37,7 @@ def filter_from(record: object) -> Filter:
     """The filter that a ledger file states.
 
     Raises:
-        InvalidParameter: it is none of them, or has other parameters.
+        InvalidParameter: it is not a known filter, or has other parameters.
     """
     for candidate in _PLAIN:
         if record == candidate.name:
@@ -46,7 +46,7 @@ def filter_from(record: object) -> Filter:
         case {"name": "renyi", "order": float(order), **rest} if not rest:
             return RenyiFilter(order=order)
         case {"name": "whitehouse", "delta_prime": float(delta_prime), **rest} if not rest:
-            return WhitehouseFilter(delta_prime=delta_prime)
+            return AdvancedCompositionFilter(delta_prime=delta_prime)
     raise InvalidParameter(
         f"filter={record!r} must be 'basic', 'gdp', 'zcdp', or the record of 'renyi' with its order or of 'whitehouse' "
         "with its delta_prime (unit: filter)"

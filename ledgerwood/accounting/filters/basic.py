@@ -31,7 +31,7 @@ class BasicFilter:
         """Any budget will do."""
 
     def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
-        """The event's price at `delta`: None means all that remains for an event that is not pure, 0 for a pure one.
+        """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
             BudgetExceeded: no delta is left for an event that is not pure.
@@ -79,7 +79,7 @@ class BasicFilter:
 
 
 def point_charge(event: Event, left: tuple[Fraction, Fraction], delta: float | None) -> Charge:
-    """The event's price at `delta`, where `left` is the epsilon and the delta that remain.
+    """The event's privacy cost at `delta`, where `left` is the epsilon and the delta that remain.
 
     Raises:
         BudgetExceeded: no delta is left for an event that is not pure.

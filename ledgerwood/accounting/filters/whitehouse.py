@@ -19,7 +19,7 @@ _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48  # more than the few roundings of a 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhitehouseFilter:
+class AdvancedCompositionFilter:
     """Adaptively chosen (epsilon_i, delta_i): with S the sum of epsilon_i squared, advanced composition without loss.
 
     Grants go on while sqrt(2 S log(1 / delta_prime)) + S / 2 <= epsilon and the sum of delta_i is at most
@@ -29,8 +29,8 @@ class WhitehouseFilter:
     docs/explanation/ledger.md#whitehouse-filter.
 
     Args:
-        delta_prime: probability in (0, 1): the part of the budget's delta that pays for adding up; the rest is for the
-            grants.
+        delta_prime: probability in (0, 1): the part of the budget's delta that advanced composition uses; the rest is
+            for the grants.
 
     Raises:
         InvalidParameter: delta_prime outside its bound.
@@ -53,13 +53,13 @@ class WhitehouseFilter:
         """The budget's delta must cover delta_prime.
 
         Raises:
-            InvalidParameter: it does not.
+            InvalidParameter: delta_prime is above the budget's delta.
         """
         if self.delta_prime > budget.delta:
             raise _validate.fail("delta_prime", self.delta_prime, f"at most delta={budget.delta!r}", "probability")
 
     def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
-        """The event's price at `delta`: None means all that remains for an event that is not pure, 0 for a pure one.
+        """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
             BudgetExceeded: no delta is left for an event that is not pure.

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.curator.grid import STEP
 from ledgerwood.curator.inputs.reading import one_column, same_length
 from ledgerwood.curator.inputs.values import numbers
-from ledgerwood.curator.queries.sums import STEP
 from ledgerwood.errors import SchemaError
 from ledgerwood.schema import Schema
 

@@ -52,3 +52,50 @@ def cell_counts(n_rows, cells, features, rows, counts):
             even[min(np.int64(last), n_cells)] += 1
         for cell in range(n_cells):
             counts[place, cell] = even[cell] + odd[cell]
+
+
+@rows_kernel
+def class_codes(n_rows, cells, feature, below, besides, sets, classes, sampled, n_classes, codes):
+    """Write leaf * n_classes + class of each row; n_leaves * n_classes for one of no class or not in the sample.
+
+    Args:
+        feature, below, besides, sets: the tree, as `Lowered`.
+        classes: int32 (n_rows,), -1 for none.
+        sampled: bool (n_rows,), or empty where every row takes part.
+        codes: int32 (n_rows,), filled.
+    """
+    none = (len(feature) + 1) * n_classes
+    for row in numba.prange(n_rows):
+        if classes[row] < 0 or (len(sampled) > 0 and not sampled[row]):
+            codes[row] = none
+        else:
+            codes[row] = leaf_of(cells, row, feature, below, besides, sets) * n_classes + classes[row]
+
+
+@rows_kernel
+def cell_code_counts(n_rows, columns, places, offsets, codes, counts):
+    """Count the rows of each code by the cell of each feature.
+
+    Args:
+        columns: uint8 or uint16 (n_columns, n_rows), the cells.
+        places: int64 (f,), which columns.
+        offsets: int64 (f + 1,), where each one's cells begin; a cell beyond its last one counts as the last one.
+        codes: int32 (n_rows,), 0 .. n_codes; the last one is counted nowhere.
+        counts: int64 (n_codes, n_cells), filled.
+    """
+    n_codes = counts.shape[0]
+    for place in numba.prange(len(places)):
+        column = columns[places[place]]
+        width = offsets[place + 1] - offsets[place]
+        last = width - 1
+        # By turns into two histograms: equal cells one after the other need not wait for each other.
+        even = np.zeros((n_codes + 1) * width, dtype=np.int64)
+        odd = np.zeros((n_codes + 1) * width, dtype=np.int64)
+        for i in range(0, n_rows - 1, 2):
+            even[codes[i] * width + min(np.int64(column[i]), last)] += 1
+            odd[codes[i + 1] * width + min(np.int64(column[i + 1]), last)] += 1
+        if n_rows % 2:
+            even[codes[n_rows - 1] * width + min(np.int64(column[n_rows - 1]), last)] += 1
+        for code in range(n_codes):
+            for cell in range(width):
+                counts[code, offsets[place] + cell] = even[code * width + cell] + odd[code * width + cell]

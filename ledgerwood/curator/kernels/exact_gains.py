@@ -5,7 +5,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator.queries.sums import GRID_EXPONENT
+from ledgerwood.curator.grid import GRID_EXPONENT
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)

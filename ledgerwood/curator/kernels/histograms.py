@@ -2,9 +2,11 @@
 # mypy: disable-error-code="no-untyped-def"
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood.curator.kernels.sums import curvature_steps, gradient_of, truncated, weighed
 from ledgerwood.routing import rows_kernel
@@ -86,6 +88,14 @@ def bin_sums(n_rows, binned, offsets, nodes, firsts, seconds, sums):
         for node in range(sums.shape[0]):
             for each in range(n_bins):
                 sums[node, offsets[place] + each] = own[node * n_bins + each]
+
+
+def one_column(binned: NDArray[Any], offsets: NDArray[np.int64], contributions: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The sums over all rows by bin, int64 (n_bins, 1); one contribution a row, int32 (n_rows,)."""
+    nothing = np.zeros(len(contributions), dtype=np.int32)
+    sums: NDArray[np.int64] = np.empty((1, int(offsets[-1]), 2), dtype=np.int64)
+    bin_sums(len(nothing), binned, offsets, nothing, contributions, nothing, sums)
+    return sums[0, :, :1]
 
 
 @rows_kernel

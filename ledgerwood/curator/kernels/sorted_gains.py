@@ -4,86 +4,29 @@ Thresholds of a node between two neighbouring cells of its rows are a group: the
 """
 # mypy: disable-error-code="no-untyped-def"
 
-from typing import Any
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from ledgerwood.curator.kernels.exact_gains import share
-from ledgerwood.curator.queries.gridless_gains import GridlessGains, GroupedGains
-from ledgerwood.curator.queries.sums import GRID_EXPONENT
 from ledgerwood.routing import rows_kernel
 
 FEW_ROWS = 24
 """Up to so many rows of a node are sorted faster by insertion."""
-_WEIGHT_BITS = 32
+WEIGHT_BITS = 32
 """With weights, a row's step holds both: weight * 2**32 + gradient, |gradient| < 2**31."""
-
-
-def grouped_gains(
-    query: GridlessGains,
-    cells: NDArray[Any],
-    rows: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    gradients: NDArray[np.int32],
-    weights: NDArray[np.int32],
-) -> GroupedGains:
-    """The exact gains of all points, a group where the rows of a node do not tell points apart.
-
-    Args:
-        query: whose candidates; it has as many features as `cells`.
-        cells: unsigned (n_features, n_rows).
-        rows: int64 (m,), which rows take part, or empty where it is all of them.
-        nodes, gradients: int32 (m,), of these rows; see `kernels.node_gradients`.
-        weights: int32 (m,), of these rows, in steps of 2**-20; empty: each row counts 1.
-    """
-    parts, level = query.parts, query.points
-    visits = len(nodes) * len(parts)
-    weighted = len(weights) > 0
-    given = (weights.astype(np.int64) << _WEIGHT_BITS) + gradients if weighted else gradients
-    bounds = np.zeros(query.structure.n_leaves + 1, dtype=np.int64)
-    totals = np.zeros((query.structure.n_leaves, 2), dtype=np.int64)
-    own_rows, own_steps = np.empty(len(nodes), dtype=np.int64), np.empty(len(nodes), dtype=given.dtype)
-    _by_node(rows, nodes, given, weighted, bounds, totals, own_rows, own_steps)
-    thresholds = parts.ordered > 0
-    features, inverse = np.unique(parts.feature[thresholds], return_inverse=True)
-    place = np.full(len(parts), -1, dtype=np.int64)
-    place[thresholds] = inverse
-    keys = np.empty((len(features), len(nodes)), dtype=np.uint16)
-    steps = np.empty(keys.shape, dtype=given.dtype)
-    sort_rows(visits, cells, features, own_rows, own_steps, bounds, keys, steps)
-    groups = np.where(thresholds[:, np.newaxis], np.int64(0), level.stop - level.first)
-    count_groups(visits, place, keys, bounds, level.first, level.stop, groups)
-    stops = np.cumsum(groups.T.ravel())
-    starts = np.ascontiguousarray((stops - groups.T.ravel()).reshape(groups.T.shape).T)
-    ends, gains = np.empty(stops[-1], dtype=np.int64), np.empty(stops[-1], dtype=np.int64)
-    shift = GRID_EXPONENT - query.grid.exponents[0]
-    # An argument: numba's file cache would not see that a constant of another file changed.
-    row = np.uint64(1 if weighted else 2**-GRID_EXPONENT)
-    division = row, np.uint64(query.damping_steps), max(shift, 0), max(-shift, 0)
-    fill_thresholds(
-        visits, place, keys, steps, weighted, bounds, totals, parts.besides, parts.weight, level.first, level.stop,
-        level.start, starts, division, ends, gains,
-    )  # fmt: skip
-    fill_equalities(
-        visits, cells, own_rows, own_steps, weighted, bounds, totals, parts.feature, parts.offsets, parts.equal,
-        parts.width, parts.weight, level.equal_open, level.start, starts, division, ends, gains,
-    )  # fmt: skip
-    return GroupedGains(offsets=np.concatenate((starts[0], stops[-1:])), ends=ends, gains=gains)
 
 
 @numba.njit(inline="always")
 def _parted(step, weighted):
     """How much a row counts, and its gradient."""
     if weighted:
-        weight = (np.int64(step) + (np.int64(1) << (_WEIGHT_BITS - 1))) >> _WEIGHT_BITS
-        return weight, np.int64(step) - (weight << _WEIGHT_BITS)
+        weight = (np.int64(step) + (np.int64(1) << (WEIGHT_BITS - 1))) >> WEIGHT_BITS
+        return weight, np.int64(step) - (weight << WEIGHT_BITS)
     return np.int64(1), np.int64(step)
 
 
 @numba.njit(cache=True)
-def _by_node(rows, nodes, given, weighted, bounds, totals, own_rows, own_steps):
+def rows_by_node(rows, nodes, given, weighted, bounds, totals, own_rows, own_steps):
     """Put each node's rows together: each later loop then stays within the memory of one node.
 
     Args:
@@ -114,7 +57,7 @@ def sort_rows(_visits, cells, features, rows, own_steps, bounds, keys, steps):
     Args:
         _visits: rows times parts, how much there is to do.
         features: int64 (f,).
-        rows, own_steps, bounds: from `_by_node`.
+        rows, own_steps, bounds: from `rows_by_node`.
         keys, steps: uint16 (f, m) and as `own_steps` (f, m), filled with the cells, and the steps of their rows.
     """
     for place in numba.prange(len(features)):
@@ -216,7 +159,7 @@ def fill_thresholds(
     Args:
         _visits, place, keys, bounds: as in `count_groups`.
         steps: from `sort_rows`. weighted: see `_parted`.
-        totals: from `_by_node`.
+        totals: from `rows_by_node`.
         besides, weight: of `CandidateParts`.
         first, stop, start: of `LevelPoints`.
         starts: int64 (n_parts, n_nodes), where the groups of a part and node go.

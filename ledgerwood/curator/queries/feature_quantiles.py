@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Repeated
-from ledgerwood.curator.queries.counts import CellCounts
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.row_counts import CellCounts, check_cells, count_cells
+from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import JointQuantilesMechanism, RandomSource
 from ledgerwood.mechanisms.choices.grid_quantiles import MOST_THRESHOLDS
-
-Integers = NDArray[np.int64]
+from ledgerwood.schema import Numeric
 
 
 @final
@@ -67,3 +68,16 @@ class FeatureQuantiles:
         counts = evidence.reshape(len(self.features), self.cells)
         places = [mechanism.select_from_counts(feature, source) for feature in counts]
         return np.array(places, dtype=np.int64) + 1
+
+
+def _check(query: FeatureQuantiles, shape: TreeShape) -> None:
+    check_cells(query.counts, shape)
+    declared = shape.schema.resolved(shape.n_features).features
+    if not all(isinstance(declared[feature], Numeric) for feature in query.features):
+        raise RoundViolation(f"quantiles of features {query.features}: categories have no order")
+
+
+@TREE_CHOICES.carries_out(FeatureQuantiles, check=_check)
+def _counts(query: FeatureQuantiles, rows: TreeRows) -> Integers:
+    """The numbers of rows that the choice is made by."""
+    return count_cells(query.counts, rows)

@@ -1,43 +1,54 @@
 """Sums by leaf and bin: what the splits of a tree's level are chosen by, where histograms are released.
 
 A row is in one bin of each of f features, so that it adds to f sums at once what it adds to its leaf's one. The proofs
-are in docs/explanation/queries.md#cell-sums.
+are in docs/explanation/queries.md#bin-sums.
 """
 
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator.queries.candidate_bins import CandidateBins
-from ledgerwood.curator.queries.sums import GRID_EXPONENT, LeafCurvatures, LeafMoments, class_place
-from ledgerwood.ensemble import Ensemble, SplitTests
+from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP
+from ledgerwood.curator.kernels import histograms as kernels
+from ledgerwood.curator.kernels.growing_histograms import MAX_BINS, BinRows, LevelSums
+from ledgerwood.curator.queries.bins import CandidateBins, binned, require_bins, require_size
+from ledgerwood.curator.queries.leaf_statistics import LeafQuery, check_leaves
+from ledgerwood.curator.queries.leaf_sums import LeafMoments, LeafSums, require_sums
+from ledgerwood.curator.queries.registry import TREES, Integers
+from ledgerwood.curator.queries.scores import SCORES, ScoredRows, ScoreStatistic
+from ledgerwood.curator.views.tree_rows import Mask, RowScores, TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.ensemble import SplitTests
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
 
-MAX_SUMS = 1 << 24
-"""Most sums of one query: 256 MiB in two columns."""
+LeafSumsQuery = LeafQuery[BoxShifts] | LeafQuery[BallShifts]
+"""A query of `LeafMoments` or `LeafCurvatures`."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellSums:
+class BinSums:
     """What a leaf query adds up, for each leaf and each bin of some features; shape (n_leaves * bins.total, 2).
 
     Leaf after leaf, in each the bins of all features: the histograms of a level of a tree.
 
     Args:
-        leaf: the contribution of a row, and the leaves: (1, clipped gradient) or (scaled hessian, clipped gradient).
+        leaf: of `LeafMoments` or `LeafCurvatures`: what a row contributes, and the leaves.
         bins: of which features, and between which candidates.
 
     Raises:
         InvalidParameter: more than 2**24 sums of a column.
     """
 
-    leaf: LeafMoments | LeafCurvatures
+    leaf: LeafSumsQuery
     bins: CandidateBins
 
     def __post_init__(self) -> None:
-        _require_size("n_leaves * bins.total", self.leaf.structure.n_leaves * self.bins.total)
+        require_size("n_leaves * bins.total", self.leaf.structure.n_leaves * self.bins.total)
 
     @property
     def grid(self) -> Grid:
@@ -58,21 +69,21 @@ class SideSums:
     at each place (docs/explanation/queries.md#side-sums).
 
     Args:
-        leaf: as in `CellSums`.
+        leaf: as in `BinSums`.
         tests: f >= 1 for each leaf; the one at f * leaf + place is the leaf's at this place.
 
     Raises:
         InvalidParameter: not as many tests for each leaf, or more than 2**24.
     """
 
-    leaf: LeafMoments | LeafCurvatures
+    leaf: LeafSumsQuery
     tests: SplitTests
 
     def __post_init__(self) -> None:
         if len(self.tests) % self.leaf.structure.n_leaves:
             bound = f"a multiple of {self.leaf.structure.n_leaves}, the leaves"
             raise _validate.fail("len(tests)", len(self.tests), bound, "tests")
-        _require_size("len(tests)", len(self.tests))
+        require_size("len(tests)", len(self.tests))
 
     @property
     def tests_a_leaf(self) -> int:
@@ -91,25 +102,20 @@ class SideSums:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellHessians:
+class BinHessians(ScoreStatistic[BoxShifts]):
     """Sum of the logistic loss's hessians p (1 - p) in each bin of some features, over all rows; (bins.total, 1).
 
     Args:
         bins: of which features, and between which candidates.
-        ensemble: the released ensemble whose scores give p.
-        positive: as in `LeafMoments`.
 
     Raises:
         InvalidParameter: more than 2**24 bins.
     """
 
     bins: CandidateBins
-    ensemble: Ensemble
-    positive: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "positive", class_place(self.positive))
-        _require_size("bins.total", self.bins.total)
+        require_size("bins.total", self.bins.total)
 
     @property
     def grid(self) -> Grid:
@@ -117,45 +123,121 @@ class CellHessians:
         return Grid(exponents=(GRID_EXPONENT,))
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
-        """A quarter in one bin of each feature; a replaced row changes one bin by a quarter at most, or two.
+        """See `hessian_shifts`."""
+        return hessian_shifts(len(self.bins), adjacency)
 
-        Derivation: docs/explanation/queries.md#cell-hessians.
-        """
-        quarter = ((0.25,),)
-        once = BoxShifts.moved(boxes=quarter) if adjacency is Adjacency.REPLACE_ONE else BoxShifts(boxes=quarter)
-        return once.repeated(histograms=len(self.bins))
+
+def hessian_shifts(features: int, adjacency: Adjacency) -> BoxShifts:
+    """The shifts of some features' histograms of hessians, before there are bins: what a plan derives its cost from.
+
+    A quarter in one bin of each feature; a replaced row changes one bin by a quarter at most, or two. Derivation:
+    docs/explanation/queries.md#bin-hessians.
+    """
+    quarter = ((0.25,),)
+    once = BoxShifts.moved(boxes=quarter) if adjacency is Adjacency.REPLACE_ONE else BoxShifts(boxes=quarter)
+    return once.repeated(histograms=features)
+
+
+# ------------------------------------------------------------------------------------------------------ how it is done
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CandidateCounts:
-    """Number of rows in each bin of some features, whatever their labels; whole, shape (bins.total, 1).
+class _Levels:
+    """What is kept between the histograms of one tree: the exact sums of the last level, and rows by leaf.
 
-    Args:
-        bins: of which features, and between which candidates.
-
-    Raises:
-        InvalidParameter: more than 2**24 bins.
+    Kept for one set of contributions, and only read for the same ones: leaf query but for its structure, bins, sample.
     """
 
-    bins: CandidateBins
+    __slots__ = ("bin_rows", "bins", "levels")
 
-    def __post_init__(self) -> None:
-        _require_size("bins.total", self.bins.total)
-
-    @property
-    def grid(self) -> Grid:
-        """Whole rows."""
-        return Grid(exponents=(0,))
-
-    def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
-        """One count of each feature moves by 1; for a replaced row two of each."""
-        return BoxShifts.of_counts(adjacency, histograms=len(self.bins))
+    def __init__(self) -> None:
+        self.bins: CandidateBins | None = None
+        self.bin_rows: BinRows | None = None
+        self.levels: tuple[BinSums, Mask, LevelSums] | None = None
 
 
-HistogramQuery = CellSums | SideSums | CellHessians | CandidateCounts
+def _check_cells(query: BinSums, shape: TreeShape) -> None:
+    require_sums(query.leaf.statistic, "histograms part")
+    check_leaves(query.leaf, shape)
+    require_bins(query.bins, shape)
 
 
-def _require_size(name: str, number: int) -> None:
-    if number > MAX_SUMS:
-        raise _validate.fail(name, number, f"at most {MAX_SUMS}", "sums")
+@TREES.carries_out(BinSums, check=_check_cells)
+def _cells(query: BinSums, rows: TreeRows) -> Integers:
+    leaf, bins = query.leaf, query.bins
+    columns, state = binned(bins, rows), rows.scored(leaf.scored_by, leaf.positive)
+    if np.diff(bins.offsets).max() > MAX_BINS:
+        firsts, seconds = _contributions(query.leaf, rows, state)
+        sums = np.empty((leaf.structure.n_leaves, bins.total, 2), dtype=np.int64)
+        nodes = leaf.structure.route(rows.cells)
+        kernels.bin_sums(len(nodes), columns, bins.offsets, nodes, firsts, seconds, sums)
+        return sums.reshape(-1, 2)
+    kept = rows.memory(_Levels)
+    before = kept.levels
+    if before is None or not _alike(query, before[0]) or not np.array_equal(rows.sampled, before[1]):
+        kept.levels = None  # two trees' at once are not needed
+        if kept.bin_rows is None or kept.bins is not bins:
+            kept.bins, kept.bin_rows = bins, BinRows(bins.offsets, columns)
+        firsts, seconds = _contributions(query.leaf, rows, state)
+        clip = require_sums(leaf.statistic, "histograms part").clip
+        before = query, rows.sampled.copy(), LevelSums(kept.bin_rows, firsts, seconds, largest=int(clip / STEP))
+        kept.levels = before
+    return before[2].of(leaf.structure, rows.cells).reshape(-1, 2)
+
+
+def _check_sides(query: SideSums, shape: TreeShape) -> None:
+    require_sums(query.leaf.statistic, "histograms part")
+    check_leaves(query.leaf, shape)
+    shape.require_tests(query.tests)
+
+
+@TREES.carries_out(SideSums, check=_check_sides)
+def _sides(query: SideSums, rows: TreeRows) -> Integers:
+    structure = query.leaf.structure
+    state = rows.scored(query.leaf.scored_by, query.leaf.positive)
+    firsts, seconds = _contributions(query.leaf, rows, state)
+    nodes = structure.route(rows.cells)
+    sums = np.zeros((structure.n_leaves, query.tests_a_leaf, 2), dtype=np.int64)
+    kernels.side_sums(len(nodes), rows.cells, *query.tests.lowered(), nodes, firsts, seconds, sums)
+    return sums.reshape(-1, 2)
+
+
+def _check_hessians(statistic: BinHessians, shape: TreeShape) -> None:
+    require_bins(statistic.bins, shape)
+
+
+@SCORES.carries_out(BinHessians, check=_check_hessians)
+def _hessians(statistic: BinHessians, scored: ScoredRows) -> Integers:
+    rows, state = scored.rows, scored.state
+    hessians = np.empty(rows.n_rows, dtype=np.int32)
+    kernels.row_hessians(len(hessians), state.scores, state.targets, rows.weights, rows.sampled, PER_UNIT, hessians)
+    return kernels.one_column(binned(statistic.bins, rows), statistic.bins.offsets, hessians)
+
+
+def _alike(query: BinSums, other: BinSums) -> bool:
+    """Whether each row contributes the same to both, in the same bins, whatever the leaves."""
+    mine, others = query.leaf, other.leaf
+    return (
+        query.bins is other.bins
+        and mine.ensemble is others.ensemble
+        and mine.positive == others.positive
+        and mine.statistic == others.statistic
+    )
+
+
+def _contributions(
+    leaf: LeafSumsQuery, rows: TreeRows, state: RowScores
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """What each row adds to its leaf, int32 (n_rows,) for each of the two columns."""
+    statistic: LeafSums = require_sums(leaf.statistic, "histograms part")
+    firsts, seconds = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.int32)
+    logistic, scale, squared = True, 0.0, 0
+    if isinstance(statistic, LeafMoments):
+        logistic = statistic.loss == "logistic"
+    else:
+        scale, squared = statistic.curvature_scale, statistic.squared_radius_steps
+    kernels.row_contributions(
+        rows.n_rows, state.scores, state.targets, rows.weights, rows.sampled, logistic, scale, statistic.clip, PER_UNIT,
+        int(statistic.clip / STEP), squared, statistic.large_gradients == "drop", firsts, seconds,
+    )  # fmt: skip
+    return firsts, seconds

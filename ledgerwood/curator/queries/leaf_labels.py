@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
-from ledgerwood.curator.queries.class_counts import LeafClassCounts
+from ledgerwood.curator.queries.class_counts import LeafClassCounts, classes_by_leaf
+from ledgerwood.curator.queries.leaf_statistics import LeafQuery, check_leaves
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import RoundViolation
-from ledgerwood.mechanisms import ExponentialMechanism, PermuteAndFlipMechanism, RandomSource, UtilityRange
+from ledgerwood.mechanisms import BoxShifts, ExponentialMechanism, PermuteAndFlipMechanism, RandomSource, UtilityRange
 
 LabelMechanism = ExponentialMechanism | PermuteAndFlipMechanism
 
@@ -38,12 +42,14 @@ class LeafLabels:
     classes: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", self.counts.classes)
+        counts = LeafClassCounts(classes=self.classes)
+        counts.of(self.structure)  # not too many
+        object.__setattr__(self, "classes", counts.classes)
 
     @property
-    def counts(self) -> LeafClassCounts:
+    def counts(self) -> LeafQuery[BoxShifts]:
         """What the choices are made by."""
-        return LeafClassCounts(structure=self.structure, classes=self.classes)
+        return LeafClassCounts(classes=self.classes).of(self.structure)
 
     def sensitivity(self, adjacency: Adjacency) -> UtilityRange:
         """See `label_range`."""
@@ -67,3 +73,13 @@ class LeafLabels:
 def label_range(adjacency: Adjacency) -> UtilityRange:
     """How far apart a row may move the utilities of the classes of a leaf: 1, or 2 where a row is replaced."""
     return UtilityRange(range=2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0)
+
+
+def _check(query: LeafLabels, shape: TreeShape) -> None:
+    check_leaves(query.counts, shape)
+
+
+@TREE_CHOICES.carries_out(LeafLabels, check=_check)
+def _counts(query: LeafLabels, rows: TreeRows) -> Integers:
+    """The numbers of rows that the choices are made by."""
+    return classes_by_leaf(query.structure, query.classes, rows)

@@ -8,40 +8,20 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator.inputs.encoding import encode_column, encode_columns, encode_keys
 from ledgerwood.curator.inputs.reading import same_length
-from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.curator.queries.columns.selections import (
-    AnySelection,
-    ColumnBounds,
-    ColumnKeys,
-    ColumnMode,
-    ColumnQuantile,
-    ColumnQuantiles,
-    known_selection,
-    positions,
-)
-from ledgerwood.curator.queries.columns.statistics import (
-    ColumnCount,
-    ColumnHistogram,
-    ColumnMoments,
-    ColumnQuery,
-    ColumnSum,
-    RowCount,
-    known_statistic,
-)
+from ledgerwood.curator.queries.registry import COLUMN_CHOICES, COLUMNS
 from ledgerwood.curator.tables.rows import AbstractRows
+from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.errors import SchemaError
-from ledgerwood.schema import Categorical, Feature, Schema, require_name
+from ledgerwood.schema import Schema, require_name
 
 Sample = NDArray[np.bool_]
-MOST_BLOCKS = 64
-"""Histograms are summed in at most so many parts: a part has as many numbers as there are cells."""
 
 
 @final
 class ColumnTable(AbstractRows):
     """Checked columns of rows, for one curator. Build it with `from_data`, before a budget moves."""
 
-    __slots__ = ("_columns", "_features", "_keys", "_rows", "schema")
+    __slots__ = ("_columns", "_keys", "_rows", "_shape", "schema")
 
     def __init__(
         self,
@@ -52,7 +32,8 @@ class ColumnTable(AbstractRows):
         rows: int,
     ) -> None:
         self.schema = schema
-        self._features = {feature.name: feature for feature in schema.columns if feature.name in columns}
+        features = {feature.name: feature for feature in schema.columns if feature.name in columns}
+        self._shape = ColumnShape(features=features, keys=frozenset(keys))
         self._columns = dict(columns)
         self._keys = dict(keys)
         self._rows = rows
@@ -104,26 +85,17 @@ class ColumnTable(AbstractRows):
             RoundViolation: a foreign query.
             SchemaError: a column that the table does not have, or has as another kind.
         """
-        known = known_statistic(query)
-        if not isinstance(known, RowCount):
-            self._require(known.column)
-        return lambda sampled: self.statistic(known, sampled)
+        COLUMNS.evaluation(query).check(query, self._shape)
+        return lambda sampled: self.statistic(query, sampled)
 
-    def statistic(self, query: ColumnQuery, sampled: Sample) -> NDArray[np.int64]:
+    def statistic(self, query: object, sampled: Sample) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone."""
-        match query:
-            case RowCount():
-                return np.array([np.count_nonzero(sampled) if sampled.size else self._rows], dtype=np.int64)
-            case ColumnCount(column=Categorical() as column):
-                return kernels.total(self._histogram(ColumnHistogram(column=column), sampled)[: column.missing_cell])
-            case ColumnCount():
-                return np.array([np.count_nonzero(self._here(query.column, sampled))], dtype=np.int64)
-            case ColumnMoments():
-                return self._moments(query, sampled)
-            case ColumnSum():
-                return self._moments(query, sampled)[1:]
-            case ColumnHistogram():
-                return self._histogram(query, sampled)
+        found: NDArray[np.int64] = COLUMNS.evaluation(query).evaluate(query, self._view(sampled))
+        return found
+
+    def caveat(self, query: object) -> str:
+        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        return COLUMNS.evaluation(query).caveat(query)
 
     def evidence(self, query: object) -> Callable[[Sample], Any]:
         """What reads a sample for a selection: see `selections`. For the curator alone; no row is read here.
@@ -132,70 +104,15 @@ class ColumnTable(AbstractRows):
             RoundViolation: a foreign query.
             SchemaError: a column that the table does not have, or has as another kind.
         """
-        known = known_selection(query)
-        if isinstance(known, ColumnKeys):
-            if known.name not in self._keys:
-                raise SchemaError(f"the table has no keys {known.name!r}; it has {sorted(self._keys)}")
-        else:
-            self._require(known.histogram.column if isinstance(known, ColumnMode) else known.column)
-        return lambda sampled: self.read(known, sampled)
+        COLUMN_CHOICES.evaluation(query).check(query, self._shape)
+        return lambda sampled: self.read(query, sampled)
 
-    def read(self, query: AnySelection, sampled: Sample) -> Any:
+    def read(self, query: object, sampled: Sample) -> Any:
         """What the selection's mechanism sees of the sampled rows. For the curator alone."""
-        match query:
-            case ColumnMode():
-                return self._histogram(query.histogram, sampled)[: query.histogram.values, 0]
-            case ColumnQuantile() | ColumnQuantiles():
-                return positions(query, self._present(query.column, sampled))
-            case ColumnBounds():
-                return self._present(query.column, sampled)
-            case ColumnKeys():
-                codes, known = self._keys[query.name]
-                codes = codes[sampled] if sampled.size else codes
-                counts = np.bincount(codes[codes >= 0], minlength=len(known))
-                return dict(zip(known, counts.tolist(), strict=True))
+        return COLUMN_CHOICES.evaluation(query).evaluate(query, self._view(sampled))
 
-    def _require(self, column: Feature) -> None:
-        held = self._features.get(column.name)
-        if held is None:
-            raise SchemaError(f"the table has no column {column.name!r}; it has {sorted(self._features)}")
-        if type(held) is not type(column):
-            raise SchemaError(f"column {column.name!r} is {held!r} in the table, and {column!r} in the question")
-        # Codes are places in the list of categories: they mean something in that list only.
-        if isinstance(held, Categorical) and isinstance(column, Categorical) and held.categories != column.categories:
-            raise SchemaError(
-                f"column {column.name!r} has the categories {held.categories}, not {column.categories}, in the table"
-            )
-
-    def _here(self, column: Feature, sampled: Sample) -> Sample:
-        """Which rows are in the sample and have a value."""
-        finite: Sample = np.isfinite(self._columns[column.name])
-        return finite & sampled if sampled.size else finite
-
-    def _present(self, column: Feature, sampled: Sample) -> NDArray[np.float64]:
-        present: NDArray[np.float64] = self._columns[column.name][self._here(column, sampled)]
-        return present
-
-    def _moments(self, query: ColumnMoments | ColumnSum, sampled: Sample) -> NDArray[np.int64]:
-        steps = query.steps
-        partial = np.zeros((kernels.n_chunks(self._rows), 2), dtype=np.int64)
-        kernels.column_moments(
-            self._rows, self._columns[query.column.name], sampled, steps.low, steps.high, steps.origin,
-            2.0**-steps.exponent, steps.least, steps.most, partial,
-        )  # fmt: skip
-        return kernels.total(partial)
-
-    def _histogram(self, query: ColumnHistogram, sampled: Sample) -> NDArray[np.int64]:
-        column = self._columns[query.column.name]
-        if query.edges is None:
-            partial = np.zeros((min(kernels.n_chunks(self._rows), MOST_BLOCKS), query.cells), dtype=np.int64)
-            kernels.code_histogram(self._rows, column, sampled, partial)
-            return kernels.total(partial)[:, np.newaxis]
-        # numpy sorts block by block, faster than a search for each row; the outermost cells take what is outside.
-        edges = np.array([-np.inf, *query.edges[1:-1], np.inf])
-        counts, _ = np.histogram(self._present(query.column, sampled), bins=edges)
-        missing = np.count_nonzero(np.isnan(column[sampled] if sampled.size else column))
-        return np.append(counts, missing).astype(np.int64)[:, np.newaxis]
+    def _view(self, sampled: Sample) -> ColumnRows:
+        return ColumnRows(columns=self._columns, keys=self._keys, n_rows=self._rows, sampled=sampled)
 
 
 def _new(name: str, columns: Mapping[str, object]) -> None:

@@ -22,6 +22,10 @@ class AbstractRows(abc.ABC):
     def n_rows(self) -> int:
         """The number of rows, for the curator alone."""
 
+    def caveat(self, query: object) -> str:
+        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        return ""
+
     @passes("sample")
     def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
         """One Poisson sample of the rows; empty, for all of them, at rate 1."""

@@ -6,15 +6,16 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.encoding import Cells, cell_dtype, class_places, key_cells, numeric_cells, scaled_labels
 from ledgerwood.curator.inputs.reading import same_length
 from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, read_target
 from ledgerwood.curator.inputs.values import Keys
-from ledgerwood.curator.queries.columns.undeclared import BinCounts, KeyCounts
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator.queries.registry import UNDECLARED, UNDECLARED_CHOICES
 from ledgerwood.curator.tables.rows import AbstractRows
 from ledgerwood.curator.tables.trees import Table
-from ledgerwood.errors import RoundViolation, SchemaError
+from ledgerwood.curator.views.undeclared_rows import NO_SAMPLE, UndeclaredRows
+from ledgerwood.errors import SchemaError
 from ledgerwood.schema import Categorical, Category, Numeric, Schema
 
 
@@ -64,10 +65,7 @@ class UndeclaredTable(AbstractRows):
         Raises:
             RoundViolation: another query, or no numeric column.
         """
-        if type(query) is not BinCounts:
-            raise RoundViolation(f"{type(query).__name__} needs a schema, which has not been bought yet")
-        if isinstance(self._column(query.column), Keys):
-            raise RoundViolation(f"column {query.column} is not numeric: it has no bins")
+        UNDECLARED.evaluation(query).check(query, self._view())
         return lambda sampled: self.statistic(query, sampled)
 
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], dict[Category, int]]:
@@ -76,27 +74,18 @@ class UndeclaredTable(AbstractRows):
         Raises:
             RoundViolation: another query, or a numeric column.
         """
-        if type(query) is not KeyCounts:
-            raise RoundViolation(f"{type(query).__name__} needs a schema, which has not been bought yet")
-        if not isinstance(self._column(query.column), Keys):
-            raise RoundViolation(f"column {query.column} is numeric: it has no categories")
+        UNDECLARED_CHOICES.evaluation(query).check(query, self._view())
         return lambda sampled: self.key_counts(query, sampled)
 
-    def statistic(self, query: BinCounts, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The exact number of sampled rows in each bin of a numeric column, int64 (n_bins, 1)."""
-        values = self._column(query.column)
-        assert not isinstance(values, Keys)  # `reader` refuses it
-        chosen = values[sampled] if sampled.size else values
-        bins = np.searchsorted(query.edges[1:-1], chosen[~np.isnan(chosen)], side="right")
-        return np.bincount(bins, minlength=len(query.edges) - 1).astype(np.int64).reshape(-1, 1)
+    def statistic(self, query: object, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The query's exact value over the sampled rows, int64 in grid steps."""
+        found: NDArray[np.int64] = UNDECLARED.evaluation(query).evaluate(query, self._view(sampled))
+        return found
 
-    def key_counts(self, query: KeyCounts, sampled: NDArray[np.bool_]) -> dict[Category, int]:
+    def key_counts(self, query: object, sampled: NDArray[np.bool_]) -> dict[Category, int]:
         """The exact number of sampled rows of each category that occurs."""
-        column = self._column(query.column)
-        assert isinstance(column, Keys)  # `evidence` refuses another
-        codes = column.codes[sampled] if sampled.size else column.codes
-        counts = np.bincount(codes[codes >= 0], minlength=len(column.keys))
-        return dict(zip(column.keys, counts.tolist(), strict=True))
+        found: dict[Category, int] = UNDECLARED_CHOICES.evaluation(query).evaluate(query, self._view(sampled))
+        return found
 
     def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> Table:
         """The table under a schema that was bought for these columns. Nothing is refused because of a row.
@@ -116,15 +105,15 @@ class UndeclaredTable(AbstractRows):
                     raise SchemaError(f"{feature!r} is not of the type of its column")
         match loss, schema.target, self._target:
             case "squared", Numeric() as target, np.ndarray() as labels:
-                return Table(schema=schema, cells=cells, targets=scaled_labels(labels, target))
+                return Table(schema=schema, cells=cells, targets=scaled_labels(labels, target), bins=bins)
             case "squared" | "logistic", Categorical() as target, Keys() as labels:
-                return Table(schema=schema, cells=cells, classes=class_places(target)[key_cells(labels, target)])
+                return Table(
+                    schema=schema, cells=cells, classes=class_places(target)[key_cells(labels, target)], bins=bins
+                )
         raise SchemaError(f"the {loss} loss cannot learn the target {schema.target!r} of these rows")
 
-    def _column(self, number: int) -> NDArray[np.float64] | Keys:
-        if number > len(self._columns):
-            raise RoundViolation(f"column {number} is not one of the table's {len(self._columns)} and its target")
-        return self._target if number == len(self._columns) else self._columns[number]
+    def _view(self, sampled: NDArray[np.bool_] = NO_SAMPLE) -> UndeclaredRows:
+        return UndeclaredRows(columns=(*self._columns, self._target), sampled=sampled)
 
 
 def _length(column: NDArray[np.float64] | Keys) -> int:

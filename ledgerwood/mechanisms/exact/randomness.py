@@ -1,7 +1,7 @@
 """Random bits: from the operating system's key by default, from a seed only in tests, and never from anywhere else.
 
 Both sources hand out independent uniform 64-bit words; every sampler of this package is exact given such words.
-Which of the two was used follows each release (`kind`): noise that can be drawn again protects nobody.
+Which of the two was used follows each release (`kind`): reproducible noise protects no one.
 """
 
 import abc
@@ -26,20 +26,20 @@ _WORD_BITS = 64
 
 
 class RandomSource(abc.ABC):
-    """A stream of independent uniform 64-bit words. `SecureRandom` and `TestRandom` are the only two."""
+    """A stream of independent uniform 64-bit words. `SecureRandom` and `SeededRandom` are the only two."""
 
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
         if cls.__module__ != __name__:
             raise PrivacyError(
-                f"{cls.__qualname__} must not derive from RandomSource: only SecureRandom and TestRandom do"
+                f"{cls.__qualname__} must not derive from RandomSource: only SecureRandom and SeededRandom do"
             )
 
     @property
     @abc.abstractmethod
     def kind(self) -> Literal["secure", "test"]:
-        """What a release that used this source may claim."""
+        """The kind of randomness: "secure", or "test" for reproducible noise."""
 
     @abc.abstractmethod
     def _words(self, n: int) -> NDArray[np.uint64]:
@@ -144,7 +144,7 @@ class _ThreadState(threading.local):
 class SecureRandom(RandomSource):
     """AES-256 in counter mode, keyed from the operating system (`os.urandom`).
 
-    Thread-safe without locks: each thread that uses the object gets a key of its own. A forked child discards the
+    Thread-safe without locks: each thread that uses the object gets its own key. A forked child discards the
     parent's key and unread words before its first draw. Cannot be copied or pickled; a worker constructs its own.
     After a virtual machine is restored from a snapshot, construct a new one.
     """
@@ -202,7 +202,7 @@ def _keystream(state: _ThreadState, n: int) -> NDArray[np.uint64]:
 
 
 @final
-class TestRandom(RandomSource):
+class SeededRandom(RandomSource):
     """A reproducible stream from a seed: for tests and for debugging, never for a release that should protect anyone.
 
     The stream depends on the seed and on the number of words read, not on how the reads are cut. One thread only.

@@ -11,8 +11,8 @@ from ledgerwood.report.audits.inputs import claim_words
 from ledgerwood.report.audits.pages import model_page
 from ledgerwood.report.audits.running import chosen_seed, rests, show_audit, verdict
 from ledgerwood.report.audits.shown import ModelReport, curves_of
-from ledgerwood.report.models import Settings
-from ledgerwood.report.options import Mode, Structure, View
+from ledgerwood.report.models import estimator_of
+from ledgerwood.report.options import Mode, Settings, Structure, View
 from ledgerwood.report.printing import Fact, least
 from ledgerwood.schema import Schema
 from ledgerwood.verification.canaries import audit_model
@@ -43,7 +43,7 @@ def run_model_audit(
         PrivacyError: as in `audit_model`.
     """
     seed = chosen_seed(seed)
-    estimator = settings.estimator(schema, verbose=False)
+    estimator = estimator_of(settings, schema, verbose=False)
     X, y = read_csv(rows, schema, with_target=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # what it says is shown with the result

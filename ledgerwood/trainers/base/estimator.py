@@ -29,7 +29,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError
-from ledgerwood.mechanisms import RandomSource, SecureRandom, TestRandom
+from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
 from ledgerwood.reading.importances import feature_importances
 from ledgerwood.trainers.base.bounds import require_verbose
 from ledgerwood.trainers.base.paying import (
@@ -261,11 +261,11 @@ class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
             case None:
                 return SecureRandom()
             case np.random.RandomState():
-                return TestRandom(int(self.random_state.randint(2**31)))
+                return SeededRandom(int(self.random_state.randint(2**31)))
             case bool():
                 pass
             case int() | np.integer() if self.random_state >= 0:
-                return TestRandom(int(self.random_state) + (call << 64))
+                return SeededRandom(int(self.random_state) + (call << 64))
         raise _validate.fail(
             "random_state", self.random_state, "None (secure noise) or a whole number >= 0 (a test)", "seed"
         )

@@ -10,7 +10,7 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter
 from ledgerwood.mechanisms import RandomSource
 from ledgerwood.trainers.base.plan import Plan
-from ledgerwood.trainers.base.privacy import PrivacyStatement
+from ledgerwood.trainers.base.privacy import PrivacyStatement, declared_in
 
 ROW_IS_UNIT = "each row is one privacy unit"
 DECLARED = "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows"
@@ -107,6 +107,6 @@ def privacy_statement(
         method=quote.method,
         certified=quote.certified,
         randomness=source.kind,
-        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions),
+        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions, *declared_in(record, plan.event)),
         ledger_head=record.head,
     )

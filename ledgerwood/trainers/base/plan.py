@@ -18,7 +18,7 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.accounting.splitting import relative_multipliers
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import LargeGradients, Loss
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Real, Trees, positive, require_bounds, share
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase

@@ -22,7 +22,6 @@ from ledgerwood.cautions import estimate_caution
 from ledgerwood.curator import (
     MAX_CATEGORIES,
     Aggregator,
-    BinCounts,
     Categorical,
     Category,
     Feature,
@@ -31,6 +30,7 @@ from ledgerwood.curator import (
     Schema,
     TypedColumn,
     TypedColumns,
+    ValueCounts,
     real,
 )
 from ledgerwood.errors import InvalidParameter
@@ -236,7 +236,7 @@ class SchemaPurchase:
     def _bounds(self, aggregator: Aggregator, number: int, what: str, useless: list[str]) -> tuple[float, float]:
         edges, purpose = bin_edges(self.bins_per_octave(number)), f"schema: bounds of {what}"
         with aggregator.open(self._event(number), purpose=purpose) as round_:
-            query = BinCounts(column=number, edges=edges)
+            query = ValueCounts(column=number, edges=edges)
             release = round_.release(query, self.bin_mechanism(number), purpose=purpose)
         full = SURELY[self.noise] * self._scale(number)
         counts = real(release)[:, 0]
@@ -321,7 +321,7 @@ def bin_edges(per_octave: int) -> tuple[float, ...]:
     return (*(-edge for edge in reversed(positive)), *positive)
 
 
-ANY_BINS = BinCounts(column=0, edges=(-1.0, 1.0))
+ANY_BINS = ValueCounts(column=0, edges=(-1.0, 1.0))
 """Whatever the bins, one row moves one count."""
 
 

@@ -1,85 +1,115 @@
-"""Estimators of published systems: their parameters are their plan's fields, or the preset's choices where None."""
+"""Trainers by name: those of this library, and those that other packages bring.
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any, TypeVar
+A package makes a trainer known by an entry point of the group "ledgerwood.trainers". The entry point's name is the
+system's, and its object is a `System`. This library's own are declared in the same way: docs/how-to/write-a-trainer.md.
+"""
 
-from ledgerwood.curator import Schema, TypedColumns
-from ledgerwood.trainers.base.bounds import named_choices, require_rows
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import final
+
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.schema import Categorical, Schema
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.base.forests import most_classes, trees_in_all
-from ledgerwood.trainers.base.plan import AbstractBoostedPlan
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase, schema_share
-from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
 
-P = TypeVar("P", bound=AbstractBoostedPlan)
+GROUP = "ledgerwood.trainers"
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class AbstractSystemEstimator(AbstractTreeEstimator):
-    """An estimator of a published system. A parameter has the name of the plan's field that it sets: see there.
-
-    None means: as the preset says.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A trainer that is known by a name.
 
     Args:
-        schema_share: share of the budget for a schema that is privately estimated: of mu**2 and of delta, or of epsilon
-            where delta is 0.
-        expected_rows: public guess of the number of rows, for tuning rules and the bins of an estimated schema. Where
-            the schema has a weight_bound, a row of that weight is one row, and others are shares of it.
-        max_depth, max_bins: of the plan.
+        title: what messages call it.
+        classifier: the estimator for a target of classes; None if the system learns no classes.
+        regressor: the estimator for a numeric target; None if the system learns no numbers.
+        preset: the value of the parameter `preset` where the command line names none; None leaves the estimator's own.
+        lacks: parameters that many systems have and this one does not, each with the reason, for error messages.
+
+    Raises:
+        InvalidParameter: a class that is no estimator of this package's base, or none at all.
     """
 
-    schema_share: float = 0.1
-    expected_rows: int | None = None
-    max_depth: int | None = None
-    max_bins: int | None = None
+    title: str
+    classifier: type[AbstractTreeEstimator] | None = None
+    regressor: type[AbstractTreeEstimator] | None = None
+    preset: str | None = None
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        schema_share(self.schema_share)
-        require_rows(self.expected_rows)
+    def __post_init__(self) -> None:
+        if not self.estimators:
+            raise InvalidParameter(f"System(title={self.title!r}) needs a classifier or a regressor")
+        for kind in self.estimators:
+            if AbstractTreeEstimator not in getattr(kind, "__mro__", ()):
+                raise InvalidParameter(
+                    f"{kind!r} is no trainer: subclass ledgerwood.trainers.AbstractClassifier or AbstractRegressor"
+                )
 
-    def _choices(self) -> dict[str, Any]:
-        """The fields of the plan that a parameter of this estimator names; None stands for the preset's choice."""
-        own = self.get_params(deep=False)
-        names = [field.name for field in dataclasses.fields(self._plan_type) if field.name in own]
-        return named_choices({name: own[name] for name in names if name != "adjacency"})
+    @property
+    def estimators(self) -> tuple[type[AbstractTreeEstimator], ...]:
+        """The estimator classes, the classifier first."""
+        return tuple(kind for kind in (self.classifier, self.regressor) if kind is not None)
 
-    def _public_rows(self) -> int | None:
-        return self.expected_rows
+    def for_target(self, schema: Schema) -> type[AbstractTreeEstimator]:
+        """The estimator that a schema's target asks for.
 
-    def _estimation(self, columns: TypedColumns, *, most_classes: int) -> SchemaPurchase:
-        """How the schema of these columns is estimated, out of the share of the budget that the parameters state."""
-        return SchemaPurchase.planned(
-            columns,
-            self.budget,
-            share=self.schema_share,
-            expected_rows=self.expected_rows,
-            most_classes=most_classes,
-        )
+        Raises:
+            InvalidParameter: the schema names no target, or one that the system does not learn.
+        """
+        if schema.target is None:
+            raise InvalidParameter("the schema names no target: add one, a numeric or a categorical feature")
+        kind = self.classifier if isinstance(schema.target, Categorical) else self.regressor
+        if kind is None:
+            learned = "numbers" if self.classifier is None else "classes"
+            raise InvalidParameter(f"{self.title} learns {learned}; the schema's target is {schema.target!r}")
+        return kind
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class AbstractBoostedEstimator(AbstractSystemEstimator):
-    """An estimator that adds up trees.
+@functools.cache
+def declared() -> Mapping[str, EntryPoint]:
+    """The entry points of the group by name; nothing is imported yet.
 
-    Args:
-        n_estimators: T, of each class's forest where more than two are declared. Where the classes are privately
-            estimated (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller
-            number, be there two classes or more: the trees are paid for before the classes are known. `plan_` has the
-            number.
-        learning_rate, clip, initial_score, initial_share: of the plan.
+    Raises:
+        InvalidParameter: two packages declare the same name.
     """
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=GROUP):
+        if point.name in found and found[point.name].value != point.value:
+            raise InvalidParameter(
+                f"two packages declare the trainer {point.name!r}: {found[point.name].value} and {point.value}; "
+                "uninstall one of them"
+            )
+        found[point.name] = point
+    return found
 
-    n_estimators: int | None = None
-    learning_rate: float | None = None
-    clip: float | None = None
-    initial_score: InitialScoreKind | None = None
-    initial_share: float | None = None
 
-    def _for_schema(self, plan: P, schema: Schema | TypedColumns) -> P:
-        """The plan with the estimation of typed columns' schema, or for rows of weights that the schema allows."""
-        if isinstance(schema, Schema):
-            return dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
-        return dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
+@functools.cache
+def system(name: str) -> System:
+    """The system of this name, imported from the package that declares it.
+
+    Raises:
+        InvalidParameter: no package declares it, or what is declared is not a `System`.
+    """
+    if name not in declared():
+        known = ", ".join(map(repr, sorted(declared())))
+        raise InvalidParameter(f"system={name!r} must be one of {known} (unit: name)", parameter="system")
+    point = declared()[name]
+    found = point.load()
+    if not isinstance(found, System):
+        raise InvalidParameter(f"{point.value}, declared as the trainer {name!r}, is not a ledgerwood.trainers.System")
+    return found
+
+
+def estimator_named(name: str) -> type[AbstractTreeEstimator]:
+    """The estimator class of this name, of whichever system.
+
+    Raises:
+        InvalidParameter: no system has it.
+    """
+    kinds = {kind.__name__: kind for each in declared() for kind in system(each).estimators}
+    if name not in kinds:
+        raise InvalidParameter(f"estimator={name!r} is not known; known are {', '.join(sorted(kinds))} (unit: name)")
+    return kinds[name]

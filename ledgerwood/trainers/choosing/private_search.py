@@ -23,8 +23,8 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger
-from ledgerwood.curator import Aggregator, PredictionFit, Schema, TypedColumns, real, require_within
-from ledgerwood.curator.queries.sums import Loss, fit_width
+from ledgerwood.curator import Aggregator, Loss, PredictionFit, Schema, TypedColumns, real, require_within
+from ledgerwood.curator.queries.scores import fit_width
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
@@ -91,8 +91,12 @@ class SearchPlan:
     @property
     def score_event(self) -> Event:
         """What a run's score costs."""
-        query = PredictionFit(ensemble=Ensemble(initial_score=0.0), loss=self.loss, width=self.error_width)
-        return self.score_mechanism.event(query.sensitivity(self.adjacency), self.adjacency)
+        return self.score_mechanism.event(self.score.sensitivity(self.adjacency), self.adjacency)
+
+    @property
+    def score(self) -> PredictionFit:
+        """What a run is judged by."""
+        return PredictionFit(loss=self.loss, width=self.error_width)
 
     @property
     def run_events(self) -> tuple[Event, ...]:
@@ -291,7 +295,7 @@ class PrivateSearch(AbstractTreeEstimator):
             # Progress is of the search as a whole: that of its trees would count the runs.
             fresh = structure_generator(source)
             ensemble = models[index]._train(plan.plans[index], rows, fresh, lambda _done, _total: None)
-            query = PredictionFit(ensemble=ensemble, loss=plan.loss, width=plan.error_width)
+            query = plan.score.of(ensemble)
             with rows.open(plan.score_event, purpose="score") as round_:
                 release = round_.release(query, plan.score_mechanism, purpose="score")
             return float(real(release)[0]), ensemble

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Loss
 from ledgerwood.trainers.base.bounds import MAX_BINS, require_name
 from ledgerwood.trainers.dpboost.training import DPBoostPlan
 

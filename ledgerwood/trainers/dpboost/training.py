@@ -18,8 +18,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Composed, Event, Parallel, Repeated
 from ledgerwood.accounting.splitting import Share, split
-from ledgerwood.curator import Aggregator, Round
-from ledgerwood.curator.queries.sums import MAX_DAMPING, STEP
+from ledgerwood.curator import MAX_DAMPING, STEP, Aggregator, Round
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share

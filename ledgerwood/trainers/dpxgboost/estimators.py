@@ -6,15 +6,14 @@ from typing import Any, ClassVar, final, get_args
 
 import numpy as np
 
-from ledgerwood.curator import Aggregator, Schema, TypedColumns
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
+from ledgerwood.trainers.base.parameters import AbstractBoostedEstimator
 from ledgerwood.trainers.base.progress import Progress
-from ledgerwood.trainers.base.systems import AbstractBoostedEstimator
 from ledgerwood.trainers.dpxgboost.presets import Preset, default_plan, paper_plan
 from ledgerwood.trainers.dpxgboost.training import DPXGBoostPlan, MinimumBy, Sketch, train
 from ledgerwood.trainers.parts.greedy_trees import least_cells

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Loss
 from ledgerwood.trainers.dpxgboost.training import DPXGBoostPlan
 
 Preset = Literal["default", "paper"]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeated
 from ledgerwood.accounting.splitting import split
-from ledgerwood.curator import Aggregator, CellCounts, LeafCounts, Round
-from ledgerwood.curator.queries.sums import MAX_DAMPING
+from ledgerwood.curator import MAX_DAMPING, Aggregator, CellCounts, LeafCounts, Round
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share
@@ -85,7 +84,7 @@ class DPXGBoostPlan(AbstractLaplacePlan):
                 "min_child_weight_by='levels' or 'none', and leaf_regularization='lambda'"
             )
         # Checks what they have to be made of.
-        self.leaves.query(TreeStructure.root(), Ensemble(initial_score=0.0))
+        self.leaves.leaf  # noqa: B018
         self.splits  # noqa: B018
 
     @property
@@ -198,7 +197,7 @@ class DPXGBoostPlan(AbstractLaplacePlan):
         if self.sketched:
             self.sketches.require_fit(CellCounts(features=tuple(range(self.n_numeric)), cells=self.max_bins))
         if "weights" in self.shares:
-            self.weights.require_fit(LeafCounts(structure=TreeStructure.root()))
+            self.weights.require_fit(LeafCounts())
 
     def require_room(self, cells: Sequence[FeatureCells]) -> None:
         """Refuse levels whose histogram would not fit, before a budget moves.
@@ -259,8 +258,9 @@ class DPXGBoostPlan(AbstractLaplacePlan):
                 structure, tests, ensemble, round_, purpose=f"level {level} of {purpose}", positive=positive
             )
             if self.min_child_weight_by == "levels":
-                query = LeafCounts(structure=structure)
-                rows = self.weights.released(query, round_, purpose=f"rows of level {level} of {purpose}")
+                rows = self.weights.released(
+                    LeafCounts().of(structure), round_, purpose=f"rows of level {level} of {purpose}"
+                )
                 structure, open_nodes = without_light_splits(structure, rows, open_nodes, self.min_child_weight)
         return structure
 

@@ -10,15 +10,14 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ledgerwood import _validate
-from ledgerwood.curator import Aggregator, Schema, TypedColumns
-from ledgerwood.curator.queries.histograms import MAX_SUMS
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Aggregator, Loss, Schema, TypedColumns
+from ledgerwood.curator.queries.bins import MAX_SUMS
 from ledgerwood.ensemble import Ensemble, FeatureCells
 from ledgerwood.trainers.base.bounds import is_word
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
+from ledgerwood.trainers.base.parameters import AbstractBoostedEstimator
 from ledgerwood.trainers.base.progress import Progress
-from ledgerwood.trainers.base.systems import AbstractBoostedEstimator
 from ledgerwood.trainers.federated.candidates import CandidateRule
 from ledgerwood.trainers.federated.communication import bins_of
 from ledgerwood.trainers.federated.plan import FeatureCycle, FederatedPlan, SplitMethod, Update

@@ -19,17 +19,19 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, Repeated
 from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import (
+    BinCounts,
+    BinHessians,
     CandidateBins,
-    CandidateCounts,
-    CellHessians,
     FeatureQuantiles,
     LeafCurvatures,
     LeafMoments,
     ScoreCounts,
+    ScoreQuery,
+    hessian_shifts,
 )
 from ledgerwood.ensemble import Ensemble, FeatureCells, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
+from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
 from ledgerwood.trainers.base.bounds import Count, positive, share
 from ledgerwood.trainers.base.plan import AbstractGaussianPlan
 from ledgerwood.trainers.federated.candidates import (
@@ -45,7 +47,6 @@ SplitMethod = Literal["histogram", "partially_random", "totally_random"]
 Update = Literal["averaging", "gradient", "newton"]
 FeatureCycle = Literal["windows", "combinations", "random"]
 ROOT = TreeStructure.root()
-NOTHING = Ensemble(initial_score=0.0)
 MAX_REACH = 1e100
 """Largest absolute score that all leaves together may give: squares of scores stay finite."""
 
@@ -112,26 +113,22 @@ class FederatedPlan(AbstractGaussianPlan):
                 f"candidates='quantiles' chooses at most 64 of at most 1024 steps; got "
                 f"{self.n_candidates} of {self.max_bins}"
             )
-        self.leaf_query(ROOT, NOTHING, None)  # checks what it has to be made of
+        self.leaf  # noqa: B018  # checks what it has to be made of
 
     # ------------------------------------------------------------------------------------------- what is asked, and how
 
-    def leaf_query(
-        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None
-    ) -> LeafMoments | LeafCurvatures:
+    @property
+    def leaf(self) -> LeafMoments | LeafCurvatures:
         """C2: what a row adds to its leaf."""
         if self.update == "newton" and self.loss == "logistic":
-            return LeafCurvatures(
-                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
-                positive=positive,
-            )  # fmt: skip
-        return LeafMoments(structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, positive=positive)
+            return LeafCurvatures(clip=self.clip, curvature_scale=self.curvature_scale)
+        return LeafMoments(loss=self.loss, clip=self.clip)
 
     @property
     def pair_noise(self) -> PairNoise:
         """That of every pair of sums, whatever it is a sum of."""
         return PairNoise(
-            kind=self.noise, leaf=self.leaf_query(ROOT, NOTHING, None), multiplier=self.noise_multiplier,
+            kind=self.noise, leaf=self.leaf, multiplier=self.noise_multiplier,
             count_share=self.count_share,
         )  # fmt: skip
 
@@ -159,11 +156,11 @@ class FederatedPlan(AbstractGaussianPlan):
 
     def candidate_query(
         self, bins: CandidateBins, ensemble: Ensemble, positive: int | None
-    ) -> CellHessians | CandidateCounts:
+    ) -> ScoreQuery[BoxShifts] | BinCounts:
         """C3: the hessians of each bin; numbers of rows, where the hessian is 1."""
         if self.loss == "logistic":
-            return CellHessians(bins=bins, ensemble=ensemble, positive=positive)
-        return CandidateCounts(bins=bins)
+            return BinHessians(bins=bins).of(ensemble, positive=positive)
+        return BinCounts(bins=bins)
 
     @property
     def candidate_mechanism(self) -> GaussianMechanism:
@@ -257,22 +254,23 @@ class FederatedPlan(AbstractGaussianPlan):
 
     def joint_event(self, features: int) -> Event:
         """A pair of sums for each of some features at once: what that many queries cost."""
-        shifts = self.pair_noise.asked(self.leaf_query(ROOT, NOTHING, None)).sensitivity(self.adjacency)
+        shifts = self.pair_noise.asked.sensitivity(self.adjacency)
         return self.pair_noise.mechanism.event(
             shifts if features == 1 else shifts.repeated(histograms=features), self.adjacency
         )
 
     def candidate_event(self, features: int) -> Event:
         """Histograms of some features' hessians."""
-        none = FeatureCells(ordered=2, equality=())
-        bins = CandidateBins.of([none] * features)
-        shifts = self.candidate_query(bins, NOTHING, None).sensitivity(self.adjacency)
+        if self.loss == "logistic":
+            shifts = hessian_shifts(features, self.adjacency)
+        else:
+            shifts = BoxShifts.of_counts(self.adjacency, histograms=features)
         return self.candidate_mechanism.event(shifts, self.adjacency)
 
     @property
     def score_event(self) -> Event:
         """The recalibration."""
-        shifts = ScoreCounts(ensemble=NOTHING, edges=(0.0,)).sensitivity(self.adjacency)
+        shifts = ScoreCounts(edges=(0.0,)).sensitivity(self.adjacency)
         return self.score_mechanism.event(shifts, self.adjacency)
 
     @property
@@ -327,12 +325,13 @@ class FederatedPlan(AbstractGaussianPlan):
             start = dataclasses.replace(self, candidate_epsilon=own)
         plan = start.scaled(calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget))
         plan.require_first_fit()
-        plan.pair_noise.mechanism.require_fit(plan.pair_noise.asked(plan.leaf_query(ROOT, NOTHING, None)).grid)
+        plan.pair_noise.mechanism.require_fit(plan.pair_noise.asked.grid)
         if any(plan.refined_features(tree) for tree in range(plan.n_estimators)):
-            none = CandidateBins.of([FeatureCells(ordered=2, equality=())])
-            plan.candidate_mechanism.require_fit(plan.candidate_query(none, NOTHING, None).grid)
+            bins = CandidateBins.of([FeatureCells(ordered=2, equality=())])
+            asked = BinHessians(bins=bins) if plan.loss == "logistic" else BinCounts(bins=bins)
+            plan.candidate_mechanism.require_fit(asked.grid)
         if plan.recalibrate:
-            plan.score_mechanism.require_fit(ScoreCounts(ensemble=NOTHING, edges=(0.0,)).grid)
+            plan.score_mechanism.require_fit(ScoreCounts(edges=(0.0,)).grid)
         return plan
 
     def communication(self, cells: Sequence[FeatureCells], *, n_clients: int = 1) -> Communication:

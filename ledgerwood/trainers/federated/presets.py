@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.curator.queries.sums import MAX_CURVATURE_SCALE, Loss
+from ledgerwood.curator import MAX_CURVATURE_SCALE, Loss
 from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.trainers.federated.plan import FederatedPlan
 

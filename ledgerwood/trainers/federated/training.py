@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator import (
     Aggregator,
+    BinSums,
     CandidateBins,
-    CellSums,
     FeatureQuantiles,
     Query,
     ScoreCounts,
@@ -22,11 +22,11 @@ from ledgerwood.curator import (
     real,
 )
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
-from ledgerwood.mechanisms import BallShifts, BoxShifts
+from ledgerwood.mechanisms import BoxShifts
 from ledgerwood.trainers.base.forests import Forests, stacked
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.federated.candidates import as_cuts, first_candidates, hessian_total, refined_thresholds
-from ledgerwood.trainers.federated.plan import NOTHING, ROOT, FederatedPlan
+from ledgerwood.trainers.federated.plan import ROOT, FederatedPlan
 from ledgerwood.trainers.federated.splits import HistogramTests, best_of, random_tests
 from ledgerwood.trainers.parts.candidates import Thresholds
 from ledgerwood.trainers.parts.recalibration import CALIBRATION_BINS, platt_line, recalibrated, score_edges
@@ -79,7 +79,7 @@ class _Forest:
         """
         plan = self.plan
         size = plan.n_estimators if plan.update == "averaging" else plan.batch
-        gradients = NOTHING if plan.update == "averaging" else self.ensemble
+        gradients = Ensemble(initial_score=0.0) if plan.update == "averaging" else self.ensemble
         self._batch.append(self._tree(t, gradients, f"tree {number + 1}", refined_features))
         if len(self._batch) == size or t + 1 == plan.n_estimators:
             for structure, values in self._batch:
@@ -94,7 +94,7 @@ class _Forest:
         with self._aggregator.open(plan.score_event, purpose=purpose) as round_:
             if not plan.recalibrate:
                 return
-            query = ScoreCounts(ensemble=self.ensemble, edges=edges, positive=self._positive)
+            query = ScoreCounts(edges=edges).of(self.ensemble, positive=self._positive)
             released = real(round_.release(query, plan.score_mechanism, purpose=purpose))
         line = platt_line(released, edges, stddev=plan.score_mechanism.stddevs[0])
         self.ensemble = recalibrated(self.ensemble, *line)
@@ -135,9 +135,7 @@ class _Forest:
     def _leaf_sums(self, structure: TreeStructure, ensemble: Ensemble, purpose: str) -> NDArray[np.float64]:
         plan = self.plan
         with self._aggregator.open(plan.joint_event(1), purpose=purpose) as round_:
-            query: Query[BoxShifts | BallShifts] = plan.pair_noise.asked(
-                plan.leaf_query(structure, ensemble, self._positive)
-            )
+            query = plan.pair_noise.asked.of(structure, ensemble, positive=self._positive)
             return plan.pair_noise.real(round_.release(query, plan.pair_noise.mechanism, purpose=purpose))
 
     def _refine(self, paid: int, t: int, features: tuple[int, ...], ensemble: Ensemble, purpose: str) -> None:
@@ -194,8 +192,8 @@ class _Forest:
             if root is None or plan.width > 1:
                 what = f"level {level + 1} of {purpose}"
                 with self._aggregator.open(plan.joint_event(plan.width), purpose=what) as round_:
-                    leaf = plan.leaf_query(structure, ensemble, self._positive)
-                    query = CellSums(leaf=leaf, bins=tests.bins)
+                    leaf = plan.leaf.of(structure, ensemble, positive=self._positive)
+                    query = BinSums(leaf=leaf, bins=tests.bins)
                     released = real(round_.release(query, plan.pair_noise.mechanism, purpose=what))
                 sums = released.reshape(2**level, tests.bins.total, 2)
                 if root is None:
@@ -221,7 +219,7 @@ class _Forest:
             tests, is_open = random_tests(paths, features, self._generator)
             what = f"level {level + 1} of {purpose}"
             with self._aggregator.open(plan.joint_event(plan.width), purpose=what) as round_:
-                leaf = plan.leaf_query(structure, ensemble, self._positive)
+                leaf = plan.leaf.of(structure, ensemble, positive=self._positive)
                 released = real(
                     round_.release(SideSums(leaf=leaf, tests=tests), plan.pair_noise.mechanism, purpose=what)
                 )

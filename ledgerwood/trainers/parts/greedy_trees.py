@@ -6,10 +6,9 @@ from typing import final
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
-from ledgerwood.curator import GridlessGains, Round, Schema, SplitGains, TypedColumns, gain_range
-from ledgerwood.curator.queries.candidate_points import CandidateParts
-from ledgerwood.curator.queries.gains import MAX_CELLS, TestedCells
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import GridlessGains, LargeGradients, Loss, Round, Schema, SplitGains, TypedColumns, gain_range
+from ledgerwood.curator.queries.splits.candidate_points import CandidateParts
+from ledgerwood.curator.queries.splits.tests import MAX_CELLS, TestedCells
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism
 from ledgerwood.mechanisms.sensitivity import quotient_down

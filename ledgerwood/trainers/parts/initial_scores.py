@@ -10,8 +10,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
-from ledgerwood.curator import Aggregator, LabelCount, LabelMoments, LabelSum, Query, real
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Aggregator, LabelCount, LabelMoments, LabelSum, Loss, Query, real
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, EllipticalGaussianMechanism, LaplaceMechanism
 

@@ -11,10 +11,11 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
-from ledgerwood.curator import CellCounts, LeafCounts, Round, real
-from ledgerwood.mechanisms import LaplaceMechanism
+from ledgerwood.curator import CellCounts, LeafCounts, LeafQuery, Round, real
+from ledgerwood.mechanisms import BoxShifts, LaplaceMechanism
 
-CountQuery = CellCounts | LeafCounts
+Counts = CellCounts | LeafCounts | LeafQuery[BoxShifts]
+"""Numbers of rows: a query, or the statistic that a query of leaves is made of."""
 
 
 @final
@@ -40,13 +41,13 @@ class LaplaceCounts:
         """One release."""
         return LaplaceEvent(noise_multiplier=float_up(1 / Fraction(self.epsilon)), adjacency=self.adjacency)
 
-    def mechanism(self, query: CountQuery) -> LaplaceMechanism:
+    def mechanism(self, query: Counts) -> LaplaceMechanism:
         """As much noise as the event is priced at."""
         return LaplaceMechanism.of_multiplier(
             self.event.noise_multiplier, query.sensitivity(self.adjacency), proportions=(1.0,)
         )
 
-    def require_fit(self, query: CountQuery) -> None:
+    def require_fit(self, query: Counts) -> None:
         """Refuse noise that cannot be drawn.
 
         Raises:
@@ -54,6 +55,6 @@ class LaplaceCounts:
         """
         self.mechanism(query).require_fit(query.grid)
 
-    def released(self, query: CountQuery, round_: Round, *, purpose: str) -> NDArray[np.float64]:
+    def released(self, query: CellCounts | LeafQuery[BoxShifts], round_: Round, *, purpose: str) -> NDArray[np.float64]:
         """The numbers, noise included, float64 (k,)."""
         return real(round_.release(query, self.mechanism(query), purpose=purpose))[:, 0]

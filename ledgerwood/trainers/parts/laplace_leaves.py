@@ -12,8 +12,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
-from ledgerwood.curator import LeafMoments, LeafRatios, Round, real
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import LargeGradients, LeafMoments, LeafRatios, Loss, Round, real
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.mechanisms import LaplaceMechanism
 
@@ -57,31 +56,24 @@ class LaplaceLeaves:
         if not 0.0 < _validate.real("count_share", self.count_share, "share of epsilon") < 1.0:
             raise _validate.fail("count_share", self.count_share, "in (0, 1)", "share of epsilon")
 
-    def query(
-        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None = None
-    ) -> LeafMoments | LeafRatios:
-        """The statistic of one tree's leaves; of several classes it names the one that is told from all others."""
+    @property
+    def leaf(self) -> LeafMoments | LeafRatios:
+        """The statistic of one tree's leaves, whatever the tree."""
         if self.release == "ratio":
             return LeafRatios(
-                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.reg_lambda,
-                leaf_clip=self.leaf_clip, large_gradients=self.large_gradients, weighted=self.weighted,
-                positive=positive,
+                loss=self.loss, clip=self.clip, damping=self.reg_lambda, leaf_clip=self.leaf_clip,
+                large_gradients=self.large_gradients, weighted=self.weighted,
             )  # fmt: skip
-        return LeafMoments(
-            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
-            large_gradients=self.large_gradients, positive=positive,
-        )  # fmt: skip
+        return LeafMoments(loss=self.loss, clip=self.clip, large_gradients=self.large_gradients)
 
     @property
     def mechanism(self) -> LaplaceMechanism:
         """The noise: as much of it as the tree's own sensitivity asks for."""
-        query = self.query(TreeStructure.root(), Ensemble(initial_score=0.0))
+        shifts = self.leaf.sensitivity(self.adjacency)  # which checks the clip
         proportions: tuple[float, ...] = (1.0,)
         if self.release == "sums":
             proportions = (1.0 / self.count_share, self.clip / (1.0 - self.count_share))
-        return LaplaceMechanism.of_multiplier(
-            self._multiplier, query.sensitivity(self.adjacency), proportions=proportions
-        )
+        return LaplaceMechanism.of_multiplier(self._multiplier, shifts, proportions=proportions)
 
     @property
     def event(self) -> LaplaceEvent:
@@ -94,7 +86,7 @@ class LaplaceLeaves:
         Raises:
             InvalidParameter: it is too large for the statistic's grid.
         """
-        self.mechanism.require_fit(self.query(TreeStructure.root(), Ensemble(initial_score=0.0)).grid)
+        self.mechanism.require_fit(self.leaf.grid)
 
     def lambda_by_noise(self, *, trees: int, learning_rate: float, score_noise: float) -> float:
         """lambda and as much more, in rows, as keeps the noise that all trees add to a score at `score_noise` ("sums").
@@ -122,8 +114,12 @@ class LaplaceLeaves:
     def released(
         self, structure: TreeStructure, ensemble: Ensemble, round_: Round, *, purpose: str, positive: int | None = None
     ) -> NDArray[np.float64]:
-        """The leaves' noisy ratios (n_leaves, 1), or numbers of rows and sums of gradients (n_leaves, 2)."""
-        return real(round_.release(self.query(structure, ensemble, positive), self.mechanism, purpose=purpose))
+        """The leaves' noisy ratios (n_leaves, 1), or numbers of rows and sums of gradients (n_leaves, 2).
+
+        Of several classes `positive` is the one that is told from all others.
+        """
+        query = self.leaf.of(structure, ensemble, positive=positive)
+        return real(round_.release(query, self.mechanism, purpose=purpose))
 
     @property
     def _multiplier(self) -> float:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Loss
 
 LambdaRule = Literal["add", "floor"]
 

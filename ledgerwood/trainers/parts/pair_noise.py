@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import LeafCurvatures, LeafMoments, Release, WholeSums, real
-from ledgerwood.curator.queries.whole_sums import MAX_BITS
-from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, SkellamMechanism
+from ledgerwood.curator import LeafCurvatures, LeafMoments, LeafStatistic, Release, WholeSums, real
+from ledgerwood.curator.queries.leaf_sums import MAX_BITS
+from ledgerwood.mechanisms import (
+    BallShifts,
+    BoxShifts,
+    EllipticalGaussianMechanism,
+    GaussianMechanism,
+    SkellamMechanism,
+)
 
 NoiseKind = Literal["gaussian", "skellam"]
 LeafPair = LeafMoments | LeafCurvatures
@@ -21,12 +27,12 @@ _STDDEV_UNITS = 2.0**14
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairNoise:
-    """How a pair of sums is asked for and what noise it gets; its price depends on no tree.
+    """How a pair of sums is asked for and what noise it gets; its cost depends on no tree.
 
     Args:
         kind: "gaussian", elliptical for (rows, gradient); or "skellam", the same variance for both columns, on sums in
             whole units (`WholeSums`), which are chosen so that a stddev has 2**13 to 2**14 of them.
-        leaf: the query, of any tree.
+        leaf: what a row adds to its leaf.
         multiplier: of one query under add-remove.
         count_share: share of a Gaussian query's mu**2 for the number of rows.
     """
@@ -48,18 +54,19 @@ class PairNoise:
 
     @property
     def stddevs(self) -> tuple[float, float]:
-        """Of the two columns, in the leaf query's units."""
+        """Of the two columns, in the leaf statistic's units."""
         if self.kind == "skellam" or isinstance(self.leaf, LeafCurvatures):
             return self._stddev, self._stddev
         count = self.multiplier / math.sqrt(self.count_share)
         return count, self.multiplier * self.leaf.clip / math.sqrt(1.0 - self.count_share)
 
-    def asked(self, leaf: LeafPair) -> LeafPair | WholeSums:
-        """What is released for this leaf query."""
-        return WholeSums(leaf=leaf, bits=self._bits) if self.kind == "skellam" else leaf
+    @property
+    def asked(self) -> LeafStatistic[BoxShifts | BallShifts]:
+        """What is released of each leaf."""
+        return WholeSums(leaf=self.leaf, bits=self._bits) if self.kind == "skellam" else self.leaf
 
     def real(self, release: Release[NDArray[np.int64]]) -> NDArray[np.float64]:
-        """The released sums in the leaf query's units."""
+        """The released sums in the leaf statistic's units."""
         return real(release) * 2.0**-self._bits if self.kind == "skellam" else real(release)
 
     @property

@@ -17,9 +17,9 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.reading.importances import feature_importances
 from ledgerwood.trainers.base.bounds import is_word
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES, MOST_CLASSES, estimates_classes
+from ledgerwood.trainers.base.parameters import AbstractSystemEstimator
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.base.suggestions import most_that_fits
-from ledgerwood.trainers.base.systems import AbstractSystemEstimator
 from ledgerwood.trainers.parts.greedy_trees import least_cells
 from ledgerwood.trainers.privatree.budget import label_error_share, leaf_epsilon
 from ledgerwood.trainers.privatree.presets import PAPER_BINS, Preset, preset_plan

@@ -21,20 +21,20 @@ from ledgerwood.accounting.events import Composed, Event, Repeated
 from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import (
     Aggregator,
+    BinClassCounts,
     CandidateBins,
     Categorical,
-    ClassCounts,
     FeatureQuantiles,
     GiniSplits,
     LeafLabels,
+    Loss,
     Schema,
     gini_range,
     label_range,
     real,
 )
 from ledgerwood.curator.queries.class_counts import class_number
-from ledgerwood.curator.queries.counts import MAX_COUNTS
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator.queries.row_counts import MAX_COUNTS
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import (
@@ -339,7 +339,7 @@ def _grow_by_counts(
     for level in range(plan.max_depth):
         purpose = f"class histograms, level {level + 1}"
         with aggregator.open(plan.level_event, purpose=purpose) as round_:
-            query = ClassCounts(structure=structure, bins=bins, classes=classes)
+            query = BinClassCounts(structure=structure, bins=bins, classes=classes)
             counts = real(round_.release(query, mechanism, purpose=purpose))
         found = least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes))
         structure = structure.deeper(found)

@@ -6,20 +6,19 @@ from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
-from ledgerwood.curator import Aggregator, Schema, TypedColumns
-from ledgerwood.curator.queries.sums import LargeGradients, Loss
+from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import is_word, require_name
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
+from ledgerwood.trainers.base.parameters import AbstractBoostedEstimator
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.base.streams import AbstractStreamEstimator
-from ledgerwood.trainers.base.systems import AbstractBoostedEstimator
 from ledgerwood.trainers.parts.leaves import LambdaRule
 from ledgerwood.trainers.sgbdt.individual_filter import IndividualFilter
 from ledgerwood.trainers.sgbdt.presets import Preset, default_plan, paper_plan
-from ledgerwood.trainers.sgbdt.training import LeafNoise, LeafStatistic, SGBDTPlan, train
+from ledgerwood.trainers.sgbdt.training import LeafKind, LeafNoise, SGBDTPlan, train
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -48,7 +47,7 @@ class AbstractSGBDT(AbstractStreamEstimator, AbstractBoostedEstimator):
     curvature_scale: float | None = None
     count_share: float | None = None
     leaf_noise: LeafNoise | None = None
-    leaf_statistic: LeafStatistic | None = None
+    leaf_statistic: LeafKind | None = None
     leaf_clamp: float | None = None
     features_per_tree: int | Literal["all"] | None = None
     numeric_weight: float | None = None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.curator.queries.sums import Loss
+from ledgerwood.curator import Loss
 from ledgerwood.trainers.sgbdt.training import SGBDTPlan
 
 Preset = Literal["default", "paper"]

@@ -19,14 +19,14 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, FilteredEvent, PoissonSampled, Repeated
 from ledgerwood.curator import (
     Aggregator,
+    LargeGradients,
     LeafCurvatures,
     LeafMoments,
     LeafRatios,
-    Query,
+    LeafStatistic,
     real,
 )
-from ledgerwood.curator.queries.sums import LargeGradients
-from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
+from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import (
     BallShifts,
@@ -44,8 +44,7 @@ from ledgerwood.trainers.parts.splits import cyclic_features, random_tree
 from ledgerwood.trainers.sgbdt.individual_filter import IndividualFilter, best_order, check_filter, row_limit
 
 LeafNoise = Literal["dynamic", "static"]
-LeafStatistic = Literal["moments", "curvature"]
-EMPTY_TREE = TreeStructure(feature=np.zeros(0, np.int32), split=np.zeros(0, np.uint16), equals=np.zeros(0, np.bool_))
+LeafKind = Literal["moments", "curvature"]
 
 
 @final
@@ -74,7 +73,7 @@ class SGBDTPlan(AbstractGaussianPlan):
     numeric_weight: Annotated[float, positive("weight of a categorical feature")]
     subsample: Annotated[float, Real("probability", high=1, holds_high=True)]
     leaf_noise: LeafNoise
-    leaf_statistic: LeafStatistic
+    leaf_statistic: LeafKind
     lambda_rule: LambdaRule
     filter: IndividualFilter = "none"
     extra_trees: Annotated[int, Count("trees", minimum=0)] = 0
@@ -102,7 +101,7 @@ class SGBDTPlan(AbstractGaussianPlan):
                 f"filter='renyi' counts at one order, which holds no delta, and the categories of columns {names} cost "
                 "one: declare a schema, or take another filter"
             )
-        self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))  # checks the clip, and what else it is made of
+        self.leaf  # noqa: B018  # checks the clip, and what else it is made of
 
     @property
     def trees(self) -> int:
@@ -116,34 +115,28 @@ class SGBDTPlan(AbstractGaussianPlan):
             count = self.noise_multiplier / math.sqrt(self.count_share)
             gradient = self.noise_multiplier * self.clip / math.sqrt(1.0 - self.count_share)
             return EllipticalGaussianMechanism(stddevs=(count, gradient))
-        width = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
+        width = self.leaf.sensitivity(Adjacency.ADD_REMOVE).l2((1.0,))
         return GaussianMechanism(stddev=self.noise_multiplier * width)
 
-    def leaf_query(
-        self, structure: TreeStructure, ensemble: Ensemble, positive: int | None = None
-    ) -> Query[BoxShifts | BallShifts]:
-        """The statistic of one tree's leaves; its sensitivity is the same for every tree and every class."""
+    @property
+    def leaf(self) -> LeafStatistic[BoxShifts | BallShifts]:
+        """The statistic of one tree's leaves, the same for every tree and every class."""
         if self.leaf_noise == "static":
             assert self.reg_lambda is not None  # checked on construction
             return LeafRatios(
-                structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip, damping=self.reg_lambda,
-                large_gradients=self.large_gradients, weighted=self.weighted, positive=positive,
+                loss=self.loss, clip=self.clip, damping=self.reg_lambda, large_gradients=self.large_gradients,
+                weighted=self.weighted,
             )  # fmt: skip
         if self.leaf_statistic == "curvature":
             return LeafCurvatures(
-                structure=structure, ensemble=ensemble, clip=self.clip, curvature_scale=self.curvature_scale,
-                large_gradients=self.large_gradients, positive=positive,
-            )  # fmt: skip
-        return LeafMoments(
-            structure=structure, ensemble=ensemble, loss=self.loss, clip=self.clip,
-            large_gradients=self.large_gradients, positive=positive,
-        )  # fmt: skip
+                clip=self.clip, curvature_scale=self.curvature_scale, large_gradients=self.large_gradients
+            )
+        return LeafMoments(loss=self.loss, clip=self.clip, large_gradients=self.large_gradients)
 
     @property
     def tree_event(self) -> Event:
         """One tree: one draw, sampled afresh unless the plan is full batch."""
-        query = self.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0))
-        event = self.leaf_mechanism.event(query.sensitivity(self.adjacency), self.adjacency)
+        event = self.leaf_mechanism.event(self.leaf.sensitivity(self.adjacency), self.adjacency)
         return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
@@ -184,7 +177,7 @@ class SGBDTPlan(AbstractGaussianPlan):
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
         plan = start.scaled(noise)
         plan.require_first_fit()
-        plan.leaf_mechanism.require_fit(plan.leaf_query(EMPTY_TREE, Ensemble(initial_score=0.0)).grid)
+        plan.leaf_mechanism.require_fit(plan.leaf.grid)
         return plan
 
     def leaf_signal(self, rows: float) -> float:
@@ -283,7 +276,7 @@ def train(
                     numeric_weight=plan.numeric_weight,
                     generator=generator,
                 )
-                query = plan.leaf_query(structure, forests.members[forest], forests.positive(forest))
+                query = plan.leaf.of(structure, forests.members[forest], positive=forests.positive(forest))
                 release = round_.release(query, mechanism, purpose=f"leaves of tree {number + 1}")
                 forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(real(release))))
                 if progress is not None:

@@ -88,7 +88,7 @@ class AttackReading:
         attack: its name.
         source: where it was published.
         auc: area under the curve, ties counted half; .5 for a guess.
-        advantage: the largest right minus false alarm rate over all thresholds, chosen after the fact.
+        advantage: the largest right minus false positive rate over all thresholds, chosen after the fact.
         rates: points of the curve.
         members, others: rows that were trained on, and rows that were not.
         shadows: models that it was calibrated by.
@@ -241,7 +241,7 @@ def _reading(
 
 
 def _curve(scores: FloatArray, inside: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Numbers of false and of right alarms of each threshold, from none to all; equal scores are one threshold."""
+    """Numbers of false and of true positives of each threshold, from none to all; equal scores are one threshold."""
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     right = np.cumsum(inside[order])[last]

@@ -109,7 +109,7 @@ def least_expectation(
             counts twice where one row may be added or removed.
 
     Raises:
-        InvalidParameter: a value outside its bound, or a claim whose price is an estimate.
+        InvalidParameter: a value outside its bound, or a claim whose privacy cost is an estimate.
         AdjacencyMismatch: added or removed rows under a claim about replaced or nulled rows.
 
     Source: docs/explanation/poisoning.md#least-expectation.

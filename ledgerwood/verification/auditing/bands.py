@@ -32,8 +32,8 @@ class RocBand:
     Args:
         thresholds: rising, shape (k,): every score that was seen.
         false_alarms, right_alarms: as counted, shape (k,).
-        false_lower, false_upper: bounds on the probability of a false alarm, shape (k,).
-        right_lower, right_upper: bounds on the probability of a right alarm, shape (k,).
+        false_lower, false_upper: bounds on the probability of a false positive, shape (k,).
+        right_lower, right_upper: bounds on the probability of a true positive, shape (k,).
         alpha: probability that any of them is wrong anywhere.
     """
 

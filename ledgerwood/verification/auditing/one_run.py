@@ -1,4 +1,4 @@
-"""Lower bounds from one run with canaries, each of them included by a fair coin of its own.
+"""Lower bounds from one run with canaries, each of them included by its own fair coin.
 
 A guess says of a canary "included" or "left out"; it may depend on all that the run released, and on no coin. How many
 guesses of each kind are made is fixed before, or chosen among pre-declared numbers by `one_run_scores`, which pays for

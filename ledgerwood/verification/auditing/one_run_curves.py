@@ -28,13 +28,13 @@ _LARGEST_MU = 64.0
 
 
 def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: TradeOff | Price, alpha: float) -> bool:
-    """Whether so many right guesses of one run refuse the claimed trade-off curve at level alpha.
+    """Returns whether so many right guesses of one run refuse the claimed trade-off curve at level alpha.
 
     Args:
         correct: right guesses.
         guesses: of both kinds, whose numbers were fixed beforehand.
-        canaries: all of them, each included by a fair coin of its own.
-        trade_off: the claim: a price, or a function from type I errors (shape (k,)) to the least type II errors,
+        canaries: all of them, each included by its own fair coin.
+        trade_off: the claim: a privacy cost, or a function from type I errors (shape (k,)) to the least type II errors,
             convex, that holds with either data set as the null hypothesis.
         alpha: probability of refusing a claim that is true.
 
@@ -122,7 +122,7 @@ class _Below:
 
 
 def _refuted(correct: int, guesses: int, canaries: int, least: Callable[[float], float], alpha: float) -> bool:
-    """Whether the least mass of laws of right guesses with P(W >= correct) = alpha exceeds 1."""
+    """Returns whether the least mass of distributions of right guesses with P(W >= correct) = alpha exceeds 1."""
     hidden = alpha * (guesses - correct) / canaries
     right = alpha * correct / canaries
     whole = guesses / canaries * (1.0 + _GUARD)

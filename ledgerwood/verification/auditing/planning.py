@@ -50,7 +50,7 @@ def expected_epsilon(
         delta: at which epsilon is bounded.
         alpha: one-sided error.
         statistic: the bound.
-        power: how often, in (0, 1); other than one half by the normal law of the log ratio of both rates.
+        power: how often, in (0, 1); other than one half by the normal distribution of the log ratio of both rates.
 
     Source: docs/explanation/auditing.md#planning.
     """

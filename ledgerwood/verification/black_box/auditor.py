@@ -54,7 +54,7 @@ def audit(
             and at most 200 000 to learn scores.
         alpha: the probability that a mechanism that keeps its claim is accused; also the error of each bound.
         numeric: "ideal" looks at values, as if they were real numbers; "bitwise" at their bits too, and then noise that
-            is made of floats is no noise of the claimed law any more.
+            is made of floats is no noise of the claimed distribution any more.
         delta: at which epsilon is bounded; None: the claim's own, 0 for a pure claim, else 1e-5.
         pairs: where `pair` is None, pairs to search; None: vectors of 1, 5 and 10 answers to queries, each of which one
             row changes by 1 at most.

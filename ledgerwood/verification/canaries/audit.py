@@ -54,7 +54,7 @@ def audit_model(
     n_jobs: int = 1,
     verbose: int = 0,
 ) -> ModelAudit:
-    """Train with canaries, each included by a fair coin of its own, and bound epsilon from what tells them apart.
+    """Train with canaries, each included by its own fair coin, and bound epsilon from what tells them apart.
 
     With `released`, train many times with and without one row, and compare what the fitted models show.
 
@@ -73,7 +73,7 @@ def audit_model(
             1000 canaries in all, or 500 trainings with one each (300 where delta > 0). A canary is in one of them, so
             that all together are as private for it as one is, and the canaries of all count as those of one run.
         delta: at which epsilon is bounded; None for the estimator's own.
-        claim: what is audited; None for the price of the estimator's plan. By its adjacency canaries are in or
+        claim: what is audited; None for the privacy cost of the estimator's plan. By its adjacency canaries are in or
             out, or (replace-one) in or exchanged for another row; a function has the plan's, or add-remove.
         fill: known rows that speak against it in each canary's cell; None for what serves best.
         guesses: how many canaries to guess to be in and out, of all trainings; None for what the claim alone makes
@@ -82,7 +82,7 @@ def audit_model(
             and with `released` also rows far beyond them, since nothing then says that there can be none.
         check_structure: fit a few times more, and see that public trees do not depend on the rows.
         mode: "model" audits the estimator as it is; "one_mechanism" one tree of depth 1 with its whole budget, made by
-            the same code (our estimators): the price of that tree is what is tested, with the power that an ensemble
+            the same code (our estimators): the test is of that tree's privacy cost, with the power that an ensemble
             does not leave.
         released: what is looked at in a fitted model: a function of it that returns numbers, texts, arrays, or tuples
             and dicts of them; or "attributes", its attributes that end in "_", and those of estimators in it.

@@ -17,7 +17,7 @@ Mode = Literal["model", "one_mechanism"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructureCheck:
-    """Whether public trees stayed the same, bit for bit, where only the rows changed.
+    """Returns whether public trees stayed the same, bit for bit, where only the rows changed.
 
     Args:
         independent: every fit with the same public randomness drew the same trees.
@@ -35,7 +35,7 @@ class StructureCheck:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelAudit:
-    """A trained model's lower bound beside its price.
+    """A trained model's lower bound beside its privacy cost.
 
     Args:
         epsilon_lower: the headline, in nats at `delta`: of `bounds` the one named by `assumption` and `statistic`.
@@ -43,18 +43,18 @@ class ModelAudit:
             no two canaries share a leaf, else by guesses, which rest on nothing.
         assumption: what the headline rests on.
         statistic: the headline's test.
-        rejected: whether the price is refuted, at `alpha` in all: by guesses without any assumption, or by the curve
+        rejected: whether the claim is refuted, at `alpha` in all: by guesses without any assumption, or by the curve
             that the model itself claims. False is no proof: few canaries cannot refute a large price at all.
         alpha: probability that the headline is above the truth; each of `bounds` has it on its own.
         delta: at which epsilon is bounded.
         bounds: side by side, each with what it rests on.
         price: the epsilon that the model states at `delta`, by its plan; inf where nothing is claimed.
-        epsilon_detectable: what a perfect attack on a mechanism with exactly this price is expected to show by the
+        epsilon_detectable: the bound expected of a perfect attack on a mechanism with exactly this privacy cost, by the
             headline's statistic, with as many canaries or fits: the power of this audit. NaN where nothing is claimed.
         epsilon_ceiling: the largest bound that this statistic can show with as many canaries or fits, of any mechanism;
             inf where nothing limits it (means of Gaussian scores).
         expected: the same of each of `bounds`, in their order.
-        needed: canaries with which the headline would be expected within half a nat of the price (within half of it,
+        needed: canaries with which the main bound is expected within .5 of the claimed epsilon (within half of it,
             where it is below a nat); None where no number of up to 65536 is, by this statistic.
         scores: of canaries that were in, and out.
         seconds: what it took.
@@ -67,7 +67,7 @@ class ModelAudit:
         scored, releases: how many of the last fit's releases took part in the scores; with `released=`, numbers that
             were looked at.
         mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
-        price_mu: of the Gaussian mechanism with this price; 0 for a pure price.
+        price_mu: of the Gaussian mechanism with this privacy cost; 0 for a pure price.
         system: the estimator's name.
         claim: what was audited; None where nothing is claimed.
         structure_check: see there; None where it was not asked for, or where nothing is drawn at random.

@@ -207,7 +207,7 @@ def worst(verdicts: tuple[GrantVerdict, ...]) -> Verdict:
 
 
 def is_number(value: object) -> bool:
-    """Whether a JSON value is a finite float."""
+    """Returns whether a JSON value is a finite float."""
     return isinstance(value, float) and math.isfinite(value)
 
 

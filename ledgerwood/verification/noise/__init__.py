@@ -1,1 +1,1 @@
-"""Whether noise and choices have the distributions that they are priced by."""
+"""Returns whether noise and choices have the distributions that they are priced by."""

@@ -1,4 +1,4 @@
-"""Where a private choice lies in its own law, from the best utility on: uniform if it was drawn from that law.
+"""The rank of a private choice in its distribution, from the best utility on: uniform if the choice is correct.
 
 None of the samplers' arithmetic is used again. docs/explanation/noise-law.md#noise-law-choices.
 """
@@ -29,7 +29,7 @@ def choice_uniform(
         coins: draws V.
 
     Raises:
-        InvalidParameter: a mechanism whose law is not known here.
+        InvalidParameter: a mechanism whose distribution is not known here.
     """
     step = grid.steps[0]
     match mechanism:

@@ -1,8 +1,8 @@
-"""Whether noise has the law that it is priced by: exact tests of draws, and of the noise that a fit has drawn.
+"""Exact tests that noise has the distribution which accounting assumes, on draws and on the noise inside a fit.
 
-A replay freezes outputs, so that it cannot see a sampler that adds less than its mechanism says; this can. Each value
-is turned into one that is exactly normal, or uniform, if its law is right, whatever the rows and the outputs before it
-were: docs/explanation/noise-law.md#noise-law.
+A replay freezes outputs, so it cannot detect a sampler that adds less noise than its mechanism says; these tests can.
+Each value is turned into one that is exactly normal, or uniform, if its distribution is right, for all rows and earlier
+outputs: docs/explanation/noise-law.md#noise-law.
 """
 
 import math
@@ -63,12 +63,12 @@ class NoiseCheck:
 
     @property
     def rejected(self) -> bool:
-        """Whether the law is refused."""
+        """True if the distribution is refused."""
         return any(p < self.alpha / len(self.p_values) for _, p in self.p_values)
 
     @property
     def too_little(self) -> bool:
-        """Whether there is less noise than stated, for sure: the scale's whole interval is below 1."""
+        """True if there is less noise than stated, for sure: the scale's whole interval is below 1."""
         return self.rejected and self.scale_high is not None and self.scale_high < 1.0
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ def check_noise(
     source: RandomSource | None = None,
     seed: int = 0,
 ) -> NoiseCheck:
-    """Draw from an additive mechanism, and test the draws against the law that its event prices.
+    """Draw from an additive mechanism, and test the draws against the distribution that its event prices.
 
     Args:
         mechanism: of Gaussian, Laplace, discrete Gaussian, discrete Laplace or Skellam noise.

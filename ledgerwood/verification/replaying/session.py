@@ -83,7 +83,7 @@ class Replay:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return not self.violations
 
     @property
@@ -98,7 +98,7 @@ class Replay:
 
 
 class Stop(BaseException):
-    """Ends a fit that cannot go on: no handler of a trainer's may take it for an error of its own."""
+    """Ends a fit that cannot go on: no handler of a trainer's may take it for its own error."""
 
 
 @final
@@ -188,7 +188,7 @@ class Session:
         return held
 
     def pays(self, step: ReplayStep, event: Event, purse: object, receipt: Receipt) -> None:
-        """Keep what was drawn. Each draw of a grant has an entry of its own; those of a search's run have none."""
+        """Keep what was drawn. Each draw of a grant has its own entry; those of a search's run have none."""
         self._paid[event] += 1
         if not isinstance(purse, Grant):
             return
@@ -220,7 +220,7 @@ class Session:
         self.again += len(words) - (len(self._words) - known)
 
     def require_words(self, step: ReplayStep, least: int) -> None:
-        """Hold a sample or noise to fresh random words of its own."""
+        """Hold a sample or noise to fresh random words."""
         if self.drawn < least:
             self.violated(str(step.call), f"at least {least} random words", str(self.drawn))
         if self.again:

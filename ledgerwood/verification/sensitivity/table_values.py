@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import Categorical, ColumnTable, GiniSplits, LeafLabels, Schema, SplitGains, Table
-from ledgerwood.curator.queries.columns.statistics import ColumnQuery
-from ledgerwood.curator.queries.known import AnyQuery
+from ledgerwood.curator.queries.registry import COLUMNS, TREES
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
 from ledgerwood.verification.sensitivity.distances import Gap, Shifts, shift_gap
@@ -39,7 +38,7 @@ class TableGauge:
         Raises:
             InvalidParameter: no query whose exact value a table with a schema has, or a claim that is no shift set.
         """
-        if not isinstance(query, AnyQuery | ColumnQuery | Choices):
+        if query not in TREES and query not in COLUMNS and not isinstance(query, Choices):
             raise InvalidParameter(
                 f"{type(query).__name__} is no function, and no query whose exact value a table with a schema has "
                 "(unit: statistic)"
@@ -71,7 +70,7 @@ def _reader(query: Any, schema: Schema, bins: int) -> Callable[[Data], Integers]
 
     def read(data: Data) -> Integers:
         X, y, weights = (*data, None, None)[:3] if isinstance(data, tuple) else (data, None, None)
-        if isinstance(query, ColumnQuery):
+        if query in COLUMNS:
             return ColumnTable.from_data(X, schema, y=y).reader(query)(_ALL)
         table = Table.from_data(X, y, schema, loss=loss, bins=bins, sample_weight=weights)
         if not isinstance(query, Choices):

@@ -73,6 +73,7 @@ def test_sampled_moments_are_the_largest_over_all_shifts(epsilon: float, rate: f
             assert -1e-18 <= mp.mpf(float(value)) - exact < 1e-13 * (10 + abs(exact))
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 @given(
     epsilon=st.floats(1e-3, 30.0), shift=st.floats(0.001, 0.999), rate=st.floats(1e-6, 1.0), order=st.floats(1.01, 80)
 )

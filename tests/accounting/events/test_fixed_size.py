@@ -144,6 +144,7 @@ def exact_divergence(mu: float, q: mp.mpf, order: float, present: float | None) 
         return mp.log1p(order * (order - 1) * total) / (order - 1)
 
 
+@pytest.mark.slow_after(1)  # the truth by integrals or enumeration
 @pytest.mark.parametrize(("mu", "size"), [(1 / 0.55, 256), (0.05, 18_000), (0.5, 54_000)])
 def test_divergences_of_normal_noise_against_their_integral(mu: float, size: int) -> None:
     q = mp.mpf(size) / 60_000
@@ -356,6 +357,7 @@ def test_a_replacement_that_costs_less_than_a_presence() -> None:
         assert event.log_profile(np.array([t]), direction=Direction.ADD)[0] <= math.log(q) + whole + 1e-13
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 def test_no_lower_end_above_a_certified_price() -> None:
     """The bound of a replaced row is not the profile of a pair, and says nothing from below."""
     event = ReplaceOneSampled(

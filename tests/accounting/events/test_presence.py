@@ -77,6 +77,7 @@ def test_rows_on_opposite_sides_attain_the_bound_at_every_threshold(seed):
     assert allowed(row, T) == pytest.approx(hockey(left, left[::-1], T), rel=1e-7, abs=1e-12)
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 def test_the_bound_of_an_asymmetric_presence_is_the_least_over_a_dense_grid():
     present = PoissonSampled(GaussianEvent(noise_multiplier=0.7, adjacency=A), sampling_rate=0.2)
 

@@ -67,6 +67,7 @@ def test_renyi_by_enumeration_of_the_integers(event: SkellamEvent, rate: float) 
                 assert 0 <= (mp.mpf(float(value)) - exact) / exact < 1e-12
 
 
+@pytest.mark.slow_after(5)  # the truth by integrals or enumeration
 @pytest.mark.parametrize("event", LAWS, ids=repr)
 @pytest.mark.parametrize("rate", [1.0, 0.2])
 def test_profile_by_enumeration_of_the_integers(event: SkellamEvent, rate: float) -> None:
@@ -208,6 +209,7 @@ def test_a_larger_shift_or_less_noise_costs_more(variance: float, sensitivity: i
         assert np.all(h <= g * (1 + 1e-10) + 1e-300)
 
 
+@pytest.mark.slow_after(3)  # the truth by integrals or enumeration
 @pytest.mark.parametrize("event", [skellam(1e-12), skellam(1e-12, 1000), skellam(3.0, 400), skellam(1e6)], ids=repr)
 def test_extreme_values_stay_numbers(event: SkellamEvent) -> None:
     epsilons = [1e-9, 1.0, 700.0, 1e4, 1e300, np.inf]

@@ -45,7 +45,7 @@ def hockey_stick(multiplier: float, bound: float, epsilon: float, rate: float, d
     return mp.fsum(mp.quad(gap, [x + shrink, y - shrink]) for x, y in itertools.pairwise(points))
 
 
-@pytest.mark.slow_after(7)  # the truth is an integral in mpmath
+@pytest.mark.slow_after(3)  # the truth is an integral in mpmath
 @pytest.mark.parametrize(("multiplier", "bound"), [(1.0, 0.6), (0.3, 0.9), (1.0, 1.0), (0.7, 3.0), (4.0, 20.0)])
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.value)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     BasicFilter,
     Budget,
     Charge,
     GDPFilter,
     RenyiFilter,
-    WhitehouseFilter,
     ZCDPFilter,
 )
 from ledgerwood.accounting.filters import Charges, Remaining
@@ -23,7 +23,9 @@ BUDGET = Budget(epsilon=1.0, delta=1e-5, adjacency=Adjacency.ADD_REMOVE)
 SIZES = st.one_of(st.floats(0.0, 0.6), st.floats(0.0, 1e-3), st.sampled_from([0.0, 5e-324, 0.1, 0.25]))
 MADE = {
     BasicFilter(): lambda size: Charge(epsilon=size, delta=size * 1e-5, method="profile"),
-    WhitehouseFilter(delta_prime=2e-6): lambda size: Charge(epsilon=size / 4, delta=size * 1e-5, method="profile"),
+    AdvancedCompositionFilter(delta_prime=2e-6): lambda size: Charge(
+        epsilon=size / 4, delta=size * 1e-5, method="profile"
+    ),
     GDPFilter(): lambda size: Charge(mu=size / 2, method="gdp"),
     ZCDPFilter(): lambda size: Charge(rho=size / 16, method="zcdp"),
     RenyiFilter(order=20.0): lambda size: Charge(divergence=size, method="renyi", order=20.0),

@@ -7,13 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from ledgerwood.accounting import Adjacency, BasicFilter, Budget, Charge, GaussianEvent, PureEvent, WhitehouseFilter
+from ledgerwood.accounting import (
+    Adjacency,
+    AdvancedCompositionFilter,
+    BasicFilter,
+    Budget,
+    Charge,
+    GaussianEvent,
+    PureEvent,
+)
 from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter, filter_from, filter_record
 from ledgerwood.errors import BudgetExceeded, InvalidParameter
 
 A = Adjacency.ADD_REMOVE
 BUDGET = Budget(epsilon=1.0, delta=1e-5, adjacency=A)
-FILTER = WhitehouseFilter(delta_prime=1e-6)
+FILTER = AdvancedCompositionFilter(delta_prime=1e-6)
 
 
 def charge(epsilon, delta=0.0):
@@ -75,18 +83,18 @@ def test_no_delta_means_all_that_remains_or_none_for_a_pure_plan():
     assert FILTER.charge(gaussian, [], BUDGET, None).delta == pytest.approx(9e-6, rel=1e-12)
     assert FILTER.charge(PureEvent(epsilon=0.1, adjacency=A), [], BUDGET, None).delta == 0.0
     with pytest.raises(BudgetExceeded, match="no delta remains"):
-        WhitehouseFilter(delta_prime=1e-5).charge(gaussian, [], BUDGET, None)
+        AdvancedCompositionFilter(delta_prime=1e-5).charge(gaussian, [], BUDGET, None)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -1e-6, float("nan"), "1e-6", True])
 def test_a_delta_prime_outside_its_bound_is_refused(value):
     with pytest.raises(InvalidParameter, match="delta_prime"):
-        WhitehouseFilter(delta_prime=value)
+        AdvancedCompositionFilter(delta_prime=value)
 
 
 def test_bad_input():
     with pytest.raises(InvalidParameter, match="delta_prime"):
-        WhitehouseFilter(delta_prime=1e-4).check(BUDGET)
+        AdvancedCompositionFilter(delta_prime=1e-4).check(BUDGET)
     with pytest.raises(InvalidParameter, match="delta_prime"):
         FILTER.check(Budget(epsilon=1.0, delta=0.0, adjacency=A))
     with pytest.raises(InvalidParameter, match="currency"):

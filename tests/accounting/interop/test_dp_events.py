@@ -56,7 +56,7 @@ def events(adjacency):
     return st.recursive(release, combine, max_leaves=6)
 
 
-@pytest.mark.slow_after(1)  # any event that can be written
+@pytest.mark.slow  # any event that can be written
 @pytest.mark.parametrize("adjacency", lw.Adjacency)
 @given(data=st.data())
 @settings(max_examples=60)
@@ -73,6 +73,7 @@ def test_discrete_laplace_comes_back_at_most_two_units_in_the_last_place_dearer(
     assert scale - 2 * math.ulp(scale) <= back.scale <= scale
 
 
+@pytest.mark.slow  # any event that can be written, there and back
 @given(epsilon=st.floats(1e-3, 600.0), categories=st.integers(2, 1000))
 @settings(max_examples=40)
 def test_randomised_response_comes_back_no_cheaper_and_hardly_dearer(epsilon, categories):

@@ -77,6 +77,7 @@ def test_two_analysts_at_once_each_see_their_own(tmp_path):
         assert ben.spent("ada").epsilon == 0.5
 
 
+@pytest.mark.slow_after(2)  # any sequence of grants
 def test_all_that_remains_is_what_remains_of_the_share(place):
     with opened(place, "ada") as ada:
         grant = ada.grant(gaussian(30.0), purpose="all her delta")
@@ -109,6 +110,7 @@ def test_a_share_under_the_gaussian_filter_is_its_own_budget(tmp_path):
     assert verified(path).grants == 2
 
 
+@pytest.mark.slow_after(2)  # any sequence of grants
 def test_whoever_spends_says_who(place):
     with opened(place, None) as nobody:
         assert nobody.spent().epsilon == 0.0
@@ -163,6 +165,7 @@ def test_limits_add_up_to_the_budget_at_most(weights, epsilon, delta):
     assert sum(Fraction(limit.delta) for limit in limits) <= Fraction(delta)
 
 
+@pytest.mark.slow  # any sequence of grants
 @settings(max_examples=25)
 @given(st.lists(st.floats(0.05, 1.0), min_size=2, max_size=5), st.floats(0.1, 8.0), st.floats(1e-9, 1e-2))
 def test_gaussian_shares_fit_into_the_whole(weights, epsilon, delta):

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ledgerwood.accounting import (
     Adjacency,
+    AdvancedCompositionFilter,
     BasicFilter,
     BoundedRangeEvent,
     Budget,
@@ -23,7 +24,6 @@ from ledgerwood.accounting import (
     PureEvent,
     RenyiFilter,
     Repeated,
-    WhitehouseFilter,
     ZCDPFilter,
 )
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerCorrupted, LedgerError, UnsupportedEvent
@@ -31,7 +31,7 @@ from ledgerwood.verification import verify_ledger
 
 A = Adjacency.ADD_REMOVE
 BUDGET = Budget(epsilon=2.0, delta=1e-5, adjacency=A)
-FILTERS = [ZCDPFilter(), RenyiFilter(order=20.0), WhitehouseFilter(delta_prime=2e-6)]
+FILTERS = [ZCDPFilter(), RenyiFilter(order=20.0), AdvancedCompositionFilter(delta_prime=2e-6)]
 EVENTS = [
     PureEvent(epsilon=0.25, adjacency=A),
     LaplaceEvent(noise_multiplier=8.0, adjacency=A),
@@ -42,7 +42,7 @@ EVENTS = [
 
 
 def spend(ledger, event, purpose="release"):
-    delta = 1e-6 if isinstance(ledger.filter, WhitehouseFilter) and event.pure_epsilon() > 1 else None
+    delta = 1e-6 if isinstance(ledger.filter, AdvancedCompositionFilter) and event.pure_epsilon() > 1 else None
     ledger.grant(event, purpose=purpose, delta=delta).draw(event, purpose=purpose)
 
 
@@ -66,7 +66,7 @@ class FilteredMachine(RuleBasedStateMachine):
     @rule(event=st.sampled_from(EVENTS), count=st.integers(1, 12))
     def grant(self, event, count):
         before = self.ledger.head
-        delta = 1e-6 if isinstance(self.ledger.filter, WhitehouseFilter) and event.pure_epsilon() > 1 else None
+        delta = 1e-6 if isinstance(self.ledger.filter, AdvancedCompositionFilter) and event.pure_epsilon() > 1 else None
         try:
             self.ledger.grant(Repeated(event, count=count), purpose="plan", delta=delta)
         except UnsupportedEvent:
@@ -99,9 +99,10 @@ class FilteredMachine(RuleBasedStateMachine):
 
 
 FilteredMachine.TestCase.settings = settings(max_examples=10, stateful_step_count=10, deadline=None)
-TestFilteredMachine = FilteredMachine.TestCase
+TestFilteredMachine = pytest.mark.slow(FilteredMachine.TestCase)  # any sequence of grants
 
 
+@pytest.mark.slow_after(1)  # any sequence of grants
 @pytest.mark.parametrize("filter_", FILTERS, ids=lambda f: f.name)
 @pytest.mark.parametrize("place", ["sqlite:///{}/team.db", "{}/run.ledger.jsonl"])
 def test_a_ledger_is_kept_and_reopened_with_its_filter(tmp_path, filter_, place):
@@ -116,7 +117,7 @@ def test_a_ledger_is_kept_and_reopened_with_its_filter(tmp_path, filter_, place)
     report = verify_ledger(place, dataset="d", head=head)
     assert (report.filter, report.grants) == (filter_.name, 4)
     assert LedgerRecord.from_lines(record.lines).spent() == spent
-    for other in (BasicFilter(), RenyiFilter(order=21.0), WhitehouseFilter(delta_prime=1e-6)):
+    for other in (BasicFilter(), RenyiFilter(order=21.0), AdvancedCompositionFilter(delta_prime=1e-6)):
         with pytest.raises(LedgerError, match="filter"):
             Ledger.open(place, dataset="d", filter=other)
 
@@ -141,10 +142,10 @@ def test_analysts_stay_within_their_shares(tmp_path, filter_):
 
 
 def test_a_filter_that_the_budget_cannot_have_is_refused():
-    for filter_ in (ZCDPFilter(), RenyiFilter(order=20.0), WhitehouseFilter(delta_prime=1e-6)):
+    for filter_ in (ZCDPFilter(), RenyiFilter(order=20.0), AdvancedCompositionFilter(delta_prime=1e-6)):
         with pytest.raises(InvalidParameter, match="delta"):
             Ledger(Budget(epsilon=1.0, delta=0.0, adjacency=A), unit=PrivacyUnit.ROW, filter=filter_)
-    with pytest.raises(InvalidParameter, match="WhitehouseFilter"):
+    with pytest.raises(InvalidParameter, match="AdvancedCompositionFilter"):
         Ledger(BUDGET, unit=PrivacyUnit.ROW, filter="zcdp")
 
 

@@ -125,6 +125,7 @@ def test_a_file_has_one_writer(path):
     Ledger.open(path).close()
 
 
+@pytest.mark.slow  # any sequence of grants
 def test_a_forgotten_ledger_gives_its_file_back(path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

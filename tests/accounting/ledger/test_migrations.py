@@ -172,6 +172,7 @@ def test_a_step_that_is_interrupted_leaves_the_old_version(url, older, later):
     assert everything(url) == before
 
 
+@pytest.mark.slow_after(5)  # a fault at each step
 @pytest.mark.parametrize(
     "damage",
     [

@@ -243,6 +243,7 @@ def test_a_server_that_is_not_there_is_named_without_its_password():
     assert "somebody:***@127.0.0.1:1" in str(refusal.value)
 
 
+@pytest.mark.slow  # starts processes, which import everything
 @pytest.mark.parametrize(("package", "url"), [("sqlalchemy", "sqlite:///a.db"), ("psycopg", "postgresql://h/d")])
 def test_without_the_extra_it_says_how_to_get_it(package, url):
     program = (

@@ -183,6 +183,7 @@ def files_of_at_most(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow  # a fault at each step of each write
 def test_a_write_that_fails_anywhere_leaves_the_entry_whole_or_not_at_all(sqlite_url):
     """First in the rollback journal, then in the file itself: an entry of several pages, cut off at each of them."""
     many = Composed(tuple(pure(2.0**-60 * (1 + i)) for i in range(150)))
@@ -255,6 +256,7 @@ def test_tables_of_another_version_are_left_alone(url, statement):
             use()
 
 
+@pytest.mark.slow_after(11)  # a fault at each step of each write
 @pytest.mark.parametrize(
     ("statement", "place"),
     [

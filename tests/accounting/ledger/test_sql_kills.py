@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow  # kills processes that spend
 def test_killed_processes_lose_budget_at_most(url):
     """A small run of the benchmark, which is where the large one is."""
     program = [sys.executable, ROOT / "benchmarks" / "ledger_kills.py", "--url", url, "--json"]

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -91,4 +92,4 @@ class SharedLedgerMachine(RuleBasedStateMachine):
 
 
 SharedLedgerMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
-TestSharedLedgerMachine = SharedLedgerMachine.TestCase
+TestSharedLedgerMachine = pytest.mark.slow(SharedLedgerMachine.TestCase)  # any sequence of grants by several processes

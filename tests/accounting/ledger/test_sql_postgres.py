@@ -126,6 +126,7 @@ def test_commits_are_synced_on_the_server_whatever_its_default(postgres_url):
         assert ledger._store._connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
 
 
+@pytest.mark.slow  # a server of its own
 def test_sessions_that_the_server_ends_at_any_moment(postgres_url):
     """What was acknowledged is there, what was reported as not recorded is not, and the chain verifies."""
     said, done = {"granted": [], "failed": [], "unknown": []}, threading.Event()

@@ -73,6 +73,7 @@ def test_replay_leads_to_the_same_state():
     assert LedgerRecord.from_lines(tuple(lines())).randomness == "test"
 
 
+@pytest.mark.slow_after(1)  # any sequence of grants
 @pytest.mark.parametrize("index", range(4))
 def test_replay_names_the_first_bad_entry(index):
     for damage in (

@@ -60,6 +60,7 @@ def test_few_draws_stay_as_they_are():
     assert dict(above) == {gaussian(1.0): 4, gaussian(2.0): 1}
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_a_plan_of_many_draws_lies_between_plain_ones():
     def plan(multipliers):
         return Composed(tuple(PoissonSampled(gaussian(m), sampling_rate=0.05) for m in multipliers))
@@ -84,6 +85,7 @@ def test_draws_that_are_too_different_for_a_grid_are_grouped_by_their_profiles()
     assert math.isfinite(price(event).epsilon(1e-5))
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_more_different_draws_than_can_be_compared_are_refused():
     rng = np.random.default_rng(0)
     event = Composed(

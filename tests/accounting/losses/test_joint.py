@@ -77,6 +77,7 @@ def sampled_delta(losses, rate, epsilon, direction):
         return total
 
 
+@pytest.mark.slow_after(3)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("epsilons", [(0.3, 0.5, 0.3), (1.0, 1.0), (0.1,) * 8, (2.0, 0.01, 0.7)])
 @pytest.mark.parametrize("rate", [1e-4, 0.2, 0.9])
 def test_samples_of_pure_compositions_enclose_the_sum_over_all_answers(epsilons, rate):
@@ -110,6 +111,7 @@ def composed(*draws):
         ]
 
 
+@pytest.mark.slow_after(2)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(("first", "second", "rates"), [(1.0, 0.6, (0.3, 0.1)), (3.0, 0.2, (0.02, 0.5))])
 @pytest.mark.parametrize("count", [1, 3])
 def test_samples_inside_samples_enclose_each_direction(first, second, rates, count):
@@ -166,6 +168,7 @@ def test_a_sample_of_two_laplace_releases_encloses_its_integral(rate, delta):
     assert high - low <= 1e-5 * high
 
 
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("count", [2, 6, 100])
 @pytest.mark.parametrize("multiplier", [0.7, 3.0, 40.0])
 def test_gaussian_compositions_composed_enclose_their_closed_profile(multiplier, count):
@@ -199,6 +202,7 @@ def test_laws_of_too_many_points_are_coarsened(monkeypatch):
             assert ((exact <= value) if above else (value <= exact)).all()
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_the_shared_sample_is_the_dear_one():
     """Six Gaussians of multiplier 3 on one sample; then with a Laplace release, which can only cost more."""
     alone = sampled(Repeated(gaussian(3.0), count=6), 0.1)
@@ -223,6 +227,7 @@ def test_a_sample_of_gaussians_alone_stays_exact():
     assert price(event).epsilon(1e-5) == pytest.approx(price(one).epsilon(1e-5), rel=1e-12)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_many_fresh_samples_of_a_mixed_composition():
     event = Repeated(sampled(Composed((laplace(1.0), gaussian(1.0))), 0.01), count=1000)
     low, high = price(event).epsilon_interval(1e-5)
@@ -290,6 +295,7 @@ compositions = st.builds(
 ).filter(lambda event: not all(isinstance(e, GaussianEvent) for e, _ in event.draws()))
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=8, deadline=None)
 @given(compositions, st.floats(1e-3, 0.9), st.sampled_from([1e-3, 1e-6, 1e-10]))
 def test_lower_ends_are_lower_and_a_larger_sample_costs_more(event, rate, delta):
@@ -304,6 +310,7 @@ def test_lower_ends_are_lower_and_a_larger_sample_costs_more(event, rate, delta)
         assert low <= price(event).epsilon(delta) * (1 + 1e-9)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=8, deadline=None)
 @given(compositions)
 def test_bounds_on_the_profile_of_a_composition_are_convex_and_in_order(event):
@@ -343,6 +350,7 @@ def test_an_infinite_loss_stays_in_the_sample():
     assert price(event).delta(3.0) <= 1.001e-5
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_a_price_needs_little_memory():
     event = Repeated(sampled(Composed((laplace(1.3), gaussian(1.7))), 0.013), count=1000)
     tracemalloc.start()
@@ -385,6 +393,7 @@ def test_groups_that_few_enter_cost_less_and_never_less_than_their_mixture():
             assert exact <= price(event).delta(at) <= exact * (1 + 1e-3)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_different_groups_are_composed_once_each():
     groups = Parallel(tuple(tree(1.0 + place / 64) for place in range(18)), probabilities=(1 / 18,) * 18)
     plans._joint_above.kept.cache_clear()

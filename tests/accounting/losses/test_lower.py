@@ -113,6 +113,7 @@ NEAR = TruncatedLaplaceEvent(noise_multiplier=0.03, bound=0.8, adjacency=A)
 WIDE = TruncatedLaplaceEvent(noise_multiplier=90.0, bound=5000.0, adjacency=A)
 
 
+@pytest.mark.slow_after(9)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(
     "event",
     [

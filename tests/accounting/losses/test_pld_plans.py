@@ -43,6 +43,7 @@ def both(event, delta):
     return [plans.epsilon(found, math.log(delta), above=above) for above in (False, True)]
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.02, 50.0), st.integers(2, 10**6), st.sampled_from([1e-3, 1e-5, 1e-9, 1e-12, 1e-30]))
 def test_gaussian_compositions_enclose_the_closed_form(multiplier, count, delta):
@@ -54,6 +55,7 @@ def test_gaussian_compositions_enclose_the_closed_form(multiplier, count, delta)
     assert high - low <= max(1e-4, 1e-3 * exact)
 
 
+@pytest.mark.slow_after(2)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(
     ("multiplier", "count", "delta"), [(0.7, 10**4, 1e-5), (5.0, 10**6, 1e-3), (0.5, 10**6, 1e-10), (2.0, 10**7, 1e-30)]
 )
@@ -65,6 +67,7 @@ def test_very_large_prices_enclose_the_closed_form(multiplier, count, delta):
     assert high - low <= 1e-3 * exact
 
 
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(
     ("rate", "count", "multiplier", "delta", "reference"),
     [
@@ -137,6 +140,7 @@ def test_adding_dominates_removing_for_some_sampled_laplace_plans(rate, scale, c
     assert above - below <= 2e-4
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_two_sampled_draws_agree_with_a_direct_integral():
     """delta_2(eps) = E_P[H(eps - L)], one draw integrated over its outputs, the other by its exact profile."""
     rate, multiplier = 0.2, 1.3
@@ -209,6 +213,7 @@ def test_tiny_deltas(delta):
     assert 0.0 < high - low <= 1e-3 * high
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("multiplier", [0.002, 0.02, 1.0, 1000.0])
 def test_memory_is_bounded(multiplier):
     plan = Composed(
@@ -244,6 +249,7 @@ def binomial_epsilon(epsilon, rate, count, delta):
         return float(best)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(0.02, 4.0),
@@ -261,6 +267,7 @@ def test_sampled_randomised_responses_enclose_the_binomial_law(epsilon, rate, co
     assert exact * (1.0 - 1e-12) <= tightest <= max(high, low)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0.3, 30.0), st.integers(2, 10**7), st.floats(-250.0, -0.5))
 def test_no_bound_from_above_is_below_a_gaussian_closed_form(multiplier, count, log10_delta):
@@ -277,6 +284,7 @@ def test_no_bound_from_above_is_below_a_gaussian_closed_form(multiplier, count, 
         assert plans.log_delta(found, exact, above=True) >= mp.log(truth) - mpf("1e-11")
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("rate", [1e-5, 0.2])
 def test_what_hardly_ever_differs_costs_no_more_than_that_it_does(rate):
     """Losses of 135,000 nats fit no lattice; with noise this small both are there with the probability of a sample."""
@@ -292,6 +300,7 @@ def test_a_difference_too_small_for_a_float_is_not_none():
     assert price(event).delta(3.0) > 0.0
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(("multiplier", "reference"), [(0.387, 2.728192), (0.41, 1.861926)])
 def test_a_few_hits_of_little_noise_among_many_draws_need_no_coarse_lattice(multiplier, reference):
     """Six of 1e5 draws hit. References: inversion of the moments; dp-accounting's bound for the first is 2.728476."""

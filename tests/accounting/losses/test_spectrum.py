@@ -32,6 +32,7 @@ def root(size, places):
     return np.cos(angle), np.sin(angle)
 
 
+@pytest.mark.slow_after(6)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("levels", [1, 2, 3, 8, 13, 17, 20])
 def test_transforms_err_by_far_less_than_what_is_charged(levels):
     size = 2**levels

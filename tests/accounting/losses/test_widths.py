@@ -83,6 +83,7 @@ NARROW = [
 ]
 
 
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(("event", "delta"), NARROW)
 def test_both_ends_are_near(event, delta):
     low, high = plans.interval(plans.plan(event), math.log(delta))
@@ -92,6 +93,7 @@ def test_both_ends_are_near(event, delta):
         assert low <= price(event, method="renyi").epsilon(delta)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_few_hits_of_little_noise_have_a_near_lower_end():
     """The upper end is what is wide here: the errors of its spectrum are added up without squares."""
     low, high = plans.interval(plans.plan(training(1e-4, 10**4, 0.7)), math.log(1e-10))
@@ -143,6 +145,7 @@ def exact_delta(epsilon, delta, rate, count, at):
     return max(totals)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(0.02, 3.0), st.floats(1e-12, 0.3), st.sampled_from([1.0, 0.9, 0.3, 0.05]), st.integers(2, 5),

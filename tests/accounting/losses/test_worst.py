@@ -62,6 +62,7 @@ def test_every_draw_stands_behind_exactly_one_of_few(most):
     assert [count for _, count in found] == [sum(counts[event] for event in group) for group in members]
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 @pytest.mark.parametrize("most", [4, 16])
 def test_grouped_gaussians_cost_no_less_than_their_closed_form(most, delta):
@@ -83,6 +84,7 @@ def test_the_costliest_draws_are_some_of_the_plan():
     assert (gaussian(2.0), 1) in kept
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_a_plan_of_many_kinds_in_several_parameters_is_nearly_what_it_costs():
     priced = price(Composed(MIXED))
     quote = priced.quote(1e-5)

@@ -100,6 +100,7 @@ def test_clopper_pearson_errs_at_most_so_often_by_enumeration(alpha, delta):
             assert chances[bounds > epsilon].sum() <= alpha
 
 
+@pytest.mark.slow_after(9)  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("delta", sorted({delta for _, delta in TRUTHS}))
 def test_randomised_labels_err_at_most_so_often_by_enumeration(alpha, delta):

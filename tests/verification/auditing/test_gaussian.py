@@ -10,6 +10,7 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.auditing import epsilon_of, mu_from_counts, mu_from_means
 
 
+@pytest.mark.slow_after(1)  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize("mu", [0.0, 0.4, 1.5])
 def test_one_threshold_errs_at_most_so_often_by_enumeration(mu):
     runs, alpha = 25, 0.1

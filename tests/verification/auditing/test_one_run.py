@@ -57,7 +57,7 @@ def published(correct, guesses, canaries, epsilon, delta):
     return min(1.0, beta + 2.0 * canaries * delta * slope)
 
 
-@pytest.mark.slow_after(85)  # linear programs against the closed form
+@pytest.mark.slow_after(36)  # linear programs against the closed form
 @pytest.mark.parametrize("delta", [0.0, 0.01, 0.1, 0.4])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
 @pytest.mark.parametrize(

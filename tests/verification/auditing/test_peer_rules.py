@@ -62,6 +62,7 @@ def test_the_best_of_many_numbers_of_guesses_is_not_valid_uncorrected():
     assert ours / audits <= room(alpha, audits)
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_intervals_for_one_threshold_do_not_hold_at_all_of_them():
     """privacy-estimates: the largest lower limit over all thresholds of a ROC, of pointwise (Jeffreys) intervals."""
     rng = np.random.default_rng(20_260_713)

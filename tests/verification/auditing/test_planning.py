@@ -40,6 +40,7 @@ def test_the_rule_of_thumb_for_the_score_test():
     assert samples_for(1.0 - gap, **LAPLACE, statistic="score") == pytest.approx(wanted, rel=0.1)
 
 
+@pytest.mark.slow_after(2)  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize(
     ("power", "statistic"), [(0.5, "randomised_labels"), (0.9, "randomised_labels"), (0.9, "score")]
 )

@@ -18,7 +18,7 @@ def edge(epsilon, delta):
     ]
 
 
-@pytest.mark.slow_after(1)  # every outcome is enumerated
+@pytest.mark.slow  # every outcome is enumerated
 @pytest.mark.parametrize(
     ("runs_with", "runs_without", "alpha", "delta"), [(7, 7, 0.05, 0.0), (8, 6, 0.1, 0.05), (6, 7, 0.4, 0.0)]
 )
@@ -69,6 +69,7 @@ def test_both_err_at_most_so_often_by_simulation_at_the_truth(epsilon, p2, delta
     assert np.all(lost <= 0.1 * (estimate - found[:4]) + 1e-6)
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_the_score_test_is_exact_for_counts_that_it_takes_by_enumeration():
     """Nominal .05 with 30 expected events without the row, every outcome added up: the margin of the switch at 30."""
     runs, epsilon, alpha = 300, 1.0, 0.05
@@ -108,6 +109,7 @@ def test_few_events_are_left_to_clopper_and_pearson():
         assert score(*counts, delta=1e-5, alpha=0.05) == clopper_pearson(*counts, delta=1e-5, alpha=0.05)
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_a_tenth_of_the_samples_is_a_tenth_of_the_square():
     """Both tighten like the square root of the number of runs, and pass Clopper and Pearson's bound."""
     for statistic in (score, score_certified):
@@ -146,7 +148,7 @@ def test_certified_at_the_corners():
     assert ((math.exp(found) * p2) ** 5 * (1 - p2) ** 5).max() <= 0.05
 
 
-@pytest.mark.slow_after(1)  # a rate of error needs many audits
+@pytest.mark.slow  # a rate of error needs many audits
 @pytest.mark.parametrize("alpha", [0.5, 0.5 - 1e-9])
 def test_a_level_of_one_half_leaves_a_bound(alpha):
     """The likelihood ratio then need not fall at all, so that the order of outcomes has no end of its own."""

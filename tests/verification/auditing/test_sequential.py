@@ -155,6 +155,7 @@ def test_dependent_audits_err_at_most_so_often():
     assert wrong / 200 <= 0.1
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize("delta", [0.0, 2e-4])
 def test_guesses_one_after_the_other_may_stop_at_their_best(delta):
     """Pure randomised response, delta more often right: all paths of 40 guesses, by dynamic programming."""
@@ -192,6 +193,7 @@ def test_mu_is_ever_above_the_truth_at_most_so_often():
     assert wrong.mean() <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / 2000)
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_the_mixture_for_mu_is_the_integral():
     """One half-normal width by mpmath: E exp(theta y - theta^2 I / 2), theta half-normal."""
     found = anytime_mu(3.0, 50, 0.0, 40, alpha=0.05)

@@ -78,6 +78,7 @@ def test_not_a_number_is_an_outcome():
     assert found.epsilon_lower > 7.0
 
 
+@pytest.mark.slow  # many audits
 def test_patterns_and_a_number_that_is_released_with_them():
     """Sparse vector that releases the answer it compared (Lyu et al. 2017, Algorithm 3), at ten queries."""
 
@@ -110,6 +111,7 @@ def test_the_best_of_some_pairs_is_found():
     assert found.pair == (0.0, 1.0)
 
 
+@pytest.mark.slow  # many audits
 def test_patterns_of_answers_are_searched_where_no_pair_is_given():
     """Noisy maximum that returns its value: one length only, others raise on both data sets."""
 
@@ -147,7 +149,7 @@ def _accused(claim, sampler, runs, **named):
     return sum(run(sampler, claim, seed=seed, n=300, alpha=0.05, **named).rejected for seed in range(runs))
 
 
-@pytest.mark.slow_after(1)  # a rate of error needs many audits
+@pytest.mark.slow  # a rate of error needs many audits
 @pytest.mark.parametrize(
     ("claim", "sampler"),
     [

@@ -146,6 +146,7 @@ def test_integers_beyond_the_numbers_of_float64_keep_their_low_bits():
     assert run(low_bit, n=2000).epsilon_lower > 1.5
 
 
+@pytest.mark.slow_after(2)  # many audits
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 2)])
 def test_outputs_of_every_shape(shape):
     event = GaussianEvent(noise_multiplier=1.0, adjacency=A)

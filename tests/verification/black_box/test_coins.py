@@ -36,6 +36,7 @@ def test_delta_is_where_epsilon_is_refused(inside, other, coin, epsilon):
         assert counts.epsilon_from_labels(delta=min(delta * 1.001, 1.0), alpha=0.05) < epsilon + 1e-6
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize("coin", [0.2, 0.5, 0.8])
 def test_the_level_is_kept_by_enumeration_at_the_truth(coin):
     """All outcomes of 60 runs of an event at the very edge of epsilon 1, delta 0: no level is above alpha."""
@@ -56,6 +57,7 @@ def test_the_level_is_kept_by_enumeration_at_the_truth(coin):
     assert wrong <= alpha * (1 + 1e-9)
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize("coin", [0.2, 0.5, 0.8])
 def test_the_level_is_kept_with_a_delta(coin):
     """p = e q + delta exactly: labels and event by enumeration of 40 runs."""

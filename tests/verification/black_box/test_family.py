@@ -37,6 +37,7 @@ def run(sampler, claim, **named):
     return audit(sampler, (0.0, 1.0), claim=claim, delta=1e-5, **({"n": 20_000, "rng": 3, "learners": "light"} | named))
 
 
+@pytest.mark.slow_after(2)  # many audits
 @pytest.mark.parametrize(
     ("rate", "sigma", "stop"),
     [
@@ -54,6 +55,7 @@ def test_a_sampler_that_always_includes_has_an_unconditional_headline_below_the_
     assert "no member of the claim's family" in found.notes[0]
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize(
     ("claim", "sampler"),
     [
@@ -140,6 +142,7 @@ def test_the_order_of_bounds_is_settled_before_the_test_and_a_smaller_headline_s
     assert "settled before the test" in found.notes[0]
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize(
     ("n", "stddev", "stop"),
     [(100, 2.0, "never"), (100, 20.0, "rejected"), (1_000, 7.0, "never"), (500, 7.0, "rejected")],

@@ -76,7 +76,7 @@ def released(shape, scale):
     return lambda dataset, n, rng: SHAPES[shape](dataset + rng.laplace(scale=scale, size=n), rng)
 
 
-@pytest.mark.slow_after(6)  # an audit of each shape
+@pytest.mark.slow_after(3)  # an audit of each shape
 @pytest.mark.filterwarnings("error", "ignore::ledgerwood.errors.PrivacyWarning")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_half_the_noise_is_caught_in_every_shape(shape):
@@ -204,6 +204,7 @@ def test_a_right_stability_mechanism_is_audited_with_every_seed():
     assert any(one.notes for one in found)
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("other", [math.nan, math.inf, -math.inf, 0.0])
 def test_a_column_without_numbers_does_not_break_the_others(other):

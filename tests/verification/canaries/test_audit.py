@@ -39,6 +39,7 @@ def forest(**more: Any) -> SGBDTRegressor:
     return SGBDTRegressor(**named)
 
 
+@pytest.mark.slow  # many fits
 def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None:
     """256 canaries: mu .925 with a standard error of .13, so that a bound above 1 has 2.9 of them to spare."""
     audit = audit_model(forest(initial_score="zero"), ROWS, LABELS, canaries=256, rng=1)
@@ -61,6 +62,7 @@ def test_one_training_shows_most_of_the_price_and_says_what_it_assumes() -> None
     assert record["epsilon_lower"] == audit.epsilon_lower
 
 
+@pytest.mark.slow  # many fits
 def test_one_rng_is_one_audit() -> None:
     first, again, other = (
         audit_model(forest(), ROWS, LABELS, canaries=64, trainings=2, rng=seed).to_dict() for seed in (4, 4, 5)
@@ -104,6 +106,7 @@ def test_hardly_any_noise_and_no_delta_end_in_bounds(monkeypatch: pytest.MonkeyP
     assert pure.bounds[1].value < np.inf
 
 
+@pytest.mark.slow  # many fits
 def test_the_trainers_own_trees_leave_only_guesses() -> None:
     audit = audit_model(forest(n_estimators=20), ROWS, LABELS, canaries=64, structure="own", rng=2)
     assert (audit.structure, audit.shared) == ("own", True)
@@ -178,6 +181,7 @@ def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
     assert sum(audit.rejected for audit in audits) <= 15
 
 
+@pytest.mark.slow  # many fits
 def test_what_is_predicted_tells_too() -> None:
     """Each canary's leaf has 200 known rows; the area of the scores is Phi(.925 / sqrt 2) = .74 at best, se .03."""
     model = forest(n_estimators=1, initial_score="zero", pooling=0.0, leaf_clamp=1e3, reg_lambda=1e-3)
@@ -322,6 +326,7 @@ def test_classes_may_be_numbers_and_one_may_be_missing() -> None:
     assert np.all(missing.scores.without <= missing.scores.with_row.max())
 
 
+@pytest.mark.slow  # many fits
 def test_of_other_learners_nobody_knows_who_shares_a_leaf() -> None:
     assert audit_model(Sums(1), **ORIGIN, canaries=32, schema=ONE, rng=1).shared
     named: dict[str, Any] = {"canaries": 16, "view": "predictions", "rng": 5}
@@ -335,6 +340,7 @@ def test_frames_are_read_by_name() -> None:
     assert audits[0] | {"seconds": 0} == audits[1] | {"seconds": 0}
 
 
+@pytest.mark.slow  # many fits
 def test_the_structure_check_is_part_of_it_where_it_is_asked_for() -> None:
     audit = audit_model(forest(), ROWS, LABELS, canaries=16, rng=8, check_structure=True)
     assert audit.structure_check is not None
@@ -390,6 +396,7 @@ def test_bad_parameters_are_refused(named: dict[str, Any], message: str) -> None
         audit_model(forest(), ROWS, LABELS, **{"canaries": 64, **named})
 
 
+@pytest.mark.slow  # many fits
 def test_bad_estimators_and_rows_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="object has no fit method"):
         audit_model(object(), ROWS, LABELS)

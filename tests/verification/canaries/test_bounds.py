@@ -24,6 +24,7 @@ def test_mu_is_above_the_truth_no_more_often_than_alpha(mu: float, spread: float
         assert above / 3000 >= 0.05 - 3.5 * 0.004
 
 
+@pytest.mark.slow_after(1)  # many fits
 @pytest.mark.parametrize(("mu", "size"), [(150.0, 10), (30.0, 200)])
 def test_mu_of_hardly_any_noise_is_above_the_truth_no_more_often_than_alpha(mu: float, size: int) -> None:
     """The simpler bound of large statistics: 2000 audits, 3.5 standard errors of sqrt(.05 * .95 / 2000) = .0049."""

@@ -65,6 +65,7 @@ def test_one_tree_shows_what_an_ensemble_hides(name: str) -> None:
     assert json.loads(json.dumps(audit.to_dict(), allow_nan=False))["mode"] == "one_mechanism"
 
 
+@pytest.mark.slow  # many fits
 def test_a_tree_with_a_tenth_of_its_noise_is_refuted() -> None:
     """One tree of epsilon 10 under a claim of epsilon 1, as a bug in the noise would state it."""
     reduced, _ = one_mechanism(DPBoostRegressor(epsilon=10.0, schema=SCHEMA))
@@ -80,6 +81,7 @@ def test_public_trees_take_as_many_canaries_as_there_are_cells() -> None:
     assert (audit.canaries, audit.trainings) == (16, 4)
 
 
+@pytest.mark.slow  # many fits
 def test_an_ensemble_whose_attack_sees_little_points_to_the_mode() -> None:
     with pytest.warns(PrivacyWarning, match="mode='one_mechanism'"):
         audit = audit_model(

@@ -19,6 +19,7 @@ ROWS = np.random.default_rng(1).normal(size=(40, 2))
 LABELS = (ROWS[:, 0] > 0).astype(int)
 
 
+@pytest.mark.slow_after(1)  # many fits
 @pytest.mark.parametrize(("epsilon", "runs"), [(0.5, 2000), (1.0, 400), (2.0, 2000)])
 def test_the_power_is_what_randomised_response_really_gives(epsilon: float, runs: int) -> None:
     """The pair of a pure claim is one coin of rate e^eps / (1 + e^eps), simulated with the best of all uneven coins."""

@@ -49,7 +49,7 @@ def audited(learner: Any, labels: Any = NUMBERS, **named: Any) -> Any:
     return audit_model(learner, ROWS, labels, **{"released": "attributes", "fits": 1000, "rng": 1, **named})
 
 
-@pytest.mark.slow_after(1)  # a thousand fits
+@pytest.mark.slow  # a thousand fits
 @pytest.mark.parametrize(
     ("learner", "claim"),
     [
@@ -71,7 +71,7 @@ def test_breaches_that_predictions_do_not_show_are_caught(learner: Any, claim: B
     assert record["attack"].startswith("one row more or less beside 16: ")
 
 
-@pytest.mark.slow_after(1)  # a thousand fits
+@pytest.mark.slow  # a thousand fits
 @pytest.mark.parametrize(
     ("learner", "claim"),
     [(NoisyGaussianNB(1.0, bounds=(-3.0, 3.0), random_state=0), budget(1.0)), (NoisySGD(random_state=0), SGD_CLAIM)],
@@ -97,6 +97,7 @@ def test_bounds_are_above_the_truth_no_more_often_than_alpha() -> None:
     )  # and they see it: .6 is what a perfect attack shows
 
 
+@pytest.mark.slow  # many fits
 def test_half_of_the_noise_is_caught_under_either_relation() -> None:
     """Scale 1/2 is epsilon 2 under add-remove and 4 under replace-one: half of it is refuted, the truth is not."""
     for adjacency, truth in ((A, 2.0), (Adjacency.REPLACE_ONE, 4.0)):

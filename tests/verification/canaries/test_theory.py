@@ -95,6 +95,7 @@ def test_what_means_show_is_as_simulated() -> None:
     assert bound.mean() == pytest.approx(theory.expected_mu(0.925, 1000, 0.05), abs=4 * 0.0015)
 
 
+@pytest.mark.slow  # many fits
 def test_needed_canaries_are_just_enough() -> None:
     needed = theory.canaries_for_mu(0.925, 3.5, 1e-5, 0.05)
     assert needed is not None

@@ -97,12 +97,14 @@ def test_who_keeps_the_claim_is_not_caught(kind):
     assert all(found.bound <= 1.0 for found in findings if found.quantity == "epsilon")
 
 
+@pytest.mark.slow  # audits of specimens
 def test_the_known_event_of_an_honest_one_is_refuted_no_more_often_than_stated():
     """400 runs at .05: 20 expected at most, and four standard deviations."""
     caught = sum(run_specimen(HonestLikelihood(), n=1_000, alpha=0.05, rng=rng(7, seed)).caught for seed in range(400))
     assert caught <= 20 + 4 * math.sqrt(400 * 0.05 * 0.95)
 
 
+@pytest.mark.slow_after(7)  # audits of specimens
 @pytest.mark.parametrize("name", [s.name for s in SPECIMENS][::7])
 def test_the_same_seed_finds_the_same(name):
     specimen = find(name, SPECIMENS)

@@ -77,6 +77,7 @@ def test_gain_sensitivity_the_librarys_choice_at_the_range_of_4_keeps_its_price(
 # geometric index -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(3)  # the exact loss of each specimen
 @pytest.mark.parametrize("tree", [51, 55, 101])
 @pytest.mark.parametrize("fraction", [0.0, 0.4, 0.9])
 def test_geometric_index_the_loss_by_quadrature(tree, fraction, laplace_delta):
@@ -117,6 +118,7 @@ def test_geometric_index_the_librarys_price_of_the_right_scale_keeps_the_claim(l
 # hardwired lambda ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize("lam", [0.0, 0.05])
 @pytest.mark.parametrize("at", [0.0, 0.5, 1.0, 1.04])
 def test_hardwired_lambda_the_loss_by_quadrature(lam, at, laplace_delta):

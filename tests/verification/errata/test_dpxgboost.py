@@ -46,6 +46,7 @@ def noisy_average_below(x, law):
     return mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [0, 1, 5, 50])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("at", [0.0, 0.08, 0.5])
@@ -118,6 +119,7 @@ def test_small_root_the_librarys_price_of_the_sensitivity_of_any_leaf_keeps_the_
 # unfiltered statistics -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # the exact loss of each specimen
 @pytest.mark.parametrize("label", [10.0, 1e5])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.95])
 def test_unfiltered_statistics_the_loss_by_quadrature(label, fraction, laplace_delta):
@@ -145,6 +147,7 @@ def replaced_gain_exponents(rate, count, alike):
     return [gap, *[0] * alike], [0, *[gap] * alike]
 
 
+@pytest.mark.slow_after(11)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [1, 1000])
 @pytest.mark.parametrize("alike", [1, 20, 500])
 @pytest.mark.parametrize("at", [0.0, 1.0, 1.2])
@@ -304,6 +307,7 @@ def test_public_sample_the_formula_holds_for_a_secret_poisson_sample():
 # replaced sample -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize(("sample", "count"), [(1, 10), (1, 2), (9, 10)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.99])

@@ -139,6 +139,7 @@ def unclipped_residual_normal(x, mean, sigma):
     return np.exp(-0.5 * ((x - mean) / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
 
 
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("sigma", [1.0, 2.0, 5.0])
 @pytest.mark.parametrize("at", [0.0, 0.5, 2.0])
 def test_unclipped_residual_the_loss_on_a_grid_of_both_outputs(sigma, at):

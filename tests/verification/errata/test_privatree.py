@@ -27,6 +27,7 @@ def feature_composition_joint(specimen, count):
     ]
 
 
+@pytest.mark.slow_after(3)  # the exact loss of each specimen
 @pytest.mark.parametrize("features", [1, 8, 14])
 @pytest.mark.parametrize("at", [0.0, 0.1, 0.4])
 def test_feature_composition_the_loss_by_enumeration_of_the_counts(features, at):
@@ -91,6 +92,7 @@ def test_noisy_size_the_loss_by_summation_over_noisy_sizes(epsilon, figure):
         assert specimen.delta(at) == pytest.approx(float(max(*sides, 0)), rel=1e-8)
 
 
+@pytest.mark.slow  # the exact loss of each specimen
 def test_noisy_size_what_is_lost_does_not_vanish_with_epsilon():
     # n ~ E / (epsilon / 2) above, the rate times the gap tends to E / 8: the mean of e^(-E / 8) is 8 / 9, for one half.
     assert NoisySize(epsilon=5e-4).pure_epsilon() == pytest.approx(float(mp.log(18 / mp.mpf(17))), abs=5e-4)

@@ -431,6 +431,7 @@ def marginals(s, which, x):
     return boosted_marginals(s, which, x) if s.name.startswith("dp") else other_marginals(s, which, x)
 
 
+@pytest.mark.slow_after(6)  # each specimen is drawn often
 @random
 def test_samples_show_the_exact_loss(specimen):
     # Pr[S] - e^eps Pr'[S] on the best set of either direction, within four standard errors of delta.
@@ -449,6 +450,7 @@ def test_samples_show_the_exact_loss(specimen):
     assert abs(value - specimen.delta(epsilon)) <= 4 * error
 
 
+@pytest.mark.slow_after(10)  # each specimen is drawn often
 @pytest.mark.parametrize("which", [0, 1])
 @random
 def test_samples_follow_the_stated_distribution(specimen, which):

@@ -52,6 +52,7 @@ def test_initial_score_scale_the_claim_is_theorem_20(order):
     assert specimen.claim.renyi([order])[0] == pytest.approx(initial_score_scale_theorem_20(order, 0.3), rel=1e-12)
 
 
+@pytest.mark.slow_after(4)  # the exact loss of each specimen
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0, 1.9])
 def test_initial_score_scale_the_loss_by_quadrature(epsilon, fraction, hockey_stick):
@@ -107,6 +108,7 @@ def initial_score_count_laws(specimen):
     return logs[0], logs[1], edges
 
 
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [1, 10, 3342])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.9, 3.0])

@@ -26,14 +26,14 @@ _HELPERS = 1.0 + np.geomspace(1e-3, 1e5, 200)
 @final
 @dataclass(frozen=True, slots=True)
 class RepeatedSelection(Event):
-    """The best of K runs of an event, K at least 1 and of a truncated negative binomial law; no other run is seen.
+    """The best of K runs of an event; K >= 1 has a truncated negative binomial distribution; only that run is released.
 
     K = k with probability proportional to (1 - gamma)^k Gamma(k + eta) / (Gamma(eta) k!), k >= 1: geometric at eta = 1,
     logarithmic at eta = 0. K is drawn independently of the data and kept secret; the runs use fresh randomness; "best"
     is by an order of the outputs that is fixed beforehand, ties included (a score is part of the output).
 
     Args:
-        event: one run. If it samples, each run draws a sample of its own.
+        event: one run. If it samples, each run draws its own sample.
         shape: eta, in (-1, 100].
         stopping_rate: gamma, in [1e-9, 1): the smaller, the more runs.
 
@@ -79,12 +79,12 @@ class RepeatedSelection(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class PoissonSelection(Event):
-    """The best of K runs of an event, K of a Poisson law; at K = 0, which happens, "no run" is released.
+    """The best of K runs of an event; K has a Poisson distribution. If K is 0, the release is "no run".
 
     The conditions are those of `RepeatedSelection`.
 
     Args:
-        event: one run. If it samples, each run draws a sample of its own.
+        event: one run. If it samples, each run draws its own sample.
         mean: the expected number of runs, in [1e-9, 1e9].
 
     Raises:

@@ -28,7 +28,7 @@ class PoissonSampled(Event):
     Everything computed from one subsample is one draw: sample the composition, never compose the samples.
 
     Args:
-        event: what is released from the subsample.
+        event: the release from the subsample.
         sampling_rate: in [1e-100, 1].
 
     Raises:

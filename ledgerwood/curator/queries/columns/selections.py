@@ -7,7 +7,7 @@ of them costs under an adjacency. The proofs are in docs/explanation/queries.md#
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar, final, get_args
+from typing import final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, PureEvent
-from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, numeric
-from ledgerwood.errors import RoundViolation
+from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, count_cells, numeric
+from ledgerwood.curator.queries.registry import COLUMN_CHOICES, Integers
+from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
+from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.mechanisms import (
     ExponentialMechanism,
     Grid,
@@ -35,24 +37,8 @@ from ledgerwood.mechanisms.choices.selection import MOST_POINTS
 from ledgerwood.mechanisms.exact.rounding import require_fit
 from ledgerwood.schema import Feature, require_name
 
-M_contra = TypeVar("M_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
 Choice = ExponentialMechanism | PermuteAndFlipMechanism | NoisyMaxMechanism
 """What chooses an index by its utility."""
-
-
-class SelectionQuery(Protocol[M_contra, R_co]):
-    """A choice: which mechanisms make it, what they cost, and how they make it from what the table hands over."""
-
-    def event(self, mechanism: M_contra, adjacency: Adjacency) -> Event:
-        """What the choice costs, from the fields that the sampler reads.
-
-        Raises:
-            RoundViolation: a mechanism that does not answer this query.
-        """
-
-    def select(self, mechanism: M_contra, evidence: Any, source: RandomSource) -> R_co:
-        """The choice; `evidence` is what `ColumnTable.evidence` reads for this query. For the curator alone."""
 
 
 @final
@@ -215,20 +201,6 @@ class ColumnKeys:
         return mechanism.select(evidence, source)
 
 
-AnySelection = ColumnMode | ColumnQuantile | ColumnQuantiles | ColumnBounds | ColumnKeys
-
-
-def known_selection(query: object) -> AnySelection:
-    """The query, if it is one of this module's: a foreign one, or a subclass, could state any cost.
-
-    Raises:
-        RoundViolation: it is not.
-    """
-    if isinstance(query, AnySelection) and type(query) in get_args(AnySelection):
-        return query
-    raise RoundViolation(f"{type(query).__name__} is not a selection that a table of columns carries out")
-
-
 def positions(query: ColumnQuantile | ColumnQuantiles, values: NDArray[np.float64]) -> NDArray[np.int64]:
     """How many thresholds are at or below each value, int64 (n,); NaN is not among the values."""
     column = numeric(query.column, "a quantile")
@@ -253,7 +225,51 @@ def _points(column: Feature, points: object) -> int:
     return number
 
 
-def _require(query: AnySelection, mechanism: object, kinds: tuple[type, ...]) -> None:
+def _require(query: object, mechanism: object, kinds: tuple[type, ...]) -> None:
     if type(mechanism) not in kinds:
         names = " or ".join(kind.__name__ for kind in kinds)
         raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+
+
+# ------------------------------------------------------------------------------------------------------ how it is done
+
+
+def _check_mode(query: ColumnMode, shape: ColumnShape) -> None:
+    shape.require(query.histogram.column)
+
+
+@COLUMN_CHOICES.carries_out(ColumnMode, check=_check_mode)
+def _counts(query: ColumnMode, rows: ColumnRows) -> Integers:
+    return count_cells(query.histogram, rows)[: query.histogram.values, 0]
+
+
+def _of_its_column(query: ColumnQuantile | ColumnQuantiles | ColumnBounds, shape: ColumnShape) -> None:
+    shape.require(query.column)
+
+
+@COLUMN_CHOICES.carries_out(ColumnQuantile, check=_of_its_column)
+def _quantile(query: ColumnQuantile, rows: ColumnRows) -> Integers:
+    return positions(query, rows.present(query.column))
+
+
+@COLUMN_CHOICES.carries_out(ColumnQuantiles, check=_of_its_column)
+def _quantiles(query: ColumnQuantiles, rows: ColumnRows) -> Integers:
+    return positions(query, rows.present(query.column))
+
+
+@COLUMN_CHOICES.carries_out(ColumnBounds, check=_of_its_column)
+def _values(query: ColumnBounds, rows: ColumnRows) -> NDArray[np.float64]:
+    return rows.present(query.column)
+
+
+def _check_keys(query: ColumnKeys, shape: ColumnShape) -> None:
+    if query.name not in shape.keys:
+        raise SchemaError(f"the table has no keys {query.name!r}; it has {sorted(shape.keys)}")
+
+
+@COLUMN_CHOICES.carries_out(ColumnKeys, check=_check_keys)
+def _keys(query: ColumnKeys, rows: ColumnRows) -> dict[str, int]:
+    codes, known = rows.keys[query.name]
+    codes = codes[rows.sampled] if rows.sampled.size else codes
+    counts = np.bincount(codes[codes >= 0], minlength=len(known))
+    return dict(zip(known, counts.tolist(), strict=True))

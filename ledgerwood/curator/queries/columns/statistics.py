@@ -7,12 +7,17 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final, get_args
+from typing import final
+
+import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood._directed import log2
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, RoundViolation, SchemaError
+from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.queries.registry import COLUMNS, Integers
+from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
+from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import BoxShifts, Grid
 from ledgerwood.schema import MAX_CATEGORIES, Categorical, Feature, Numeric
 
@@ -20,6 +25,8 @@ SUM_BITS = 20
 """A value is a whole number of steps, less than 2**20 of them either way from the origin."""
 _LEAST_REACH = Fraction(2) ** -1002
 _MOST_REACH = Fraction(2) ** 980
+MOST_BLOCKS = 64
+"""Histograms are summed in at most 64 parts: a part has as many numbers as there are cells."""
 
 
 @final
@@ -263,20 +270,6 @@ class Steps:
         return math.ldexp(self.most - self.least, self.exponent)
 
 
-ColumnQuery = RowCount | ColumnCount | ColumnSum | ColumnMoments | ColumnHistogram
-
-
-def known_statistic(query: object) -> ColumnQuery:
-    """The query, if it is one of this module's: a foreign one, or a subclass, could state any sensitivity.
-
-    Raises:
-        RoundViolation: it is not.
-    """
-    if isinstance(query, ColumnQuery) and type(query) in get_args(ColumnQuery):
-        return query
-    raise RoundViolation(f"{type(query).__name__} is not a query that a table of columns carries out")
-
-
 def require_feature(column: object) -> None:
     """Refuse what is not a column of a schema.
 
@@ -303,3 +296,61 @@ def numeric(column: Feature, wanted: str) -> Numeric:
 def middle(column: Numeric) -> float:
     """The middle of the column's bounds, to the nearest float64."""
     return column.low + (column.high - column.low) / 2.0
+
+
+# ------------------------------------------------------------------------------------------------------ how it is done
+
+
+def _any_table(_: RowCount, __: ColumnShape) -> None:
+    """Every table has rows."""
+
+
+@COLUMNS.carries_out(RowCount, check=_any_table)
+def _rows(_: RowCount, rows: ColumnRows) -> Integers:
+    return np.array([np.count_nonzero(rows.sampled) if rows.sampled.size else rows.n_rows], dtype=np.int64)
+
+
+def _of_its_column(query: ColumnCount | ColumnSum | ColumnMoments | ColumnHistogram, shape: ColumnShape) -> None:
+    shape.require(query.column)
+
+
+@COLUMNS.carries_out(ColumnCount, check=_of_its_column)
+def _count(query: ColumnCount, rows: ColumnRows) -> Integers:
+    if isinstance(query.column, Categorical):
+        cells = count_cells(ColumnHistogram(column=query.column), rows)
+        return kernels.total(cells[: query.column.missing_cell])
+    return np.array([np.count_nonzero(rows.here(query.column))], dtype=np.int64)
+
+
+@COLUMNS.carries_out(ColumnMoments, check=_of_its_column)
+def _moments(query: ColumnMoments, rows: ColumnRows) -> Integers:
+    return _sums(query.column, query.steps, rows)
+
+
+@COLUMNS.carries_out(ColumnSum, check=_of_its_column)
+def _sum(query: ColumnSum, rows: ColumnRows) -> Integers:
+    return _sums(query.column, query.steps, rows)[1:]
+
+
+def _sums(column: Feature, steps: Steps, rows: ColumnRows) -> Integers:
+    partial = np.zeros((kernels.n_chunks(rows.n_rows), 2), dtype=np.int64)
+    kernels.column_moments(
+        rows.n_rows, rows.columns[column.name], rows.sampled, steps.low, steps.high, steps.origin,
+        2.0**-steps.exponent, steps.least, steps.most, partial,
+    )  # fmt: skip
+    return kernels.total(partial)
+
+
+@COLUMNS.carries_out(ColumnHistogram, check=_of_its_column)
+def count_cells(query: ColumnHistogram, rows: ColumnRows) -> Integers:
+    """The exact numbers of rows, int64 (n_cells, 1)."""
+    column = rows.columns[query.column.name]
+    if query.edges is None:
+        partial = np.zeros((min(kernels.n_chunks(rows.n_rows), MOST_BLOCKS), query.cells), dtype=np.int64)
+        kernels.code_histogram(rows.n_rows, column, rows.sampled, partial)
+        return kernels.total(partial)[:, np.newaxis]
+    # numpy sorts block by block, faster than a search for each row; the outermost cells take what is outside.
+    edges = np.array([-np.inf, *query.edges[1:-1], np.inf])
+    counts, _ = np.histogram(rows.present(query.column), bins=edges)
+    missing = np.count_nonzero(np.isnan(column[rows.sampled] if rows.sampled.size else column))
+    return np.append(counts, missing).astype(np.int64)[:, np.newaxis]

@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event
+from ledgerwood.curator.inputs.values import Keys
+from ledgerwood.curator.queries.registry import UNDECLARED, UNDECLARED_CHOICES, Integers
+from ledgerwood.curator.views.undeclared_rows import UndeclaredRows
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import BoxShifts, GaussianStabilityMechanism, Grid, RandomSource
 from ledgerwood.schema import Category
@@ -18,10 +23,10 @@ from ledgerwood.schema import Category
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinCounts:
+class ValueCounts:
     """Number of rows in each bin of a numeric column, shape (n_bins, 1); a missing value is in none.
 
-    docs/explanation/queries.md#bin-counts.
+    docs/explanation/queries.md#value-counts.
 
     Args:
         column: whose values are counted.
@@ -47,6 +52,21 @@ class BinCounts:
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
         """1 in one bin; a replaced row leaves one bin and enters another."""
         return BoxShifts.of_counts(adjacency)
+
+
+def _check_numbers(query: ValueCounts, shape: UndeclaredRows) -> None:
+    if isinstance(shape.column(query.column), Keys):
+        raise RoundViolation(f"column {query.column} is not numeric: it has no bins")
+
+
+@UNDECLARED.carries_out(ValueCounts, check=_check_numbers)
+def _bins(query: ValueCounts, rows: UndeclaredRows) -> Integers:
+    """The exact number of sampled rows in each bin of a numeric column, int64 (n_bins, 1)."""
+    values = rows.column(query.column)
+    assert not isinstance(values, Keys)  # `_check_numbers`
+    chosen = values[rows.sampled] if rows.sampled.size else values
+    bins = np.searchsorted(query.edges[1:-1], chosen[~np.isnan(chosen)], side="right")
+    return np.bincount(bins, minlength=len(query.edges) - 1).astype(np.int64).reshape(-1, 1)
 
 
 @final
@@ -87,3 +107,18 @@ class KeyCounts:
         named = {f"{type(key).__name__} {key!r}": key for key in evidence}
         shown = mechanism.select({name: evidence[key] for name, key in named.items()}, source)
         return tuple((named[name], count) for name, count in shown.items())
+
+
+def _check_keys(query: KeyCounts, shape: UndeclaredRows) -> None:
+    if not isinstance(shape.column(query.column), Keys):
+        raise RoundViolation(f"column {query.column} is numeric: it has no categories")
+
+
+@UNDECLARED_CHOICES.carries_out(KeyCounts, check=_check_keys)
+def _keys(query: KeyCounts, rows: UndeclaredRows) -> dict[Category, int]:
+    """The exact number of sampled rows of each category that occurs."""
+    column = rows.column(query.column)
+    assert isinstance(column, Keys)  # `_check_keys`
+    codes = column.codes[rows.sampled] if rows.sampled.size else column.codes
+    counts = np.bincount(codes[codes >= 0], minlength=len(column.keys))
+    return dict(zip(column.keys, counts.tolist(), strict=True))

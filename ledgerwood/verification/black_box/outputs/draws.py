@@ -44,7 +44,7 @@ class OutputDraws:
 
     Raises:
         AuditFailed: the sampler raised (its error is the cause), did not return n outputs, returned the same outputs
-            twice, outputs of another law than before, or noise that is repeated within a call.
+            twice, outputs of another distribution than before, or noise that is repeated within a call.
     """
 
     sampler: Sampler
@@ -81,7 +81,7 @@ class OutputDraws:
             raise self._unreadable(error) from error
 
     def fails(self, side: int, n: int) -> bool:
-        """Whether the mechanism raises on this data set."""
+        """Returns whether the mechanism raises on this data set."""
         try:
             self._raw(side, n)
         except AuditFailed:

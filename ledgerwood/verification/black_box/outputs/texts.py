@@ -50,7 +50,7 @@ def form(text: str) -> float:
 
 
 def printable(cells: Iterable[bytes]) -> bool:
-    """Whether these bytes are all plain texts."""
+    """Returns whether these bytes are all plain texts."""
     return all(cell.isascii() and cell.decode("ascii").isprintable() for cell in cells)
 
 

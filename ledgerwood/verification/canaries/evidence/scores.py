@@ -16,15 +16,10 @@ from scipy import sparse
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.curator import (
     GiniSplits,
-    LeafCounts,
-    LeafCurvatures,
     LeafLabels,
-    LeafMoments,
-    LeafRatios,
+    LeafQuery,
     SplitGains,
-    WholeSums,
 )
-from ledgerwood.curator.queries.softmax import LeafSoftmax
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.mechanisms import (
@@ -93,7 +88,7 @@ class CanaryScores:
 def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
     """The scores of all canaries.
 
-    With several canaries, releases that are not by leaf (a histogram, a first guess) say nothing of one canary, and
+    With several canaries, releases that are not by leaf (a histogram, a initial score) say nothing of one canary, and
     take no part; with one canary every release does.
     """
     m = len(evidence)
@@ -258,7 +253,7 @@ def _ratio(sums: _Sums, scale: Floats, law: str) -> Floats:
 
 
 def _noise(mechanism: object, columns: int) -> tuple[Floats, Floats, str] | None:
-    """Scale and variance of each column, and the law; None for noise that is not known here."""
+    """Scale and variance of each column, and the distribution; None for noise that is not known here."""
     match mechanism:
         case GaussianMechanism():
             stddevs = np.full(columns, mechanism.stddev)
@@ -276,12 +271,10 @@ def _noise(mechanism: object, columns: int) -> tuple[Floats, Floats, str] | None
 
 def _leaves_of(query: object) -> TreeStructure | None:
     """The tree by whose leaves a statistic is; None where it is by something else."""
-    match query:
-        case LeafMoments() | LeafCurvatures() | LeafRatios() | LeafCounts() | LeafSoftmax():
-            return query.structure
-        case WholeSums():
-            return query.leaf.structure
-    return None
+    # Of classes by leaf, a row of the release is no leaf.
+    if not isinstance(query, LeafQuery) or query.statistic.width != query.grid.columns:
+        return None
+    return query.structure
 
 
 def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:

@@ -68,12 +68,12 @@ class OwnFits:
 
     @property
     def labels_only(self) -> bool:
-        """Whether a canary shows by the label of its leaf alone."""
+        """True if a canary shows by the label of its leaf alone."""
         return isinstance(self.plan, PrivaTreePlan) and self.plan.splits == "random"
 
     @property
     def public_trees(self) -> bool:
-        """Whether trees are drawn without a look at the rows, so that many canaries may have leaves of their own."""
+        """True if trees are drawn without a look at the rows, so that many canaries may have leaves of their own."""
         match self.plan:
             case SGBDTPlan():
                 return True
@@ -200,7 +200,7 @@ def require_learner(estimator: object) -> None:
 
 
 def classifies(estimator: object) -> bool:
-    """Whether it says of itself, as scikit-learn's estimators do, that it learns classes."""
+    """Returns whether it says of itself, as scikit-learn's estimators do, that it learns classes."""
     return isinstance(estimator, BaseEstimator) and is_classifier(estimator)
 
 

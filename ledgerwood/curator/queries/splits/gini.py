@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
-from ledgerwood.curator.queries.class_counts import class_number
-from ledgerwood.curator.queries.gains import (
+from ledgerwood.curator.grid import GRID_EXPONENT
+from ledgerwood.curator.queries.class_counts import class_number, classes_by_cell
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.splits.tests import (
     MAX_CELLS,
     GainMechanism,
     TestedCells,
@@ -22,11 +23,11 @@ from ledgerwood.curator.queries.gains import (
     require_choice,
     require_no_sets,
 )
-from ledgerwood.curator.queries.sums import GRID_EXPONENT
+from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import MAX_DEPTH, SplitTests, TreeStructure
 from ledgerwood.mechanisms import Grid, RandomSource, UtilityRange
 
-Integers = NDArray[np.int64]
 _STEPS_BITS = -GRID_EXPONENT
 
 
@@ -108,6 +109,20 @@ class GiniSplits:
         left[:, besides] += counts[:, cells.besides[besides]]
         both = below[:, cells.last + 1] - below[:, cells.start]
         return purity(left) + purity(both - left)
+
+
+def _check(query: GiniSplits, shape: TreeShape) -> None:
+    shape.require_classes(query.classes)
+    shape.require_structure(query.structure)
+    shape.require_tests(query.tests)
+
+
+@TREE_CHOICES.carries_out(GiniSplits, check=_check)
+def _impurities(query: GiniSplits, rows: TreeRows) -> Integers:
+    """The utility of each test at each node, int64 (n_nodes, n_tests) in grid steps."""
+    cells = query.cells
+    counts = classes_by_cell(query.structure, query.classes, rows, rows.cells, cells.features, cells.offsets)
+    return query.utilities(counts)
 
 
 def purity(counts: Integers) -> Integers:

@@ -1,4 +1,4 @@
-"""Exact histograms of a growing tree, level by level: each from the one above, of half the rows. For the table alone.
+"""Exact histograms of a growing tree, level by level: each from the one above, of half the rows. For evaluators alone.
 
 Integers: what a level's sums are does not depend on how they were found, and so neither does any release.
 """
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.curator.kernels import histograms as histogram_kernels
-from ledgerwood.curator.queries.candidate_bins import CandidateBins
 from ledgerwood.ensemble import Lowered, TreeStructure
 
 FIRST_BITS = 21
@@ -24,16 +23,16 @@ class BinRows:
     """Each row's bins side by side: one row is read at once, wherever it lies.
 
     Args:
-        bins: at most `MAX_BINS` of each feature.
+        offsets: int64 (f + 1,), where each feature's bins begin, and the end; at most `MAX_BINS` of each.
         binned: uint8 or uint16 (f, n_rows).
     """
 
-    __slots__ = ("bins", "by_row")
+    __slots__ = ("by_row", "offsets")
 
-    def __init__(self, bins: CandidateBins, binned: NDArray[Any]) -> None:
-        self.bins = bins
+    def __init__(self, offsets: NDArray[np.int64], binned: NDArray[Any]) -> None:
+        self.offsets = offsets
         self.by_row = np.empty((binned.shape[1], len(binned)), dtype=np.uint8)
-        histogram_kernels.rows_first(len(self.by_row), binned, bins.offsets, self.by_row)
+        histogram_kernels.rows_first(len(self.by_row), binned, offsets, self.by_row)
 
 
 @final
@@ -62,7 +61,7 @@ class LevelSums:
         self._sums = np.empty((0, 0, 2), dtype=np.int64)
 
     def of(self, structure: TreeStructure, cells: NDArray[Any]) -> NDArray[np.int64]:
-        """The sums of each leaf and bin, int64 (n_leaves, bins.total, 2); the caller's own.
+        """The sums of each leaf and bin, int64 (n_leaves, n_bins, 2); the caller's own.
 
         Args:
             structure: that tests features of the cells.
@@ -109,8 +108,8 @@ class LevelSums:
         self._bounds = np.append(np.stack((starts, middles), axis=1).ravel(), stops[-1])
 
     def _counted(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sums of the rows from each start to its stop; (len(starts), bins.total, 2)."""
-        offsets = self._rows.bins.offsets
+        """The sums of the rows from each start to its stop; (len(starts), n_bins, 2)."""
+        offsets = self._rows.offsets
         n_rows = int((stops - starts).sum())
         size = len(starts) * int(offsets[-1])
         n_blocks = max(1, min(8, MAX_PARTIAL // size, n_rows // self._at_once))

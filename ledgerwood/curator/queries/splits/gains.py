@@ -16,30 +16,27 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
-from ledgerwood.curator.queries.sums import (
-    GRID_EXPONENT,
-    MAX_DAMPING,
-    STEP,
-    LargeGradients,
-    Loss,
-    class_place,
-    gradient_clip,
-    require_large_gradients,
+from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradients, Loss
+from ledgerwood.curator.inputs.weights import Weights
+from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.kernels.exact_gains import exact_gains
+from ledgerwood.curator.queries.gradients import MAX_DAMPING, class_place, gradient_clip, require_large_gradients
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.splits.tests import (
+    MAX_CELLS,
+    GainMechanism,
+    TestedCells,
+    chosen_tests,
+    open_tests,
+    require_choice,
+    require_no_sets,
 )
+from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation
-from ledgerwood.mechanisms import (
-    ExponentialMechanism,
-    Grid,
-    PermuteAndFlipMechanism,
-    RandomSource,
-    UtilityRange,
-)
+from ledgerwood.mechanisms import Grid, RandomSource, UtilityRange
 
-Integers = NDArray[np.int64]
-GainMechanism = ExponentialMechanism | PermuteAndFlipMechanism
-MAX_CELLS = 1 << 24
-"""Most nodes times cells, or tests, of one level: a histogram of 256 MiB, and as many candidates as a choice has."""
 _CLIP_BITS = 28
 """A squared clip is at most 2**28 steps of the gain's grid: 2**35 rows then stay below 2**63 steps."""
 
@@ -64,16 +61,6 @@ def gain_range(clip: float, adjacency: Adjacency) -> UtilityRange:
     steps = math.ceil(row) + math.ceil(3 * row)
     # At most 2**31 + 4 steps, so a float64 exactly.
     return UtilityRange(range=float(step * steps * (2 if adjacency is Adjacency.REPLACE_ONE else 1)))
-
-
-def require_no_sets(tests: SplitTests | TreeStructure) -> None:
-    """Refuse tests that part categories by a set: which of them a path has decided is not worked out.
-
-    Raises:
-        InvalidParameter: there are such tests.
-    """
-    if tests.left_sets is not None:
-        raise _validate.fail("left_sets", tests.left_sets.shape, "None, where splits are chosen by gains", "sets")
 
 
 def _clip_steps(clip: float) -> int:
@@ -181,7 +168,7 @@ class SplitGains(LevelGains):
         self._require_size(max(self.cells.total, len(self.tests)))
 
     @property
-    def cells(self) -> "TestedCells":
+    def cells(self) -> TestedCells:
         """The cells that the tests tell apart."""
         return TestedCells.of(self.tests)
 
@@ -199,107 +186,49 @@ class SplitGains(LevelGains):
         return open_tests(self.tests, self.structure)
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TestedCells:
-    """The cells that some tests tell apart, of one feature after another; each feature's last one is all the others.
-
-    Args:
-        features: int64 (f,), the tested features, rising.
-        offsets: int64 (f + 1,), where each feature's cells begin, and the end.
-        start, stop: int64 (n_tests,): the cells from start to stop - 1 go left.
-        besides: int64 (n_tests,), one more that does, or -1.
-        last: int64 (n_tests,), the last cell of the tested feature; its first one is `start`.
-    """
-
-    features: Integers
-    offsets: Integers
-    start: Integers
-    stop: Integers
-    besides: Integers
-    last: Integers
-
-    @classmethod
-    def of(cls, tests: SplitTests) -> "TestedCells":
-        """Of public tests."""
-        feature, below, besides = (array.astype(np.int64) for array in tests.lowered()[:3])
-        features, place = np.unique(feature, return_inverse=True)
-        widths = np.zeros(len(features), dtype=np.int64)
-        np.maximum.at(widths, place, np.maximum(below, besides + 1))
-        offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(widths + 1)))
-        first = offsets[place]
-        return cls(
-            features=features,
-            offsets=offsets,
-            start=first,
-            stop=first + below,
-            besides=np.where(besides < 0, -1, first + besides),
-            last=offsets[place + 1] - 1,
-        )
-
-    @property
-    def total(self) -> int:
-        """The number of cells."""
-        return int(self.offsets[-1])
-
-    def reached(self, structure: TreeStructure) -> NDArray[np.bool_]:
-        """Which cells a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
-        feature = np.repeat(self.features, np.diff(self.offsets))
-        cell = np.arange(self.total) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        others = np.zeros(self.total, dtype=np.bool_)
-        others[self.offsets[1:] - 1] = True
-        reached = np.ones((1, self.total), dtype=np.bool_)
-        for level in range(structure.depth):
-            nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
-            tested, below, besides = (array[nodes, np.newaxis].astype(np.int64) for array in structure.lowered()[:3])
-            elsewhere = feature != tested
-            # The last cell stands for many: a test may part them.
-            left = (cell < below) | (cell == besides) | (others & (cell < besides))
-            children = np.stack((reached & (elsewhere | left), reached & (elsewhere | ~left | others)), axis=1)
-            reached = children.reshape(-1, self.total)
-        return reached
-
-
-def require_choice(query: object, mechanism: object) -> None:
-    """Refuse what does not choose among tests: a subclass could draw from another law than its event prices.
+def check_level(query: LevelGains, shape: TreeShape) -> None:
+    """Refuse a tree, an ensemble or a class that the table does not have.
 
     Raises:
-        RoundViolation: it does not.
+        RoundViolation: of such a query.
     """
-    if type(mechanism) not in get_args(GainMechanism):
-        names = " or ".join(kind.__name__ for kind in get_args(GainMechanism))
-        raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+    shape.require_class(query.positive)
+    shape.require_ensemble(query.ensemble)
+    shape.require_structure(query.structure)
 
 
-def chosen_tests(
-    tests: SplitTests,
-    structure: TreeStructure,
-    mechanism: GainMechanism,
-    utilities: Integers,
-    grid: Grid,
-    source: RandomSource,
-) -> SplitTests:
-    """One test for each leaf of the tree so far, among those that its path has not decided; shape (n_nodes,).
-
-    Args:
-        utilities: int64 (n_nodes, n_tests), in steps of the grid.
-    """
-    chosen = np.full(len(utilities), -1, dtype=np.int64)
-    for node, candidates in enumerate(open_tests(tests, structure)):
-        places = np.flatnonzero(candidates)
-        if places.size:
-            chosen[node] = places[mechanism.select(utilities[node, places], grid, source)]
-    return tests.taken(chosen)
+def _check(query: SplitGains, shape: TreeShape) -> None:
+    check_level(query, shape)
+    shape.require_tests(query.tests)
 
 
-def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]:
-    """Which tests a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
-    cells = TestedCells.of(tests)
-    open_cells = cells.reached(structure)
-    below = np.zeros((len(open_cells), cells.total + 1), dtype=np.int64)
-    np.cumsum(open_cells, axis=1, out=below[:, 1:])
-    left = below[:, cells.stop] - below[:, cells.start]
-    left += np.where(cells.besides < 0, 0, open_cells[:, cells.besides])
-    everywhere = below[:, cells.last + 1] - below[:, cells.start]
-    undecided: NDArray[np.bool_] = (left > 0) & (left < everywhere)
-    return undecided
+@TREE_CHOICES.carries_out(SplitGains, check=_check)
+def _gains(query: SplitGains, rows: TreeRows) -> Integers:
+    """The exact gain of each test at each node, int64 (n_nodes, n_tests) in grid steps."""
+    cells = query.cells
+    chosen, nodes, gradients, weights = level_contributions(query, rows)
+    sums = np.empty((query.structure.n_leaves, cells.total, 2), dtype=np.int64)
+    kernels.cell_sums(len(nodes), rows.cells, cells.features, cells.offsets, chosen, nodes, gradients, weights, sums)
+    return exact_gains(
+        sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
+        query.grid.exponents[0], weighted=len(rows.weights) > 0,
+    )  # fmt: skip
+
+
+def level_contributions(
+    query: LevelGains, rows: TreeRows
+) -> tuple[Integers, NDArray[np.int32], NDArray[np.int32], Weights]:
+    """The rows that contribute, int64 (m,) (empty: all of them); their nodes, gradients and weights, int32 (m,)."""
+    state = rows.scored(query.ensemble, query.positive)
+    nodes = np.empty(rows.n_rows, dtype=np.int32)
+    gradients = np.empty(rows.n_rows, dtype=np.int32)
+    kernels.node_gradients(
+        rows.n_rows, rows.cells, *query.structure.lowered(), state.scores, state.targets, rows.weights,
+        rows.sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
+        query.large_gradients == "drop", nodes, gradients,
+    )  # fmt: skip
+    # A sample is gathered once: to ask each feature's loop whether a row is in it costs more than the sums.
+    chosen = np.flatnonzero(nodes >= 0)
+    if len(chosen) < len(nodes):
+        return chosen, nodes[chosen], gradients[chosen], rows.weights[chosen] if len(rows.weights) else rows.weights
+    return np.empty(0, dtype=np.int64), nodes, gradients, rows.weights

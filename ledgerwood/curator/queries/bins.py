@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import FeatureCells, require_thresholds
+from ledgerwood.errors import RoundViolation
+
+MAX_SUMS = 1 << 24
+"""Most sums of one query: 256 MiB in two columns."""
 
 
 @final
@@ -114,6 +120,46 @@ class CandidateBins:
             if cell < n_cells:
                 bins[cell] = ordered + number
         return bins
+
+
+def require_size(name: str, number: int) -> None:
+    """Refuse more sums than one query may have."""
+    if number > MAX_SUMS:
+        raise _validate.fail(name, number, f"at most {MAX_SUMS}", "sums")
+
+
+def require_bins(bins: object, shape: TreeShape) -> None:
+    """Refuse foreign bins, or those of features that are not there.
+
+    Raises:
+        RoundViolation: of such bins.
+    """
+    if type(bins) is not CandidateBins or bins.features.max() >= shape.n_features:
+        raise RoundViolation(f"bins of features outside {shape.features}")
+
+
+@final
+class _LastBins:
+    """The bins that were asked for last, and each row's."""
+
+    __slots__ = ("bins", "by_row")
+
+    def __init__(self) -> None:
+        self.bins: CandidateBins | None = None
+        self.by_row: NDArray[Any] = np.empty((0, 0), dtype=np.uint8)
+
+
+def binned(bins: CandidateBins, rows: TreeRows) -> NDArray[Any]:
+    """The bin of each row, uint8 or uint16 (n_binned_features, n_rows), kept until others are asked for.
+
+    Args:
+        bins: that `require_bins` has seen.
+        rows: sampled or not: all are binned.
+    """
+    last = rows.memory(_LastBins)
+    if last.bins is not bins:
+        last.bins, last.by_row = bins, bin_rows(bins, rows.cells)
+    return last.by_row
 
 
 def bin_rows(bins: CandidateBins, cells: NDArray[np.uint8 | np.uint16]) -> NDArray[np.uint8 | np.uint16]:

@@ -8,18 +8,27 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
-from ledgerwood.curator.queries.candidate_points import CandidateParts, LevelPoints, count_parts, count_tests
-from ledgerwood.curator.queries.gains import LevelGains
+from ledgerwood.curator.grid import GRID_EXPONENT
+from ledgerwood.curator.kernels import sorted_gains as kernels
+from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
+from ledgerwood.curator.queries.splits.candidate_points import (
+    CandidateParts,
+    LevelPoints,
+    count_parts,
+    count_tests,
+)
+from ledgerwood.curator.queries.splits.gains import LevelGains, check_level, level_contributions
+from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import FeatureCells, SplitTests
+from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import GridlessMechanism, NumericCandidates, RandomSource
 from ledgerwood.mechanisms.choices.selection import MOST_POINTS
 
-Integers = NDArray[np.int64]
 _CELLS = 1 << 16
 """A cell is a uint16."""
 
@@ -117,3 +126,48 @@ def _owned(cells: object) -> FeatureCells:
     if len(set(equality)) != len(equality) or any(not ordered <= cell < _CELLS for cell in equality):
         raise _validate.fail("equality", equality, f"distinct, in [ordered={ordered}, {_CELLS})", "cells")
     return own
+
+
+def _check(query: GridlessGains, shape: TreeShape) -> None:
+    check_level(query, shape)
+    if len(query.cells) != shape.n_features:
+        raise RoundViolation(f"candidates of {len(query.cells)} features: the table has {shape.n_features}")
+
+
+@TREE_CHOICES.carries_out(GridlessGains, check=_check)
+def _grouped_gains(query: GridlessGains, rows: TreeRows) -> GroupedGains:
+    """The exact gains of all points, a group where the rows of a node do not tell points apart."""
+    chosen, nodes, gradients, weights = level_contributions(query, rows)
+    parts, level = query.parts, query.points
+    visits = len(nodes) * len(parts)
+    weighted = len(weights) > 0
+    given = (weights.astype(np.int64) << kernels.WEIGHT_BITS) + gradients if weighted else gradients
+    bounds = np.zeros(query.structure.n_leaves + 1, dtype=np.int64)
+    totals = np.zeros((query.structure.n_leaves, 2), dtype=np.int64)
+    own_rows, own_steps = np.empty(len(nodes), dtype=np.int64), np.empty(len(nodes), dtype=given.dtype)
+    kernels.rows_by_node(chosen, nodes, given, weighted, bounds, totals, own_rows, own_steps)
+    thresholds = parts.ordered > 0
+    features, inverse = np.unique(parts.feature[thresholds], return_inverse=True)
+    place = np.full(len(parts), -1, dtype=np.int64)
+    place[thresholds] = inverse
+    keys = np.empty((len(features), len(nodes)), dtype=np.uint16)
+    steps = np.empty(keys.shape, dtype=given.dtype)
+    kernels.sort_rows(visits, rows.cells, features, own_rows, own_steps, bounds, keys, steps)
+    groups = np.where(thresholds[:, np.newaxis], np.int64(0), level.stop - level.first)
+    kernels.count_groups(visits, place, keys, bounds, level.first, level.stop, groups)
+    stops = np.cumsum(groups.T.ravel())
+    starts = np.ascontiguousarray((stops - groups.T.ravel()).reshape(groups.T.shape).T)
+    ends, gains = np.empty(stops[-1], dtype=np.int64), np.empty(stops[-1], dtype=np.int64)
+    shift = GRID_EXPONENT - query.grid.exponents[0]
+    # An argument: numba's file cache would not see that a constant of another file changed.
+    row = np.uint64(1 if weighted else 2**-GRID_EXPONENT)
+    division = row, np.uint64(query.damping_steps), max(shift, 0), max(-shift, 0)
+    kernels.fill_thresholds(
+        visits, place, keys, steps, weighted, bounds, totals, parts.besides, parts.weight, level.first, level.stop,
+        level.start, starts, division, ends, gains,
+    )  # fmt: skip
+    kernels.fill_equalities(
+        visits, rows.cells, own_rows, own_steps, weighted, bounds, totals, parts.feature, parts.offsets, parts.equal,
+        parts.width, parts.weight, level.equal_open, level.start, starts, division, ends, gains,
+    )  # fmt: skip
+    return GroupedGains(offsets=np.concatenate((starts[0], stops[-1:])), ends=ends, gains=gains)

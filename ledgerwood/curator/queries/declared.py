@@ -1,0 +1,365 @@
+"""A statistic from outside of this library: a sum over rows of whole numbers that somebody's own function returns.
+
+The curator clamps what each row contributes to the declared bounds, so that the bounds hold whatever the function
+returns; what it cannot see is whether the function looks at one row only
+(docs/explanation/queries.md#declared-statistics).
+"""
+
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood import _validate
+from ledgerwood._directed import float_up
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.curator.queries.columns.statistics import require_feature
+from ledgerwood.curator.queries.registry import COLUMNS, TREES, Integers
+from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
+from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.errors import InvalidParameter, RoundViolation
+from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
+from ledgerwood.schema import Categorical, Feature, Numeric
+
+Chunk = Mapping[str, NDArray[Any]]
+"""Columns of some rows by name, each (n,): float64 within the declared range, NaN where missing; of a categorical
+column int64, the place of the category, then one number for any other value and one for a missing one."""
+Shifts = BoxShifts | BallShifts
+MAX_WIDTH = 1 << 14
+MAX_BOUND = 1 << 40
+MAX_EXPONENT = 900
+CHUNK_NUMBERS = 1 << 20
+"""Contributions of a chunk, at most: 8 MiB."""
+SYNTHETIC_ROWS = 48
+NOT_PROVEN = ", not proven here"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class DeclaredStatistic:
+    """A sum over rows of what a function makes of each, shape (width,): its bounds are declared, and enforced.
+
+    Each row's contribution is clamped to [least, most], column by column; with a norm, a row above it contributes 0. So
+    does a row for which the function raises, or does not return `width` whole numbers. What one row changes is then
+    within the bounds, *if* what the function makes of a row depends on no other row. A row counts whatever it weighs.
+
+    * `one_by_one=True`: the function never sees two rows at once, so that this holds for every function without a
+      memory of its own: the sensitivity is proven. A call for each row: about 10 microseconds a row.
+    * `one_by_one=False`: the function sees chunks of rows. Rounds, releases and ledger then say "declared by ..., not
+      proven here" (`caveat`); a round that releases it is opened with `purpose=statistic.purpose(...)`.
+
+    Args:
+        name: of the statistic.
+        declared_by: who answers for the function, such as a package and its version.
+        columns: what the function sees, of the table's schema: features and target.
+        function: from a `Chunk` of n rows to whole numbers (n, width), in steps of 2**exponent.
+        least, most: bounds of each number of a row, in steps; `least` is `-most` where it is None.
+        exponent: of the step, in the statistic's unit.
+        norm: the largest Euclidean norm of a row's numbers, in steps, if that is less than what the bounds allow.
+        one_by_one: whether the function is called for one row at a time.
+        sensitivities: shifts under an adjacency that are smaller than those that follow from the bounds, in the
+            statistic's unit; each is declared, and not proven.
+        rehearse: whether the function is tried on synthetic rows of the columns before its first use: it must return
+            what is declared, treat rows apart, and keep to `sensitivities`. Training rows are never used for that.
+
+    Raises:
+        InvalidParameter: a value outside its bound.
+    """
+
+    name: str
+    declared_by: str
+    columns: tuple[Feature, ...]
+    function: Callable[[Chunk], Any]
+    most: tuple[int, ...]
+    least: tuple[int, ...] | None = None
+    exponent: int = 0
+    norm: float | None = None
+    one_by_one: bool = False
+    sensitivities: Mapping[Adjacency, Shifts] = field(default_factory=dict)
+    rehearse: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("name", "declared_by"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not 0 < len(value) <= 100 or not value.isprintable() or {*"()"} & {*value}:
+                bound = "printable text of 1 to 100 characters in one line, without parentheses"
+                raise _validate.fail(name, value, bound, "text")
+        columns = _validate.items("columns", self.columns, "columns")
+        if not columns:
+            raise _validate.fail("columns", columns, "at least one", "columns")
+        for column in columns:
+            require_feature(column)
+        object.__setattr__(self, "columns", columns)
+        most = tuple(_bound("most", each) for each in _validate.items("most", self.most, "bounds"))
+        if not 0 < len(most) <= MAX_WIDTH:
+            raise _validate.fail("len(most)", len(most), f"in [1, {MAX_WIDTH}]", "numbers of a row")
+        given = tuple(-each for each in most) if self.least is None else _validate.items("least", self.least, "bounds")
+        least = tuple(-_bound("least", -each) for each in given)
+        if len(least) != len(most):
+            raise _validate.fail("len(least)", len(least), f"{len(most)}, as of most", "numbers of a row")
+        object.__setattr__(self, "most", most)
+        object.__setattr__(self, "least", least)
+        if not any(most) and not any(least):
+            raise _validate.fail("most", most, "above 0 somewhere", "steps")
+        if type(self.exponent) is not int or abs(self.exponent) > MAX_EXPONENT:
+            raise _validate.fail(
+                "exponent", self.exponent, f"a whole number in [-{MAX_EXPONENT}, {MAX_EXPONENT}]", "powers of two"
+            )
+        if self.norm is not None:
+            object.__setattr__(self, "norm", _validate.positive("norm", self.norm, "steps"))
+        for name in ("one_by_one", "rehearse"):
+            if not isinstance(getattr(self, name), bool):
+                raise _validate.fail(name, getattr(self, name), "True or False", "flag")
+        stated = dict(self.sensitivities)
+        for adjacency, shifts in stated.items():
+            if type(adjacency) is not Adjacency or type(shifts) not in (BoxShifts, BallShifts):
+                raise _validate.fail("sensitivities", stated, "BoxShifts or BallShifts by Adjacency", "shift sets")
+            if shifts.columns not in (None, len(most)):
+                raise _validate.fail("sensitivities", shifts, f"of {len(most)} columns", "shift sets")
+        object.__setattr__(self, "sensitivities", stated)
+
+    @property
+    def width(self) -> int:
+        """How many numbers are released."""
+        return len(self.most)
+
+    @property
+    def grid(self) -> Grid:
+        """Steps of 2**exponent."""
+        return Grid(exponents=(self.exponent,) * self.width)
+
+    @property
+    def caveat(self) -> str:
+        """What the ledger says of a sensitivity that is not proven; empty where it is."""
+        proven = self.one_by_one and not self.sensitivities
+        return "" if proven else f"{self.name} declared by {self.declared_by}{NOT_PROVEN}"
+
+    def purpose(self, what: str) -> str:
+        """The purpose with which a round is opened that releases this statistic."""
+        return f"{what} ({self.caveat})" if self.caveat else what
+
+    def sensitivity(self, adjacency: Adjacency) -> Shifts:
+        """What is declared under this adjacency; else what the bounds of a row allow.
+
+        A row in or out moves the sum by one contribution, a replaced one by the difference of two, or by one alone.
+        """
+        if adjacency in self.sensitivities:
+            return self.sensitivities[adjacency]
+        replaced = adjacency is Adjacency.REPLACE_ONE
+        step = Fraction(2) ** self.exponent
+        if self.norm is not None:
+            return BallShifts(radius=float_up(Fraction(self.norm) * step * (2 if replaced else 1)))
+        moves = [
+            max(abs(low), abs(high), high - low if replaced else 0)
+            for low, high in zip(self.least or (), self.most, strict=True)
+        ]
+        return BoxShifts(boxes=(tuple(float_up(move * step) for move in moves),))
+
+
+def caveat_in(purpose: str) -> str:
+    """What `DeclaredStatistic.purpose` added to the purpose of a draw; empty where it added nothing."""
+    start = purpose.rfind("(") + 1
+    return purpose[start:-1] if start and purpose.endswith(NOT_PROVEN + ")") else ""
+
+
+def _bound(name: str, value: object) -> int:
+    bound = _validate.count(name, value, "steps", minimum=0)
+    if bound > MAX_BOUND:
+        raise _validate.fail(name, bound, f"at most {MAX_BOUND}", "steps")
+    return bound
+
+
+# ------------------------------------------------------------------------------------------------------ how it is done
+
+
+def _check_columns(query: DeclaredStatistic, shape: ColumnShape) -> None:
+    for column in query.columns:
+        shape.require(column)
+    _rehearsed(query)
+
+
+@COLUMNS.carries_out(DeclaredStatistic, check=_check_columns, caveat=lambda query: query.caveat)
+def _of_columns(query: DeclaredStatistic, rows: ColumnRows) -> Integers:
+    def chunk(places: Integers) -> Chunk:
+        return {column.name: _cleaned(rows.columns[column.name][places], column) for column in query.columns}
+
+    return _sums(query, chunk, rows.n_rows, rows.sampled)
+
+
+def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
+    if shape.bins is None:
+        raise RoundViolation("a table of cells alone does not know the values that they stand for")
+    held = {column.name: column for column in shape.schema.columns}
+    for column in query.columns:
+        if held.get(column.name) != column:
+            raise RoundViolation(f"column {column!r} is not one of the table's: {sorted(held)}")
+    _rehearsed(query)
+
+
+@TREES.carries_out(DeclaredStatistic, check=_check_tree, caveat=lambda query: query.caveat)
+def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
+    """Of numbers the function sees the middles of their cells, which are all that such a table holds."""
+    features = [feature.name for feature in rows.shape.schema.features]
+
+    def values(column: Feature, places: Integers) -> NDArray[Any]:
+        if column.name in features:
+            cells = rows.cells[features.index(column.name)][places]
+            return _middles(cells, column, rows.shape.bins or 1) if isinstance(column, Numeric) else cells
+        if isinstance(column, Categorical):
+            classes = rows.labelled[places]
+            return np.where(classes < 0, column.other_cell, classes)
+        return column.low + (rows.targets[places] + 1.0) * ((column.high - column.low) / 2.0)
+
+    def chunk(places: Integers) -> Chunk:
+        return {column.name: _cleaned(values(column, places), column) for column in query.columns}
+
+    return _sums(query, chunk, rows.n_rows, rows.sampled)
+
+
+def _middles(cells: NDArray[Any], column: Numeric, bins: int) -> NDArray[np.float64]:
+    values = column.low + (cells.astype(np.float64) + 0.5) * ((column.high - column.low) / bins)
+    return np.where(cells < bins, values, np.nan)
+
+
+def _cleaned(values: NDArray[Any], column: Feature) -> NDArray[Any]:
+    """A copy that the function may keep to itself, of declared values only."""
+    if isinstance(column, Categorical):
+        return np.minimum(values.astype(np.int64), column.missing_cell)
+    return np.clip(np.where(np.isfinite(values), values, np.nan), column.low, column.high)
+
+
+def _sums(
+    query: DeclaredStatistic, chunk: Callable[[Integers], Chunk], n_rows: int, sampled: NDArray[np.bool_]
+) -> Integers:
+    """The sums over the rows that take part, chunk by chunk, modulo 2**64."""
+    total = np.zeros(query.width, dtype=np.int64)
+    places = np.flatnonzero(sampled) if sampled.size else np.arange(n_rows)
+    size = 1 if query.one_by_one else max(1, CHUNK_NUMBERS // query.width)
+    for start in range(0, len(places), size):
+        for contributions in _contributions(query, chunk, places[start : start + size]):
+            total += _clamped(query, contributions).sum(axis=0, dtype=np.int64)
+    return total
+
+
+def _contributions(
+    query: DeclaredStatistic, chunk: Callable[[Integers], Chunk], places: Integers
+) -> Iterator[Integers]:
+    """What the rows contribute; row by row where the function fails, so that one row's failure is its own."""
+    found = _called(query, chunk(places), len(places))
+    if found is not None:
+        yield found
+    elif len(places) > 1:
+        for place in range(len(places)):
+            yield from _contributions(query, chunk, places[place : place + 1])
+
+
+def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | None:
+    """What the function makes of the rows; None where that is not as declared. Nothing is raised because of a row."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            found = np.asarray(query.function(chunk))
+    except (Exception, SystemExit):  # noqa: BLE001  # whatever it is, it would tell of a row
+        return None
+    if found.shape != (rows, query.width) or found.dtype.kind != "i":
+        return None
+    return found.astype(np.int64)
+
+
+def _clamped(query: DeclaredStatistic, contributions: Integers) -> Integers:
+    """Within the bounds, row by row, exact."""
+    held: Integers = np.clip(contributions, np.array(query.least), np.array(query.most))
+    if query.norm is not None:
+        most = Fraction(query.norm) ** 2
+        # Python integers: squares of large bounds have no room in 64 bits.
+        within = [sum(number * number for number in row) <= most for row in held.tolist()]
+        held[~np.array(within, dtype=np.bool_)] = 0
+    return held
+
+
+# ----------------------------------------------------------------------------------------------------------- rehearsal
+
+_REHEARSED: "weakref.WeakSet[DeclaredStatistic]" = weakref.WeakSet()
+
+
+def _rehearsed(query: DeclaredStatistic) -> None:
+    """Try the function on synthetic rows, once.
+
+    Raises:
+        InvalidParameter: it does not do what is declared; of synthetic rows only, so that the error may say which.
+    """
+    if not query.rehearse or query in _REHEARSED:
+        return
+    rows = _synthetic(query.columns)
+    alone = []
+    for place in range(SYNTHETIC_ROWS):
+        one = {name: values[place : place + 1] for name, values in rows.items()}
+        alone.append(_tried(query, one, 1)[0])
+    if not query.one_by_one:
+        together = _tried(query, rows, SYNTHETIC_ROWS)
+        for place, (mine, own) in enumerate(zip(together, alone, strict=True)):
+            if not np.array_equal(mine, own):
+                raise InvalidParameter(
+                    f"{query.name}: the synthetic row {_shown(rows, place)} contributes {own.tolist()} alone, and "
+                    f"{mine.tolist()} among others; a row's contribution must depend on that row only"
+                )
+    for adjacency, shifts in query.sensitivities.items():
+        _require_within(query, np.array(alone), adjacency, shifts)
+    _REHEARSED.add(query)
+
+
+def _require_within(query: DeclaredStatistic, alone: Integers, adjacency: Adjacency, shifts: Shifts) -> None:
+    held = _clamped(query, alone)
+    moves = held[:, np.newaxis] - held if adjacency is Adjacency.REPLACE_ONE else held
+    units = (1.0,) * query.width
+    step = Fraction(2) ** query.exponent
+    for move in moves.reshape(-1, query.width).tolist():
+        l1, squared = sum(map(abs, move)) * step, sum(number * number for number in move) * step**2
+        if l1 > Fraction(shifts.l1(units)) or squared > Fraction(shifts.l2(units)) ** 2:
+            raise InvalidParameter(
+                f"{query.name}: two synthetic tables that are neighbours ({adjacency.value}) differ by {move} steps; "
+                f"declared is {shifts!r}"
+            )
+
+
+def _tried(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers:
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(query.function({name: values.copy() for name, values in chunk.items()}))
+    except Exception as error:
+        raise InvalidParameter(
+            f"{query.name}: the function raises {type(error).__name__} for a chunk of {rows} synthetic rows, such as "
+            f"{_shown(chunk, 0)}; it must take every declared value, and NaN for a missing one"
+        ) from error
+    if found.shape != (rows, query.width) or found.dtype.kind != "i":
+        raise InvalidParameter(
+            f"{query.name}: the function returns shape {found.shape} of {found.dtype} for {rows} synthetic rows; "
+            f"declared are whole numbers ({rows}, {query.width}), such as int64"
+        )
+    return found.astype(np.int64)
+
+
+def _synthetic(columns: tuple[Feature, ...]) -> dict[str, NDArray[Any]]:
+    """Rows of the declared ranges: their ends, missing values, and what lies between; the same at every call."""
+    generator = np.random.default_rng(0)
+    rows: dict[str, NDArray[Any]] = {}
+    for column in columns:
+        if isinstance(column, Categorical):
+            rows[column.name] = generator.integers(0, column.missing_cell + 1, SYNTHETIC_ROWS)
+        else:
+            values = column.low + generator.random(SYNTHETIC_ROWS) * (column.high - column.low)
+            kinds = generator.integers(0, 8, SYNTHETIC_ROWS)
+            rows[column.name] = np.choose(
+                np.minimum(kinds, 3), [np.full_like(values, column.low), column.high, np.nan, values]
+            )
+    return rows
+
+
+def _shown(rows: Chunk, place: int) -> str:
+    return ", ".join(f"{name}={values[place].item()!r}" for name, values in rows.items())

@@ -1,0 +1,156 @@
+"""What a leaf releases, as a value: it says what one row can change before there is a tree, and `of` asks it of one.
+
+A plan holds a `LeafStatistic` and derives noise and cost from it; a training loop asks `statistic.of(tree, ensemble)`.
+"""
+
+import abc
+from dataclasses import dataclass
+from typing import Generic, TypeVar, final
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.curator.queries.gradients import class_place
+from ledgerwood.curator.queries.registry import TREES, Integers, Placed, Registry
+from ledgerwood.curator.views.tree_rows import RowScores, TreeRows
+from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.ensemble import Ensemble, Lowered, TreeStructure
+from ledgerwood.errors import RoundViolation
+from ledgerwood.mechanisms import Grid
+
+S_co = TypeVar("S_co", covariant=True)
+MAX_LEAF_NUMBERS = 1 << 24
+"""Most numbers of one query of leaves."""
+
+
+class LeafStatistic(abc.ABC, Generic[S_co]):
+    """What is released of each leaf: its grid and what one row changes in it, whatever the tree and the ensemble."""
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def grid(self) -> Grid:
+        """Steps of the statistic's columns."""
+
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """How many numbers a leaf has."""
+
+    @property
+    @abc.abstractmethod
+    def uses_scores(self) -> bool:
+        """Whether rows contribute by their scores, so that an ensemble is needed."""
+
+    @abc.abstractmethod
+    def sensitivity(self, adjacency: Adjacency) -> S_co:
+        """The shifts of all leaves' numbers between neighbouring tables."""
+
+    def of(
+        self, structure: TreeStructure, ensemble: Ensemble | None = None, *, positive: int | None = None
+    ) -> "LeafQuery[S_co]":
+        """The query of one tree's leaves.
+
+        Args:
+            structure: the public tree.
+            ensemble: the released ensemble whose scores give the gradients; None for a statistic without scores.
+            positive: the class, by its place among the sorted ones, that is told from all others; None where the target
+                is a number, or for the second one of two classes.
+
+        Raises:
+            InvalidParameter: no ensemble where scores are needed, or more than 2**24 numbers.
+        """
+        return LeafQuery(statistic=self, structure=structure, ensemble=ensemble, positive=positive)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeafQuery(Placed, Generic[S_co]):
+    """A `LeafStatistic` of one tree's leaves. Made by `LeafStatistic.of`, which says what the fields are."""
+
+    statistic: LeafStatistic[S_co]
+    structure: TreeStructure
+    ensemble: Ensemble | None = None
+    positive: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.ensemble is None and self.statistic.uses_scores:
+            raise _validate.fail("ensemble", None, f"an Ensemble for {type(self.statistic).__name__}", "ensemble")
+        numbers = self.structure.n_leaves * self.statistic.width
+        if numbers > MAX_LEAF_NUMBERS:
+            raise _validate.fail("leaves * width", numbers, f"at most {MAX_LEAF_NUMBERS}", "numbers")
+        object.__setattr__(self, "positive", class_place(self.positive))
+
+    @property
+    def grid(self) -> Grid:
+        """That of the statistic."""
+        return self.statistic.grid
+
+    def sensitivity(self, adjacency: Adjacency) -> S_co:
+        """That of the statistic: it depends on neither tree nor ensemble."""
+        return self.statistic.sensitivity(adjacency)
+
+    @property
+    def scored_by(self) -> Ensemble:
+        """The ensemble of a statistic that needs one."""
+        assert self.ensemble is not None  # `__post_init__`
+        return self.ensemble
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeafRows:
+    """What the evaluator of a `LeafStatistic` sees.
+
+    Args:
+        rows: of the query.
+        query: which tree, which ensemble, which class.
+    """
+
+    rows: TreeRows
+    query: LeafQuery[object]
+
+    @property
+    def n_leaves(self) -> int:
+        """The leaves of the tree."""
+        return self.query.structure.n_leaves
+
+    @property
+    def tests(self) -> Lowered:
+        """The tree as a loop over rows reads it."""
+        return self.query.structure.lowered()
+
+    @property
+    def state(self) -> RowScores:
+        """The scores, brought up to the query's ensemble, and the targets."""
+        return self.rows.scored(self.query.scored_by, self.query.positive)
+
+
+LEAVES: Registry[TreeShape, LeafRows] = Registry("is not a statistic of leaves that this curator carries out")
+
+
+def check_leaves(query: LeafQuery[object], shape: TreeShape) -> None:
+    """Refuse a foreign query of leaves, or a tree, an ensemble or a class that the table does not have.
+
+    Raises:
+        RoundViolation: of such a query.
+    """
+    # A subclass could state any sensitivity.
+    if type(query) is not LeafQuery:
+        raise RoundViolation(f"{type(query).__name__} is not a LeafQuery")
+    LEAVES.evaluation(query.statistic).check(query.statistic, shape)
+    shape.require_structure(query.structure)
+    if query.statistic.uses_scores:
+        shape.require_ensemble(query.scored_by)
+        shape.require_class(query.positive)
+
+
+def _filtered(query: LeafQuery[object]) -> bool:
+    return LEAVES.evaluation(query.statistic).filtered(query.statistic)
+
+
+@TREES.carries_out(LeafQuery, check=check_leaves, filtered=_filtered)
+def _leaves(query: LeafQuery[object], rows: TreeRows) -> Integers:
+    view = LeafRows(rows=rows, query=query)
+    found: Integers = LEAVES.evaluation(query.statistic).evaluate(query.statistic, view)
+    return found

@@ -1,0 +1,277 @@
+"""Sums of gradients by leaf: with numbers of rows or with hessians, in fine steps or in whole units.
+
+The proofs are in docs/explanation/queries.md. All contributions are whole steps of 2**-20 of a unit.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradients, Loss
+from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.queries.gradients import (
+    MAX_CURVATURE_SCALE,
+    gradient_clip,
+    leaf_boxes,
+    require_large_gradients,
+)
+from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafRows, LeafStatistic
+from ledgerwood.curator.queries.registry import Integers, no_refusal
+from ledgerwood.curator.views.tree_rows import NO_FILTER, RowBudgets
+from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.errors import RoundViolation
+from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
+
+MAX_BITS = -GRID_EXPONENT
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafMoments(LeafStatistic[BoxShifts]):
+    """(number of rows, sum of clipped gradients) of each leaf, shape (n_leaves, 2).
+
+    Args:
+        loss: squared (on labels scaled to [-1, 1]) or logistic.
+        clip: largest absolute gradient that counts, > 0, in units of the gradient.
+        large_gradients: what becomes of a row beyond it; the bound of a contribution is the same.
+    """
+
+    loss: Loss
+    clip: float
+    large_gradients: LargeGradients = "clip"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clip", gradient_clip(self.clip))
+        require_large_gradients(self.large_gradients)
+
+    @property
+    def grid(self) -> Grid:
+        """Steps of both columns."""
+        return Grid(exponents=(GRID_EXPONENT, GRID_EXPONENT))
+
+    @property
+    def width(self) -> int:
+        """2: rows and gradients."""
+        return 2
+
+    @property
+    def uses_scores(self) -> bool:
+        """True: of gradients."""
+        return True
+
+    def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
+        """Box (1, clip) in one leaf; see docs/explanation/queries.md#leaf-moments for a replaced row."""
+        return leaf_boxes(1.0, self.clip, adjacency)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafCurvatures(LeafStatistic[BallShifts]):
+    """(scaled hessian, clipped gradient) sums of the logistic loss in each leaf, shape (n_leaves, 2).
+
+    Args:
+        clip, large_gradients: as in `LeafMoments`.
+        curvature_scale: the factor c in (0, 3.33] on the hessian; at 3.33 the joint norm is still 1.
+    """
+
+    clip: float
+    curvature_scale: float = MAX_CURVATURE_SCALE
+    large_gradients: LargeGradients = "clip"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clip", gradient_clip(self.clip))
+        require_large_gradients(self.large_gradients)
+        scale = _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
+        if scale > MAX_CURVATURE_SCALE:
+            raise _validate.fail(
+                "curvature_scale", scale, f"at most {MAX_CURVATURE_SCALE}", "gradient units a unit of hessian"
+            )
+        object.__setattr__(self, "curvature_scale", scale)
+
+    @property
+    def grid(self) -> Grid:
+        """Steps of both columns."""
+        return Grid(exponents=(GRID_EXPONENT, GRID_EXPONENT))
+
+    @property
+    def width(self) -> int:
+        """2: hessians and gradients."""
+        return 2
+
+    @property
+    def uses_scores(self) -> bool:
+        """True: of gradients."""
+        return True
+
+    @property
+    def radius(self) -> float:
+        """Supremum over u = |g| in [0, 1] of |(min(u, clip), c u (1 - u))|, rounded up.
+
+        Derivation: docs/explanation/queries.md#leaf-curvatures.
+        """
+        c, clip = self.curvature_scale, min(self.clip, 1.0)
+        knots = [clip, max(clip, 0.5)]
+        if c * c > 8.0:
+            knots.append((3.0 - math.sqrt(1.0 - 8.0 / (c * c))) / 4.0)
+        squares = [min(u, clip) ** 2 + (c * u * (1.0 - u)) ** 2 for u in knots if 0.0 < u <= 1.0]
+        # Ten roundings at most on the way to a square; 16 ulps cover them. Never above what the whole box allows.
+        return math.nextafter(math.sqrt(max(squares) * (1.0 + 2.0**-48)), math.inf)
+
+    @property
+    def squared_radius_steps(self) -> int:
+        """The largest squared norm of a contribution, in squared steps: exact, so that no row is above `radius`."""
+        return self.squared_radius(STEP)
+
+    def squared_radius(self, step: float) -> int:
+        """The same in squares of another step."""
+        return math.floor((Fraction(self.radius) / Fraction(step)) ** 2)
+
+    def sensitivity(self, adjacency: Adjacency) -> BallShifts:
+        """A ball; a replaced row moves two contributions, in one leaf or in two: twice the radius bounds both."""
+        return BallShifts(radius=self.radius * (2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0))
+
+
+LeafSums = LeafMoments | LeafCurvatures
+"""Statistics that add up contributions of single rows, which other queries part by bin, by side or in whole units."""
+
+
+def require_sums(statistic: object, what: str) -> LeafSums:
+    """The statistic, if it is one of sums: a foreign one, or a subclass, could state any sensitivity.
+
+    Args:
+        what: is asked of it, for the error.
+
+    Raises:
+        RoundViolation: it is not.
+    """
+    if isinstance(statistic, LeafSums) and type(statistic) in (LeafMoments, LeafCurvatures):
+        return statistic
+    raise RoundViolation(f"{type(statistic).__name__} is not a statistic of leaves that {what}")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
+    """What a statistic of leaves adds up, in whole units of 2**-bits, shape (n_leaves, 2).
+
+    Each row's contribution is truncated toward zero to whole units before it is added, so that its norm is no larger.
+    For noise that is drawn on whole numbers, and of which parties may add shares
+    (docs/explanation/queries.md#whole-sums).
+
+    Args:
+        leaf: what is added up; its rows have no weights of their own.
+        bits: in [0, 20]; a unit is 2**-bits of the leaf statistic's.
+
+    Raises:
+        InvalidParameter: another statistic, a number of bits outside its bound, or a clip of less than a unit.
+    """
+
+    leaf: LeafSums
+    bits: int
+
+    def __post_init__(self) -> None:
+        # A subclass could state any sensitivity.
+        if type(self.leaf) not in (LeafMoments, LeafCurvatures):
+            raise _validate.fail("leaf", type(self.leaf).__name__, "LeafMoments or LeafCurvatures", "statistic")
+        bits = _validate.count("bits", self.bits, "binary places", minimum=0)
+        if bits > MAX_BITS:
+            raise _validate.fail("bits", bits, f"at most {MAX_BITS}", "binary places")
+        object.__setattr__(self, "bits", bits)
+        if self.leaf.clip * self.units < 1.0:
+            raise _validate.fail("clip", self.leaf.clip, f"at least a unit of 2**-{bits}", "units of the gradient")
+
+    @property
+    def units(self) -> float:
+        """Units to one of the leaf statistic's, a power of two."""
+        return 2.0**self.bits
+
+    @property
+    def squared_radius_units(self) -> int:
+        """Of `LeafCurvatures`: the largest squared norm of a contribution, in squared units."""
+        assert isinstance(self.leaf, LeafCurvatures)
+        return self.leaf.squared_radius(1.0 / self.units)
+
+    @property
+    def grid(self) -> Grid:
+        """Whole units."""
+        return Grid(exponents=(0, 0))
+
+    @property
+    def width(self) -> int:
+        """That of the leaf statistic."""
+        return self.leaf.width
+
+    @property
+    def uses_scores(self) -> bool:
+        """True: of gradients."""
+        return True
+
+    def sensitivity(self, adjacency: Adjacency) -> BoxShifts | BallShifts:
+        """That of the leaf statistic, in units."""
+        shifts = self.leaf.sensitivity(adjacency)
+        if isinstance(shifts, BallShifts):
+            return BallShifts(radius=shifts.radius * self.units)
+        return BoxShifts(boxes=self._scaled(shifts.l2_boxes), l1_boxes=self._scaled(shifts.l1_boxes))
+
+    def _scaled(self, boxes: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
+        # By a power of two: exact.
+        return tuple(tuple(bound * self.units for bound in box) for box in boxes)
+
+
+def _each_row_pays(_: object) -> bool:
+    return True
+
+
+@LEAVES.carries_out(LeafMoments, check=no_refusal, filtered=_each_row_pays)
+def _moments(statistic: LeafMoments, leaves: LeafRows) -> Integers:
+    return moment_sums(statistic, leaves, leaves.rows.budgets)
+
+
+@LEAVES.carries_out(LeafCurvatures, check=no_refusal, filtered=_each_row_pays)
+def _curvatures(statistic: LeafCurvatures, leaves: LeafRows) -> Integers:
+    return _curvature_sums(statistic, leaves, leaves.rows.budgets, PER_UNIT, statistic.squared_radius_steps)
+
+
+def _check_whole(statistic: WholeSums, shape: TreeShape) -> None:
+    require_sums(statistic.leaf, "has whole sums")
+    if shape.weighted:
+        raise RoundViolation("whole sums are of rows without weights: the schema has a weight_bound")
+
+
+@LEAVES.carries_out(WholeSums, check=_check_whole)
+def _whole(statistic: WholeSums, leaves: LeafRows) -> Integers:
+    if isinstance(statistic.leaf, LeafMoments):
+        return moment_sums(statistic.leaf, leaves, NO_FILTER, statistic.units)
+    return _curvature_sums(statistic.leaf, leaves, NO_FILTER, statistic.units, statistic.squared_radius_units)
+
+
+def moment_sums(
+    statistic: LeafMoments, leaves: LeafRows, budgets: RowBudgets = NO_FILTER, per_unit: float = PER_UNIT
+) -> Integers:
+    """Numbers of rows and sums of clipped gradients by leaf, int64 (n_leaves, 2) in steps of 1 / per_unit."""
+    rows, state = leaves.rows, leaves.state
+    partial = rows.blocks(leaves.n_leaves, 2)
+    with rows.routing(leaves.query.structure) as routed:
+        kernels.moment_sums(
+            rows.n_rows, rows.cells, *leaves.tests, state.scores, state.targets, rows.weights, rows.sampled,
+            statistic.loss == "logistic", statistic.clip, per_unit, int(statistic.clip * per_unit),
+            statistic.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, routed, partial,
+        )  # fmt: skip
+    return kernels.total(partial)
+
+
+def _curvature_sums(
+    statistic: LeafCurvatures, leaves: LeafRows, budgets: RowBudgets, per_unit: float, squared_radius: int
+) -> Integers:
+    rows, state = leaves.rows, leaves.state
+    partial = rows.blocks(leaves.n_leaves, 2)
+    with rows.routing(leaves.query.structure) as routed:
+        kernels.curvature_sums(
+            rows.n_rows, rows.cells, *leaves.tests, state.scores, state.targets, rows.weights, rows.sampled,
+            statistic.curvature_scale, statistic.clip, per_unit, squared_radius, statistic.large_gradients == "drop",
+            budgets.left, budgets.costs, *budgets.weights, routed, partial,
+        )  # fmt: skip
+    return kernels.total(partial)

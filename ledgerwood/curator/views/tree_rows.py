@@ -1,0 +1,176 @@
+"""The rows of a table of trees as an evaluator sees them, and the state of each row while an ensemble grows."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.curator.inputs.encoding import signs
+from ledgerwood.curator.inputs.weights import Weights
+from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.ensemble import Ensemble, TreeStructure
+from ledgerwood.routing import add_tree
+
+M = TypeVar("M")
+Mask = NDArray[np.bool_]
+"""(n_rows,), or empty where every row takes part."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBudgets:
+    """What each row has left of its limit under an individual filter, and what a contribution costs.
+
+    Args:
+        left: int64 (n_rows,), in units of `accounting.row_costs`; changed by each release. Empty: no filter.
+        costs: see `accounting.row_costs.row_costs`.
+        weights: for each of two columns, the share of the largest squared norm that one squared grid step has.
+    """
+
+    left: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    weights: tuple[float, float]
+
+
+NO_FILTER = RowBudgets(np.empty(0, dtype=np.int64), np.empty(0), (0.0, 0.0))
+
+
+@final
+class RowScores:
+    """Scores of one growing ensemble, and the targets that they are to meet.
+
+    Args:
+        targets: float64 (n_rows,), in [-1, 1]; NaN for a row that takes no part.
+
+    Attributes:
+        scores: float64 (n_rows,), by `prefix`.
+        prefix: the ensemble that has been added up; None: the scores are no ensemble's, as after an interrupt.
+    """
+
+    __slots__ = ("prefix", "scores", "targets")
+
+    def __init__(self, targets: NDArray[np.float64]) -> None:
+        self.targets = targets
+        self.scores = np.zeros(len(targets))
+        self.prefix: Ensemble | None = Ensemble(initial_score=0.0)
+
+
+@final
+class RowState:
+    """What is kept of the rows from one query to the next: scores, leaves, and what evaluators keep for themselves.
+
+    Args:
+        targets: float64 (n_rows,), of two classes or of numbers; NaN of several classes, where a query names one.
+
+    Attributes:
+        scored: the scores of one ensemble for each class that is told from the others.
+        leaves: int32 (n_rows,), each row's leaf in `routed`.
+        routed: None: the leaves are no tree's.
+        memories: what evaluators keep, by its type; see `TreeRows.memory`.
+    """
+
+    __slots__ = ("leaves", "memories", "routed", "scored")
+
+    def __init__(self, targets: NDArray[np.float64]) -> None:
+        self.scored: dict[int | None, RowScores] = {None: RowScores(targets)}
+        self.leaves = np.zeros(len(targets), dtype=np.int32)
+        self.routed: TreeStructure | None = None
+        self.memories: dict[type, Any] = {}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeRows:
+    """The rows of one query. An evaluator makes sums of them; no array with a row axis leaves it.
+
+    Args:
+        shape: what is public of the table.
+        cells: uint8 or uint16 (n_features, n_rows).
+        classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
+            target is a number.
+        weights: see `encode_weights`.
+        state: scores and leaves, shared by all queries of the table.
+        sampled: which rows take part.
+        budgets: what each row has left, for queries that are evaluated under an individual filter.
+    """
+
+    shape: TreeShape
+    cells: NDArray[Any]
+    classes: NDArray[np.int32] | None
+    weights: Weights
+    state: RowState
+    sampled: Mask
+    budgets: RowBudgets = NO_FILTER
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, drawn or not."""
+        return len(self.state.leaves)
+
+    @property
+    def targets(self) -> NDArray[np.float64]:
+        """float64 (n_rows,) in [-1, 1]; NaN where a row has none, and of several classes."""
+        return self.state.scored[None].targets
+
+    @property
+    def labelled(self) -> NDArray[np.int32]:
+        """The classes, for a query that was checked to have as many as the target."""
+        assert self.classes is not None  # `TreeShape.require_classes`
+        return self.classes
+
+    def blocks(self, *size: int) -> NDArray[np.int64]:
+        """Zeros for sums by block of rows, int64 (n_blocks, *size)."""
+        return np.zeros((kernels.n_chunks(self.n_rows), *size), dtype=np.int64)
+
+    @contextmanager
+    def routing(self, tree: TreeStructure) -> Iterator[NDArray[np.int32]]:
+        """Room for each row's leaf, int32 (n_rows,), which the block fills in by the tree: scores are read off it.
+
+        The leaves are no tree's until the block has come to its end: a loop over rows may be interrupted.
+        """
+        self.shape.require_structure(tree)
+        self.state.routed = None
+        yield self.state.leaves
+        self.state.routed = tree
+
+    def scored(self, ensemble: Ensemble, positive: int | None = None) -> RowScores:
+        """Targets of the class that is told from the others, and scores by the ensemble."""
+        self.shape.require_ensemble(ensemble)
+        self.shape.require_class(positive)
+        state = self._state_of(positive)
+        prefix = state.prefix
+        if prefix is None or not ensemble.extends(prefix):
+            state.prefix = None
+            state.scores[:] = ensemble.initial_score
+            prefix = state.prefix = Ensemble(initial_score=ensemble.initial_score)
+        trees = ensemble.trees[len(prefix.trees) :]
+        for tree in trees:
+            self.shape.require_structure(tree.structure)
+        for number, tree in enumerate(trees, start=len(ensemble.trees) - len(trees) + 1):
+            structure = tree.structure
+            # An interrupt comes when a loop has ended: whether the tree was added is then not known.
+            state.prefix = None
+            if structure is self.state.routed:
+                kernels.add_leaf_values(self.n_rows, self.state.leaves, tree.values, state.scores)
+            else:
+                add_tree(self.n_rows, self.cells, *structure.lowered(), tree.values, state.scores)
+            state.prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
+        return state
+
+    def memory(self, kind: type[M]) -> M:
+        """An evaluator's own memory beside the rows, as long as the table lives; made without arguments at first."""
+        found: M | None = self.state.memories.get(kind)
+        if found is None:
+            found = self.state.memories[kind] = kind()
+        return found
+
+    def _state_of(self, positive: int | None) -> RowScores:
+        if positive not in self.state.scored:
+            assert self.classes is not None  # `require_class`
+            assert positive is not None
+            self.state.scored[positive] = RowScores(signs(self.classes, positive))
+        return self.state.scored[positive]

@@ -1,0 +1,33 @@
+"""This library's own systems, as pyproject.toml declares them to the command line."""
+
+from ledgerwood.trainers.base.systems import System
+from ledgerwood.trainers.dpboost.estimators import DPBoostClassifier, DPBoostRegressor
+from ledgerwood.trainers.dpxgboost.estimators import DPXGBoostClassifier, DPXGBoostRegressor
+from ledgerwood.trainers.federated.estimators import FederatedGBDTClassifier, FederatedGBDTRegressor
+from ledgerwood.trainers.privatree.estimators import PrivaTreeClassifier
+from ledgerwood.trainers.sgbdt.estimators import SGBDTClassifier, SGBDTRegressor
+
+SGBDT = System(title="S-GBDT", classifier=SGBDTClassifier, regressor=SGBDTRegressor)
+DPBOOST = System(
+    title="DPBoost",
+    classifier=DPBoostClassifier,
+    regressor=DPBoostRegressor,
+    lacks={"subsample": "whose trees share the rows among them"},
+)
+DPXGBOOST = System(title="DP-XGBoost", classifier=DPXGBoostClassifier, regressor=DPXGBoostRegressor)
+FEDERATED = System(
+    title="the federated framework",
+    classifier=FederatedGBDTClassifier,
+    regressor=FederatedGBDTRegressor,
+    preset="recommended",
+    lacks={"subsample": "whose trees see all rows"},
+)
+PRIVATREE = System(
+    title="PrivaTree",
+    classifier=PrivaTreeClassifier,
+    lacks={
+        "n_estimators": "which grows one tree",
+        "learning_rate": "whose leaves are labels",
+        "subsample": "whose one tree sees all rows",
+    },
+)

@@ -1,0 +1,332 @@
+"""A statistic from outside: its bounds hold whatever its function does, and nothing is told of a row."""
+
+import io
+import itertools
+import math
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, Schema
+from ledgerwood.curator import ColumnTable, Curator, DeclaredStatistic, Table
+from ledgerwood.errors import InvalidParameter, RoundViolation, SchemaError
+from ledgerwood.mechanisms import BallShifts, BoxShifts, GaussianMechanism, SeededRandom
+from ledgerwood.trainers.base.privacy import declared_in
+from ledgerwood.verification import check_sensitivity, replay, verify_ledger
+
+A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
+EVERYBODY = np.empty(0, np.bool_)
+AGE, KIND, Y = Numeric("age", 0.0, 8.0), Categorical("kind", ("u", "v")), Numeric("y", -1.0, 1.0)
+SCHEMA = Schema(features=(AGE, KIND), target=Y)
+STEP = 2.0**-10
+
+
+def products(chunk):
+    """(1, age / 8, y, age y / 8) in steps of 2**-10; a row with a missing value is worth nothing."""
+    age, y = chunk["age"] / 8.0, chunk["y"]
+    numbers = np.stack((np.ones_like(age), age, y, age * y), axis=1)
+    numbers[np.isnan(numbers).any(axis=1)] = 0.0
+    return (numbers / STEP).astype(np.int64)
+
+
+def declared(function=products, **more):
+    fields = {"name": "products", "declared_by": "tests 1.0", "columns": (AGE, Y), "most": (1024,) * 4, "exponent": -10}
+    return DeclaredStatistic(function=function, **(fields | more))
+
+
+def columns_of(rows):
+    X = np.array([[age, kind] for age, kind, _ in rows], dtype=object).reshape(-1, 2)
+    return ColumnTable.from_data(X, SCHEMA, y=np.array([y for *_, y in rows], dtype=np.float64))
+
+
+def opened(query, table, adjacency=A, purpose=None, stddev=4.0):
+    mechanism = GaussianMechanism(stddev=stddev)
+    event = mechanism.event(query.sensitivity(adjacency), adjacency)
+    ledger = Ledger(Budget(epsilon=1e4, delta=1e-2, adjacency=adjacency), unit=PrivacyUnit.ROW)
+    curator = Curator(table, ledger.grant(event, purpose="all", delta=1e-3), SeededRandom(1))
+    what = query.purpose("sums") if purpose is None else purpose
+    return curator.open(event, purpose=what), mechanism, ledger
+
+
+ROWS = st.lists(st.tuples(st.floats(-2, 10) | st.just(math.nan), st.sampled_from("uvw"), st.floats(-1, 1)), max_size=9)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(rows=ROWS, one_by_one=st.booleans(), coins=st.lists(st.booleans(), min_size=9, max_size=9))
+def test_the_sums_are_what_plain_python_finds(rows, one_by_one, coins):
+    expected = np.zeros(4, dtype=np.int64)
+    for (age, _, y), coin in zip(rows, coins, strict=False):
+        if coin and not math.isnan(age):
+            held = min(max(age, 0.0), 8.0) / 8.0
+            expected += [math.trunc(Fraction(v) * 1024) for v in (1.0, held, y, held * y)]
+    query = declared(one_by_one=one_by_one)
+    found = columns_of(rows).reader(query)(np.array(coins[: len(rows)], np.bool_)) if rows else expected
+    assert found.dtype == np.int64
+    assert found.tolist() == expected.tolist()
+
+
+def wild(chunk):
+    """Raises, returns nonsense or far too much, by the values of rows."""
+    age, y = chunk["age"], chunk["y"]
+    if len(age) == 1 and y[0] < -0.9:
+        raise SystemExit(f"the secret is {age[0]}")
+    if (y < -0.5).any():
+        return np.full((len(age), 4), 0.5)
+    if (y > 0.9).any():
+        return np.zeros((len(age), 3), np.int64)
+    print(age)
+    warnings.warn(f"ages {age}", stacklevel=1)
+    return np.stack([np.nan_to_num(age * 1e12)] * 4, axis=1).astype(np.int64) * np.array([1, -1, 1, -1])
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    rows=ROWS,
+    row=ROWS.filter(len),
+    other=ROWS.filter(len),
+    one_by_one=st.booleans(),
+    norm=st.sampled_from((None, 600.0)),
+)
+def test_a_row_moves_the_sums_by_no_more_than_is_stated_whatever_the_function_does(rows, row, other, one_by_one, norm):
+    query = declared(wild, one_by_one=one_by_one, norm=norm, least=(0, -1024, -1, -1024), rehearse=False)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("error")  # the function's own warnings tell nothing
+        without, first, second = (
+            columns_of(table).reader(query)(EVERYBODY) if table else np.zeros(4, np.int64)
+            for table in (rows, [*rows, row[0]], [*rows, other[0]])
+        )
+    for adjacency, shift in ((A, first - without), (Z, without - first), (R, second - first)):
+        shifts = query.sensitivity(adjacency)
+        assert sum(int(d) ** 2 for d in shift) * Fraction(STEP) ** 2 <= Fraction(shifts.l2((1.0,) * 4)) ** 2
+        if isinstance(shifts, BoxShifts):
+            assert all(abs(int(d)) * Fraction(STEP) <= Fraction(b) for d, b in zip(shift, shifts.boxes[0], strict=True))
+
+
+def test_the_bounds_of_a_row_are_the_sensitivity():
+    query = declared(least=(0, 0, -1024, -512))
+    assert query.sensitivity(A) == query.sensitivity(Z) == BoxShifts(boxes=((1.0, 1.0, 1.0, 1.0),))
+    assert query.sensitivity(R) == BoxShifts(boxes=((1.0, 1.0, 2.0, 1.5),))
+    ball = declared(norm=1500.0)
+    assert ball.sensitivity(A) == BallShifts(radius=1500 * STEP)
+    assert ball.sensitivity(R) == BallShifts(radius=3000 * STEP)
+
+
+@pytest.mark.parametrize("adjacency", [A, R])
+@pytest.mark.parametrize("more", [{}, {"norm": 1200.0}, {"one_by_one": True}], ids=str)
+def test_a_search_finds_no_more_than_is_stated(adjacency, more):
+    report = check_sensitivity(declared(**more), schema=SCHEMA, bins=8, adjacency=adjacency, evaluations=150)
+    assert not report.refuted, report
+    assert report.ratio > 0.4
+
+
+def test_a_search_refutes_a_sensitivity_that_is_declared_too_small():
+    small = declared(sensitivities={A: BoxShifts(boxes=((1.0, 1.0, 1.0, 0.01),))}, rehearse=False)
+    assert check_sensitivity(small, schema=SCHEMA, bins=8, evaluations=150).refuted
+
+
+# ---- before its first use
+
+
+def mixing(chunk):
+    return products(chunk) - products(chunk).mean(axis=0).astype(np.int64)
+
+
+def counting(chunk):
+    return np.ones((len(chunk["age"]), 4), np.int64) * len(chunk["age"])
+
+
+@pytest.mark.parametrize(
+    ("query", "match"),
+    [
+        (declared(mixing), "must depend on that row only"),
+        (declared(counting), "contributes .* alone, and"),
+        (declared(lambda chunk: chunk["age"]), r"returns shape \(1,\) of float64"),
+        (declared(lambda chunk: products(chunk)[:, :3]), r"declared are whole numbers \(1, 4\)"),
+        (declared(lambda chunk: 1 // 0), "raises ZeroDivisionError for a chunk of 1 synthetic rows"),
+        (
+            declared(sensitivities={A: BoxShifts(boxes=((1.0, 1.0, 1.0, 0.01),))}),
+            "two synthetic tables that are neighbours",
+        ),
+        (declared(sensitivities={R: BallShifts(radius=0.5)}), "replace-one"),
+    ],
+)
+def test_a_function_is_tried_on_synthetic_rows_before_a_draw_is_used(query, match):
+    table = columns_of([(4.0, "u", 0.5)])
+    round_, mechanism, _ = opened(query, table)
+    with round_, pytest.raises(InvalidParameter, match=match):
+        round_.release(query, mechanism, purpose="sums")
+
+
+def test_the_rehearsal_sees_no_row_of_the_table_and_is_made_once():
+    seen = []
+
+    def watching(chunk):
+        seen.append(chunk["age"].copy())
+        return products(chunk)
+
+    secret = 3.14159
+    table, query = columns_of([(secret, "u", 0.5)] * 5), declared(watching)
+    read = table.reader(query)
+    calls = len(seen)
+    assert calls > 0
+    assert not any((each == secret).any() for each in seen)
+    table.reader(query)
+    assert len(seen) == calls
+    read(EVERYBODY)
+    assert len(seen) == calls + 1
+    assert (seen[-1] == secret).all()
+    table.reader(declared(watching, rehearse=False))
+    assert len(seen) == calls + 1
+
+
+# ---- who says so
+
+
+def test_the_ledger_says_who_declares_it_and_that_it_is_not_proven(tmp_path):
+    rows, query = [(4.0, "u", 0.5)] * 20, declared()
+    assert query.caveat == "products declared by tests 1.0, not proven here"
+    silent, mechanism, _ = opened(query, columns_of(rows), purpose="sums")
+    with silent, pytest.raises(RoundViolation, match=r"purpose=statistic\.purpose"):
+        silent.release(query, mechanism, purpose="sums")
+    round_, mechanism, ledger = opened(query, columns_of(rows))
+    with round_:
+        release = round_.release(query, mechanism, purpose="sums")
+    assert release.caveat == query.caveat
+    assert release.value.shape == (4,)
+    ledger.save(tmp_path / "ledger.jsonl")
+    assert "not proven here" in (tmp_path / "ledger.jsonl").read_text()
+    verify_ledger(tmp_path / "ledger.jsonl")
+
+
+def test_what_is_called_row_by_row_is_proven_and_needs_no_caveat():
+    query = declared(one_by_one=True)
+    assert query.caveat == ""
+    assert query.purpose("sums") == "sums"
+    round_, mechanism, _ = opened(query, columns_of([(4.0, "u", 0.5)] * 20), purpose="sums")
+    with round_:
+        assert round_.release(query, mechanism, purpose="sums").caveat == ""
+    assert declared(one_by_one=True, sensitivities={A: BallShifts(radius=2.0)}).caveat
+
+
+def test_row_by_row_means_that_the_function_never_sees_two_rows():
+    sizes = []
+
+    def watching(chunk):
+        sizes.append(len(chunk["age"]))
+        return products(chunk)
+
+    columns_of([(4.0, "u", 0.5)] * 7).reader(declared(watching, one_by_one=True))(EVERYBODY)
+    assert set(sizes) == {1}
+
+
+def test_a_replay_knows_it():
+    rows = [(float(age), "u", y) for age, y in itertools.product(range(5), (-0.5, 0.25))]
+    X = np.array([[age, kind] for age, kind, _ in rows], dtype=object)
+    y = np.array([y for *_, y in rows])
+    query = declared()
+
+    def fit(data):
+        table = ColumnTable.from_data(data[0], SCHEMA, y=data[1])
+        round_, mechanism, _ = opened(query, table)
+        with round_:
+            return round_.release(query, mechanism, purpose="sums").value.tolist()
+
+    found = replay(fit, (X, y), (X[1:], y[1:]))
+    assert found.ok, found
+    assert 0.0 < found.largest_share <= 1.0
+
+
+# ---- tables
+
+
+def test_a_table_of_trees_shows_the_middles_of_cells_and_the_labels():
+    seen = {}
+
+    def watching(chunk):
+        seen.update(chunk)
+        return products(chunk)
+
+    missing = Numeric("age", 0.0, 8.0, missing=True)
+    schema = Schema(features=(missing, KIND), target=Y)
+    X = np.array([[0.1, "u"], [8.0, "w"], [np.nan, "v"]], dtype=object)
+    table = Table.from_data(X, np.array([0.25, -1.0, 1.0]), schema, loss="squared", bins=8)
+    query = declared(watching, columns=(missing, KIND, Y))
+    table.reader(query)(EVERYBODY)
+    np.testing.assert_array_equal(seen["age"], [0.5, 7.5, np.nan])
+    assert seen["kind"].tolist() == [0, 2, 1]
+    np.testing.assert_allclose(seen["y"], [0.25, -1.0, 1.0])
+    classes = Schema(features=(AGE, KIND), target=Categorical("class", ("no", "yes")))
+    labels = np.array(["yes", "no", "perhaps"], dtype=object)
+    table = Table.from_data(X, labels, classes, loss="logistic", bins=8)
+    own = DeclaredStatistic(
+        name="classes", declared_by="tests", columns=(classes.target,), most=(1,),
+        function=lambda chunk: (chunk["class"] == 1).astype(np.int64)[:, np.newaxis],
+    )  # fmt: skip
+    assert table.reader(own)(EVERYBODY).tolist() == [1]
+    with pytest.raises(RoundViolation, match="is not one of the table's"):
+        table.reader(query)
+    cells = Table(schema=SCHEMA, cells=np.zeros((2, 1), np.uint8), targets=np.zeros(1))
+    with pytest.raises(RoundViolation, match="values that they stand for"):
+        cells.reader(declared())
+
+
+def test_a_column_that_the_table_does_not_have_is_refused():
+    with pytest.raises(SchemaError, match="no column 'height'"):
+        columns_of([(1.0, "u", 0.0)]).reader(declared(columns=(Numeric("height", 0, 2),)))
+
+
+def test_what_the_function_keeps_or_changes_is_its_own_copy():
+    def spoiling(chunk):
+        found = products(chunk)
+        chunk["age"][:] = 0.0
+        return found
+
+    table = columns_of([(4.0, "u", 0.5)] * 3)
+    read = table.reader(declared(spoiling))
+    assert read(EVERYBODY).tolist() == read(EVERYBODY).tolist()
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"name": ""}, "name="),
+        ({"declared_by": "two\nlines"}, "declared_by="),
+        ({"name": "sums (of mine)"}, "without parentheses"),
+        ({"columns": ()}, "columns"),
+        ({"columns": ("age",)}, "column="),
+        ({"most": ()}, "most"),
+        ({"most": (1.5,) * 4}, "most"),
+        ({"most": (2**41,) * 4}, "most"),
+        ({"least": (0,) * 3}, "least"),
+        ({"least": (1,) * 4}, "least"),
+        ({"most": (0,) * 4, "least": (0,) * 4}, "most"),
+        ({"exponent": 0.5}, "exponent"),
+        ({"norm": 0.0}, "norm"),
+        ({"one_by_one": 1}, "one_by_one"),
+        ({"sensitivities": {A: 1.0}}, "sensitivities"),
+        ({"sensitivities": {A: BoxShifts(boxes=((1.0,),))}}, "sensitivities"),
+    ],
+)
+def test_a_description_outside_its_bounds_is_refused(more, match):
+    with pytest.raises(InvalidParameter, match=match):
+        declared(**more)
+
+
+def test_a_models_statement_names_what_its_draws_say_is_not_proven():
+    query = declared()
+    round_, mechanism, ledger = opened(query, columns_of([(4.0, "u", 0.5)] * 20))
+    with round_:
+        round_.release(query, mechanism, purpose="sums")
+    event = mechanism.event(query.sensitivity(A), A)
+    assert declared_in(ledger.record(), event) == (query.caveat,)
+    assert declared_in(ledger.record(), mechanism.event(BoxShifts(boxes=((9.0,) * 4,)), A)) == ()
+    proven = declared(one_by_one=True)
+    round_, mechanism, ledger = opened(proven, columns_of([(4.0, "u", 0.5)] * 20))
+    with round_:
+        round_.release(proven, mechanism, purpose="sums (all of them)")
+    assert declared_in(ledger.record(), event) == ()
