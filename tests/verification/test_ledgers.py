@@ -375,7 +375,7 @@ def test_threads_wait_for_each_other_at_the_verifier():
 
 def test_a_sampled_plan_is_not_renamed_to_replace_one():
     lines = [line.replace("add-remove", "replace-one") for line in LINES]
-    with pytest.raises(LedgerCorrupted, match="entry 1: PoissonSampled has no price under replace-one"):
+    with pytest.raises(LedgerCorrupted, match="entry 1: PoissonSampled has no privacy bound under replace-one"):
         verify_text(rebuilt(lines, 0, lambda body: body))
 
 
