@@ -143,7 +143,7 @@ def test_shared_leaves_and_structures_are_named():
     shared = render(model_page(model(shared=True, structure="own", view="predictions")))
     assert "not independent" in shared
     checks = (
-        (StructureCheck(independent=True, trees=5, changes=(), difference=None), "5 trees the same, bit for bit"),
+        (StructureCheck(independent=True, trees=5, changes=(), difference=None), "5 trees are the same, bit for bit"),
         (StructureCheck(independent=False, trees=5, changes=(), difference="tree 2"), "differs: tree 2"),
     )
     for check, words in checks:
@@ -163,7 +163,7 @@ def test_a_band_is_drawn_of_independent_scores_only():
 
 def test_a_training_without_a_claim_draws_none():
     page = model_page(model(claim=None, price=math.inf))
-    assert dict(page.facts)["price at delta 1e-05"] == "no epsilon"
+    assert dict(page.facts)["claimed at delta 1e-05"] == "no epsilon"
     assert "Not shown, claimed trade-off curve: Nothing is claimed." in render(page)
 
 
