@@ -12,7 +12,7 @@ from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries.registry import TREES, Query, SelectionQuery
+from ledgerwood.curator.queries.registry import TREES, Query, SelectionQuery, name_of
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.tree_rows import RowBudgets
@@ -86,7 +86,7 @@ class FilteredRounds(Recorded):
         """
         if not TREES.evaluation(query).filtered(query):
             raise RoundViolation(
-                f"{type(query).__name__} is not a sum over rows: what one row changes in it depends on the others, so "
+                f"{name_of(query)} is not a sum over rows: what one row changes in it depends on the others, so "
                 "that no row knows its own cost"
             )
         self._table.reader(query)  # refuses what the table does not have, before anybody is charged

@@ -47,7 +47,7 @@ class DeclaredStatistic:
 
     Each row's contribution is clamped to [least, most], column by column; with a norm, a row above it contributes 0. So
     does a row for which the function raises, or does not return `width` whole numbers. What one row changes is then
-    within the bounds, *if* what the function makes of a row depends on no other row.
+    within the bounds, *if* what the function makes of a row depends on no other row. A row counts whatever it weighs.
 
     * `one_by_one=True`: the function never sees two rows at once, so that this holds for every function without a
       memory of its own: the sensitivity is proven. A call for each row: about 10 microseconds a row.
@@ -265,7 +265,7 @@ def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | Non
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             found = np.asarray(query.function(chunk))
-    except Exception:  # noqa: BLE001  # whatever it is, it would tell of a row
+    except (Exception, SystemExit):  # noqa: BLE001  # whatever it is, it would tell of a row
         return None
     if found.shape != (rows, query.width) or found.dtype.kind != "i":
         return None

@@ -67,6 +67,18 @@ class SelectionQuery(Protocol[M_contra, R_co]):
         """The choice; `evidence` is what the query's evaluator reads of the rows. For the curator alone."""
 
 
+class Placed:
+    """A query that is made of a statistic and of where it is asked."""
+
+    __slots__ = ()
+    statistic: object
+
+
+def name_of(query: object) -> str:
+    """What an error or a report calls the query: its class or, of a statistic that is asked somewhere, that one's."""
+    return type(query.statistic if isinstance(query, Placed) else query).__name__
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation(Generic[Shape, View]):

@@ -18,6 +18,7 @@ from scipy import special, stats
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.curator.queries.registry import name_of
 from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -314,7 +315,7 @@ def _release_hook(
     with record.within(_UNMARKED):
         released = body(round_, query, mechanism, purpose=purpose)
     if (record.draws, record.untested.total()) == before:  # whoever checks fails closed
-        record.untested[f"{type(query).__name__} without noise"] += 1
+        record.untested[f"{name_of(query)} without noise"] += 1
     return released
 
 

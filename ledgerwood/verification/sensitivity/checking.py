@@ -11,6 +11,7 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
+from ledgerwood.curator.queries.registry import name_of
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
 from ledgerwood.verification.digits import beside
 from ledgerwood.verification.generators import Seeded, generator_of
@@ -155,7 +156,7 @@ def check_sensitivity(
         from ledgerwood.verification.sensitivity.table_values import TableGauge
 
         if schema is None:
-            raise InvalidParameter(f"the exact value of {type(query).__name__} needs a schema (unit: columns)")
+            raise InvalidParameter(f"the exact value of {name_of(query)} needs a schema (unit: columns)")
         gauge = TableGauge.of(query, schema, adjacency, claimed, bins=bins)
         shown = gauge.shifts
     search = Search(
