@@ -141,7 +141,7 @@ def roc_figure(roc: Roc) -> Figure:
         ),
         note="Where the band leaves the thin diagonal, the scores tell the two data sets apart.",
         table=HtmlTable(
-            header=("FPR found", "TPR found", "bounds on the true FPR", "bounds on the true TPR"),
+            header=("false positive rate", "true positive rate", "bounds on the former", "bounds on the latter"),
             rows=tuple(
                 (f"{false:.4f}", f"{true:.4f}", f"{left:.4f} to {right:.4f}", f"{low:.4f} to {high:.4f}")
                 for false, true, left, right, low, high in _some(
