@@ -86,9 +86,9 @@ def seed_caution(random_state: object) -> str:
     """Returns the warning that seeded noise can be reproduced and removed."""
     shown = repr(random_state) if isinstance(random_state, Integral) else f"a {type(random_state).__name__}"
     return (
-        f"random_state={shown}: all noise is drawn from this seed, and whoever knows or guesses it can take the noise "
-        "off again. privacy_.epsilon is inf, and the ledger marks the draws 'test'. Fit what leaves your hands with "
-        "random_state=None"
+        f"random_state={shown}: all noise is drawn from this seed, and anyone who knows or guesses it can remove the "
+        "noise. privacy_.epsilon is inf, and the ledger marks the draws 'test'. Use random_state=None for every model "
+        "that you release"
     )
 
 
@@ -103,8 +103,8 @@ def delta_caution(delta: float, expected_rows: float | None = None) -> str | Non
     advice = LARGEST_DELTA / 100 if expected_rows is None else min(LARGEST_DELTA, 1.0 / expected_rows) / 100
     return (
         f"delta={delta!r} (unit: probability) is above {limit}: a mechanism that publishes each row with probability "
-        "delta keeps to this guarantee, whatever its epsilon. Set delta far below 1 / (number of rows), "
-        f"{advice:.0e} say"
+        "delta satisfies this guarantee, for any epsilon. Set delta far below 1 / (number of rows), for example "
+        f"{advice:.0e}"
     )
 
 
@@ -128,12 +128,15 @@ def leaf_caution(
     least = _least_rows(signal)
     fewer = "in a table of any size" if least is None else f"in every table of fewer than about {least:,} rows"
     if expected_rows is None:
-        known, more = "", "If there are more rows than that, say so by expected_rows; else take"
+        known, more = "", "If there are more rows than that, set expected_rows; else take"
     else:
-        known, more = f" (with expected_rows={expected_rows!r} signal to noise is at most {ratio:.2g})", "Take"
+        known, more = (
+            f" (with expected_rows={expected_rows!r} the signal-to-noise ratio is at most {ratio:.2g})",
+            "Take",
+        )
     return (
         f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of a leaf is larger "
-        f"than all that its rows can add up to, all trees together, {fewer}{known}. {more} a larger epsilon, more "
+        f"than the largest possible sum of its rows, all trees together, {fewer}{known}. {more} a larger epsilon, more "
         "rows, fewer levels (max_depth) or fewer trees"
     )
 
@@ -159,8 +162,8 @@ def estimate_caution(useless: Sequence[str]) -> str | None:
     if not useless:
         return None
     return (
-        f"the privately estimated schema is of no use for {'; '.join(useless)}. The model learns little or nothing of "
-        "that; look at schema_. Declare those columns in a Schema, or raise epsilon or schema_share"
+        f"the privately estimated schema is of no use for {'; '.join(useless)}. The model learns little or nothing "
+        "from them; look at schema_. Declare those columns in a Schema, or raise epsilon or schema_share"
     )
 
 
@@ -199,8 +202,8 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
 
 
 _CHILD_CAUTION = (
-    "this fit runs in a process that another one has started (n_jobs of a cross-validation or a search?), and opens a "
-    "ledger of its own: the epsilons of all processes' fits on the same rows add up, and no ledger has the total. Use "
+    "this fit runs in a process that another one has started (n_jobs of a cross-validation or a search?) and opens its "
+    "own ledger: the epsilons of all processes' fits on the same rows must be summed, and no ledger has the total. Use "
     "ledgerwood.trainers.private_cross_validate or private_grid_search, which pay for all fits on one ledger, or pass "
     "ledger=Ledger.open('sqlite:///...') of one database to every fit"
 )
@@ -210,7 +213,7 @@ def _own_ledger_caution(columns: frozenset[str]) -> str:
     names = sorted(columns)
     shown = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return (
-        f"this process has fitted columns {shown} before, and this fit opens a ledger of its own: where the rows are "
-        "the same, or some of them, the fits' epsilons add up, and no ledger has the total. Open one ledgerwood.Ledger "
-        "for these rows and pass it to every fit: fit(X, y, ledger=ledger)"
+        f"this process has fitted columns {shown} before, and this fit opens its own ledger: if the rows are "
+        "the same, or overlap, the fits' epsilons must be summed, and no ledger has the total. Open one "
+        "ledgerwood.Ledger for these rows and pass it to every fit: fit(X, y, ledger=ledger)"
     )

@@ -303,7 +303,7 @@ class _Cost:
             found = found * (1.0 + _MARGIN) if misfit < fit else found / (1.0 + _MARGIN)
             if self.fits(found):
                 return found
-        raise CalibrationFailed(f"the price is not monotone in the value near {found!r}")
+        raise CalibrationFailed(f"the privacy cost is not monotone in the value near {found!r}")
 
     def last_composed(self, excess: Excess, misfit: float, fit: float) -> float:
         """The last value that fits, for composed losses: near it by `excess`, then by few of the costs themselves."""
@@ -315,7 +315,8 @@ class _Cost:
         )
         if found is None:
             raise CalibrationFailed(
-                f"nothing fits near {high!r}, where the estimated price meets the budget: its other parts may not"
+                f"no value near {high!r} fits, although the estimated privacy cost meets the budget there; raise the "
+                "budget's epsilon, or add noise to the parts of the plan that do not depend on the value"
             )
         return found
 
@@ -333,7 +334,7 @@ class _Cost:
                 fit -= step
             else:
                 return int(fit)
-        raise CalibrationFailed(f"the price is not monotone in the value near {fit!r}")
+        raise CalibrationFailed(f"the privacy cost is not monotone in the value near {fit!r}")
 
     def _enclosed(self, misfit: float, fit: float) -> tuple[float, float]:
         """Whole numbers near an estimated pair, with the budget between their costs; equal at an end that fits."""

@@ -144,8 +144,8 @@ def _require_individual(event: Event) -> None:
     require_event(event)
     if event.adjacency is Adjacency.REPLACE_ONE:
         raise UnsupportedEvent(
-            f"{event!r} has no individual price under replace-one: the row that takes this one's place may contribute "
-            "as much as any, so the loss is not a function of this row; use add-remove or zero-out"
+            f"{event!r} has no individual privacy cost under replace-one: the row that takes this one's place may "
+            "contribute as much as any, so the loss is not a function of this row; use add-remove or zero-out"
         )
 
 
@@ -182,6 +182,6 @@ def _pairs(event: Event, rate: float = 1.0) -> Iterator[tuple["RowPair", int]]:
                 yield from _pairs(member, rate)
         case _:
             raise UnsupportedEvent(
-                f"{event!r} has no individual price: it must be made of Gaussian and Laplace noise, repeated, composed "
-                "and Poisson-sampled, and a sample of several releases of Gaussian noise alone"
+                f"{event!r} has no individual privacy cost: it must be made of Gaussian and Laplace noise, repeated, "
+                "composed and Poisson-sampled, and a sample of several releases of Gaussian noise alone"
             )

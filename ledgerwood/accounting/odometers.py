@@ -152,7 +152,7 @@ class WhitehouseOdometer:
         left = Fraction(self.delta) - Fraction(self.delta_prime)
         if deltas > left:
             raise BudgetExceeded(
-                f"the deltas add up to {float_up(deltas)!r}; the odometer has delta - delta_prime={float_down(left)!r} "
+                f"the deltas sum to {float_up(deltas)!r}; the odometer has delta - delta_prime={float_down(left)!r} "
                 "for them (unit: probability)",
                 requested={"delta": float_up(deltas)},
                 remaining={"delta": float_down(left)},

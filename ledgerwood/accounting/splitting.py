@@ -22,8 +22,8 @@ from ledgerwood.accounting.quotes import Method
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 Currency = Literal["epsilon", "rho", "mu_squared", "renyi"]
-"""epsilon adds up for pure plans, rho for zero-concentrated ones, mu squared for Gaussian ones, the Renyi divergence at
-one order for all."""
+"""The amount that is summed: epsilon for pure plans, rho for zCDP, mu squared for Gaussian plans, the Renyi divergence
+at one order for all."""
 Rule = Literal["proportional", "per_level", "geometric", "minimal_variance"]
 
 _CURRENCIES = "'epsilon', 'rho', 'mu_squared' or 'renyi'"

@@ -139,7 +139,7 @@ def least_over_orders(curve: Curve, objective: Objective) -> Best:
     logs, values = _COARSE, evaluate(_COARSE)
     best = int(np.argmin(values))
     if not math.isfinite(values[best]):
-        raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
+        raise UnsupportedEvent("every Renyi divergence of the event is infinite: this method cannot bound its epsilon")
     for step in range(40):
         left, right = max(best - 1, 0), min(best + 1, len(logs) - 1)
         rise = max(values[left], values[right]) - values[best]

@@ -57,7 +57,7 @@ def least_over_orders(event: Event, objective: Objective) -> tuple[Best, float]:
             break
         log_gaps = _ALL if not wide else _ALL[place] + _WINDOW
     if not np.isfinite(best.value):
-        raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
+        raise UnsupportedEvent("every Renyi divergence of the event is infinite: this method cannot bound its epsilon")
     return best, least
 
 

@@ -191,8 +191,8 @@ class Parallel(Event):
         if self.probabilities is None:
             if self.adjacency is Adjacency.REPLACE_ONE:
                 raise UnsupportedEvent(
-                    "Parallel.worst under replace-one has no price here: the replaced row may leave one group and "
-                    "enter another, which is two changes; use add-remove, or state the two "
+                    "Parallel.worst under replace-one has no privacy bound here: the replaced row may leave one group "
+                    "and enter another, which is two changes; use add-remove, or state the two "
                     "changes in the query's sensitivity"
                 )
             return

@@ -261,7 +261,9 @@ def _lower_chords(orders: tuple[float, ...], divergences: tuple[float, ...]) -> 
 
 def no_profile(event: Event) -> UnsupportedEvent:
     """The refusal of an event that is known by its Renyi divergences alone."""
-    return UnsupportedEvent(f"{event!r} has no profile of its own: Renyi divergences do not fix one; price it by Renyi")
+    return UnsupportedEvent(
+        f"{event!r} has no privacy profile: Renyi divergences do not determine one; use method='renyi'"
+    )
 
 
 def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> FloatArray:
@@ -269,6 +271,6 @@ def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> 
     if sampling_rate == 1.0:
         return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
     raise UnsupportedEvent(
-        f"{event!r} cannot be sampled: its Renyi divergences do not fix the law of the sample; state the mechanism's "
-        "own event, or a GDPEvent, ApproximateEvent or ProfileEvent that it keeps"
+        f"{event!r} cannot be sampled: its Renyi divergences do not determine the sampled distribution; state the "
+        "mechanism's own event, or a GDPEvent, ApproximateEvent or ProfileEvent that it keeps"
     )

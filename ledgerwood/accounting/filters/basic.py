@@ -50,7 +50,7 @@ class BasicFilter:
         asked = (Fraction(new.epsilon or 0.0), Fraction(new.delta or 0.0))
         if asked[0] <= epsilon and asked[1] <= delta:
             return
-        hint = "; a pure plan is priced at delta 0 unless delta= is given" if new.delta == 0.0 < delta else ""
+        hint = "; a pure plan is charged at delta 0 unless delta= is given" if new.delta == 0.0 < delta else ""
         raise BudgetExceeded(
             f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
             f"the ledger has epsilon={float_down(epsilon)!r}, delta={float_down(delta)!r} left "

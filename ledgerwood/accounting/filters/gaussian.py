@@ -64,7 +64,7 @@ class GDPFilter:
         left = self.remaining(spent, budget).mu or 0.0
         raise BudgetExceeded(
             f"the plan costs mu={new.mu!r}; the ledger has mu={left!r} left of mu={limit!r} "
-            f"(unit: Gaussian-DP mu; the squares add up)",
+            f"(unit: Gaussian-DP mu; squares of mu are summed)",
             requested={"mu": new.mu or 0.0},
             remaining={"mu": left},
         )

@@ -83,7 +83,7 @@ class AdvancedCompositionFilter:
         raise BudgetExceeded(
             f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
             f"one more grant may have epsilon={left['epsilon']!r}, delta={left['delta']!r} "
-            f"(the squares of epsilon add up, and the deltas)",
+            f"(squares of epsilon are summed, and deltas)",
             requested={"epsilon": new.epsilon or 0.0, "delta": new.delta or 0.0},
             remaining=left,
         )

@@ -91,7 +91,7 @@ def verdict(words: str, bounds: Sequence[LowerBound], promised: float, *, reject
     if rejected:
         return f"the {words} is refuted"
     if any(bound.value > promised for bound in bounds):
-        return f"not refuted, yet a bound is above the {words}: audit again, with more samples and a smaller alpha"
+        return f"not refuted, but a bound is above the {words}: audit again, with more samples and a smaller alpha"
     return f"nothing found against the {words}"
 
 

@@ -33,7 +33,7 @@ Pair = tuple[int, int]
 
 
 def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float) -> float:
-    """A bound on how likely so many right guesses are under (epsilon, delta), rounded up.
+    """A bound on the probability of at least `correct` correct guesses under (epsilon, delta), rounded up.
 
     With W binomial (`guesses`, e^epsilon / (1 + e^epsilon)), beta = P(W >= correct) and
     t = beta / (correct P(W = correct)), it is beta + (1 - beta) min(1, canaries delta t). No bound can be
@@ -66,7 +66,7 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
 
 
 def one_run(correct: int, guesses: int, canaries: int, *, delta: float, alpha: float) -> float:
-    """Epsilon from one run with canaries: what `one_run_p_value` refuses at level alpha; rounded down.
+    """A lower bound on epsilon from one run with canaries, by `one_run_p_value` at level alpha; rounded down.
 
     Source: docs/explanation/auditing.md#one-run; Steinke, Nasr and Jagielski 2023 for the game.
     """

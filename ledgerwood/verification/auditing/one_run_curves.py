@@ -28,7 +28,7 @@ _LARGEST_MU = 64.0
 
 
 def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: TradeOff | Price, alpha: float) -> bool:
-    """Returns whether so many right guesses of one run refuse the claimed trade-off curve at level alpha.
+    """Returns whether the number of correct guesses in one run refutes the claimed trade-off curve at level alpha.
 
     Args:
         correct: right guesses.
@@ -64,7 +64,7 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
 
 
 def one_run_mu(correct: int, guesses: int, canaries: int, *, alpha: float) -> float:
-    """The least mu of a Gaussian mechanism that so many right guesses leave possible; assumption "Gaussian noise".
+    """The smallest mu of a Gaussian mechanism that the correct guesses do not refute; assumption "Gaussian noise".
 
     Arguments as for `one_run_curve`. Curves grow with mu, so that what refuses one refuses all smaller ones.
 

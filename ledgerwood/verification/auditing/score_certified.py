@@ -1,4 +1,4 @@
-"""The restricted-likelihood bound without the normal law: probabilities of all outcomes, added up.
+"""The restricted-likelihood bound without a normal approximation: a sum over the probabilities of all outcomes.
 
 Outcomes are ordered by the bound that their likelihood ratio gives; the bound of an outcome is the least epsilon at
 which it, with all that are ordered above it, has probability alpha (Buehler). What is not known, how often the

@@ -1,4 +1,4 @@
-"""Bounds that hold at every moment at which one may stop: e-processes, one bet after the other.
+"""Anytime-valid bounds: e-processes, which hold at every moment at which one may stop.
 
 An e-process starts at 1 (or below) and cannot grow on average while its epsilon is kept, so that it ever reaches
 1 / alpha with probability at most alpha (Ville). A bound is what it has refused so far; it may be looked at after

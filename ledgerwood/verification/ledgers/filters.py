@@ -1,4 +1,4 @@
-"""What adds up under each filter, once more: sums, limits and totals, in mpmath (docs/explanation/ledger.md#filters).
+"""A second implementation of the filters: sums, limits and totals, in mpmath (docs/explanation/ledger.md#filters).
 
 A charge has two amounts that add up: its main one (epsilon, its square, mu squared, rho, a divergence) and its delta.
 """

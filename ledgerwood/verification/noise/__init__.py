@@ -1,1 +1,1 @@
-"""Returns whether noise and choices have the distributions that they are priced by."""
+"""Tests that noise and choices have the distributions which accounting assumes."""

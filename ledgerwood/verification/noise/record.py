@@ -1,4 +1,4 @@
-"""All noise and all choices that are drawn while a fit goes on, as scores, and the exact tests of them.
+"""All noise and all choices that a fit draws, as scores, and exact tests of them.
 
 docs/explanation/noise-law.md#noise-law-tests.
 """

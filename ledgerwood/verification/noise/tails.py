@@ -65,7 +65,7 @@ def _survivals(mechanism: object, grid: Grid) -> list[Survival]:
             return [functools.partial(_looked_up, _discrete_gaussian(scale))] * grid.columns
         case SkellamMechanism(variance=variance):
             return [functools.partial(_looked_up, _skellam(variance))] * grid.columns
-    raise InvalidParameter(f"mechanism={mechanism!r} is noise whose law is not known here (unit: mechanism)")
+    raise InvalidParameter(f"mechanism={mechanism!r} is noise whose distribution is not known here")
 
 
 def _normal(step: float, m: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
-"""Where two public values differ: queries, mechanisms, events, ensembles, fitted models; floats bit for bit.
+"""Comparison of two public values: queries, mechanisms, events, ensembles, fitted models; floats bit for bit.
 
-Only what it knows is compared; anything else is refused, since two things that nobody looked into are not equal.
+Values of unknown types are refused, since they cannot be shown to be equal.
 """
 
 import dataclasses

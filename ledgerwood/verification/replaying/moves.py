@@ -1,4 +1,4 @@
-"""How far a row has moved what a mechanism was handed, against what the release was stated and priced to allow.
+"""The change of a mechanism's exact input by one row, compared with the release's stated sensitivity and event.
 
 In exact fractions, by the definitions of the shift sets and of the events: none of their own arithmetic is used again.
 docs/explanation/replay.md#replay-how.

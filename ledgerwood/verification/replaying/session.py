@@ -71,7 +71,7 @@ class Violation:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Replay:
-    """The outcome; for the owner of the data, since violations speak of rows.
+    """The result of a replay; for the data owner only, since violations depend on rows.
 
     Args:
         calls: of the first fit, in order.
@@ -88,7 +88,7 @@ class Replay:
 
     @property
     def largest_share(self) -> float:
-        """The most that an exact value moved by, of what was paid for: 0 if nothing moved."""
+        """The largest change of an exact value, as a share of what was paid for: 0 if nothing changed."""
         return max((call.share for call in self.calls if call.share is not None), default=0.0)
 
     def __str__(self) -> str:
@@ -195,7 +195,7 @@ class Session:
         key = id(purse), receipt.hash
         if key in self._receipts:
             found = f"that of {self._receipts[key][1]!r}"
-            self.violated(str(step.call), "an entry of its own on the ledger", found)
+            self.violated(str(step.call), "its own entry on the ledger", found)
         else:
             self._receipts[key] = purse, step.call.purpose
 
@@ -224,7 +224,7 @@ class Session:
         if self.drawn < least:
             self.violated(str(step.call), f"at least {least} random words", str(self.drawn))
         if self.again:
-            self.violated(str(step.call), "random words of its own", f"{self.again} that were drawn before")
+            self.violated(str(step.call), "fresh random words", f"{self.again} that were drawn before")
 
     def run(self, fit: Callable[[Any], object], data: Any) -> object:
         """One fit; None where it was stopped."""

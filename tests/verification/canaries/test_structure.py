@@ -81,7 +81,7 @@ def test_an_estimator_that_ignores_its_seed_is_refused(monkeypatch: pytest.Monke
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="LinearRegression is not an estimator of this library"):
         structure_depends_on_data(LinearRegression(), ROWS, LABELS)
-    with pytest.raises(InvalidParameter, match="schema=None: a bought schema depends on the rows"):
+    with pytest.raises(InvalidParameter, match="schema=None: a privately estimated schema depends on the rows"):
         structure_depends_on_data(SGBDTRegressor(epsilon=1.0, delta=1e-6), ROWS, LABELS)
     with pytest.raises(InvalidParameter, match=r"len\(X\)=1 must be at least 2"):
         structure_depends_on_data(SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA), ROWS[:1], LABELS[:1])

@@ -106,9 +106,9 @@ class RandomizedResponseEvent(Event):
         require_adjacency(self.adjacency)
         if self.adjacency is not Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
-                f"randomised response under {self.adjacency.value} has no price: each row gives an answer, so the "
-                "number of answers is the number of rows, and a null has no category of its own to answer with; use "
-                "replace-one, or PureEvent where a missing row's answer is drawn by a law that keeps epsilon"
+                f"randomised response under {self.adjacency.value} has no privacy bound: each row gives an answer, "
+                "so the number of answers shows the number of rows, and a nulled row has no category to answer with; "
+                "use replace-one, or PureEvent if a missing row's answer is drawn so that epsilon holds"
             )
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:

@@ -18,7 +18,7 @@ from ledgerwood.accounting.events.base import Event, FloatArray, remembered, req
 from ledgerwood.errors import UnsupportedEvent
 
 _LEAST_INVERSE, _MOST_INVERSE = 1e-6, 0.999
-_AS_A_WHOLE = " as a whole: its Renyi divergences do not fix the law of the sample; sample within each run"
+_AS_A_WHOLE = " as a whole: its Renyi divergences do not determine the sampled distribution; sample within each run"
 _HELPERS = 1.0 + np.geomspace(1e-3, 1e5, 200)
 """Orders of the Renyi divergences that bound a delta where there is no profile; each gives a bound."""
 
@@ -196,4 +196,4 @@ def _log_deltas(event: Event, epsilons: FloatArray) -> FloatArray:
 
 
 def _no_profile(event: Event) -> UnsupportedEvent:
-    return UnsupportedEvent(f"{event!r} has no profile here: selection is priced by its Renyi divergences")
+    return UnsupportedEvent(f"{event!r} has no profile here: selection is accounted by its Renyi divergences")

@@ -30,8 +30,8 @@ from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 _MOST_ROWS = 2**53
 _AGAIN = (
-    " again: its bound is a profile in both directions, not the law of a sample; state one sample of the smaller rate "
-    "or size"
+    " again: its bound is a profile in both directions, not an output distribution; state one sample of the smaller "
+    "rate or size"
 )
 
 
@@ -71,9 +71,9 @@ class FixedSizeSampled(SizedSample):
         object.__setattr__(self, "population", population)
         if self.event.adjacency is not Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
-                f"FixedSizeSampled under {self.event.adjacency.value} has no price: the number of rows, which adding "
-                "or removing one changes, is public here, and a sample of a fixed size has another row in the place of "
-                "one that is absent; state the event under replace-one, where a clipped sum moves by twice its norm"
+                f"FixedSizeSampled under {self.event.adjacency.value} has no privacy bound: the number of rows is "
+                "public here, and adding or removing a row changes it; and a sample of a fixed size has another row "
+                "in the place of an absent one; use replace-one, where a clipped sum moves by twice its norm"
             )
         if isinstance(self.event, FixedSizeSampled):
             raise UnsupportedEvent("a sample of a sample is one sample: state it as FixedSizeSampled of the event")
@@ -162,8 +162,8 @@ class ReplaceOneSampled(ReplacedRowSample):
             )
         if tree.holds(self.event, FixedSizeSampled):
             raise UnsupportedEvent(
-                "a fixed-size sample of a Poisson sample has no price: the number of rows that it is drawn from is "
-                "random and private, so its rate is not sample_size / population; draw the fixed-size sample first"
+                "a fixed-size sample of a Poisson sample has no privacy bound: the number of rows that it is drawn "
+                "from is random and private, so its rate is not sample_size / population; draw the fixed sample first"
             )
         if self.add_remove.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(

@@ -1,4 +1,4 @@
-"""How outputs of any kind become rows of numbers: learned from the learning draws, and fixed from then on.
+"""The conversion of outputs of any kind to rows of numbers: learned from the learning draws, then fixed.
 
 docs/explanation/black-box.md#black-box-encoding.
 """

@@ -54,8 +54,8 @@ class OwnFits:
         """
         if not isinstance(estimator.schema, Schema):
             raise InvalidParameter(
-                f"schema={estimator.schema!r}: canaries are put into the cells of a declared schema; a bought one is "
-                "not known before the fit"
+                f"schema={estimator.schema!r}: canaries are put into the cells of a declared schema; an estimated one "
+                "is not known before the fit"
             )
         schema = estimator.schema.resolved(n_features)
         return cls(estimator=estimator, plan=estimator.make_plan(schema), schema=schema)
