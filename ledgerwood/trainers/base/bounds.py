@@ -1,4 +1,4 @@
-"""What every system's parameters and plan must hold to, whatever else they are made of."""
+"""Bounds on the parameters and plans of all systems."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -34,7 +34,7 @@ class BoostedPlan(ShapedPlan, Protocol):
 
     @property
     def initial_share(self) -> float:
-        """Share of the budget for the first guess."""
+        """Share of the budget for the initial score."""
 
 
 def require_bounds(plan: BoostedPlan, names: Mapping[str, tuple[object, ...]]) -> None:
@@ -84,7 +84,7 @@ def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def is_word(value: object, word: str) -> bool:
-    """Whether a parameter is this word; what it is compared with may be an array."""
+    """Returns whether a parameter is this word; what it is compared with may be an array."""
     return isinstance(value, str) and value == word
 
 

@@ -1,4 +1,4 @@
-"""What every estimator of this package does around its plan: check, grant, curate, state, save."""
+"""The base class of estimators, with the steps around a plan: check, grant, train, state, save."""
 
 import abc
 import dataclasses
@@ -50,7 +50,7 @@ AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
 ROW_IS_UNIT = "each row is one privacy unit"
 DECLARED = "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows"
 BOUGHT = (
-    "the schema was bought within this epsilon and delta; the number, names and types of the columns, hyper-parameters "
+    "the schema was estimated within this epsilon and delta; the number, names and types of the columns, hyper-parameters "
     "and expected_rows are public: none was chosen by looking at these rows"
 )
 OWN_WEIGHTS = "each row's weight is its own: it was neither normalised nor balanced by a look at other rows"
@@ -67,7 +67,7 @@ ASSUMPTIONS = (
 
 
 class Plan(Protocol):
-    """What a system fixes before it sees data: a frozen dataclass of plain values."""
+    """The protocol of a plan: a frozen dataclass of everything that a system fixes before it sees data."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
@@ -85,7 +85,7 @@ class Plan(Protocol):
 
     @property
     def purchase(self) -> SchemaPurchase | None:
-        """What is bought of the schema first; None where it is declared."""
+        """The private estimate of the schema, which comes first; None if the schema is declared."""
 
     def leaf_signal(self, rows: float) -> float:
         """The most that the signal-to-noise ratio of a leaf may be, all trees together, in a table of so many rows."""
@@ -101,7 +101,7 @@ class CalibratedPlan(Plan, Protocol):
 class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     """Fits a plan over a curator and predicts from the released ensemble.
 
-    A subclass names its parameters in a constructor of its own, makes its plan and runs its loop.
+    A subclass names its parameters in its own constructor, makes its plan and runs its loop.
     """
 
     epsilon: float
@@ -181,30 +181,29 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     @keeps_no_rows
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
-        """Pay for the plan, train.
+        """Pay for the plan from the ledger, then train.
 
-        Nothing is refused, warned of or shown because of a value, or of the number of rows: values outside the schema
-        are clamped, and rows that cannot be read contribute 0. Whether the rows fit the schema is what
-        `schema.check(X, y)` tells their owner.
+        No error, warning or output depends on a value or on the number of rows: values outside the schema are clamped,
+        and rows that cannot be read contribute 0. Use `schema.check(X, y)` to check whether the rows fit the schema.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
-            ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only. A
-                grant that holds the plan beside those of other fits is drawn from as it stands: for validations, whose
-                models are not kept. A model that is saved is loaded only with a grant of its plan alone.
+            ledger: the ledger that pays for the fit. Without one the fit opens its own, and `privacy_` covers this fit
+                only. A grant of several plans, this one among them, may be given for validations, whose models are not
+                kept: a saved model can be loaded only if its grant was of its plan alone.
             sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
-                and each a matter of its own row: weights that are normalised or balanced over the rows tell of others.
-                A row of half that bound counts as half a row. None: every row weighs 1.
+                and each dependent on its own row only, so not normalised or balanced over the rows. A row
+                of half that bound counts as half a row. None: every row weighs 1.
 
         Raises:
             SchemaError: columns, types or shapes that are not the schema's, or no schema was given for columns without
                 a type or for rows with weights. Nothing was spent.
-            InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
+            InvalidParameter, CalibrationFailed: no plan with these parameters fits the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
 
         Warns:
-            PrivacyWarning: of a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
+            PrivacyWarning: a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
                 docs/how-to/privacy-warnings.md.
         """
         self._check_parameters()
@@ -213,7 +212,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         declared = self._declared_schema()
         if declared is None and sample_weight is not None:
             raise SchemaError(
-                "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
+                "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
                 "the largest weight of the rows is not public"
             )
         with points_to_check(declared):
@@ -277,7 +276,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             return grant_plan(plan, budget, ledger, purpose=purpose)
 
     def plan_cautions(self, plan: Plan) -> list[str]:
-        """What a fit would warn of by its budget and its plan alone, as texts; pure, no data."""
+        """Returns the warnings that a fit would give by its budget and its plan, as texts; uses no data."""
         budget, rows = self.budget, self._public_rows()
         found = (
             cautions.delta_caution(budget.delta, rows),
@@ -317,7 +316,7 @@ class AbstractTreeEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return tags
 
     def _random_source(self, call: int = 0) -> RandomSource:
-        """Secure, or from the seed; each call of a stream, numbered from 0, has a seed of its own."""
+        """Secure, or from the seed; each call of a stream, numbered from 0, has its own seed."""
         match self.random_state:
             case None:
                 return SecureRandom()
@@ -525,7 +524,7 @@ def require_held(grant: Grant, event: Event) -> None:
 def privacy_statement(
     plan: Plan, budget: Budget, source: RandomSource, record: LedgerRecord, assumptions: tuple[str, ...]
 ) -> PrivacyStatement:
-    """What a model that was trained by the plan says of its privacy."""
+    """Returns the privacy statement of a model that was trained by the plan."""
     quote = price(plan.event).quote(budget.delta)
     return PrivacyStatement(
         epsilon=quote.epsilon if source.kind == "secure" else float("inf"),

@@ -1,4 +1,4 @@
-"""From a budget to the one epsilon of a plan's trees; and what would fit, where a budget is too small for the plan."""
+"""Calibration of a plan's epsilon per tree to a budget; and suggestions if the budget is too small for the plan."""
 
 import dataclasses
 import functools
@@ -45,11 +45,11 @@ class TreesPlan(Protocol):
 
     @property
     def least_tree_epsilon(self) -> float:
-        """Below it leaves are nothing but noise."""
+        """The epsilon per tree below which leaves are only noise."""
 
     @property
     def initial(self) -> InitialScore:
-        """The first guess."""
+        """The initial score."""
 
     @property
     def initial_score(self) -> InitialScoreKind:
@@ -104,9 +104,9 @@ def _found(plan: Any, budget: Budget) -> Any:
 
 
 def fitted_without_delta(plan: P, budget: Budget) -> P:
-    """The same trees by pure privacy, whose epsilons add up: what there would be without the budget's delta.
+    """The same trees under pure privacy, with epsilons summed: the plan without the budget's delta.
 
-    A schema that is bought is left out, and a Gaussian first guess is a Laplace one.
+    A schema that is bought is left out, and a Gaussian initial score is a Laplace one.
 
     Raises:
         CalibrationFailed, AdjacencyMismatch, InvalidParameter: as `fitted`.
@@ -127,7 +127,7 @@ def _require_first_fit(plan: TreesPlan) -> None:
 
 
 def fits_least(plan: TreesPlan, budget: Budget) -> bool:
-    """Whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
+    """Returns whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
     try:
         _require_first_fit(plan)
     except InvalidParameter:
@@ -168,7 +168,7 @@ class Suggesting(Protocol):
 
 
 def says_parameter(estimator: Suggesting, error: Exception) -> bool:
-    """Whether an error tells the user all: it names a parameter that he set, or is not of one value at all."""
+    """Returns whether an error tells the user all: it names a parameter that he set, or is not of one value at all."""
     if not isinstance(error, InvalidParameter):
         return False
     if error.parameter is None:
@@ -177,7 +177,7 @@ def says_parameter(estimator: Suggesting, error: Exception) -> bool:
 
 
 def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: CalibrationFailed | InvalidParameter) -> Exception:
-    """The error of a plan that does not fit its budget, with what would fit: each value was tried out.
+    """Returns the error of a plan that does not fit its budget, with values that would fit; each value was tried.
 
     Args:
         estimator: with such a plan.

@@ -33,7 +33,7 @@ def forest_count(classes: int) -> int:
 
 
 def estimates_classes(schema: Schema | TypedColumns) -> bool:
-    """Whether the number of classes is known only once the schema has been estimated."""
+    """Returns whether the number of classes is known only once the schema has been estimated."""
     return isinstance(schema, TypedColumns) and schema.target.kind in KEYED
 
 
@@ -48,7 +48,7 @@ def most_classes(trees: int) -> int:
 
 
 def require_zero_start(classes: int, initial_score: str) -> None:
-    """Refuse a plan of several forests that would ask for the mean label: each forest has a label of its own.
+    """Refuse a plan of several forests that would ask for the mean label: each forest has its own label.
 
     Raises:
         InvalidParameter: so it is.

@@ -56,7 +56,7 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> DPBoostPlan:
 
 
 def default_plan(loss: Loss, budget: Budget, *, classes: bool, forests: int = 1) -> DPBoostPlan:
-    """What serves best without tuning (docs/explanation/dpboost.md#dpboost-defaults)."""
+    """The default plan, for accuracy without tuning (docs/explanation/dpboost.md#dpboost-defaults)."""
     # In the unit of the gradients: of a label in [-1, 1], of a class as -1 or 1, of a class by the logistic loss.
     clip = 0.5 if loss == "logistic" else 1.0 if classes else 0.3
     return dataclasses.replace(
@@ -107,15 +107,15 @@ def preset_plan(preset: Preset, loss: Loss, budget: Budget, *, classes: bool, fo
 
 
 class AbstractDPBoost(AbstractTreeEstimator):
-    """Parameters that the regressor and the classifier share. None means: as the preset says.
+    """Parameters that the regressor and the classifier share. None takes the preset's value.
 
     Args:
         epsilon, delta: the budget of one fit, in nats and as a probability; delta 0, the default, is pure privacy.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
-        schema_share: share of the budget for a schema that is bought.
+        schema: public ranges and categories of the columns, and of the target; None estimates them privately.
+        schema_share: share of the budget for a privately estimated schema.
         expected_rows: public number of rows, exact, for `initial_score="public_count"`; a guess for a schema's bins.
-        preset: "default" (what serves best), "paper" (the paper's own choices, made sound), "enhanced" (with the first
+        preset: "default" (for accuracy), "paper" (the paper's own choices, made sound), "enhanced" (with the first
             guess and the grid-less choice of the S-GBDT paper), or what the paper compares with: "para", "seq" and
             "np", see docs/explanation/dpboost.md#dpboost-presets.
         loss: "squared" (classes are -1 and 1) or "logistic" (classes only).
@@ -126,7 +126,7 @@ class AbstractDPBoost(AbstractTreeEstimator):
         trees_per_ensemble: T_e. assignment: how an ensemble's trees share the rows, "geometric" or
             "halving". max_depth: levels of splits. learning_rate: eta, at most 1.
         reg_lambda: lambda of gains and leaves, in rows.
-        clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
+        clip: g*, bound on the absolute gradient; labels are scaled to [-1, 1] for the squared loss.
         large_gradients: a row beyond it takes no part in a tree ("drop", gradient-based data filtering), or counts with
             the clip ("clip").
         geometric_clipping: clip leaf ratios more from tree to tree of an ensemble.
@@ -261,7 +261,7 @@ class DPBoostRegressor(AbstractRegressor, AbstractDPBoost):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
 

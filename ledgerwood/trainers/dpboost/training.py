@@ -85,7 +85,7 @@ class DPBoostPlan:
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         expected_rows: declared number of rows, exact, for `initial_score="public_count"` only.
         purchase: what is bought of the schema first; None where it is declared.
-        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
+        weighted: whether rows may have their own weights, up to the schema's bound; "rows" then are rows of that
             weight.
         classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
             whose trees the classes of an estimated schema share.
@@ -153,7 +153,7 @@ class DPBoostPlan:
 
     @property
     def initial(self) -> InitialScore:
-        """The first guess: its queries, noise and events."""
+        """The initial score: its queries, noise and events."""
         return InitialScore(
             kind=self.initial_score,
             adjacency=self.adjacency,
@@ -171,7 +171,7 @@ class DPBoostPlan:
         )  # fmt: skip
 
     def leaves(self, place: int) -> LaplaceLeaves:
-        """The leaves of the tree at this place of its ensemble, from 0; all have one price."""
+        """The leaves of the tree at this place of its ensemble, from 0; all have one privacy cost."""
         epsilon = self._share("leaves").epsilon if self.max_depth else self.tree_epsilon
         leaf_clip = max(self.clip * (1.0 - self.learning_rate) ** place, STEP) if self.geometric_clipping else None
         return LaplaceLeaves(
@@ -247,11 +247,11 @@ class DPBoostPlan:
         return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.max_depth else 1.0)
 
     def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for trees that learn anything."""
+        """Returns whether the budget is enough for trees that learn anything."""
         return fits_least(self.prepared(budget), budget)
 
     def prepared(self, budget: Budget) -> "DPBoostPlan":
-        """With the first guess at its share of the budget."""
+        """With the initial score at its share of the budget."""
         initial = self.initial.with_share(self.initial_share, budget)
         return dataclasses.replace(self, initial_multiplier=initial.multiplier)
 
@@ -299,7 +299,7 @@ class DPBoostPlan:
 
 
 def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None = None) -> Ensemble:
-    """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over rows of its own.
+    """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over its own rows.
 
     Args:
         plan: calibrated.

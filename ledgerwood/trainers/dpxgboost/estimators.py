@@ -69,7 +69,7 @@ def paper_plan(budget: Budget, expected_rows: int | None, numeric_features: int)
 def default_plan(
     loss: Loss, budget: Budget, expected_rows: int | None, numeric_features: int, *, classes: int = 1
 ) -> DPXGBoostPlan:
-    """What serves best without tuning (docs/explanation/dpxgboost.md#dpxgboost-defaults); still to be calibrated."""
+    """The default plan (docs/explanation/dpxgboost.md#dpxgboost-defaults), still to be calibrated."""
     logistic = loss == "logistic"
     rounds, initial_share = 20, 0.05
     if expected_rows is not None:
@@ -103,15 +103,15 @@ def default_plan(
 
 
 class AbstractDPXGBoost(AbstractTreeEstimator):
-    """Parameters that the regressor and the classifier share. None means: as the preset says.
+    """Parameters that the regressor and the classifier share. None takes the preset's value.
 
     Args:
         epsilon, delta: the budget of one fit, in nats and as a probability; delta 0 is pure, as published.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
-        schema_share: share of the budget for a schema that is bought: of mu**2 and of delta, or of epsilon at delta 0.
+        schema: public ranges and categories of the columns, and of the target; None estimates them privately.
+        schema_share: share of the budget for an estimated schema: of mu**2 and of delta, or of epsilon at delta 0.
         expected_rows: public guess of the number of rows, for tuning rules only.
-        preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
+        preset: "default" (for accuracy) or "paper" (the paper's own choices, made sound).
         loss: "squared", on labels scaled to [-1, 1] and classes as -1 and 1, or "logistic" (classes only). Either way a
             row counts 1 in gains and leaves; Newton's gain is not offered, as no noise would make it private.
         n_estimators: T, of each class's forest where more than two are declared. Where the classes are privately
@@ -269,7 +269,7 @@ class DPXGBoostRegressor(AbstractRegressor, AbstractDPXGBoost):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
     loss_ = "squared"

@@ -88,7 +88,7 @@ class DPXGBoostPlan:
         once_epsilon: of that sketch, in nats.
         expected_rows: declared number of rows: a public guess, exact for the initial score "public_count".
         purchase: what is bought of the schema first; None where it is declared.
-        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
+        weighted: whether rows may have their own weights, up to the schema's bound; "rows" then are rows of that
             weight.
         classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
             whose trees the classes of an estimated schema share.
@@ -180,7 +180,7 @@ class DPXGBoostPlan:
 
     @property
     def sketched(self) -> bool:
-        """Whether candidates come from a histogram that is bought."""
+        """True if candidates come from a histogram that is bought."""
         return bool(self.max_depth and self.n_numeric and self.sketch != "none")
 
     @property
@@ -228,7 +228,7 @@ class DPXGBoostPlan:
 
     @property
     def initial(self) -> InitialScore:
-        """The first guess: its queries, noise and events."""
+        """The initial score: its queries, noise and events."""
         return InitialScore(
             kind=self.initial_score,
             adjacency=self.adjacency,
@@ -320,7 +320,7 @@ class DPXGBoostPlan:
         )
 
     def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for trees that learn anything."""
+        """Returns whether the budget is enough for trees that learn anything."""
         return fits_least(self.prepared(budget), budget)
 
     def prepared(self, budget: Budget) -> "DPXGBoostPlan":

@@ -29,15 +29,15 @@ from ledgerwood.trainers.parts.pair_noise import NoiseKind
 
 
 class AbstractFederatedGBDT(AbstractTreeEstimator):
-    """Parameters that the regressor and the classifier share. None means: as the preset says.
+    """Parameters that the regressor and the classifier share. None takes the preset's value.
 
     Args:
         epsilon, delta: the budget of one fit, in nats and as a probability; delta > 0.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
-        schema_share: share of the budget for a schema that is bought: of mu**2 and of delta.
+        schema: public ranges and categories of the columns, and of the target; None estimates them privately.
+        schema_share: share of the budget for a privately estimated schema: of mu**2 and of delta.
         expected_rows: public guess of the number of rows, for tuning rules only.
-        preset: "recommended" (what serves best), "paper" (the paper's proposed best, which is "tr_batched_ih_ebm"), or
+        preset: "recommended" (for accuracy), "paper" (the paper's proposed best, which is "tr_batched_ih_ebm"), or
             another configuration: "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton",
             "tr_newton_ih"; see docs/explanation/federated.md#federated-presets.
         split_method: "histogram", "partially_random" or "totally_random". update: "averaging", "gradient" or "newton".
@@ -58,7 +58,7 @@ class AbstractFederatedGBDT(AbstractTreeEstimator):
         reg_lambda: lambda, or "noise" for a multiple of the known noise, by `score_noise`.
         score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.
         pooling: share of a leaf's weight that is taken from the mean over the tree's leaves.
-        clip: largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
+        clip: bound on the absolute gradient; labels are scaled to [-1, 1] for the squared loss.
         curvature_scale: c of the pair (c x hessian, gradient), at most 3.33; the paper's is 1.
         count_share: share of a query's mu**2 that is spent on the number of rows, where the weight is that.
         leaf_clamp: largest absolute leaf value before the learning rate.
@@ -214,7 +214,7 @@ class FederatedGBDTRegressor(AbstractRegressor, AbstractFederatedGBDT):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
 
@@ -222,13 +222,13 @@ class FederatedGBDTRegressor(AbstractRegressor, AbstractFederatedGBDT):
 class FederatedGBDTClassifier(AbstractClassifier, AbstractFederatedGBDT):
     """Trains the published federated framework over any `Aggregator`, in process here, for two classes or more.
 
-    Parameters: see `AbstractFederatedGBDT`. Of K > 2 classes each has a forest of its own, which tells it from all
+    Parameters: see `AbstractFederatedGBDT`. Of K > 2 classes each has its own forest, which tells it from all
     others; all is asked K times, and the plan says so.
 
     Attributes:
         classes_: the declared or estimated classes, sorted.
         ensemble_: the released trees; of K > 2 classes all T of the first one's, then those of the second one, ...,
-            each forest's first guess in its first tree.
+            each forest's initial score in its first tree.
         plan_, privacy_, ledger_, feature_importances_: as in `FederatedGBDTRegressor`.
     """
 

@@ -98,7 +98,7 @@ class FederatedPlan:
         candidate_share: share of the budget's epsilon for "quantiles". candidate_epsilon: of one feature's, in nats.
         expected_rows: a public guess of the number of rows, for the rule of `score_noise`.
         purchase: what is bought of the schema first; None where it is declared.
-        weighted: whether rows may have weights of their own.
+        weighted: whether rows may have their own weights.
     """
 
     adjacency: Adjacency
@@ -261,7 +261,7 @@ class FederatedPlan:
 
     @property
     def initial(self) -> InitialScore:
-        """The first guess: its queries, noise and events."""
+        """The initial score: its queries, noise and events."""
         return InitialScore(
             kind=self.initial_score,
             adjacency=self.adjacency,
@@ -284,7 +284,7 @@ class FederatedPlan:
 
     @property
     def fixed_width(self) -> bool:
-        """Whether all trees have the same features."""
+        """True if all trees have the same features."""
         return self.width == self.n_features
 
     def features(self, tree: int) -> tuple[int, ...]:
@@ -304,7 +304,7 @@ class FederatedPlan:
         return len(set(self.features(tree)) & set(self.numeric_features))
 
     def refined(self, tree: int) -> bool:
-        """Whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
+        """Returns whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
         cycle = math.ceil(self.n_features / self.width)
         return (
             self.candidates == "iterative_hessian"
@@ -320,7 +320,7 @@ class FederatedPlan:
 
     @property
     def asks_leaves(self) -> bool:
-        """Whether leaves are a query of their own, and not what the last level's splits have shown."""
+        """True if leaves are their own query, and not what the last level's splits have shown."""
         return self.split_method == "totally_random" or self.max_depth == 0
 
     @property
@@ -409,7 +409,7 @@ class FederatedPlan:
             raise type(error)(too_small(f"{self.query_counts.total} queries", budget, NO_GRID)) from error
 
     def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for noise that can be drawn."""
+        """Returns whether the budget is enough for noise that can be drawn."""
         try:
             self._calibrated(budget)
         except (InvalidParameter, CalibrationFailed):
@@ -438,7 +438,7 @@ class FederatedPlan:
         return plan
 
     def scaled(self, noise_multiplier: float) -> "FederatedPlan":
-        """This plan with another common noise scale; a first guess keeps its share of mu**2."""
+        """This plan with another common noise scale; a initial score keeps its share of mu**2."""
         if self.initial_score == "zero":
             return dataclasses.replace(self, noise_multiplier=noise_multiplier)
         relative = relative_multipliers(

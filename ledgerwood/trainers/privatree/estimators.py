@@ -87,17 +87,17 @@ def preset_plan(
 
 @final
 class PrivaTreeClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: ignore[misc]
-    """PrivaTree: one decision tree for two or more classes. None means: as the preset says.
+    """PrivaTree: one decision tree for two or more classes. None takes the preset's value.
 
     Args:
         epsilon, delta: the budget of one fit, in nats and as a probability; delta 0, the default, is pure privacy.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns. Rows
+        schema: public ranges and categories of the columns, and of the target; None estimates them privately. Rows
             have no weights here.
-        schema_share: share of the budget for a schema that is bought.
+        schema_share: share of the budget for a privately estimated schema.
         expected_rows: a public guess of the number of rows, for the labels' share, the default's depth and a bought
             schema's bins.
-        preset: "default" (what serves best), "paper" (the paper's own choices, made sound), "public_bins" (the paper's
+        preset: "default" (for accuracy), "paper" (the paper's own choices, made sound), "public_bins" (the paper's
             PrivaTree*), "joint_gaussian" (for delta > 0) or "random" (random splits, the whole budget for the
             labels).
         max_depth: levels of splits: 4 as in the paper's tables (its code has 3); less by default where `expected_rows`

@@ -132,12 +132,12 @@ class PrivaTreePlan:
 
     @property
     def buys_quantiles(self) -> bool:
-        """Whether thresholds are bought: not where there is nothing to split."""
+        """True if thresholds are bought: not where there is nothing to split."""
         return self.candidates == "quantiles" and self.n_numeric > 0 and self.max_depth > 0 and self.splits != "random"
 
     @property
     def buys_levels(self) -> bool:
-        """Whether splits are."""
+        """True if splits are."""
         return self.max_depth > 0 and self.splits != "random"
 
     def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
@@ -254,7 +254,7 @@ class PrivaTreePlan:
         return LEAST_LABEL_EPSILON / (self.leaf_share if self.buys_levels else 1.0)
 
     def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for trees that learn anything."""
+        """Returns whether the budget is enough for trees that learn anything."""
         return fits_least(self.prepared(budget), budget)
 
     def prepared(self, budget: Budget) -> "PrivaTreePlan":

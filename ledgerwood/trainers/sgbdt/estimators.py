@@ -25,7 +25,7 @@ Preset = Literal["default", "paper"]
 
 
 def default_plan(loss: Loss, budget: Budget, expected_rows: int | None) -> SGBDTPlan:
-    """What serves best without tuning (docs/explanation/sgbdt.md#defaults); noise still to be calibrated."""
+    """The default plan (docs/explanation/sgbdt.md#defaults), still to be calibrated."""
     logistic = loss == "logistic"
     initial_share = 0.05
     if expected_rows is not None and budget.delta > 0.0:
@@ -95,16 +95,16 @@ def paper_plan(loss: Loss, adjacency: Adjacency) -> SGBDTPlan:
 
 
 class AbstractSGBDT(AbstractStreamEstimator):
-    """Parameters that the regressor and the classifier share. None means: as the preset says.
+    """Parameters that the regressor and the classifier share. None takes the preset's value.
 
     Args:
         epsilon, delta: the budget of one fit, in nats and as a probability.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; None buys them, from typed columns.
-        schema_share: share of the budget for a schema that is bought: of mu**2 and of delta.
+        schema: public ranges and categories of the columns, and of the target; None estimates them privately.
+        schema_share: share of the budget for a privately estimated schema: of mu**2 and of delta.
         expected_rows: public guess of the number of rows, for tuning rules only. Where the schema has a weight_bound, a
             row of that weight is one row, here and in `reg_lambda`, and others are shares of it.
-        preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
+        preset: "default" (for accuracy) or "paper" (the paper's own choices, made sound).
         filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
             there are extra trees, see docs/explanation/sgbdt.md#sgbdt-filter.
         extra_trees: trees beyond `n_estimators`, for rows that have lost less than `n_estimators` trees cost a row at
@@ -118,13 +118,13 @@ class AbstractSGBDT(AbstractStreamEstimator):
         score_noise: stddev that all trees' noise together may add to a score; by default a rule of public quantities.
         lambda_rule: "add" for n + lambda, "floor" for max(lambda, n).
         pooling: share of a leaf's weight that is taken from the mean over the tree's leaves.
-        clip: g*, largest absolute gradient that counts; labels are scaled to [-1, 1] for the squared loss.
-        large_gradients: a row beyond it counts with the clip ("clip"), or not at all ("drop").
+        clip: g*, bound on the absolute gradient; labels are scaled to [-1, 1] for the squared loss.
+        large_gradients: a row beyond it is clipped ("clip") or left out ("drop").
         curvature_scale: c of the pair (c x hessian, gradient), at most 3.33.
         count_share: share of a leaf's mu**2 that is spent on the number of rows.
         leaf_noise: "dynamic" or "static". leaf_statistic: "moments" or "curvature" (logistic loss).
         leaf_clamp: largest absolute leaf value before the learning rate.
-        features_per_tree: k features a tree, in a cycle, or "all".
+        features_per_tree: k features per tree, in a cycle, or "all".
         numeric_weight: r, weight of a numeric feature against 1 for a categorical one.
         max_bins: even steps of a numeric feature's range, among which thresholds are drawn.
         initial_score: "zero", "moments", "laplace" or "public_count". initial_share: its share of the budget.
@@ -276,7 +276,7 @@ class SGBDTRegressor(AbstractRegressor, AbstractSGBDT):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
     loss_ = "squared"

@@ -68,7 +68,7 @@ class SGBDTPlan:
     Args:
         adjacency: the relation under which every event is stated.
         loss: squared, on labels scaled to [-1, 1], or logistic.
-        n_estimators: T, number of trees that the row that contributes most takes part in; all trees, without a filter.
+        n_estimators: T, number of trees that a maximally contributing row takes part in; all trees, without a filter.
         max_depth: levels of splits of each tree, d.
         max_bins: even steps of a numeric feature's range, among which thresholds are drawn.
         features_per_tree: k features a tree, in a cycle; None for all.
@@ -95,13 +95,13 @@ class SGBDTPlan:
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         expected_rows: declared number of rows: a public guess for the rule of `score_noise`, exact for "public_count".
         filter: "none"; or each row is charged for its own contributions and takes part until it has lost what
-            `n_estimators` trees cost the row that contributes most, by Gaussian privacy ("gdp", full batch) or by its
+            `n_estimators` trees cost a maximally contributing row, by Gaussian privacy ("gdp", full batch) or by its
             Renyi divergence of one order ("renyi").
         extra_trees: trees beyond `n_estimators`, for the rows that have something left; 0 without a filter.
         filter_order: the order of "renyi"; None for the one that `calibrated` finds best for its budget.
         large_gradients: a row beyond `clip` counts with the clip ("clip"), or not at all ("drop").
         purchase: what is bought of the schema first; None where it is declared.
-        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
+        weighted: whether rows may have their own weights, up to the schema's bound; "rows" then are rows of that
             weight. Static leaves need more noise for them.
         classes: K for one forest a class, which is told from all others: `n_estimators` and `extra_trees` are of each;
             1 for one forest, whose trees the classes of an estimated schema share.
@@ -191,7 +191,7 @@ class SGBDTPlan:
 
     @property
     def initial(self) -> InitialScore:
-        """The first guess: its queries, noise and events."""
+        """The initial score: its queries, noise and events."""
         return InitialScore(
             kind=self.initial_score,
             adjacency=self.adjacency,
@@ -262,7 +262,7 @@ class SGBDTPlan:
             raise type(error)(too_small(trees, budget, NO_GRID)) from error
 
     def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for noise that can be drawn."""
+        """Returns whether the budget is enough for noise that can be drawn."""
         try:
             self._calibrated(budget)
         except (InvalidParameter, CalibrationFailed):
