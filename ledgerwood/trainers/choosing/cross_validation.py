@@ -34,14 +34,9 @@ from ledgerwood.curator import (
 )
 from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
-from ledgerwood.trainers.base.estimator import (
-    ASSUMPTIONS,
-    DECLARED,
-    AbstractTreeEstimator,
-    Plan,
-    grant_delta,
-    require_ledger,
-)
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.paying import ASSUMPTIONS, DECLARED, grant_delta, require_ledger
+from ledgerwood.trainers.base.plan import Plan
 from ledgerwood.trainers.base.privacy import PrivacyStatement
 from ledgerwood.trainers.choosing.validation_plan import (
     OF_THE_WHOLE,

@@ -6,7 +6,7 @@ Papernot and Steinke 2022; the whole search is one event, docs/explanation/event
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, final
 
@@ -29,10 +29,11 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
 from ledgerwood.trainers.base.bounds import require_name, require_verbose
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName, Plan
-from ledgerwood.trainers.base.fitting import suggestion, too_small
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
+from ledgerwood.trainers.base.plan import Plan, too_small
 from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.suggestions import suggestion
 from ledgerwood.trainers.parts.splits import structure_generator
 
 _OF_THE_SEARCH = frozenset({"epsilon", "delta", "adjacency", "schema", "random_state", "verbose"})
@@ -141,6 +142,7 @@ def _has(name: str) -> Any:
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateSearch(AbstractTreeEstimator):
     """Random search over candidates, all of it within one (epsilon, delta): training runs, scores and choice.
 
@@ -170,40 +172,13 @@ class PrivateSearch(AbstractTreeEstimator):
         plan_: the `SearchPlan`. privacy_, ledger_: of the search as a whole.
     """
 
-    plan_: SearchPlan
-    best_index_: int | None
-    best_score_: float
-
-    def __init__(
-        self,
-        estimator: AbstractTreeEstimator,
-        candidates: Sequence[Mapping[str, Any]],
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        adjacency: Adjacency | AdjacencyName = "add-remove",
-        schema: Schema | None = None,
-        law: Literal["poisson", "negative_binomial"] = "poisson",
-        mean_runs: float = 8.0,
-        shape: float = 0.0,
-        score_share: float = 0.1,
-        error_width: float = 0.5,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.candidates = candidates
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.schema = schema
-        self.law = law
-        self.mean_runs = mean_runs
-        self.shape = shape
-        self.score_share = score_share
-        self.error_width = error_width
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: AbstractTreeEstimator = field(kw_only=False)
+    candidates: Sequence[Mapping[str, Any]] = field(kw_only=False)
+    law: Literal["poisson", "negative_binomial"] = "poisson"
+    mean_runs: float = 8.0
+    shape: float = 0.0
+    score_share: float = 0.1
+    error_width: float = 0.5
 
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
         """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
@@ -221,7 +196,8 @@ class PrivateSearch(AbstractTreeEstimator):
             setattr(self.best_estimator_, name, getattr(self, name))
         if "feature_names_in_" in vars(self):
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
-        self.best_estimator_.plan_ = self.plan_.plans[index]
+        plan: Any = self.plan_
+        self.best_estimator_.plan_ = plan.plans[index]
         self.best_estimator_._restore()
         return self
 
@@ -327,6 +303,8 @@ class PrivateSearch(AbstractTreeEstimator):
 
         best = aggregator.select(plan.event, plan.run_events, run, purpose="private search")
         progress(1, 1)
+        self.best_index_: int | None
+        self.best_score_: float
         self.best_index_, self.best_score_, ensemble = best or (None, -math.inf, Ensemble(initial_score=0.0))
         return ensemble
 

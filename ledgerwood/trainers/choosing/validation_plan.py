@@ -22,7 +22,9 @@ from ledgerwood.curator import Categorical, Schema, fold_count, fold_sums
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism
 from ledgerwood.trainers.base.bounds import require_name
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, Plan, grant_delta
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.paying import grant_delta
+from ledgerwood.trainers.base.plan import Plan
 
 ScoreRelease = Literal["private", "owner"]
 """Held-out scores with noise and charged, or exact, uncharged and for the owner of the rows only."""
