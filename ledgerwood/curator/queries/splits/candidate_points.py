@@ -55,7 +55,7 @@ class CandidateParts:
 
     @classmethod
     def of(cls, cells: Sequence[FeatureCells]) -> "CandidateParts":
-        """Of features that can be split; the others have no part."""
+        """The parts of the features that can be split; other features have none."""
         rows: list[tuple[int, ...]] = []
         equal: list[int] = []
         sizes = [count_tests(each) for each in cells]

@@ -82,7 +82,7 @@ class Atoms:
 
     @property
     def number(self) -> int:
-        """The code of all numbers that are no atoms."""
+        """The code of all numbers that are not atoms (values that recur)."""
         return self.values.size
 
     @property
