@@ -57,7 +57,7 @@ def rho(event: Event) -> float:
         if math.isfinite(event.pure_epsilon()):
             return _swept_rho(event)
         raise UnsupportedEvent(
-            f"no rho is proven for {event!r}: zCDP has no amplification by sampling. Grant it unsampled, or use "
+            f"no rho is proven for {event!r}: sampling does not lower the rho of a Gaussian. Grant it unsampled, or use "
             "RenyiFilter"
         ) from error
 
