@@ -29,7 +29,7 @@ Judgement = Literal["right", "absolute", "squared"]
 
 @final
 class Folds:
-    """Rows, each in one of k folds by a coin of its own: uniform, independent of all other rows, and never released.
+    """Rows, each in one of k folds by its own coin: uniform, independent of all other rows, and never released.
 
     Args:
         X: array-like or data frame, shape (n_rows, n_features).

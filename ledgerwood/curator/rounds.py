@@ -45,7 +45,7 @@ class Round(Protocol):
 
 
 class Groups(Protocol):
-    """One draw of a `Parallel`: disjoint groups of rows, each with a round of its own."""
+    """One draw of a `Parallel`: disjoint groups of rows, each with its own round."""
 
     def __len__(self) -> int:
         """The number of groups."""
@@ -89,7 +89,7 @@ def held_by(event: Event) -> Counter[Event]:
     """What a round of this event holds: each release with its count.
 
     Raises:
-        UnsupportedEvent: a sample, groups or a filter inside, each of which is a draw of its own.
+        UnsupportedEvent: a sample, groups or a filter inside, each of which is its own draw.
     """
     held: Counter[Event] = Counter()
     for part, count in event.draws():

@@ -177,9 +177,9 @@ TREE_CHOICES: Registry[TreeShape, TreeRows] = Registry("is not a selection that 
 COLUMNS: Registry[ColumnShape, ColumnRows] = Registry("is not a query that a table of columns carries out")
 """Statistics of a table of columns."""
 COLUMN_CHOICES: Registry[ColumnShape, ColumnRows] = Registry("is not a selection that a table of columns carries out")
-UNDECLARED: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which has not been bought yet")
+UNDECLARED: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which is not estimated yet")
 """Statistics of rows without a schema; what is public of these is found beside them."""
-UNDECLARED_CHOICES: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which has not been bought yet")
+UNDECLARED_CHOICES: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which is not estimated yet")
 REGISTRIES = (TREES, TREE_CHOICES, COLUMNS, COLUMN_CHOICES, UNDECLARED, UNDECLARED_CHOICES)
 
 

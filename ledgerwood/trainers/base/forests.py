@@ -32,7 +32,7 @@ def forest_count(classes: int) -> int:
 
 
 def estimates_classes(schema: Schema | TypedColumns) -> bool:
-    """Whether the number of classes is known only once the schema has been estimated."""
+    """Returns whether the number of classes is known only once the schema has been estimated."""
     return isinstance(schema, TypedColumns) and schema.target.kind in KEYED
 
 

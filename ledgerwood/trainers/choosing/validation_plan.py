@@ -1,4 +1,4 @@
-"""What a cross-validation or a search over a grid costs, as a whole: fixed and known before a row is read.
+"""The plan and privacy cost of a whole cross-validation or grid search, fixed before a row is read.
 
 docs/explanation/cross-validation.md.
 """
@@ -123,7 +123,7 @@ class ValidationPlan:
 
     @property
     def score_event(self) -> Event | None:
-        """What the scores of one candidate cost, of all folds at once."""
+        """The event of the scores of one candidate, of all folds at once."""
         if self.score_mechanism is None:
             return None
         return self.score_mechanism.event(FOLD_SCORES.sensitivity(self.adjacency), self.adjacency)
@@ -196,7 +196,7 @@ class ValidationPlan:
 
 
 def require_trainer(estimator: object) -> None:
-    """Refuse what is no trainer of this library.
+    """Require a trainer of this library.
 
     Raises:
         InvalidParameter: a pipeline, a class, or another library's estimator.

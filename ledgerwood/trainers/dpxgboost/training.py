@@ -106,7 +106,7 @@ class DPXGBoostPlan(AbstractLaplacePlan):
 
     @property
     def sketched(self) -> bool:
-        """Whether candidates come from a histogram that is bought."""
+        """True if candidates come from a histogram that is bought."""
         return bool(self.max_depth and self.n_numeric and self.sketch != "none")
 
     @property

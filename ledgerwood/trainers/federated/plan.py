@@ -195,7 +195,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def fixed_width(self) -> bool:
-        """Whether all trees have the same features."""
+        """True if all trees have the same features."""
         return self.width == self.n_features
 
     def features(self, tree: int) -> tuple[int, ...]:
@@ -215,7 +215,7 @@ class FederatedPlan(AbstractGaussianPlan):
         return len(set(self.features(tree)) & set(self.numeric_features))
 
     def refined(self, tree: int) -> bool:
-        """Whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
+        """Returns whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
         cycle = math.ceil(self.n_features / self.width)
         return (
             self.candidates == "iterative_hessian"
@@ -231,7 +231,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def asks_leaves(self) -> bool:
-        """Whether leaves are a query of their own, and not what the last level's splits have shown."""
+        """True if leaves are their own query, and not what the last level's splits have shown."""
         return self.split_method == "totally_random" or self.max_depth == 0
 
     @property

@@ -111,12 +111,12 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def buys_quantiles(self) -> bool:
-        """Whether thresholds are bought: not where there is nothing to split."""
+        """True if thresholds are bought: not where there is nothing to split."""
         return self.candidates == "quantiles" and self.n_numeric > 0 and self.max_depth > 0 and self.splits != "random"
 
     @property
     def buys_levels(self) -> bool:
-        """Whether splits are."""
+        """True if splits are."""
         return self.max_depth > 0 and self.splits != "random"
 
     def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
