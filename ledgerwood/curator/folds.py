@@ -21,6 +21,8 @@ from ledgerwood.mechanisms import BoxShifts, RandomSource
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 MOST_FOLDS = 256
+FOLD_SCORES = LeafMoments(loss="squared", clip=1.0)
+"""What is released of each fold: its rows, and minus the sum of their scores."""
 Judgement = Literal["right", "absolute", "squared"]
 """What a held-out row counts: whether its class was predicted, or 1 minus its absolute or squared error in ranges."""
 
@@ -146,7 +148,7 @@ def fold_sums(folds: int) -> LeafQuery[BoxShifts]:
         split=np.array(splits, dtype=np.uint16),
         equals=np.zeros(len(splits), dtype=np.bool_),
     )
-    return LeafMoments(loss="squared", clip=1.0).of(structure, Ensemble(initial_score=0.0))
+    return FOLD_SCORES.of(structure, Ensemble(initial_score=0.0))
 
 
 def _depth(folds: int) -> int:
