@@ -88,7 +88,7 @@ def test_the_scale_is_measured(mechanism, monkeypatch):
     assert found.scale_low < 0.5 < found.scale_high
     assert found.scale == pytest.approx(0.5, rel=0.033)
     assert found.too_little
-    assert "another law" in str(found)
+    assert "another distribution" in str(found)
 
 
 FAULTS = {

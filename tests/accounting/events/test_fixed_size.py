@@ -212,7 +212,7 @@ def test_what_is_not_one_pair_is_not_sampled_again() -> None:
         assert moment == pytest.approx(math.log(math.expm1(event.renyi([2.0])[0])), rel=1e-12)
     with pytest.raises(UnsupportedEvent, match="sampled again"):
         event.log_excess_moments([2.0], sampling_rate=0.5)
-    with pytest.raises(UnsupportedEvent, match="third law"):
+    with pytest.raises(UnsupportedEvent, match="third output distribution"):
         PoissonSampled(event, sampling_rate=0.5)
     with pytest.raises(UnsupportedEvent):
         fixed(Composed((GAUSSIAN, LaplaceEvent(noise_multiplier=1.0, adjacency=R))), 1, 2).renyi([2.0])

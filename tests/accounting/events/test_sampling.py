@@ -172,7 +172,7 @@ def test_sampling_what_has_no_joint_profile_is_refused() -> None:
 
 @pytest.mark.parametrize("leaf", [GaussianEvent, LaplaceEvent])
 def test_replace_one_is_refused_with_its_reason(leaf: type) -> None:
-    with pytest.raises(UnsupportedEvent, match="third law"):
+    with pytest.raises(UnsupportedEvent, match="third output distribution"):
         sampled(leaf(noise_multiplier=1.0, adjacency=Adjacency.REPLACE_ONE), 0.5)
 
 
