@@ -76,7 +76,7 @@ class Rows(Protocol):
         """A group for each row, or none, as `RandomSource.categories` draws them."""
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
-        """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
+        """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet."""
 
     def caveat(self, query: object) -> str:
         """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""

@@ -73,7 +73,7 @@ class LeafRatios(LeafStatistic[BoxShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the ratios use gradients, which depend on the scores."""
         return True
 
     @property

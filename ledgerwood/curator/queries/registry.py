@@ -1,7 +1,7 @@
 """The queries that each kind of table carries out, with the check and the evaluator of each.
 
 A query's module says in one place what is asked, what one row can change in it, what is refused, and how it is
-evaluated:
+evaluated::
 
     @final
     @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class SelectionQuery(Protocol[M_contra, R_co]):
 
 
 class Placed:
-    """A query that is made of a statistic and of where it is asked."""
+    """A query that consists of a statistic and of the tree or ensemble to which it is applied."""
 
     __slots__ = ()
     statistic: object

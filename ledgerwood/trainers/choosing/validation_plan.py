@@ -165,7 +165,7 @@ class ValidationPlan:
         )
 
     def own_ledger(self) -> Ledger:
-        """A ledger in memory that holds exactly this; Gaussian where all fits are."""
+        """Returns a ledger in memory with exactly this budget; with the Gaussian filter if all fits are Gaussian."""
         delta = self.budget.delta
         try:
             mu = self.total.mu() * _SLACK

@@ -77,7 +77,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
 
     # Rows count whole: there is nothing that a weight could scale.
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None) -> Self:  # type: ignore[override]
-        """As `AbstractTreeEstimator.fit`, without weights."""
+        """Pay for the plan from the ledger, then train, as `AbstractTreeEstimator.fit`; without weights."""
         return super().fit(X, y, ledger)
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:

@@ -131,7 +131,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def quantiles(self) -> JointQuantilesMechanism:
-        """How one feature's thresholds are chosen; every numeric one's are, one after another."""
+        """The mechanism that chooses one feature's thresholds; it is used for each numeric feature in turn."""
         shares = tuple(i / self.candidate_bins for i in range(1, self.candidate_bins))
         range_ = JointQuantilesMechanism(quantiles=shares, rate=1.0).event(self.adjacency).epsilon
         epsilon = self._share("quantiles").epsilon_each(self.n_numeric)
