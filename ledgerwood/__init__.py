@@ -1,4 +1,4 @@
-"""ledgerwood: differential privacy accounting, exact noise, a ledger that re-adds, and private trees.
+"""ledgerwood: differential privacy accounting, exact noise, a ledger that anyone can recompute, and private trees.
 
 Accounting and ledger are here at once; what touches rows or needs more packages arrives when it is first named.
 """

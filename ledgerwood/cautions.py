@@ -1,7 +1,7 @@
-"""What a person may do by habit that weakens a guarantee, or hides it: one `PrivacyWarning` a fit and reason.
+"""Privacy warnings: uses that weaken a guarantee, or hide its total; one `PrivacyWarning` for each fit and reason.
 
-Each text says the way out. None depends on a row but through what was released: parameters, plans, the names of columns
-and a schema that was estimated privately are all that is looked at. docs/how-to/privacy-warnings.md lists them;
+Each text names the remedy. A warning depends on parameters, plans, the names of columns and privately estimated schemas
+only, never on unreleased rows. docs/how-to/privacy-warnings.md lists them;
 docs/explanation/cautions.md derives the two thresholds.
 """
 
@@ -32,9 +32,9 @@ _FITS: Counter[frozenset[str]] = Counter()
 
 
 def emit(messages: Iterable[str | None]) -> None:
-    """Warn of each, at the user's own line.
+    """Give each warning, at the user's own line of code.
 
-    Of none in a recording of a verification's, whose fits nobody releases, nor in `already_warned`.
+    No warning is given inside a verification, whose fits are not released, nor inside `already_warned`.
     """
     if is_recorded() or _ALREADY.get():
         return
@@ -45,7 +45,7 @@ def emit(messages: Iterable[str | None]) -> None:
 
 @contextmanager
 def already_warned() -> Iterator[None]:
-    """Let the fits in this block, of this thread, warn of nothing, and not count: their maker has done it for all."""
+    """Suppress warnings and counting of fits in this block and thread: the caller has warned for all of them."""
     token = _ALREADY.set(True)
     try:
         yield
@@ -54,10 +54,10 @@ def already_warned() -> Iterator[None]:
 
 
 def of_candidates(found: Sequence[Sequence[str]]) -> list[str]:
-    """What to warn of candidates, once: what holds for all of them, and one text for what holds for some.
+    """Combine the warnings of several candidates: those that hold for all, and one text for those that hold for some.
 
     Args:
-        found: for each candidate, the texts of its own.
+        found: for each candidate, its own texts.
     """
     common = [text for text in dict.fromkeys(found[0]) if all(text in texts for texts in found)]
     others = [[text for text in texts if text not in common] for texts in found]
@@ -83,17 +83,17 @@ def _package(module: object) -> str:
 
 
 def seed_caution(random_state: object) -> str:
-    """Says that the noise can be drawn again."""
+    """Returns the warning that seeded noise can be reproduced and removed."""
     shown = repr(random_state) if isinstance(random_state, Integral) else f"a {type(random_state).__name__}"
     return (
-        f"random_state={shown}: all noise is drawn from this seed, and whoever knows or guesses it can take the noise "
-        "off again. privacy_.epsilon is inf, and the ledger marks the draws 'test'. Fit what leaves your hands with "
-        "random_state=None"
+        f"random_state={shown}: all noise is drawn from this seed, and anyone who knows or guesses it can remove the "
+        "noise. privacy_.epsilon is inf, and the ledger marks the draws 'test'. Use random_state=None for every model "
+        "that you release"
     )
 
 
 def delta_caution(delta: float, expected_rows: float | None = None) -> str | None:
-    """Says that delta is so large that whole rows may be published within it; None where it is not."""
+    """Returns the warning that delta is large enough to allow publishing whole rows; None if it is small."""
     limit = "1e-3" if delta > LARGEST_DELTA else ""
     if expected_rows is not None and expected_rows * delta > 1.0:
         rows = f"1 / expected_rows = {1.0 / expected_rows:.3g}"
@@ -103,23 +103,23 @@ def delta_caution(delta: float, expected_rows: float | None = None) -> str | Non
     advice = LARGEST_DELTA / 100 if expected_rows is None else min(LARGEST_DELTA, 1.0 / expected_rows) / 100
     return (
         f"delta={delta!r} (unit: probability) is above {limit}: a mechanism that publishes each row with probability "
-        "delta keeps to this guarantee, whatever its epsilon. Set delta far below 1 / (number of rows), "
-        f"{advice:.0e} say"
+        "delta satisfies this guarantee, for any epsilon. Set delta far below 1 / (number of rows), for example "
+        f"{advice:.0e}"
     )
 
 
 def leaf_caution(
     signal: Callable[[float], float], *, epsilon: float, delta: float, expected_rows: float | None
 ) -> str | None:
-    """Says that a plan's leaves are noise, and up to how many rows; None where they are not.
+    """Returns the warning that a plan's leaves are mostly noise, and up to how many rows; None if they are not.
 
     docs/explanation/cautions.md#leaf-noise.
 
     Args:
-        signal: a plan's `leaf_signal`, from the number of rows to the most that the signal-to-noise ratio of a leaf may
-            be; it does not fall.
+        signal: a plan's `leaf_signal`: a function, not decreasing, from the number of rows to the largest possible
+            signal-to-noise ratio of a leaf.
         epsilon, delta: the budget.
-        expected_rows: a public guess; None for none, which warns of what is noise with 10,000 rows.
+        expected_rows: a public guess of the number of rows; None assumes 10,000.
     """
     rows = UNKNOWN_ROWS if expected_rows is None else expected_rows
     ratio = signal(rows)
@@ -128,18 +128,21 @@ def leaf_caution(
     least = _least_rows(signal)
     fewer = "in a table of any size" if least is None else f"in every table of fewer than about {least:,} rows"
     if expected_rows is None:
-        known, more = "", "If there are more rows than that, say so by expected_rows; else take"
+        known, more = "", "If there are more rows than that, set expected_rows; else take"
     else:
-        known, more = f" (with expected_rows={expected_rows!r} signal to noise is at most {ratio:.2g})", "Take"
+        known, more = (
+            f" (with expected_rows={expected_rows!r} the signal-to-noise ratio is at most {ratio:.2g})",
+            "Take",
+        )
     return (
         f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of a leaf is larger "
-        f"than all that its rows can add up to, all trees together, {fewer}{known}. {more} a larger epsilon, more "
+        f"than the largest possible sum of its rows, all trees together, {fewer}{known}. {more} a larger epsilon, more "
         "rows, fewer levels (max_depth) or fewer trees"
     )
 
 
 def _least_rows(signal: Callable[[float], float]) -> int | None:
-    """The number of rows from which the ratio may be 1, to 2 digits; None where there is none."""
+    """The number of rows from which the ratio may be 1, to 2 digits; None if there is none."""
     high = next((2.0**k for k in range(_DOUBLINGS) if signal(2.0**k) >= 1.0), None)
     if high is None:
         return None
@@ -151,7 +154,7 @@ def _least_rows(signal: Callable[[float], float]) -> int | None:
 
 
 def estimate_caution(useless: Sequence[str]) -> str | None:
-    """Says which columns' private estimates came out useless, by released values alone; None where there is none.
+    """Returns the warning that private estimates of some columns are useless, by released values; None if none is.
 
     Args:
         useless: for each, its name and what came out, as one text.
@@ -159,24 +162,24 @@ def estimate_caution(useless: Sequence[str]) -> str | None:
     if not useless:
         return None
     return (
-        f"the privately estimated schema is of no use for {'; '.join(useless)}. The model learns little or nothing of "
-        "that; look at schema_. Declare those columns in a Schema, or raise epsilon or schema_share"
+        f"the privately estimated schema is of no use for {'; '.join(useless)}. The model learns little or nothing "
+        "from them; look at schema_. Declare those columns in a Schema, or raise epsilon or schema_share"
     )
 
 
 @contextmanager
 def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
-    """Count a fit on these columns, or several that are made as one.
+    """Count a fit on these columns, or several fits as one.
 
-    It does not count in a recording or in `already_warned`, nor where the block raises.
+    Fits inside a verification or `already_warned`, and fits that raise, are not counted.
 
     Args:
         features: the names of the columns, in any order; the rows are not looked at.
-        own: whether the fit opens a ledger of its own.
+        own: whether the fit opens its own ledger.
 
     Yields:
-        What to warn of, where it opens its own and this process has fitted the same columns before, or was started by
-        another one, whose fits it cannot count; else None.
+        The warning, if the fit opens its own ledger and this process has fitted the same columns before, or was started
+        by another process, whose fits it cannot count; else None.
     """
     if is_recorded() or _ALREADY.get():
         yield None
@@ -199,8 +202,8 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
 
 
 _CHILD_CAUTION = (
-    "this fit runs in a process that another one has started (n_jobs of a cross-validation or a search?), and opens a "
-    "ledger of its own: the epsilons of all processes' fits on the same rows add up, and no ledger has the total. Use "
+    "this fit runs in a process that another one has started (n_jobs of a cross-validation or a search?) and opens its "
+    "own ledger: the epsilons of all processes' fits on the same rows must be summed, and no ledger has the total. Use "
     "ledgerwood.trainers.private_cross_validate or private_grid_search, which pay for all fits on one ledger, or pass "
     "ledger=Ledger.open('sqlite:///...') of one database to every fit"
 )
@@ -210,7 +213,7 @@ def _own_ledger_caution(columns: frozenset[str]) -> str:
     names = sorted(columns)
     shown = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return (
-        f"this process has fitted columns {shown} before, and this fit opens a ledger of its own: where the rows are "
-        "the same, or some of them, the fits' epsilons add up, and no ledger has the total. Open one ledgerwood.Ledger "
-        "for these rows and pass it to every fit: fit(X, y, ledger=ledger)"
+        f"this process has fitted columns {shown} before, and this fit opens its own ledger: if the rows are "
+        "the same, or overlap, the fits' epsilons must be summed, and no ledger has the total. Open one "
+        "ledgerwood.Ledger for these rows and pass it to every fit: fit(X, y, ledger=ledger)"
     )

@@ -54,7 +54,7 @@ def load(name: DatasetName, *, fetch: bool = True, incomplete_rows: IncompleteRo
         name: "breast_cancer" (569 rows, offline), "adult" (income above 50K) or "abalone" (rings of a shell).
         fetch: whether OpenML may be asked when no file is there.
         incomplete_rows: Adult only. "drop" leaves out rows with a "?" (45,222 of 48,842 stay, the convention of the
-            literature); "category" keeps them, "?" being a category of its own.
+            literature); "category" keeps them, "?" being its own category.
 
     Raises:
         DataUnavailable: neither on disk nor fetchable; the message says where it was looked for.

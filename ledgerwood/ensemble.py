@@ -208,7 +208,7 @@ class TreeStructure:
         return _lowered(self)
 
     def tests_only(self, n_features: int) -> bool:
-        """Whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""
+        """Returns whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""
         return self.depth == 0 or bool(0 <= self.feature.min() <= self.feature.max() < n_features)
 
     def route(self, cells: NDArray[np.unsignedinteger]) -> NDArray[np.int32]:
@@ -233,7 +233,7 @@ def _sets(of: "SplitTests | TreeStructure") -> NDArray[np.bool_]:
 
 
 def _stacked(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """The sets of both, as wide as the wider one's; None where there is none."""
+    """The sets of both, as wide as the wider one's; None if there is none."""
     if not len(first) and not len(second):
         return None
     wide = max(first.shape[1], second.shape[1])
@@ -322,7 +322,7 @@ class Ensemble:
         return Ensemble(initial_score=self.initial_score, trees=(*self.trees, tree))
 
     def extends(self, other: "Ensemble") -> bool:
-        """Whether this ensemble is `other` with zero or more trees added at the end."""
+        """Returns whether this ensemble is `other` with zero or more trees added at the end."""
         return (
             self.initial_score == other.initial_score
             and len(self.trees) >= len(other.trees)

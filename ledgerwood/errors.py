@@ -1,6 +1,6 @@
 """The library's exceptions, one tree rooted at `PrivacyError`, and its one kind of warning.
 
-Each message names the value, the bound that it breaks and the unit, and says what would be accepted.
+Each message names the parameter, its value, the accepted range and the unit.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PrivacyWarning(UserWarning):
-    """A habit that is allowed but weakens, or hides, what a stated epsilon means; the message says the way out."""
+    """A use that is allowed but weakens a privacy guarantee, or hides its total; the message names the remedy."""
 
 
 class PrivacyError(Exception):
@@ -33,16 +33,16 @@ class InvalidParameter(PrivacyError, ValueError):
         self.rest = rest
 
     def renamed(self, parameter: str) -> "InvalidParameter":
-        """The same error of a value that its caller calls by another name."""
+        """Returns the same error with the parameter's name in the caller's signature."""
         return InvalidParameter(f"{parameter}={self.rest}", parameter=parameter, rest=self.rest)
 
 
 class AdjacencyMismatch(PrivacyError, ValueError):
-    """Two things that must speak of the same neighbouring data sets do not."""
+    """Two objects that must have the same adjacency (relation of neighbouring data sets) have different ones."""
 
 
 class UnsupportedEvent(PrivacyError, ValueError):
-    """No certified answer is known for this event (or this event under this adjacency)."""
+    """No proven privacy bound is known for this event, or for this event under this adjacency."""
 
 
 class CalibrationFailed(PrivacyError, ValueError):
@@ -75,7 +75,7 @@ class DrawRefused(PrivacyError):
 
 
 class RoundViolation(PrivacyError):
-    """A release that the round's draw does not contain, or a round that is closed."""
+    """A release that is not part of the round's draw, or a round that is already closed."""
 
 
 class RunFailed(PrivacyError):
@@ -85,8 +85,8 @@ class RunFailed(PrivacyError):
 class SchemaError(PrivacyError, ValueError):
     """Columns, types or shapes that are not the declared schema's, or a schema is missing.
 
-    Raised before any budget moves, and never because of a value, but by `SchemaReport.raise_for_problems` and by
-    readers of files, whose outcome is for the owner of the data and not private.
+    It is raised before any budget is spent, and depends on names, types and shapes only. Exceptions are
+    `SchemaReport.raise_for_problems` and readers of files: their errors depend on values, and are for the data owner.
     """
 
 
@@ -120,8 +120,8 @@ class DataUnavailable(PrivacyError, OSError):
 
 
 class ReplayFailed(PrivacyError):
-    """A record and replay of a fit met something that it cannot compare, so that it proves nothing."""
+    """A record and replay of a fit met something that it cannot compare, so its result would prove nothing."""
 
 
 class AuditFailed(PrivacyError):
-    """An audit met outputs, or a mechanism, that it can say nothing about. No bound follows, and no acquittal."""
+    """An audit could not read the outputs, or the mechanism failed. The claim is neither supported nor refuted."""

@@ -1,4 +1,4 @@
-"""The schema: what the user declares about the data in public, so that nothing is read off the rows unpaid."""
+"""The schema: the public description of the data, declared by the user and not derived from the rows."""
 
 import json
 import math
@@ -29,8 +29,8 @@ class Numeric:
 
     Args:
         name: the column's name.
-        low, high: public bounds, low < high. Values outside are clamped to them, labels too.
-        missing: whether the value may be missing (NaN or null). Without the declaration a row without it contributes 0.
+        low, high: public bounds, low < high. Values outside are clamped to them, labels included.
+        missing: whether the value may be missing (NaN or null). If False, a row without the value contributes 0.
     """
 
     name: str
@@ -102,12 +102,12 @@ class Categorical:
 
     @property
     def other_cell(self) -> int:
-        """Where values outside the list go."""
+        """The index of the cell for values outside the list."""
         return len(self.categories)
 
     @property
     def missing_cell(self) -> int:
-        """Where missing values go."""
+        """The index of the cell for missing values."""
         return len(self.categories) + 1
 
     def cells(self, bins: int) -> FeatureCells:
@@ -125,12 +125,12 @@ class Schema:
     """The public description of a table: features in order, and the target.
 
     Args:
-        features: one `Numeric` or `Categorical` a column, with distinct names.
+        features: one `Numeric` or `Categorical` for each column, with distinct names.
         target: a `Numeric` (regression) or a `Categorical` (classification), not missing.
-        every: instead of `features`, one range for however many numeric columns come (see `uniform`).
-        weight_bound: the largest weight that a row may have, in [2**-20, 2**20], for trainers; None where rows have no
-            weights. Noise is in proportion to it: a row of half this weight counts as half a row. With a power of two,
-            whole weights are exact.
+        every: instead of `features`, one range for all columns, which are numeric, in any number (see `uniform`).
+        weight_bound: the largest weight that a row may have, in [2**-20, 2**20], for trainers; None if rows have no
+            weights. The noise is proportional to it: a row of half this weight counts as half a row. With a power of
+            two, whole weights are exact.
 
     Raises:
         SchemaError: no feature, or names that are not distinct.
@@ -198,7 +198,7 @@ class Schema:
         """The feature or target of this name.
 
         Raises:
-            SchemaError: there is none.
+            SchemaError: the schema has no column of this name.
         """
         for column in self.columns:
             if column.name == name:
@@ -211,11 +211,12 @@ class Schema:
         return tuple(feature.cells(bins) for feature in self.features)
 
     def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SchemaReport":
-        """Compare rows with this schema, in detail. For the owner of the data: **the report is not private**.
+        """Compare rows with this schema, in detail. For the data owner only: **the report is not private**.
 
-        `fit` says nothing of the rows: it clamps, counts as "other" or leaves out, without a word. This call says what
-        will happen to them. Look at it before a fit, and show it to nobody who may not see the rows. A schema that is
-        mended until the report is empty has read them: take the new bounds from a public source, not from the report.
+        `fit` reports nothing about the rows: it clamps values, counts them as "other" or skips rows. This method shows
+        what `fit` will do. Call it before a fit, and show the report only to people who may see the rows. Take new
+        bounds from a public source, not from the report: bounds that are changed until the report is empty depend on
+        the rows.
 
         Args:
             X: as for `fit`: array-like, data frame or list of rows, shape (n_rows, n_features).

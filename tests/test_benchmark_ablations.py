@@ -29,7 +29,7 @@ def test_rows_at_the_clip_have_spent_the_whole_budget(extra):
     y = np.where(np.arange(200) < 100, 5.0, 10.0)
     spent = spent_epsilons(plan, (X, y), SCHEMA, places=5)
     assert spent[-1] == pytest.approx(0.5, rel=1e-6)
-    mu = np.sqrt(plan.count_share * plan.n_estimators) / plan.noise_multiplier
+    mu = np.sqrt(plan.count_share * plan.trees) / plan.noise_multiplier
     assert spent[0] == pytest.approx(lw.price(lw.GDPEvent(mu=mu, adjacency=plan.adjacency)).epsilon(DELTA), rel=1e-3)
 
 

@@ -258,9 +258,9 @@ def test_fits_of_a_verification_neither_warn_nor_count():
 @pytest.mark.parametrize(
     ("delta", "rows", "parts"),
     [
-        (2e-3, None, ["above 1e-3:", "1e-05 say"]),
+        (2e-3, None, ["above 1e-3:", "for example 1e-05"]),
         (1e-3, None, []),
-        (1e-4, 20_000, ["above 1 / expected_rows = 5e-05:", "5e-07 say"]),
+        (1e-4, 20_000, ["above 1 / expected_rows = 5e-05:", "for example 5e-07"]),
         (1e-4, 10_000, []),
         (0.01, 20_000, ["above 1e-3 and above 1 / expected_rows = 5e-05"]),
         (0.0, 10**9, []),

@@ -381,7 +381,7 @@ def test_demo_on_the_offline_data():
 def test_demo_prints_a_table_and_says_why_few_rows_cost():
     result = run("demo")
     assert result.exit_code == 0, result.output
-    for phrase in ("private", "not private", "trivial", "epsilon planned", "epsilon re-added", "are few"):
+    for phrase in ("private", "not private", "trivial", "epsilon planned", "epsilon recomputed", "are few"):
         assert phrase in result.stdout
 
 

@@ -1,4 +1,4 @@
-"""Accounting: events, their prices, budgets, filters and the ledger. Pure mathematics: no rows, no randomness."""
+"""Privacy accounting: events, their privacy costs, budgets, filters and the ledger. It uses neither rows nor noise."""
 
 from ledgerwood import _extras
 from ledgerwood.accounting import risk as risk

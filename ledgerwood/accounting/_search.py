@@ -238,7 +238,7 @@ def close_fit(
     slope: float,
     close: float,
 ) -> float | None:
-    """A fit that is `close` (relative) to the root of an excess that is dear and rough in its last digits.
+    """A fit that is `close` (relative) to the root of an excess that is costly and rough in its last digits.
 
     Each trial aims half of `close` beyond the root, so that a good slope ends the search after two or three.
 

@@ -1,4 +1,4 @@
-"""Who may differ: the adjacency of two data sets, the privacy unit, and the budget that they bound."""
+"""Neighbouring data sets: their adjacency, the privacy unit, and the budget that is stated for them."""
 
 import enum
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Adjacency(enum.Enum):
 
 
 class Direction(enum.Enum):
-    """Which way a privacy loss looks. P is the law with the unit, Q the law without it."""
+    """The direction of a privacy loss. P is the output distribution with the unit, Q the one without it."""
 
     REMOVE = "remove"
     """P against Q: the unit is there and is removed."""
@@ -28,7 +28,7 @@ class Direction(enum.Enum):
 
 
 class PrivacyUnit(enum.Enum):
-    """What one protected record is."""
+    """The kind of record that is protected: a row, for example."""
 
     ROW = "row"
     USER = "user"
@@ -36,7 +36,7 @@ class PrivacyUnit(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limit of what may be lost: (epsilon, delta) under an adjacency.
+    """A limit on the privacy loss: (epsilon, delta) under an adjacency.
 
     Args:
         epsilon: finite, > 0, in nats.

@@ -1,4 +1,4 @@
-"""The parameter of a plan that just fits a budget, from the private side.
+"""Calibration: the parameter at which a plan just fits a budget, rounded towards more privacy.
 
 docs/explanation/pricing.md#calibration.
 """
@@ -62,30 +62,31 @@ def calibrate(
     integer: bool = False,
     bounds: tuple[float, float] | None = None,
 ) -> float:
-    """The value whose event just fits `budget`; the event at the returned value really fits.
+    """Find the value at which an event just fits `budget`. The event at the returned value always fits.
 
-    Where the cost falls with the value (a noise multiplier), that is the least value that fits; where it rises (a
-    sampling rate, a count, an epsilon per query), the largest one. The search finds out by itself which it is.
+    If the privacy cost falls with the value (a noise multiplier), the result is the smallest value that fits. If it
+    rises (a sampling rate, a count, an epsilon per query), the result is the largest. The search detects the direction.
 
     Args:
-        make_event: a value > 0 to the whole plan, whose cost is monotone in it. Values at which it raises ValueError
-            or ArithmeticError (as events do outside their bounds) are outside its domain, an interval.
-        budget: the limit.
-        method: as in `price`.
-        integer: whole numbers only; make_event gets an int.
-        bounds: the least and the largest value to try; (1e-9, 1e12) or, for whole numbers, (1, 2**53) if not given.
-            If given, its end is the answer where every value within it fits.
+        make_event: a function from a value > 0 to the whole plan. The plan's privacy cost must be monotone in the
+            value. Values at which it raises ValueError or ArithmeticError (as events do outside their bounds) are
+            outside its domain, which must be an interval.
+        budget: the limit, under the event's adjacency.
+        method: the accounting method, as in `price`.
+        integer: search whole numbers only; make_event gets an int.
+        bounds: the smallest and the largest value to try; (1e-9, 1e12) by default, or (1, 2**53) for whole numbers.
+            If given and every value within it fits, the result is one of its ends.
 
     Returns:
-        The value. A whole number fits and its costlier neighbour does not. A real one is within 3e-12 (relative) of
-        the last one that fits by this method, or within 3e-5 where the price composes losses.
+        The value. A whole number fits and its costlier neighbour does not. A real number is within 3e-12 (relative) of
+        the last one that fits by this method, or within 3e-5 if the method composes privacy losses ("pld").
 
     Raises:
         AdjacencyMismatch: the event's adjacency is not the budget's.
-        InvalidParameter: bounds that are no interval above 0.
-        UnsupportedEvent: the plan has no price by this method.
-        CalibrationFailed: nothing fits, or everything does and no bounds were given, or the cost does not depend on
-            the value or is not monotone in it; the message has the reason.
+        InvalidParameter: bounds that are not an interval above 0.
+        UnsupportedEvent: the plan has no privacy cost by this method.
+        CalibrationFailed: no value fits, or every value fits and no bounds were given, or the privacy cost does not
+            depend on the value or is not monotone in it. The message says which.
     """
     if not isinstance(budget, Budget):
         raise _validate.fail("budget", budget, "a Budget", "budget")
@@ -135,9 +136,9 @@ def _limits(bounds: tuple[float, float] | None, *, whole: bool) -> tuple[float, 
 @final
 @dataclass(slots=True)
 class _Cost:
-    """What the plan costs at each value, as an excess over the budget: positive where it does not fit.
+    """The plan's privacy cost at each value, less the budget: positive where the plan does not fit.
 
-    `rough` may be an estimate; `exact` decides: the price itself or, until another method is found to be lower, the
+    `rough` may be an estimate; `exact` decides: the cost itself or, until another method is found to be lower, the
     composed losses alone. Both are nearly linear in the logarithm of the value, and both are remembered.
     """
 
@@ -188,7 +189,7 @@ class _Cost:
         )
 
     def check(self, start: float) -> None:
-        """Refuse what no value can mend; find out how the plan is priced."""
+        """Refuse plans that no value can make fit; find out which method applies to the plan."""
         first, budget = self.event(start), self.budget
         if first.adjacency is not budget.adjacency:
             raise AdjacencyMismatch(
@@ -207,7 +208,7 @@ class _Cost:
         self.composes = any(priced is not None and priced.method == "pld" for priced in kinds)
 
     def _price(self, value: float) -> Price | None:
-        """The price, or None where the plan has none by this method at this value."""
+        """The privacy cost, or None where the plan has none by this method at this value."""
         try:
             return price(self.event(value), method=self.method)
         except UnsupportedEvent:
@@ -249,7 +250,7 @@ class _Cost:
         return priced.epsilon(self.budget.delta)
 
     def undercut(self, value: float) -> bool:
-        """Whether at `value`, found by the losses alone, another method may have a lower price."""
+        """Returns whether at `value`, found by the losses alone, another method may have a lower privacy cost."""
         priced = self._price(value)
         if priced is None or priced.method != "pld" or not self.losses_alone:
             return False
@@ -296,16 +297,16 @@ class _Cost:
                 )
 
     def last_exact(self, misfit: float, fit: float) -> float:
-        """The end of a smooth price, moved by the margin until it fits."""
+        """The end of a smooth privacy cost, moved by the margin until it fits."""
         found = self._root(self.exact, misfit, fit, _TOLERANCE)[1]
         for _ in range(60):
             found = found * (1.0 + _MARGIN) if misfit < fit else found / (1.0 + _MARGIN)
             if self.fits(found):
                 return found
-        raise CalibrationFailed(f"the price is not monotone in the value near {found!r}")
+        raise CalibrationFailed(f"the privacy cost is not monotone in the value near {found!r}")
 
     def last_composed(self, excess: Excess, misfit: float, fit: float) -> float:
-        """The end of a price that composes losses: near it by `excess`, then by few of the prices themselves."""
+        """The last value that fits, for composed losses: near it by `excess`, then by few of the costs themselves."""
         high = self._root(excess, misfit, fit, _NEAR)[1]
         beside = 1.01 * high if self.accepts(1.01 * high) else high / 1.01
         slope = abs((excess(beside) - excess(high)) / math.log(beside / high))
@@ -314,7 +315,8 @@ class _Cost:
         )
         if found is None:
             raise CalibrationFailed(
-                f"nothing fits near {high!r}, where the estimated price meets the budget: its other parts may not"
+                f"no value near {high!r} fits, although the estimated privacy cost meets the budget there; raise the "
+                "budget's epsilon, or add noise to the parts of the plan that do not depend on the value"
             )
         return found
 
@@ -332,10 +334,10 @@ class _Cost:
                 fit -= step
             else:
                 return int(fit)
-        raise CalibrationFailed(f"the price is not monotone in the value near {fit!r}")
+        raise CalibrationFailed(f"the privacy cost is not monotone in the value near {fit!r}")
 
     def _enclosed(self, misfit: float, fit: float) -> tuple[float, float]:
-        """Whole numbers near an estimated pair, between which the price changes sides; equal at an end that fits."""
+        """Whole numbers near an estimated pair, with the budget between their costs; equal at an end that fits."""
         step = stride = (fit - misfit) * max(1.0, math.floor(_STRIDE * fit))
         while self.exact(fit) > 0.0:
             if not self.accepts(fit + math.copysign(1.0, step)):

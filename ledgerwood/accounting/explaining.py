@@ -1,4 +1,4 @@
-"""A price in words: how it was got, what it may be off by, and what it means.
+"""Explain a privacy cost in words: the method, its error budget, and its meaning.
 
 docs/explanation/pricing.md#explanation.
 """
@@ -58,7 +58,7 @@ def _at(priced: "Price", delta: float) -> list[str]:
 
 
 def _lattice(priced: "Price", quote: Quote) -> list[str]:
-    """Each direction's first lattice, and what its sources of error add to delta, all of it counted in the price."""
+    """Each direction's first lattice, and what its errors add to delta, all of it included in the privacy cost."""
     lines = []
     plan = plans.plan(priced.event)
     for direction, curve in zip(plan.directions(), plans.curves(plan, math.log(quote.delta)), strict=True):

@@ -129,7 +129,7 @@ class _Around:
 
 
 class RowPair(abc.ABC):
-    """A pair of laws whose shift is `shift` s, sampled at `rate`: its moments, on the real axis and around it."""
+    """Moments of a pair of distributions with shift `shift` s, sampled at `rate`, on the real axis and around it."""
 
     __slots__ = ()
     shift: float
@@ -150,7 +150,7 @@ class RowPair(abc.ABC):
 
     @abc.abstractmethod
     def around(self, middle: float, wide: float, angle: float) -> _Around | None:
-        """The bound for t = shift 2^z, |Re z - middle| <= wide, |Im z| log 2 <= angle; None where there is none."""
+        """The bound for t = shift 2^z, |Re z - middle| <= wide, |Im z| log 2 <= angle; None if there is none."""
 
     @abc.abstractmethod
     def log_largest(self, orders: FloatArray, low: float, top: float) -> FloatArray:

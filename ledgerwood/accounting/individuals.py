@@ -1,4 +1,4 @@
-"""What one release costs each row, by the row's own sensitivity.
+"""The privacy cost of one release to each row, by the row's own sensitivity.
 
 A row whose contribution has s times the largest norm, s in [0, 1], faces the same noise with s times the shift: its own
 event has every noise multiplier divided by s. Its Renyi divergence is read off a table over s that is built once, for
@@ -118,7 +118,7 @@ class IndividualGDP:
         return np.where(s > 0.0, np.maximum(s * self._mu * (1.0 + 8.0 * renyi.ULP), LEAST), 0.0)
 
     def mu_squared(self, sensitivities: ArrayLike) -> FloatArray:
-        """mu_i^2, which adds up over adaptive releases (Koskela, Tobaben and Honkela 2023); shape (n,)."""
+        """mu_i^2, which is summed over adaptive releases (Koskela, Tobaben and Honkela 2023); shape (n,)."""
         s = _sensitivities(sensitivities)
         return np.where(s > 0.0, np.maximum((s * self._mu) ** 2 * (1.0 + 32.0 * renyi.ULP), LEAST), 0.0)
 
@@ -144,13 +144,13 @@ def _require_individual(event: Event) -> None:
     require_event(event)
     if event.adjacency is Adjacency.REPLACE_ONE:
         raise UnsupportedEvent(
-            f"{event!r} has no individual price under replace-one: the row that takes this one's place may contribute "
-            "as much as any, so the loss is not a function of this row; use add-remove or zero-out"
+            f"{event!r} has no individual privacy cost under replace-one: the row that takes this one's place may "
+            "contribute as much as any, so the loss is not a function of this row; use add-remove or zero-out"
         )
 
 
 def _gaussian(event: Event) -> bool:
-    """Whether the event is a Gaussian pair whose mu scales with one sensitivity (a stated mu need not)."""
+    """Returns whether the event is a Gaussian pair whose mu scales with one sensitivity (a stated mu need not)."""
     match event:
         case GaussianEvent() | EllipticalGaussianEvent():
             return True
@@ -182,6 +182,6 @@ def _pairs(event: Event, rate: float = 1.0) -> Iterator[tuple["RowPair", int]]:
                 yield from _pairs(member, rate)
         case _:
             raise UnsupportedEvent(
-                f"{event!r} has no individual price: it must be made of Gaussian and Laplace noise, repeated, composed "
-                "and Poisson-sampled, and a sample of several releases of Gaussian noise alone"
+                f"{event!r} has no individual privacy cost: it must be made of Gaussian and Laplace noise, repeated, "
+                "composed and Poisson-sampled, and a sample of several releases of Gaussian noise alone"
             )

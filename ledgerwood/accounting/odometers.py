@@ -1,7 +1,7 @@
-"""Privacy odometers: what has been spent so far, at a moment that may depend on the outputs (odometers.md).
+"""Privacy odometers: the privacy cost so far, at a moment that may depend on the outputs (odometers.md).
 
-A filter holds a budget that was fixed beforehand; an odometer reads off how much was lost when one stops. An odometer
-is a frozen rule, chosen before the first output, that reads any sequence of events: `odometer.epsilon(ledger.plans)`.
+A filter enforces a budget that was fixed beforehand. An odometer reports the privacy cost at the moment when one stops.
+It is a frozen rule, chosen before the first output, for any sequence of events: `odometer.epsilon(ledger.plans)`.
 Proofs: docs/explanation/odometers.md.
 """
 
@@ -59,11 +59,11 @@ class PureOdometer:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenyiOdometer:
-    """The Renyi divergences of one order or several, each of which may turn out to serve best.
+    """Sum Renyi divergences at one or several orders; the reading uses the best order.
 
-    Gaussian, Laplace and sampled noise, selections, stated rho and mu: whatever has divergences. One order reads what
-    `RenyiFilter` of that order would have charged; the default orders serve every epsilon from 1e-3 to 1e2 (at delta
-    1e-6 and epsilon 1 for 16 % more than the filter of a budget known beforehand).
+    It reads every event that has Renyi divergences: Gaussian, Laplace and sampled noise, selections, stated rho and
+    mu. With one order it reads the amount that `RenyiFilter` of that order would charge. The default orders suit every
+    epsilon from 1e-3 to 1e2 (at delta 1e-6 and epsilon 1 the reading is 16 % above that filter's).
 
     Source: our derivation, docs/explanation/odometers.md#renyi-odometer; odometers by martingales are due to
     Whitehouse, Ramdas, Rogers, Wu 2023, by Renyi divergences to Lecuyer 2021.
@@ -105,14 +105,14 @@ class RenyiOdometer:
 class WhitehouseOdometer:
     """(epsilon_i, delta_i) as they are, chosen one after the other, beside whatever `RenyiOdometer` reads.
 
-    The deltas may add up to delta - delta_prime; the epsilons count as randomised responses.
+    The deltas may sum to delta - delta_prime at most; each epsilon is accounted as a randomised response.
 
     Source: Whitehouse, Ramdas, Rogers, Wu 2023; our derivation, with smaller constants, in
     docs/explanation/odometers.md#whitehouse-odometer.
 
     Args:
         delta: probability in (0, 1): at which it reads.
-        delta_prime: in (0, delta]: the part of it that pays for adding up.
+        delta_prime: in (0, delta]: the part of delta that advanced composition uses.
         orders: as of `RenyiOdometer`.
 
     Raises:
@@ -137,7 +137,7 @@ class WhitehouseOdometer:
             events: `ApproximateEvent` for a point (epsilon_i, delta_i), alone or composed; others by their divergences.
 
         Raises:
-            BudgetExceeded: the deltas add up to more than delta - delta_prime: no epsilon is proven any more.
+            BudgetExceeded: the deltas sum to more than delta - delta_prime: no epsilon is proven any more.
             UnsupportedEvent, AdjacencyMismatch: as of `RenyiOdometer`.
         """
         responses: Counter[Event] = Counter()
@@ -152,7 +152,7 @@ class WhitehouseOdometer:
         left = Fraction(self.delta) - Fraction(self.delta_prime)
         if deltas > left:
             raise BudgetExceeded(
-                f"the deltas add up to {float_up(deltas)!r}; the odometer has delta - delta_prime={float_down(left)!r} "
+                f"the deltas sum to {float_up(deltas)!r}; the odometer has delta - delta_prime={float_down(left)!r} "
                 "for them (unit: probability)",
                 requested={"delta": float_up(deltas)},
                 remaining={"delta": float_down(left)},

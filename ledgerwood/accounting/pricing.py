@@ -1,4 +1,4 @@
-"""The price of an event: its (epsilon, delta) curve, rounded up, with the method that certifies it.
+"""The privacy cost of an event: its (epsilon, delta) curve, rounded up, with the method that certifies it.
 
 docs/explanation/pricing.md derives each method and its rounding.
 """
@@ -35,7 +35,7 @@ class Price:
     certified: bool
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon found at `delta` in [0, 1), in nats; rounded up, >= 0, never above the pure sum.
+        """The smallest proven epsilon at `delta` in [0, 1), in nats; rounded up, >= 0, never above the pure sum.
 
         Raises:
             InvalidParameter: delta outside [0, 1), or 0 where no finite epsilon exists.
@@ -44,7 +44,7 @@ class Price:
         return self.quote(delta).epsilon
 
     def delta(self, epsilon: float) -> float:
-        """The least delta found at `epsilon` >= 0 (nats); rounded up, in [0, 1], positive where the truth is.
+        """The smallest proven delta at `epsilon` >= 0 (nats); rounded up, in [0, 1], positive where the truth is.
 
         Raises:
             InvalidParameter: epsilon negative or not finite.
@@ -55,7 +55,7 @@ class Price:
         return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
 
     def quote(self, delta: float) -> Quote:
-        """The price at `delta` with its method and order; errors as in `epsilon`."""
+        """The privacy cost at `delta` with its method and order; errors as in `epsilon`."""
         delta = _probability(delta)
         pure = self.event.pure_epsilon()
         if delta == 0.0:
@@ -104,7 +104,7 @@ class Price:
         return min(lower, upper), upper
 
     def explain(self, delta: float | None = None) -> str:
-        """What was priced, how, and what the numbers mean; with a `delta`, also the price there and its error budget.
+        """Explain the event, the method and the result in words; with a `delta`, also epsilon and its error budget.
 
         Raises:
             InvalidParameter, UnsupportedEvent: as `epsilon`, for a delta that is given.
@@ -131,7 +131,7 @@ class Price:
         return self._quoted(epsilon, delta, method, order)
 
     def _losses_quote(self, delta: float, pure: float) -> Quote:
-        """The composed losses, or whichever of the other certified prices is lower; those win a tie."""
+        """The composed losses, or whichever of the other certified privacy costs is lower; those win a tie."""
         quotes, refusals = [], []
         try:
             plan = plans.plan(self.event)
@@ -165,20 +165,25 @@ class Price:
 
 
 def price(event: Event, *, method: Method = "tightest") -> Price:
-    """Price an event.
+    """Compute the privacy cost of an event: a curve that gives epsilon at a delta, or delta at an epsilon.
 
     Args:
-        event: what is to be released.
-        method: "profile" inverts the event's exact privacy profile; "renyi" converts its exact Renyi divergences
-            at the best real order; "gdp" uses the event's mu; "pure" its pure epsilon; "pld" composes the privacy
-            losses of its draws, or takes whichever of the Renyi price and the pure sum is lower; "tightest" is the
-            exact profile where it exists, else "pld", else the lesser of Renyi and pure. So no other method here is
-            below "tightest" but by the width of a lattice. Beyond 64 kinds of draw, similar kinds are grouped upward:
-            proven, and a little above the truth (docs/explanation/pricing.md#tightest).
+        event: the release, or the whole plan of releases.
+        method: how to compute the bound.
+
+            * "tightest" (the default): "profile" if it exists, else "pld", else the smaller of "renyi" and "pure".
+              No other method is lower, except by the width of a "pld" lattice.
+            * "profile": inverts the event's exact privacy profile.
+            * "pld": composes the privacy loss distributions of the draws, or takes "renyi" or "pure" where one of
+              them is lower. Above 64 kinds of draw, similar kinds are grouped and rounded up: the bound is still
+              proven, and slightly larger (docs/explanation/pricing.md#tightest).
+            * "renyi": converts the exact Renyi divergences at the best real order.
+            * "gdp": uses the event's mu (Gaussian DP).
+            * "pure": uses the event's pure epsilon.
 
     Raises:
         InvalidParameter: not an event, or not one of these methods.
-        UnsupportedEvent: the event has no answer by this method.
+        UnsupportedEvent: this method cannot bound the event.
     """
     require_event(event)
     if method not in get_args(Method):
@@ -228,7 +233,7 @@ def log_delta(priced: Price, epsilon: float) -> float:
 
 
 def log_deltas(priced: Price, epsilons: FloatArray) -> FloatArray:
-    """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; quicker than so many times `log_delta`."""
+    """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; faster than repeated `log_delta`."""
     pure = priced.event.pure_epsilon()
     if priced.method in ("profile", "gdp"):
         return np.where(epsilons >= pure, -np.inf, np.minimum(_log_profile(priced, epsilons), 0.0))
@@ -271,7 +276,7 @@ def _tightest(event: Event) -> Curve:
 
 
 def _unsampled(event: Event) -> Price | None:
-    """The exact price of the plan with every unit in every sample, where there is one."""
+    """The exact privacy cost of the plan with every unit in every sample, where there is one."""
     whole = event.unsampled()
     return Price(event=whole, method="profile", certified=True) if whole != event and _has_profile(whole) else None
 
@@ -285,7 +290,7 @@ def _has_profile(event: Event) -> bool:
 
 
 def _of_one_pair(event: Event) -> bool:
-    """Whether the event's profile is that of a pair, and no bound on several."""
+    """Returns whether the event's profile is that of a pair, and no bound on several."""
     try:
         return not tree.holds(event, ReplaceOneSampled)
     except UnsupportedEvent:  # nobody knows

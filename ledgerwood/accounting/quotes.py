@@ -1,4 +1,4 @@
-"""What a price is made of: the methods by name, where each comes from, and one point of a curve."""
+"""The parts of a privacy cost: the methods by name, the source of each, and one point of a curve."""
 
 from dataclasses import dataclass
 from typing import Literal, final
@@ -25,13 +25,13 @@ SOURCES: dict[Route, str] = {
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """One point of a price, as a ledger stores it.
+    """One point of a privacy cost, as a ledger stores it.
 
     Args:
         epsilon: in nats, rounded up, >= 0.
         delta: the probability that it was asked at.
-        method: what produced this number: a price by Renyi is cut off by the pure sum and by the unsampled plan, and
-            then says so.
+        method: the method that gave this number. A bound by Renyi divergences is replaced by the pure sum, or by the
+            bound of the unsampled plan, if that is lower; this field then names it.
         order: the Renyi order, > 1, where the method has one.
         certified: whether the number is a proven upper bound.
     """

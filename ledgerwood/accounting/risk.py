@@ -1,8 +1,8 @@
-"""What a price means for an attacker who tests whether a unit was there: error rates, advantage, belief.
+"""Limits on a membership attack that follow from a privacy cost: error rates, advantage, posterior belief.
 
-docs/explanation/risk.md states the game. Under add-remove and zero-out the attacker, who knows all other units, tells
-from the outputs whether the unit was in the data; under replace-one, which of two units was. Every reading bounds every
-attacker: his power is rounded up, his errors down.
+docs/explanation/risk.md states the game. The attacker knows all other units, and sees the outputs. Under add-remove and
+zero-out they guess whether the unit was in the data; under replace-one, which of two units was. Each function bounds
+every attacker: power (true positive rate) is rounded up, error rates are rounded down.
 """
 
 import math
@@ -30,8 +30,8 @@ def trade_off(priced: Price, type_one: ArrayLike) -> FloatArray:
     bound. Valid with either hypothesis as the null, since delta is the larger of both directions.
 
     Args:
-        priced: the price to read.
-        type_one: probabilities of a false alarm, in [0, 1].
+        priced: the privacy cost to read.
+        type_one: probabilities of a false positive, in [0, 1].
 
     Raises:
         InvalidParameter: a probability outside its bound.
@@ -53,7 +53,7 @@ def trade_off(priced: Price, type_one: ArrayLike) -> FloatArray:
 
 
 def true_positive_rate(priced: Price, false_positive_rate: float) -> float:
-    """The largest probability of a right alarm, of all attackers with this probability of a false one; rounded up.
+    """The largest true positive rate of any attacker with the given false positive rate; rounded up.
 
     Raises:
         InvalidParameter: a probability outside [0, 1].
@@ -65,7 +65,7 @@ def true_positive_rate(priced: Price, false_positive_rate: float) -> float:
 
 
 def advantage(priced: Price) -> float:
-    """The largest right minus false alarm probability, which is the total variation distance delta(0); rounded up.
+    """The largest true minus false positive rate of any attacker: the total variation distance delta(0); rounded up.
 
     Source: Kulynych et al. 2024; docs/explanation/risk.md#advantage.
     """
@@ -73,7 +73,7 @@ def advantage(priced: Price) -> float:
 
 
 def success(priced: Price, prior: float) -> float:
-    """The largest probability of a right guess where the unit was there with probability `prior`; rounded up.
+    """The largest probability of a correct guess if the unit was in the data with probability `prior`; rounded up.
 
     Raises:
         InvalidParameter: a prior outside (0, 1).
@@ -87,10 +87,10 @@ def success(priced: Price, prior: float) -> float:
 
 
 def belief(priced: Price, prior: float, false_positive_rate: float) -> float:
-    """The largest probability that an alarm is right, of attackers with this false positive rate; rounded up.
+    """The largest probability that an attacker's positive guess is correct (its precision); rounded up.
 
-    The unit was there with probability `prior`; the posterior odds of an alarm are the prior odds times the ratio of
-    the true to the false positive rate.
+    The attacker has the given false positive rate, and the unit was in the data with probability `prior`. The posterior
+    odds after a positive guess are the prior odds times the ratio of the true to the false positive rate.
 
     Raises:
         InvalidParameter: a prior outside (0, 1), a rate outside [0, 1].

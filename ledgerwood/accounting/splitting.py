@@ -1,4 +1,4 @@
-"""Budget splitters: one budget into named shares, exactly, in the currency that adds up.
+"""Budget splitters: divide one budget into named shares, exactly, in a currency whose amounts are summed.
 
 docs/explanation/splitting.md.
 """
@@ -22,8 +22,8 @@ from ledgerwood.accounting.quotes import Method
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 Currency = Literal["epsilon", "rho", "mu_squared", "renyi"]
-"""epsilon adds up for pure plans, rho for zero-concentrated ones, mu squared for Gaussian ones, the Renyi divergence at
-one order for all."""
+"""The amount that is summed: epsilon for pure plans, rho for zCDP, mu squared for Gaussian plans, the Renyi divergence
+at one order for all."""
 Rule = Literal["proportional", "per_level", "geometric", "minimal_variance"]
 
 _CURRENCIES = "'epsilon', 'rho', 'mu_squared' or 'renyi'"
@@ -34,12 +34,12 @@ _GUARD = 1.0 + 2.0**-48  # room for the upward rounding of an event's own mu or 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What rule "minimal_variance" needs to know of a part: `count` releases of one sensitivity.
+    """A part of a budget for the rule "minimal_variance": `count` releases of one sensitivity.
 
     Args:
         sensitivity: > 0, in the statistic's units (L2 for Gaussian noise, L1 for Laplace).
         count: of releases, each with fresh noise.
-        importance: > 0, the weight of each release's variance in the sum that is made least.
+        importance: > 0, the weight of each release's variance in the sum that is minimised.
 
     Raises:
         InvalidParameter: a value outside its bound.
@@ -69,8 +69,8 @@ class Share:
     """A named part of a budget.
 
     Args:
-        name: whose share it is.
-        currency: what `amount` counts.
+        name: the part's name.
+        currency: the unit of `amount`.
         amount: exact; the amounts of one split sum exactly to the whole.
         order: > 1, of a share in "renyi" (nats at that order), else None.
     """
@@ -90,7 +90,7 @@ class Share:
         return self.epsilon_each(1)
 
     def epsilon_each(self, count: int) -> float:
-        """Of each of `count` equal parts of the share, in nats, rounded down; only of a split in epsilon.
+        """Epsilon of each of `count` equal parts of the share, in nats, rounded down; only of a split in epsilon.
 
         Raises:
             InvalidParameter: the share is in another currency, or a count below 1.

@@ -40,9 +40,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Price a plan, train a private model, audit it, add its ledger up again.",
+    help="Compute privacy costs, train private models, audit them, verify their ledgers.",
 )
-ledger_app = typer.Typer(no_args_is_help=True, help="Look at a ledger, add it up again, move it.")
+ledger_app = typer.Typer(no_args_is_help=True, help="Show, verify, export and migrate ledgers.")
 app.add_typer(audit_app, name="audit")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(schema_app, name="schema")
@@ -77,7 +77,7 @@ def sigma(
     method: Way = "tightest",
     as_json: Json = False,
 ) -> None:
-    """The least noise multiplier that keeps STEPS steps within (epsilon, delta)."""
+    """Compute the least noise multiplier that keeps STEPS steps within (epsilon, delta)."""
     from ledgerwood.accounting import calibrate, price
 
     budget = Budget(epsilon=epsilon, delta=delta, adjacency=adjacency)
@@ -108,7 +108,9 @@ def sigma(
 @app.command()
 @refusals
 def price(
-    noise_multiplier: Annotated[float, typer.Option(help="Noise over sensitivity, > 0.")],
+    noise_multiplier: Annotated[
+        float, typer.Option(help="Noise standard deviation (or Laplace scale) / sensitivity, > 0.")
+    ],
     delta: Annotated[float | None, typer.Option(help="Give delta to get epsilon.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Give epsilon to get delta.")] = None,
     sampling_rate: SamplingRate = 1.0,
@@ -117,14 +119,14 @@ def price(
     noise: Kind = "gaussian",
     method: Way = "tightest",
     false_positive_rate: Annotated[
-        float | None, typer.Option(help="Also say what an attacker with this rate of false alarms can do.")
+        float | None, typer.Option(help="Also bound an attacker with this false positive rate.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also say how the price was got and what it means.")
+        bool, typer.Option("--explain", help="Also explain the method and the meaning of the result.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """What STEPS steps of noise cost: epsilon at a delta, or delta at an epsilon."""
+    """Compute the privacy cost of STEPS steps of noise: epsilon at a delta, or delta at an epsilon."""
     from ledgerwood.accounting import price as price_event
     from ledgerwood.accounting import risk
 
@@ -165,7 +167,7 @@ def plan(
     settings: Settings,
     as_json: Json = False,
 ) -> None:
-    """What a training would do and cost, calibrated to the budget, without any data."""
+    """Show what a training would do and cost, calibrated to the budget, without any data."""
     from ledgerwood.report.models import plan_facts, read_schema
 
     show("plan", plan_facts(read_schema(schema), settings), as_json=as_json)
@@ -189,8 +191,8 @@ def train(
 ) -> None:
     """Train on the CSV file ROWS; the grant is on disk before a row is used.
 
-    Values outside the schema are clamped, rows that cannot be read contribute 0, and nothing tells of it: look at the
-    rows with `ledgerwood schema check` before.
+    Values outside the schema are clamped, and rows that cannot be read contribute 0, without a message: check the rows
+    with `ledgerwood schema check` first.
     """
     from ledgerwood.report.models import read_schema, train_model
 
@@ -238,7 +240,7 @@ def demo(
     delta: Delta = 1e-5,
     as_json: Json = False,
 ) -> None:
-    """The main job on a real data set: plan, train, score, add the ledger up again."""
+    """Run the whole workflow on a real data set: plan, train, score, verify the ledger."""
     from ledgerwood.report.demo import run_demo, show_demo
 
     show_demo(run_demo(dataset, epsilon=epsilon, delta=delta, verbose=not as_json), as_json=as_json)
@@ -247,7 +249,7 @@ def demo(
 @ledger_app.command("list")
 @refusals
 def ledger_list(url: Url, as_json: Json = False) -> None:
-    """The data sets of a ledger database, with what each may spend and has spent."""
+    """List the data sets of a ledger database, with the budget and the spending of each."""
     from ledgerwood.report.ledgers.commands import list_ledgers
 
     list_ledgers(url, as_json=as_json)
@@ -256,7 +258,7 @@ def ledger_list(url: Url, as_json: Json = False) -> None:
 @ledger_app.command("show")
 @refusals
 def ledger_show(ledger: Place, dataset: Label = None, as_json: Json = False) -> None:
-    """Terms, grants and draws, after a check of the chain; prices stand as written (see `verify`)."""
+    """Show terms, grants and draws, after a check of the chain; charges are shown as written (see `verify`)."""
     from ledgerwood.report.ledgers.commands import show_ledger
 
     show_ledger(ledger, dataset=dataset, as_json=as_json)
@@ -273,10 +275,10 @@ def ledger_verify(
     allow_unconfirmed: Unconfirmed = False,
     as_json: Json = False,
 ) -> None:
-    """Verify the ledger with other code: is each grant's charge what its plan costs?
+    """Verify the ledger with a second implementation: does each charge cover its plan's privacy cost?
 
     Exit code 0: every charge is confirmed. 3: a charge is refuted. 4: a charge could not be confirmed. 1: the chain or
-    an entry does not hold, and the first bad one is named.
+    an entry is invalid; the first such entry is named.
     """
     from ledgerwood.report.ledgers.commands import show_verified
 
@@ -291,14 +293,16 @@ def ledger_verify(
 def errata(
     paper: ErrataPaper = None,
     only: Annotated[list[str] | None, typer.Option(help="A specimen's name; more than once for several.")] = None,
-    samples: Annotated[int | None, typer.Option(help="Outputs a specimen; else as many as each one takes.")] = None,
-    alpha: Annotated[float, typer.Option(help="Probability that a right mechanism would be caught.")] = 0.001,
-    seed: Annotated[int, typer.Option(help="Of all draws, >= 0.")] = 0,
+    samples: Annotated[
+        int | None, typer.Option(help="Outputs per specimen; by default as many as each one needs.")
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="Probability that a correct mechanism would be refuted.")] = 0.001,
+    seed: Annotated[int, typer.Option(help="Seed of all draws, >= 0.")] = 0,
     page: Annotated[Path | None, typer.Option(dir_okay=False, help="Write docs/errata.md and its figures.")] = None,
     stored: Annotated[bool, typer.Option("--stored", help="With --page: from the stored figures.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run published mechanisms that lose more than they claim past the auditors that catch them; 1 if one escapes."""
+    """Audit published mechanisms that lose more privacy than they claim; exit code 1 if one is not detected."""
     from ledgerwood.report.errata import errata as run_errata
 
     if not run_errata(
@@ -317,7 +321,7 @@ def ledger_sign(
     allow_unconfirmed: Unconfirmed = False,
     as_json: Json = False,
 ) -> None:
-    """Verify the ledger and sign its head, so that a chain rebuilt whole is told from it."""
+    """Verify the ledger and sign its head, so that a rebuilt chain can be detected."""
     from ledgerwood.report.ledgers.commands import write_signature
 
     write_signature(
@@ -342,7 +346,7 @@ def ledger_migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do all of it, and take it back.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Carry a database's tables over to this release; with --share, a ledger from format version 1 to 2, for ever."""
+    """Migrate a database's tables to this release; with --share, a ledger from format version 1 to 2 (irreversible)."""
     from ledgerwood.report.ledgers.migrations import migrate
 
     migrate(ledger, dataset=dataset, shares=share or [], dry_run=dry_run, as_json=as_json)

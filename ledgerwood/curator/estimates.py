@@ -58,7 +58,7 @@ def quantiles_of_histogram(
 ) -> tuple[float, ...]:
     """Where shares q of the values lie below, linear within a cell; in the column's unit, rising with q.
 
-    At any number of rows, and at the price of one histogram however many there are.
+    At any number of rows, and at the privacy cost of one histogram however many there are.
 
     Args:
         release: of `query`.

@@ -12,7 +12,7 @@ from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.queries.registry import TREES, Query, SelectionQuery
+from ledgerwood.curator.queries.registry import TREES, Query, SelectionQuery, name_of
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.tree_rows import RowBudgets
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 @final
 class FilteredRounds(Recorded):
-    """A `Round` in which every release is a round of its own: a fresh sample, and each row charged before it is read.
+    """A `Round` in which every release is its own round: a fresh sample, and each row charged before it is read.
 
     A row whose next cost does not fit what it has left contributes 0 to that release, and is not charged; every other
     row is charged, drawn or not. How many rows are left shows nowhere, and nothing depends on it. Made by
@@ -86,7 +86,7 @@ class FilteredRounds(Recorded):
         """
         if not TREES.evaluation(query).filtered(query):
             raise RoundViolation(
-                f"{type(query).__name__} is not a sum over rows: what one row changes in it depends on the others, so "
+                f"{name_of(query)} is not a sum over rows: what one row changes in it depends on the others, so "
                 "that no row knows its own cost"
             )
         self._table.reader(query)  # refuses what the table does not have, before anybody is charged

@@ -46,7 +46,7 @@ class Round(Protocol):
 
 
 class Groups(Protocol):
-    """One draw of a `Parallel`: disjoint groups of rows, each with a round of its own."""
+    """One draw of a `Parallel`: disjoint groups of rows, each with its own round."""
 
     def __len__(self) -> int:
         """The number of groups."""
@@ -77,7 +77,7 @@ class Rows(Protocol):
         """A group for each row, or none, as `RandomSource.categories` draws them."""
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
-        """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
+        """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet."""
 
     def caveat(self, query: object) -> str:
         """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
@@ -90,7 +90,7 @@ def held_by(event: Event) -> Counter[Event]:
     """What a round of this event holds: each release with its count.
 
     Raises:
-        UnsupportedEvent: a sample, groups or a filter inside, each of which is a draw of its own.
+        UnsupportedEvent: a sample, groups or a filter inside, each of which is its own draw.
     """
     held: Counter[Event] = Counter()
     for part, count in event.draws():

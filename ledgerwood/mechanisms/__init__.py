@@ -1,4 +1,4 @@
-"""Noise. Mechanisms see arrays that they are handed, never rows; each states the event that its sampler costs."""
+"""Noise mechanisms. Each receives arrays, not rows, and gives the event from which its privacy cost is computed."""
 
 from ledgerwood import _extras
 from ledgerwood.mechanisms.base import Mechanism as Mechanism

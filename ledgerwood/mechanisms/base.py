@@ -1,4 +1,4 @@
-"""What every mechanism is: an event and a sampler that read the same fields."""
+"""The base class of mechanisms: an event and a sampler that use the same fields."""
 
 from typing import Protocol, TypeVar
 
@@ -15,14 +15,14 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Mechanism(Protocol[S_contra, R_co]):
-    """How noise is made, in real units; frozen and public."""
+    """A way to add noise, in real units; frozen and public."""
 
     def event(self, sensitivity: S_contra, adjacency: Adjacency) -> Event:
-        """What a release costs, from the fields that the sampler reads; multipliers rounded down."""
+        """The event of one release, from the fields that the sampler uses; multipliers are rounded down."""
         ...
 
     def require_fit(self, grid: Grid) -> None:
-        """Refuse a grid on which `randomise` cannot add this noise, before a budget moves."""
+        """Refuse a grid on which `randomise` cannot add this noise, before any budget is spent."""
         ...
 
     def randomise(self, statistic: NDArray[np.int64], grid: Grid, source: RandomSource) -> R_co:

@@ -1,4 +1,4 @@
-"""Bounds of a column, bought by a noisy histogram over public bins that widen with the distance from zero.
+"""Private bounds of a column: a noisy histogram over public bins that widen with the distance from zero.
 
 Proof: docs/explanation/selection.md#private-bounds.
 """
@@ -49,14 +49,14 @@ def log_edges(low: float, high: float, smallest: float) -> tuple[float, ...]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateBoundsMechanism:
-    """The hull of the bins whose count plus discrete Laplace noise is at least the threshold; else all of them.
+    """The range of the bins whose noisy count is at least the threshold; the range of all bins if there are none.
 
     docs/explanation/selection.md#private-bounds.
 
     Args:
         scale: b in [1e-2, 1e12], in rows.
         threshold: a whole number of rows, >= 1. A bin without rows reaches it with probability
-            e^{-threshold / b} / (1 + e^{-1 / b}): a matter of utility, not of privacy.
+            e^{-threshold / b} / (1 + e^{-1 / b}): this affects utility, not privacy.
 
     Raises:
         InvalidParameter: a value outside its bound.

@@ -55,7 +55,7 @@ class DiscreteLaplaceMechanism:
         object.__setattr__(self, "scale", _scale(self.scale, LARGEST_LAPLACE_SCALE))
 
     def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> DiscreteLaplaceEvent | PureEvent:
-        """For one number DiscreteLaplaceEvent, else PureEvent of the L1 norm / scale: shift-sets.md#integer-shifts.
+        """DiscreteLaplaceEvent for one number, else PureEvent of the L1 norm / scale: shift-sets.md#integer-shifts.
 
         Raises:
             InvalidParameter: a ball, which has no L1 norm without a number of columns.
@@ -90,8 +90,8 @@ class DiscreteGaussianMechanism:
     Source: Canonne, Kamath and Steinke 2020; sampler: docs/explanation/exact-noise.md#integer-inversion.
 
     Args:
-        scale: the law's sigma, in [.01, 1e5], in the statistic's units, which are whole numbers. For a larger one
-            `GaussianMechanism` on a grid of step 1 costs the same.
+        scale: the distribution's sigma, in [.01, 1e5], in the statistic's units, which are whole numbers. For a larger
+            sigma, `GaussianMechanism` on a grid of step 1 has the same privacy cost.
 
     Raises:
         InvalidParameter: a scale outside its bound.
@@ -107,9 +107,9 @@ class DiscreteGaussianMechanism:
     def event(
         self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency
     ) -> DiscreteGaussianEvent | ZeroConcentratedEvent:
-        """For one number DiscreteGaussianEvent, else rho = L2 norm^2 / (2 scale^2): shift-sets.md#integer-shifts.
+        """DiscreteGaussianEvent for one number, else rho = L2 norm^2 / (2 scale^2): shift-sets.md#integer-shifts.
 
-        Source of rho: Canonne, Kamath and Steinke 2020; it adds up over coordinates.
+        Source of rho: Canonne, Kamath and Steinke 2020; it is summed over coordinates.
 
         Raises:
             UnsupportedEvent: one number whose noise spreads over more integers than the event sums.
@@ -160,7 +160,7 @@ class SkellamMechanism:
         object.__setattr__(self, "variance", variance)
 
     def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> SkellamEvent | SkellamVectorEvent:
-        """For one number SkellamEvent, else SkellamVectorEvent of the L2 norm: shift-sets.md#integer-shifts.
+        """SkellamEvent for one number, else SkellamVectorEvent of the L2 norm: shift-sets.md#integer-shifts.
 
         Raises:
             UnsupportedEvent: one number whose noise spreads over more integers than the event sums.

@@ -24,7 +24,7 @@ from ledgerwood.recording.points import passes
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianMechanism:
-    """One standard deviation for all columns, which share one unit.
+    """Gaussian noise with one standard deviation for all columns, which share one unit.
 
     Args:
         stddev: > 0, finite, in the statistic's unit; at most 2**55 steps of the grid it is used on.
@@ -60,7 +60,7 @@ class GaussianMechanism:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EllipticalGaussianMechanism:
-    """One standard deviation a column: the Gaussian of covariance diag(stddevs**2).
+    """Gaussian noise with one standard deviation per column: covariance diag(stddevs**2).
 
     Args:
         stddevs: k numbers > 0, finite, in the columns' units; each at most 2**55 steps of its column's grid.

@@ -1,4 +1,4 @@
-"""The stability histogram with Gaussian noise: which of unknown many keys occur, for plans that compose in mu**2.
+"""The stability histogram with Gaussian noise: the frequent keys of an unknown set, for plans that compose in mu**2.
 
 Proof: docs/explanation/selection.md#gaussian-stability-histogram.
 """

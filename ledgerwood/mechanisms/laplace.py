@@ -26,12 +26,13 @@ from ledgerwood.recording.points import passes
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceMechanism:
-    """One scale b a column: independent noise of density exp(-|x| / b) / (2 b).
+    """Laplace noise with one scale b per column: independent, of density exp(-|x| / b) / (2 b).
 
     Args:
         scales: k numbers > 0, finite, in the columns' units; each at most 2**55 steps of its column's grid.
-        noise_multiplier: what a release is priced at, > 0, at most what the scales give; None for all of that. Of
-            releases with different sensitivities it makes equal events, where rounding would part them.
+        noise_multiplier: the multiplier (scale / L1 sensitivity) that the event states, > 0 and at most the one that
+            the scales give; None for that one. Releases with different sensitivities then have equal events, which
+            rounding would otherwise make slightly different.
 
     Raises:
         InvalidParameter: no column, or a number that is not positive and finite.
@@ -52,12 +53,12 @@ class LaplaceMechanism:
     def of_multiplier(
         cls, multiplier: float, sensitivity: BoxShifts | BallShifts, *, proportions: tuple[float, ...]
     ) -> "LaplaceMechanism":
-        """Noise that is priced at `multiplier` for this sensitivity, the scales being in these proportions.
+        """Returns noise with the stated `multiplier` for this sensitivity, with scales in these proportions.
 
         Args:
             multiplier: > 0, scale over L1 sensitivity.
-            sensitivity: of what is to be released.
-            proportions: one number > 0 a column, in the columns' units.
+            sensitivity: of the statistic.
+            proportions: one number > 0 per column, in the columns' units.
         """
         # The last factor outweighs the two roundings of `event`.
         once = Fraction(_validate.positive("multiplier", multiplier, "scale / L1 sensitivity"))

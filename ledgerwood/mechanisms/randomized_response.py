@@ -86,7 +86,7 @@ class RandomizedResponseMechanism:
         return (low << bits) // (one + low), -((-high << bits) // (one + high))
 
     def _changes(self, word: int, source: RandomSource) -> bool:
-        """Whether a uniform real that begins with `word` is below that probability, from further words."""
+        """Returns whether a uniform real that begins with `word` is below that probability, from further words."""
         bits = _WORD
         while True:
             word, bits = (word << _WORD) + int(source.uint64(1)[0]), bits + _WORD

@@ -1,4 +1,4 @@
-"""Shift sets: by how much a statistic may differ between neighbours, as a value that knows its norms.
+"""Shift sets: the possible changes of a statistic between neighbours, with their norms.
 
 A norm is the supremum over the set, rounded up to float64 from exact rational arithmetic
 (docs/explanation/shift-sets.md#norms).
@@ -97,7 +97,7 @@ class BoxShifts:
 
     @property
     def l2_boxes(self) -> tuple[Box, ...]:
-        """What `l2` reads."""
+        """The boxes for `l2`."""
         return self.boxes
 
     def l1(self, scales: Sequence[float]) -> float:
@@ -117,7 +117,7 @@ class BallShifts:
     """The shift's Euclidean norm is at most `radius`.
 
     At most one row of the statistic's other axes moves. (The L2 norm also holds for a shift that is spread over several
-    rows, all of it of norm at most `radius`; the L1 norm does not: declare a box.)
+    rows and has norm at most `radius` in all. The L1 norm does not: declare a box.)
 
     Args:
         radius: > 0, in the one unit that all columns share.

@@ -1,4 +1,4 @@
-"""The stability histogram: which of unknown many keys occur, with noisy counts; keys that few rows have stay unseen.
+"""The stability histogram: the frequent keys of an unknown set, with noisy counts; rare keys are not released.
 
 Proof: docs/explanation/selection.md#stability-histogram.
 """

@@ -1,1 +1,1 @@
-"""What is done with a released model: post-processing, which costs nothing."""
+"""Post-processing of released models, which has no privacy cost."""

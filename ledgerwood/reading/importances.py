@@ -1,4 +1,4 @@
-"""Which features a released ensemble's predictions depend on: post-processing, which costs nothing."""
+"""Feature importances of a released ensemble: post-processing, which has no privacy cost."""
 
 import numpy as np
 from numpy.typing import NDArray

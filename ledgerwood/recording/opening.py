@@ -1,4 +1,4 @@
-"""How a recording is opened: by `ledgerwood.verification`, and by nothing else (an import contract says so)."""
+"""Opening a recording: by `ledgerwood.verification`, and by nothing else (an import contract says so)."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ __all__ = ["Hook", "Point", "recording", "unreleased"]
 def recording(name: str, hooks: Mapping[Point, Hook]) -> Iterator[None]:
     """Let the hooks stand at their points for calls of this thread or task, until the end of the block.
 
-    Other threads and tasks go on as if there were none, and may have recordings of their own. What is closed stays
+    Other threads and tasks go on as if there were none, and may have their own recordings. What is closed stays
     closed: a task that outlives the block is an ordinary one again.
 
     Args:

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def is_recorded() -> bool:
-    """Whether a recording is open in this thread or task: what is fitted here is looked at, and nobody's release."""
+    """Returns whether a recording is open in this thread or task; fits here are only compared, and not released."""
     return current() is not None
 
 
@@ -42,7 +42,7 @@ def passes(point: Point) -> Callable[[Callable[P, R]], Callable[P, R]]:
 class Recorded:
     """What belongs to the recording in which it was made, whichever thread uses it: curators, groups and rounds.
 
-    A pool of threads inside a fit has contexts of its own; what it does with the fit's curator is recorded all the
+    A pool of threads inside a fit has its own contexts; what it does with the fit's curator is recorded all the
     same.
     """
 

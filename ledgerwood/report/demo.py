@@ -1,4 +1,4 @@
-"""The main job on a real data set: plan, train, add the ledger up again, beside two models that know no privacy."""
+"""A demonstration on a real data set: plan, train and verify, with two non-private models for comparison."""
 
 import tempfile
 import time
@@ -27,14 +27,14 @@ FEW_ROWS = 10_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """What one demonstration found.
+    """The result of one demonstration.
 
     Args:
         dataset: name of the data set.
         train_rows, test_rows: rows of each part (public here: the data set is).
         scores: for each measure the private, the non-private and the trivial model's score on the test rows.
-        epsilon_planned: price of the plan before training, nats.
-        epsilon_readded: what the ledger file adds up to by other code, nats.
+        epsilon_planned: privacy cost of the plan before training, nats.
+        epsilon_readded: total of the ledger file, recomputed by the verifier, nats.
         delta: probability.
         adjacency: the relation.
         trees: number of trees.
@@ -149,7 +149,7 @@ def show_demo(result: DemoResult, *, as_json: bool) -> None:
         "privacy",
         {
             "epsilon planned": result.epsilon_planned,
-            "epsilon re-added from the ledger file": result.epsilon_readded,
+            "epsilon recomputed from the ledger file": result.epsilon_readded,
             "delta": result.delta,
             "adjacency": result.adjacency.value,
             "trees": result.trees,

@@ -27,7 +27,7 @@ SamplingRate = Annotated[float, typer.Option(help="Poisson inclusion probability
 Steps = Annotated[int, typer.Option(help="Number of steps, each with fresh noise and a fresh sample.")]
 Relation = Annotated[Adjacency, typer.Option(help="Which data sets are neighbours.")]
 Kind = Annotated[Noise, typer.Option(help="The noise: its multiplier is stddev / L2, or scale / L1 sensitivity.")]
-Way = Annotated[Method, typer.Option(help="How to price.")]
+Way = Annotated[Method, typer.Option(help="Accounting method.")]
 SchemaFile = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Schema as JSON, target included.")]
 ErrataPaper = Annotated[PaperName | None, typer.Option("--paper", help="Only the specimens of this paper.")]
 Unconfirmed = Annotated[
@@ -74,7 +74,7 @@ RandomTrees = Annotated[
     Structure, typer.Option("--structure", help="Trees drawn at random: one of the audit's own, or as drawn.")
 ]
 Trainings = Annotated[
-    int | None, typer.Option(help="Trainings, each with canaries of its own; 1, or what suits --mode.")
+    int | None, typer.Option(help="Number of trainings, each with its own canaries; by default 1, or as --mode needs.")
 ]
 Audited = Annotated[
     Mode,

@@ -1,6 +1,6 @@
-"""Verification: replays, audits, sensitivities that are searched for a breach, ledgers re-added, published errors.
+"""Verification: audits, replays, sensitivity checks, a second implementation for ledgers, published errors.
 
-Each name arrives when it is first used: some need packages that the base install does not have.
+Names are imported when they are first used: some need packages that the base install does not have.
 """
 
 from typing import TYPE_CHECKING

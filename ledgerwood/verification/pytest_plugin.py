@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--dp-seed", type=int, default=0, metavar="SEED",
-        help="dp_rng: each test has a generator of its own, seeded by this number and its name (default: 0)",
+        help="dp_rng: each test has its own generator, seeded by this number and its name (default: 0)",
     )  # fmt: skip
 
 

@@ -225,7 +225,7 @@ def test_unsampled_gaussian_noise_has_no_largest_order():
     ids=str,
 )
 def test_events_that_do_not_scale_are_refused(event):
-    with pytest.raises(UnsupportedEvent, match="no individual price"):
+    with pytest.raises(UnsupportedEvent, match="no individual privacy cost"):
         IndividualRenyi(event, 2.0)
 
 

@@ -333,7 +333,7 @@ def test_points_count_as_randomised_responses_beside_their_deltas():
     assert odometer.epsilon([point] * 90) == pytest.approx(alone, rel=1e-12)
     assert odometer.epsilon([Repeated(Composed((point, point)), count=45)]) == pytest.approx(alone, rel=1e-12)
     assert odometer.epsilon([Repeated(point, count=10**6 // 10**5)]) < alone
-    with pytest.raises(BudgetExceeded, match="deltas add up") as refusal:
+    with pytest.raises(BudgetExceeded, match="deltas sum to") as refusal:
         odometer.epsilon([point] * 101)
     assert refusal.value.requested["delta"] > refusal.value.remaining["delta"]
     # advanced composition of 90 points, as published for a number of steps known beforehand

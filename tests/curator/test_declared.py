@@ -75,7 +75,7 @@ def wild(chunk):
     """Raises, returns nonsense or far too much, by the values of rows."""
     age, y = chunk["age"], chunk["y"]
     if len(age) == 1 and y[0] < -0.9:
-        raise ValueError(f"the secret is {age[0]}")
+        raise SystemExit(f"the secret is {age[0]}")
     if (y < -0.5).any():
         return np.full((len(age), 4), 0.5)
     if (y > 0.9).any():

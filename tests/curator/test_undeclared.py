@@ -100,7 +100,7 @@ def test_rows_stay_with_the_curator():
     for leave in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(LedgerError, match="table is not"):
             leave(rows)
-    with pytest.raises(SchemaError, match="not been bought"):
+    with pytest.raises(SchemaError, match="not been estimated"):
         _ = rows.schema
     assert rows.sample(1.0, SeededRandom(1)).size == 0
     assert rows.sample(0.5, SeededRandom(1)).shape == (3,)

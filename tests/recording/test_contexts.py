@@ -38,7 +38,7 @@ def fit(data, seed=3):
 
 def boost(data, seed=3):
     return DPBoostRegressor(
-        5.0, schema=SCHEMA, random_state=seed, n_estimators=4, trees_per_ensemble=2, max_depth=1, max_bins=4
+        epsilon=5.0, schema=SCHEMA, random_state=seed, n_estimators=4, trees_per_ensemble=2, max_depth=1, max_bins=4
     ).fit(*data)
 
 

@@ -60,26 +60,26 @@ def model(**changed):
 def test_a_refuted_claim_is_said_in_colour_and_in_words():
     page = mechanism_page(mechanism(bounds=(bound(1.5),), rejected=True))
     assert (page.tone, page.verdict) == ("bad", "The claim is refuted")
-    assert "with probability 0.05 at most" in page.sentence
+    assert "would have probability 0.05 at most" in page.sentence
     assert "one against two" in page.sentence
 
 
 def test_nothing_found_is_called_no_proof():
     page = mechanism_page(mechanism())
     assert page.tone == "good"
-    assert "no proof" in page.sentence
-    assert "above what is promised" not in page.sentence
+    assert "does not prove privacy" in page.sentence
+    assert "above the claim" not in page.sentence
 
 
 @pytest.mark.parametrize("assumption", ["none", "Gaussian noise"])
 def test_a_bound_above_the_promise_is_never_silent(assumption):
     words = "by itself" if assumption == "none" else "assuming Gaussian noise"
     page = mechanism_page(mechanism(bounds=(bound(1.25, assumption),)))
-    assert f"above what is promised ({words})" in page.sentence
+    assert f"above the claim ({words})" in page.sentence
     page = model_page(model(bounds=(bound(1.25, assumption), bound(0.2)), epsilon_lower=1.25))
-    assert f"above what is promised ({words})" in page.sentence
-    assert (page.tone, page.verdict) == ("open", "Not refuted, yet a bound is above the price")
-    assert verdict("price", (bound(1.25, assumption),), 1.0, rejected=False).startswith("not refuted, yet a bound")
+    assert f"above the claim ({words})" in page.sentence
+    assert (page.tone, page.verdict) == ("open", "Not refuted, but a bound is above the claimed epsilon")
+    assert verdict("price", (bound(1.25, assumption),), 1.0, rejected=False).startswith("not refuted, but a bound")
     assert verdict("price", (bound(1.25, assumption),), 1.0, rejected=True) == "the price is refuted"
     assert verdict("price", (bound(1.0, assumption),), 1.0, rejected=False) == "nothing found against the price"
 
@@ -132,18 +132,18 @@ def test_a_record_has_the_figures_numbers_and_no_data():
 
 def test_a_training_says_what_could_be_shown():
     page = model_page(model())
-    assert "a perfect attack on exactly this price is expected to show 0.75" in page.sentence
-    assert "4,321 canaries would bring it near the price" in page.sentence
+    assert "a perfect attack on exactly this privacy cost is expected to show 0.75" in page.sentence
+    assert "4,321 canaries would bring it near the claimed epsilon" in page.sentence
     assert dict(page.facts)["canaries"] == "600, 2 times"
     assert "No number of canaries" in model_page(model(needed=None)).sentence
-    assert model_page(model(rejected=True)).verdict == "The price is refuted"
+    assert model_page(model(rejected=True)).verdict == "The claimed epsilon is refuted"
 
 
 def test_shared_leaves_and_structures_are_named():
     shared = render(model_page(model(shared=True, structure="own", view="predictions")))
-    assert "no independent runs" in shared
+    assert "not independent" in shared
     checks = (
-        (StructureCheck(independent=True, trees=5, changes=(), difference=None), "5 trees the same, bit for bit"),
+        (StructureCheck(independent=True, trees=5, changes=(), difference=None), "5 trees are the same, bit for bit"),
         (StructureCheck(independent=False, trees=5, changes=(), difference="tree 2"), "differs: tree 2"),
     )
     for check, words in checks:
@@ -163,7 +163,7 @@ def test_a_band_is_drawn_of_independent_scores_only():
 
 def test_a_training_without_a_claim_draws_none():
     page = model_page(model(claim=None, price=math.inf))
-    assert dict(page.facts)["price at delta 1e-05"] == "no epsilon"
+    assert dict(page.facts)["claimed at delta 1e-05"] == "no epsilon"
     assert "Not shown, claimed trade-off curve: Nothing is claimed." in render(page)
 
 

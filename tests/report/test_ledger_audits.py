@@ -190,7 +190,7 @@ def test_test_randomness_is_no_good_news(tmp_path):
     ledger.save(tmp_path / "l.jsonl")
     page = ledger_page(run(tmp_path / "l.jsonl"))
     assert page.tone == "bad"
-    assert "protects nobody" in page.sentence
+    assert "guarantees no privacy" in page.sentence
 
 
 def test_an_empty_ledger_has_a_page(tmp_path):

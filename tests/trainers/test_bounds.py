@@ -10,15 +10,15 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import DPBoostRegressor, DPXGBoostRegressor, SGBDTRegressor
-from ledgerwood.trainers.dpboost import estimators as dpboost_estimators
-from ledgerwood.trainers.dpxgboost import estimators as dpxgboost_estimators
-from ledgerwood.trainers.sgbdt import estimators as sgbdt_estimators
+from ledgerwood.trainers.dpboost import presets as dpboost_presets
+from ledgerwood.trainers.dpxgboost import presets as dpxgboost_presets
+from ledgerwood.trainers.sgbdt import presets as sgbdt_presets
 
 A = Adjacency.ADD_REMOVE
 PLANS = [
-    sgbdt_estimators.paper_plan("squared", A),
-    dpboost_estimators.paper_plan("squared", A),
-    dpxgboost_estimators.paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2),
+    sgbdt_presets.paper_plan("squared", A),
+    dpboost_presets.PAPER,
+    dpxgboost_presets.paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2),
 ]
 BAD = [
     ("max_depth", -1, "a whole number >= 0"),
@@ -26,7 +26,7 @@ BAD = [
     ("max_depth", 2.0, "a whole number"),
     ("max_bins", 1, r"in \[2, 60000\]"),
     ("max_bins", 60_001, r"in \[2, 60000\]"),
-    ("learning_rate", 0.0, "> 0"),
+    ("learning_rate", 0.0, r"(> 0|in \(0, 1\])"),
     ("learning_rate", math.nan, "a finite real number"),
     ("initial_share", 0.0, r"in \(0, 1\)"),
     ("initial_share", 1.0, r"in \(0, 1\)"),

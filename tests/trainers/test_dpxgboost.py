@@ -16,7 +16,7 @@ from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import DPXGBoostClassifier, DPXGBoostRegressor
-from ledgerwood.trainers.dpxgboost.estimators import default_plan, paper_plan
+from ledgerwood.trainers.dpxgboost.presets import default_plan, paper_plan
 from ledgerwood.trainers.dpxgboost.training import train
 from ledgerwood.trainers.parts import candidates as candidate
 from ledgerwood.verification import verify_ledger

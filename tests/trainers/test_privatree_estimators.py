@@ -13,7 +13,7 @@ from ledgerwood.curator import GiniSplits, LeafLabels
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.trainers import PrivateSearch, PrivaTreeClassifier
-from ledgerwood.trainers.privatree.estimators import default_depth
+from ledgerwood.trainers.privatree.presets import default_depth
 
 FEATURES = (
     lw.Numeric("a", 0.0, 1.0, missing=True), lw.Categorical("c", ("p", "q", "r", "s"), missing=True),

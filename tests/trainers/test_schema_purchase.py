@@ -149,7 +149,7 @@ def test_the_ledger_shows_the_purchase_first_and_adds_up(tmp_path):
     assert (report.grants, report.draws) == (1, 6 + ESTIMATED_CLASSES)
     assert report.verdict == "confirmed"
     assert report.epsilon_readded <= EPSILON
-    assert "the schema was bought within this epsilon and delta" in model.privacy_.assumptions[0]
+    assert "the schema was estimated within this epsilon and delta" in model.privacy_.assumptions[0]
     assert model.privacy_.epsilon <= EPSILON
     assert model.privacy_.certified
 

@@ -1,5 +1,6 @@
 """Public values compared in depth: equal is equal to the last bit, and what nobody looked into is refused."""
 
+import functools
 import math
 import threading
 
@@ -82,7 +83,7 @@ def test_ledgers_are_compared_by_their_entries():
 
 
 def test_what_cannot_be_looked_into_is_refused():
-    for make in (threading.Lock, lambda: (x for x in ()), lambda: lambda: None, object):
+    for make in (threading.Lock, lambda: (x for x in ()), lambda: functools.partial(print), object):
         with pytest.raises(ReplayFailed, match="which a replay cannot look into"):
             difference([make()], [make()], "it")
     one = object()
@@ -92,3 +93,18 @@ def test_what_cannot_be_looked_into_is_refused():
 def test_a_long_value_is_cut_in_the_message():
     found = difference("a" * 300, "b" * 300, "it")
     assert len(found[1]) == 200
+
+
+def made(held, default=0):
+    def function(value, more=default):
+        return value + held + more
+
+    return function
+
+
+def test_closures_of_one_function_are_compared_by_what_they_hold() -> None:
+    assert difference(made(np.arange(3)), made(np.arange(3)), "f") is None
+    assert difference(made(1), made(2), "f") == ("f.held", "1", "2")
+    assert difference(made(1, 3), made(1, 4), "f") == ("f.defaults[0]", "3", "4")
+    with pytest.raises(ReplayFailed, match="not the same function"):
+        difference(made(1), made, "f")

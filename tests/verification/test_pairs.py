@@ -238,5 +238,5 @@ def test_samples_and_worst_groups_under_replace_one_are_refused(inner):
         {"type": "Parallel", "events": [record, record], "probabilities": None},
     ):
         for nested in (combined, {"type": "Repeated", "event": combined, "count": 2}):
-            with pytest.raises(ValueError, match="no price under replace-one"):
+            with pytest.raises(ValueError, match="no privacy bound under replace-one"):
                 _pairs.parse(nested)

@@ -566,7 +566,7 @@ def test_noise_from_a_seed_that_was_used_before_is_found(monkeypatch):
     monkeypatch.setattr(CuratorRound, "release", seeded)
     text = faults(replay(grown, DATA, FAR))
     assert "release 'leaves of tree 1'" not in text
-    assert "release 'leaves of tree 2': stated random words of its own; found 4 that were drawn before" in text
+    assert "release 'leaves of tree 2': stated fresh random words; found 4 that were drawn before" in text
 
 
 def test_one_draw_of_noise_for_all_leaves_is_found(monkeypatch):
@@ -596,7 +596,7 @@ def test_levels_that_were_not_drawn_are_found(monkeypatch):
     broken(monkeypatch, Grant, "draw", once)
     text = faults(replay(chosen, DATA, FAR))
     assert "draw 'level 0'" not in text
-    assert "draw 'level 2': stated an entry of its own on the ledger; found that of 'level 0'" in text
+    assert "draw 'level 2': stated its own entry on the ledger; found that of 'level 0'" in text
 
 
 def test_a_round_that_was_opened_without_a_draw_is_found(monkeypatch):

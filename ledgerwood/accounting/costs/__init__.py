@@ -1,1 +1,1 @@
-"""What events cost: Rényi divergences, Gaussian privacy, composed losses, and conversions between them."""
+"""Privacy costs of events: Rényi divergences, Gaussian privacy, composed losses, and conversions between them."""

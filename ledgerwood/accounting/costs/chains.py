@@ -1,4 +1,4 @@
-"""What some neighbouring steps can do to an expectation: the least that a bounded function of the outputs may fall to.
+"""The effect of several neighbouring steps on an expectation: the least value of a bounded function of the outputs.
 
 docs/explanation/poisoning.md derives each bound. A function of the outputs, in [0, 1], has expectation p on one data
 set; on any other that is some neighbouring steps away it has at least the value found here.
@@ -132,7 +132,7 @@ def after_renyi(orders: FloatArray, divergences: FloatArray, expectation: float)
 
 
 def _coins_differ(p: float, q: float, other: float, orders: FloatArray, divergences: FloatArray) -> bool:
-    """Whether some divergence between the coins p and `other` is surely above its bound."""
+    """Returns whether some divergence between the coins p and `other` is surely above its bound."""
     with np.errstate(divide="ignore"):
         log_p, log_q, log_one, log_rest = np.log([p, q, other, 1.0 - other])
     gap = orders - 1.0
@@ -171,7 +171,7 @@ def _routes(event: Event, expectation: float, steps: int) -> list[Least]:
 
 
 def _of_group(group: Event, expectation: float) -> list[Least]:
-    """The bound of a group's event that is no Gaussian pair; none where it has no price."""
+    """The bound of a group's event that is no Gaussian pair; none where it has no privacy cost."""
     try:
         priced = price(group)
         if priced.method == "renyi":
@@ -182,7 +182,7 @@ def _of_group(group: Event, expectation: float) -> list[Least]:
 
 
 def _walked(event: Event, expectation: float, found: dict[int, Least]) -> list[tuple[int, Least]]:
-    """One step's own curve, again and again, where the group's law is not that of the event."""
+    """One step's own curve, again and again, where the group's distribution is not that of the event."""
     wanted = [count for count in found if 0 < count <= _LONGEST]
     if not wanted or isinstance(event, PureEvent | ApproximateEvent) or _has_group(event):
         return []

@@ -28,7 +28,7 @@ _LEAST_RATIO = 1e-6  # of a divergence to the pure epsilon
 def rho(event: Event) -> float:
     """A rho that the event is proven to keep, in nats, rounded up.
 
-    Exact for Gaussian pairs and for pure events as such; of a plan the sum, of groups the dearest.
+    It is exact for single Gaussian and pure events; for a plan it is the sum, for parallel groups the largest.
 
     Source: docs/explanation/ledger.md#zcdp-filter.
 
@@ -57,8 +57,8 @@ def rho(event: Event) -> float:
         if math.isfinite(event.pure_epsilon()):
             return _swept_rho(event)
         raise UnsupportedEvent(
-            f"no rho is proven for {event!r}; sampling lowers that of no Gaussian: grant it unsampled, or use "
-            "RenyiFilter"
+            f"no rho is proven for {event!r}: sampling does not lower the rho of a Gaussian. Grant it unsampled, or "
+            "use RenyiFilter"
         ) from error
 
 
@@ -94,7 +94,7 @@ def _swept_rho(event: Event) -> float:
 
 @functools.lru_cache(maxsize=64)
 def largest_rho(epsilon: float, delta: float) -> float:
-    """The largest rho whose price at `delta`, at its best order, is at most `epsilon` (nats); rounded down.
+    """The largest rho that converts at `delta`, at its best order, to at most `epsilon` (nats); rounded down.
 
     Source: the conversion of Canonne, Kamath, Steinke 2020, Proposition 12, solved for the divergence.
 
@@ -113,7 +113,7 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def epsilon(rho: float, delta: float) -> float:
-    """The price of rho at `delta` in (0, 1), in nats, rounded up."""
+    """The epsilon of rho at `delta` in (0, 1), in nats, rounded up."""
     if rho == 0.0:
         return 0.0
     log_delta = math.log(delta)

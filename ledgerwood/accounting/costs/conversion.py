@@ -1,4 +1,4 @@
-"""From Renyi divergences, and from a pure epsilon, to (epsilon, delta) and back.
+"""Conversions between Renyi divergences, or a pure epsilon, and (epsilon, delta).
 
 docs/explanation/pricing.md#renyi-conversion.
 
@@ -66,7 +66,7 @@ def renyi_log_deltas(orders: FloatArray, divergences: FloatArray, epsilon: float
 
 
 def renyi_divergences(orders: FloatArray, epsilon: float, log_delta: float) -> FloatArray:
-    """The largest divergence at each order whose price is `epsilon`, in nats; below 0 where none is. Rounded down.
+    """The largest divergence at each order that converts to `epsilon`, in nats; below 0 if there is none. Rounded down.
 
     The inverse of `renyi_epsilons`: that one is the divergence plus what does not depend on it.
     """
@@ -121,7 +121,7 @@ def least_over_orders(curve: Curve, objective: Objective) -> Best:
     """Minimise objective(orders, curve(orders)) over real orders, on the scale of log(order - 1).
 
     A grid over twelve decades, one refinement, then parabolas until the neighbours are no higher to the last digits.
-    Every order is valid, so what this search misses can only make a price dearer.
+    Every order is valid, so an imperfect search can only raise the bound.
 
     Raises:
         UnsupportedEvent: the objective is infinite at every order.
@@ -139,7 +139,7 @@ def least_over_orders(curve: Curve, objective: Objective) -> Best:
     logs, values = _COARSE, evaluate(_COARSE)
     best = int(np.argmin(values))
     if not math.isfinite(values[best]):
-        raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
+        raise UnsupportedEvent("every Renyi divergence of the event is infinite: this method cannot bound its epsilon")
     for step in range(40):
         left, right = max(best - 1, 0), min(best + 1, len(logs) - 1)
         rise = max(values[left], values[right]) - values[best]

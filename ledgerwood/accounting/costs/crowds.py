@@ -1,4 +1,4 @@
-"""Renyi prices of plans with very many different draws: each draw is asked once, at few orders.
+"""Privacy costs by Renyi divergences of plans with very many different draws: each is evaluated once, at few orders.
 
 docs/explanation/pricing.md#crowds.
 """
@@ -57,14 +57,14 @@ def least_over_orders(event: Event, objective: Objective) -> tuple[Best, float]:
             break
         log_gaps = _ALL if not wide else _ALL[place] + _WINDOW
     if not np.isfinite(best.value):
-        raise UnsupportedEvent("every Renyi divergence of the event is infinite: it has no price by this method")
+        raise UnsupportedEvent("every Renyi divergence of the event is infinite: this method cannot bound its epsilon")
     return best, least
 
 
 def divergences_of(draws: dict[Event, int], orders: FloatArray) -> FloatArray:
     """Renyi divergences of fresh draws, each with its count, at the orders (k,), in nats; the larger direction.
 
-    Draws that differ in their multiplier alone are rows of one table, each with a sensitivity of its own: their
+    Draws that differ in their multiplier alone are rows of one table, each with its own sensitivity: their
     divergences are over-estimated by `individuals.OVERESTIMATE` at most, and bound both directions.
     """
     families: dict[tuple[type[Event], float, Adjacency], dict[Event, float]] = {}

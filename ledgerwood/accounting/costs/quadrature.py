@@ -72,7 +72,7 @@ def _exp_excess_series(y: FloatArray) -> FloatArray:
 
 
 class Nodes:
-    """A discrete law under Q: log weights and the likelihood ratio s of the sample at each node, shapes (n,).
+    """A discrete distribution under Q: log weights and the likelihood ratio s of the sample at each node, shapes (n,).
 
     Args:
         log_weight: log of the Q-mass of each node.
@@ -238,7 +238,7 @@ def _step(mu: float, cosine_power: float) -> float:
 
 
 def lattice_is_exact(mu: float, power: float, step: float) -> bool:
-    """Whether the trapezoidal rule of `step` gives the moment of `power` to e^{-40}, at any rate: events.md#trapezoid.
+    """Returns whether the trapezoidal rule of `step` gives the moment of `power` to e^{-40}: events.md#trapezoid.
 
     A discrete Gaussian of scale 1 / step is that rule.
     """
@@ -354,7 +354,7 @@ def _peak_above(p: FloatArray, flat: FloatArray, mu: float, q: float) -> FloatAr
 def discrete_log_excess(
     powers: FloatArray, *, log_weight: FloatArray, log_ratio: FloatArray, sampling_rate: float
 ) -> FloatArray:
-    """log M_p of a sampled pair of discrete laws, shape (k,).
+    """log M_p of a sampled pair of discrete distributions, shape (k,).
 
     Args:
         powers: p > 1 or p < 0, shape (k,).
@@ -373,7 +373,7 @@ def discrete_log_excess(
 def row_log_excess(
     powers: FloatArray, *, log_weight: FloatArray, log_ratio: FloatArray, sampling_rate: float
 ) -> FloatArray:
-    """log M_p where each power has atoms of its own: as `discrete_log_excess`, with weights and ratios (k, n)."""
+    """log M_p where each power has its own atoms: as `discrete_log_excess`, with weights and ratios (k, n)."""
     nodes = Nodes(log_weight.ravel(), log_ratio.ravel(), sampling_rate)
     out = np.empty_like(powers)
     for above, chosen in ((True, powers > 1.0), (False, powers < 0.0)):

@@ -1,4 +1,4 @@
-"""From excess moments to Renyi divergences and back; the checks and the upward guard that every event shares.
+"""Conversions between excess moments and Renyi divergences; the checks and the upward guard that every event shares.
 
 For r = dP/dQ, the excess moment of power p is M_p = E_Q[r^p - 1 - p (r - 1)] = E_Q[r^p] - 1 >= 0. The Renyi divergence
 of order a is log1p(M_p) / (a - 1), with p = a for D_a(P||Q) (remove) and p = 1 - a for D_a(Q||P) (add); see

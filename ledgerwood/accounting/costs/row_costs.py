@@ -1,4 +1,4 @@
-"""What a round costs a row, in whole units of its limit: a table that a kernel reads, never below the truth.
+"""A table of a round's cost to a row, in whole units of its limit, for a kernel; never below the truth.
 
 A row that contributes a share v in [0, 1] of the largest squared norm faces the round's own pair with mu**2 times v.
 Its divergence is convex in v (docs/explanation/individuals.md#individual-gaussian), so that chords between upper bounds
@@ -43,7 +43,8 @@ def row_costs(event: FilteredEvent) -> FloatArray:
         lost = curve.at(np.minimum(np.sqrt(shares) * (1.0 + 4.0 * renyi.ULP), 1.0)) / limit.divergences[0]
     if not lost[-1] <= 1e280:
         raise UnsupportedEvent(
-            f"a round costs the row that contributes most {lost[-1]!r} limits; at most 1e280 (unit: limits): {event!r}"
+            f"a round costs a maximally contributing row {lost[-1]!r} times its limit; at most 1e280 times is "
+            f"supported: {event!r}"
         )
     units = np.ceil(lost * (1.0 + 32.0 * renyi.ULP) * FULL) + ROUNDING
     return np.append(units, units[-1])

@@ -1,4 +1,4 @@
-"""Events: what was released, under which adjacency, and what it costs."""
+"""Events: descriptions of releases, each under an adjacency, from which privacy costs are computed."""
 
 from ledgerwood.accounting.events.base import Event as Event
 from ledgerwood.accounting.events.choices.bounded_range import BoundedRangeEvent as BoundedRangeEvent

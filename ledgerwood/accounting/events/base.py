@@ -1,7 +1,7 @@
-"""What every event is: a release under an adjacency, known by its privacy profile.
+"""The base class of events: a release under an adjacency, known by its privacy profile.
 
-P is the law of the release with the unit, Q the law without it, for the dominating pair of the event
-(docs/explanation/events.md#profile). Two functionals of that pair carry everything:
+P is the distribution of the release with the unit, Q the distribution without it, for the dominating pair of the event
+(docs/explanation/events.md#profile). All accounting uses two functionals of that pair:
 
 * the hockey-stick profile H(eps) = sup_S P(S) - e^eps Q(S), in both directions, and
 * the excess moments E_Q[r^p - 1 - p (r - 1)] with r = dP/dQ, p > 1 (remove) or p < 0 (add), from which the
@@ -26,9 +26,9 @@ R = TypeVar("R")
 
 
 class Event(abc.ABC):
-    """A release, described completely enough to be priced. Frozen; equality is by value.
+    """A description of a release from which its privacy cost follows. Frozen; equality is by value.
 
-    Events are for ever: a class is never removed and a field never changes its meaning.
+    Event classes are permanent: a class is never removed, and a field never changes its meaning.
     """
 
     __slots__ = ()
@@ -80,14 +80,14 @@ class Event(abc.ABC):
         raise UnsupportedEvent(f"{self!r} cannot be sampled: its joint profile is not known")
 
     def symmetric(self) -> bool:
-        """Whether a reflection of the output exchanges P and Q; then both directions of the event are alike.
+        """Returns whether a reflection of the output exchanges P and Q; then both directions of the event are alike.
 
         docs/explanation/events.md#symmetric.
         """
         return False
 
     def removal_dominates(self) -> bool:
-        """Whether the Renyi divergence of removal is known to be the larger one at every order."""
+        """Returns whether the Renyi divergence of removal is known to be the larger one at every order."""
         return self.symmetric()
 
     def unsampled(self) -> "Event":
@@ -95,12 +95,12 @@ class Event(abc.ABC):
         return self
 
     def draws(self) -> Iterator[tuple["Event", int]]:
-        """The events that a grant of this event holds, each with its count: compositions opened, samples not."""
+        """The events that can be drawn from a grant of this event, with counts; a sample is one event."""
         yield self, 1
 
 
 class Derived(Event):
-    """An event that pricing puts in the place of stated ones; nobody states it, and it has no record."""
+    """An event that only the accounting makes, as a bound on others. Users do not state it, and it has no record."""
 
     __slots__ = ()
 
@@ -112,7 +112,7 @@ class SizedSample(Event):
 
 
 class ReplacedRowSample(Event):
-    """A Poisson sample of whose rows one is replaced; `add_remove` is what a row's mere presence costs in it."""
+    """A Poisson sample under replace-one; `add_remove` is the event of a row's presence in the sample."""
 
     __slots__ = ()
     add_remove: Event
@@ -140,7 +140,7 @@ def require_event(value: object) -> None:
 class Remembered(Generic[R]):
     """A pure function, called by place, that keeps its last answers for events of the very same classes.
 
-    Equal is not enough: an event of a foreign class can be equal to any other, and its price is not the other's.
+    Equality is not enough: an event of a foreign class may be equal to another and have another privacy cost.
     """
 
     def __init__(self, function: Callable[..., R], maxsize: int) -> None:

@@ -1,6 +1,6 @@
-"""The only three ways to combine events: the same again, one after another, side by side.
+"""The three ways to combine events: repetition, sequential composition, parallel composition.
 
-Directions are priced apart and the larger is taken at the end: docs/explanation/events.md#composition.
+Each direction is computed separately, and the larger is taken at the end: docs/explanation/events.md#composition.
 """
 
 import math
@@ -31,11 +31,11 @@ class Repeated(Event):
     """The same event `count` times, each with fresh randomness (and, if sampled, a fresh subsample).
 
     Args:
-        event: what is repeated.
-        count: from 1 to 2**53, so that it is a float too.
+        event: the event that is repeated.
+        count: a whole number from 1 to 2**53 (exact as a float).
 
     Raises:
-        InvalidParameter: a count that is not such a whole number.
+        InvalidParameter: a count outside its bound.
     """
 
     event: Event
@@ -92,7 +92,7 @@ class Repeated(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class Composed(Event):
-    """Several events, one after another, each with fresh randomness; later ones may look at earlier outputs.
+    """Several events in sequence, each with fresh randomness; later ones may depend on earlier outputs.
 
     Args:
         events: at least one, all of one adjacency.
@@ -166,7 +166,7 @@ class Composed(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class Parallel(Event):
-    """Disjoint groups of units, one event a group; later groups may look at earlier groups' outputs.
+    """Events on disjoint groups of units, one for each group; later ones may depend on earlier groups' outputs.
 
     With `probabilities`, each unit is assigned to group k with public probability p_k, freshly, secretly, independently
     of its content and of all outputs (the rest is in no group). Without (`Parallel.worst`), the assignment may be known
@@ -191,8 +191,8 @@ class Parallel(Event):
         if self.probabilities is None:
             if self.adjacency is Adjacency.REPLACE_ONE:
                 raise UnsupportedEvent(
-                    "Parallel.worst under replace-one has no price here: the replaced row may leave one group and "
-                    "enter another, which is two changes; use add-remove, or state the two "
+                    "Parallel.worst under replace-one has no privacy bound here: the replaced row may leave one group "
+                    "and enter another, which is two changes; use add-remove, or state the two "
                     "changes in the query's sensitivity"
                 )
             return
@@ -213,7 +213,7 @@ class Parallel(Event):
 
     @classmethod
     def worst(cls, events: Iterable[Event]) -> "Parallel":
-        """Groups whose assignment is known or depends on content: the dearest group at each point of the profile."""
+        """Groups whose assignment is known or depends on content: the costliest group at each point of the profile."""
         return cls(tuple(events), probabilities=None)
 
     @property

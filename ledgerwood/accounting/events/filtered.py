@@ -1,4 +1,4 @@
-"""Rounds under an individual privacy filter: any number of them, and no row loses more than the limit in all.
+"""Rounds under an individual privacy filter: any number of rounds, with a limit on each row's total loss.
 
 Feldman and Zrnic 2021 (Renyi divergences of one order); Koskela, Tobaben and Honkela 2023 (Gaussian privacy). Both are
 proven again in docs/explanation/individuals.md#individual-filter and #individual-gdp-filter.
@@ -20,16 +20,16 @@ from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, UnsupportedEv
 @final
 @dataclass(frozen=True, slots=True)
 class FilteredEvent(Event):
-    """As many rounds of `event` as are wanted, each row taking part while what it has lost itself stays in `limit`.
+    """Any number of rounds of `event`; each row takes part while its own total privacy loss is within `limit`.
 
     Before a round each row is charged its own divergence, from its own contribution and the outputs so far; a row
-    whose sum would exceed the limit contributes 0. So the whole is priced as the limit, however many rounds there
-    are and whatever they depend on: docs/explanation/individuals.md#individual-filter.
+    whose sum would exceed the limit contributes 0. So the privacy cost is that of the limit, for any number of
+    rounds and however they are chosen: docs/explanation/individuals.md#individual-filter.
 
     Args:
-        event: one round of Gaussian noise, Poisson-sampled or not, for the row that contributes most.
-        limit: what no row may lose in all rounds together. A `GDPEvent` where every row takes part in every round;
-            a `RenyiEvent` of one order, fixed beforehand, where rounds are sampled (or not).
+        event: one round of Gaussian noise, Poisson-sampled or not, for a maximally contributing row.
+        limit: the largest total loss of a row in all rounds. A `GDPEvent` if every row takes part in every round;
+            a `RenyiEvent` of one order, fixed beforehand, if rounds are sampled (or not).
 
     Raises:
         InvalidParameter: something that is not an event, or a limit of several orders.

@@ -1,4 +1,4 @@
-"""Group privacy: what a change of several units costs, as an event of its own. docs/explanation/events.md#group."""
+"""Group privacy: the event of a change of several units at once. docs/explanation/events.md#group."""
 
 import math
 from fractions import Fraction
@@ -22,8 +22,8 @@ _MOST = 10**6
 def grouped(event: Event, *, size: int) -> Event:
     """The event of the same release for two data sets that are `size` neighbouring steps apart.
 
-    Noise of a fixed scale against a sensitivity of `size` times as much; for stated guarantees the bound of the chain
-    of data sets between. The price of the result holds for groups of up to `size` units.
+    For noise of a fixed scale, the sensitivity is `size` times as large. For stated guarantees, it is the bound by the
+    chain of data sets between. The privacy cost of the result holds for groups of up to `size` units.
 
     Args:
         event: a release, or a composition of releases; no sample, no parallel groups.
@@ -31,7 +31,7 @@ def grouped(event: Event, *, size: int) -> Event:
 
     Raises:
         InvalidParameter: a size outside its bound, or a group whose guarantee is empty.
-        UnsupportedEvent: a sample, groups, a selection or a table: their group laws are other pairs.
+        UnsupportedEvent: a sample, groups, a selection or a table: no group event is known for them.
     """
     require_event(event)
     size = _validate.count("size", size, "units")

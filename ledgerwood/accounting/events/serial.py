@@ -1,4 +1,4 @@
-"""The only way an event becomes JSON and comes back. Records are for ever: a field never changes its meaning.
+"""Events as JSON records, written and read. Records are permanent: a field never changes its meaning.
 
 A record is {"type": class name, field: value, ...}; an adjacency is its value ("add-remove"), an event a record, a
 tuple a list. Reading is strict: an unknown class, an unknown or missing field, or a number that is not finite is

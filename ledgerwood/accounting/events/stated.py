@@ -1,7 +1,7 @@
-"""Guarantees that somebody else has proven: Gaussian DP, zCDP, a Renyi curve, (epsilon, delta).
+"""Stated guarantees, proven elsewhere: Gaussian DP, zCDP, a Renyi curve, (epsilon, delta).
 
-Each is priced as the worst mechanism that keeps it. docs/explanation/events.md#stated says which of them has a profile
-(so that it may be sampled) and which has Renyi divergences (so that it may be composed).
+Each has the privacy cost of the worst mechanism with that guarantee. docs/explanation/events.md#stated says
+which of them has a profile (so that it may be sampled) and which has Renyi divergences (so that it may be composed).
 """
 
 import itertools
@@ -27,7 +27,7 @@ _MOST_POINTS = 10_000
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class GDPEvent(Event):
-    """Any mechanism that is mu-Gaussian-differentially private, priced by its worst case, the Gaussian pair itself.
+    """Any mechanism that satisfies mu-Gaussian differential privacy; its worst case is the Gaussian pair.
 
     Source: Dong, Roth and Su 2022, Definition 2.6. docs/explanation/events.md#stated.
 
@@ -72,10 +72,10 @@ class GDPEvent(Event):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroConcentratedEvent(Event):
-    """Any mechanism that is rho-zero-concentrated: its Renyi divergence of each order a > 1 is at most rho a.
+    """Any mechanism that satisfies rho-zCDP: its Renyi divergence of each order a > 1 is at most rho a.
 
-    Source: Bun and Steinke 2016, Definition 1.1. It has no profile of its own and cannot be sampled: many pairs have
-    these divergences. docs/explanation/events.md#stated.
+    Source: Bun and Steinke 2016, Definition 1.1. It has no privacy profile and cannot be sampled, since many pairs
+    have these divergences. docs/explanation/events.md#stated.
 
     Args:
         rho: in [1e-100, 1e100], in nats.
@@ -114,8 +114,8 @@ class RenyiEvent(Event):
     """Any mechanism with these Renyi divergences at these orders, in both directions.
 
     Valid at every order up to the last: (a - 1) D_a is convex in a and 0 at 1, so it lies below the chords of the given
-    points and (1, 0). Beyond the last order nothing is known, and the divergence is inf. It has no profile of its
-    own and cannot be sampled. docs/explanation/events.md#stated.
+    points and (1, 0). Beyond the last order nothing is known, and the divergence is inf. It has no privacy
+    profile and cannot be sampled. docs/explanation/events.md#stated.
 
     Args:
         orders: real, > 1, increasing; at most 10 000.
@@ -170,10 +170,11 @@ class RenyiEvent(Event):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproximateEvent(Event):
-    """Any (epsilon, delta)-private mechanism, priced by its worst case.
+    """Any (epsilon, delta)-private mechanism, accounted by its worst case.
 
-    With probability delta all is revealed, else a randomised response of epsilon (Kairouz, Oh and Viswanath 2015,
-    Theorem 3): exact alone, sampled and in groups; every Renyi divergence is inf. docs/explanation/events.md#stated.
+    The worst case reveals everything with probability delta, and else is a randomised response of epsilon
+    (Kairouz, Oh and Viswanath 2015, Theorem 3). The bound is exact alone, sampled and in groups; every Renyi divergence
+    is inf. docs/explanation/events.md#stated.
 
     Args:
         epsilon: in [1e-100, 1e100], in nats.
@@ -260,7 +261,9 @@ def _lower_chords(orders: tuple[float, ...], divergences: tuple[float, ...]) -> 
 
 def no_profile(event: Event) -> UnsupportedEvent:
     """The refusal of an event that is known by its Renyi divergences alone."""
-    return UnsupportedEvent(f"{event!r} has no profile of its own: Renyi divergences do not fix one; price it by Renyi")
+    return UnsupportedEvent(
+        f"{event!r} has no privacy profile: Renyi divergences do not determine one; use method='renyi'"
+    )
 
 
 def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> FloatArray:
@@ -268,6 +271,6 @@ def unsampled_moments(event: Event, powers: ArrayLike, sampling_rate: float) -> 
     if sampling_rate == 1.0:
         return renyi.to_log_excess(renyi.check_powers(powers), lambda a, d: event.renyi(a, direction=d))
     raise UnsupportedEvent(
-        f"{event!r} cannot be sampled: its Renyi divergences do not fix the law of the sample; state the mechanism's "
-        "own event, or a GDPEvent, ApproximateEvent or ProfileEvent that it keeps"
+        f"{event!r} cannot be sampled: its Renyi divergences do not determine the sampled distribution; state the "
+        "mechanism's own event, or a GDPEvent, ApproximateEvent or ProfileEvent that it keeps"
     )

@@ -1,4 +1,4 @@
-"""A privacy profile that somebody else has computed, at points. docs/explanation/events.md#tabulated.
+"""A privacy profile that is given at points, proven elsewhere. docs/explanation/events.md#tabulated.
 
 Between the points the profile is bounded by chords in x = e^eps: the greatest function that keeps the contract of a
 profile and the points. It is the profile of a discrete pair, so everything else follows exactly from that pair.
@@ -27,8 +27,8 @@ _LARGEST_EPSILON = 700.0
 class ProfileEvent(Event):
     """Any mechanism that is (epsilons[i], deltas[i])-private for every i, in both directions.
 
-    Alone, sampled and in groups by the profile. Renyi divergences (and so composition by them) are finite only if the
-    last delta is 0.
+    The profile bounds the mechanism alone, sampled and in groups. Renyi divergences (and so composition by them) are
+    finite only if the last delta is 0.
 
     Args:
         epsilons: increasing, in [0, 700], in nats; at most 10 000.

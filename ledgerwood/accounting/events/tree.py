@@ -1,6 +1,6 @@
-"""The one walk over events made of events: whoever asks what a composed event holds asks here.
+"""The walk over events made of events. Every question about the parts of a composed event uses it.
 
-What a class holds is read off its fields, so that a new class needs no entry in a list. A class that is not the
+The parts of a class are found by its fields, so that a new class needs no entry in a list. A class that is not the
 library's, or that has a field which could hide an event, cannot be looked into and is refused.
 """
 
@@ -34,7 +34,7 @@ def children(event: Event) -> tuple[Event, ...]:
 
 
 def walk(event: Event, *, until: type[Event] | None = None) -> Iterator[Event]:
-    """The event and all that it is made of, at any depth; an event that stands at several places comes once.
+    """The event and all its parts, at any depth; an event that occurs at several places comes once.
 
     Args:
         event: the root, which comes first.
@@ -57,7 +57,7 @@ def walk(event: Event, *, until: type[Event] | None = None) -> Iterator[Event]:
 
 
 def holds(event: Event, kind: type[object]) -> bool:
-    """Whether the event is of this class, or is made of one that is, at any depth; raises as `walk`."""
+    """Returns whether the event, or any part of it at any depth, is of this class; raises as `walk`."""
     parts = tuple(walk(event))  # all of them: an unknown class anywhere is refused
     return any(isinstance(part, kind) for part in parts)
 
@@ -78,7 +78,7 @@ def _event_fields(cls: type[Event]) -> tuple[str, ...]:
 
 
 def _may_hold_events(hint: Any, where: str) -> bool:
-    """Whether a field of this type may hold events.
+    """Returns whether a field of this type may hold events.
 
     Raises:
         UnsupportedEvent: a type that says neither.

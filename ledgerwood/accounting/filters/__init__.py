@@ -1,4 +1,4 @@
-"""Privacy filters: what adds up over plans chosen adaptively on one ledger (docs/explanation/ledger.md#filters).
+"""Privacy filters: composition of adaptively chosen plans on one ledger (docs/explanation/ledger.md#filters).
 
 A filter is a frozen value. It turns an event into a charge in its own currency, once, and says whether the charges
 made so far and a new one stay within the budget. One (epsilon, delta) point is never turned into mu, rho or a
@@ -24,7 +24,7 @@ _PLAIN: tuple[Filter, ...] = (BasicFilter(), ZCDPFilter(), GDPFilter())
 
 
 def filter_record(value: Filter) -> str | dict[str, object]:
-    """What a ledger file says of a filter: its name, or its name with its parameters."""
+    """Returns a filter's record in a ledger file: its name, or its name with its parameters."""
     match value:
         case RenyiFilter():
             return {"name": value.name, "order": value.order}
@@ -37,7 +37,7 @@ def filter_from(record: object) -> Filter:
     """The filter that a ledger file states.
 
     Raises:
-        InvalidParameter: it is none of them, or has other parameters.
+        InvalidParameter: it is not a known filter, or has other parameters.
     """
     for candidate in _PLAIN:
         if record == candidate.name:

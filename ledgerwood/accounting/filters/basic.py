@@ -31,7 +31,7 @@ class BasicFilter:
         """Any budget will do."""
 
     def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
-        """The event's price at `delta`: None means all that remains for an event that is not pure, 0 for a pure one.
+        """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
             BudgetExceeded: no delta is left for an event that is not pure.
@@ -50,7 +50,7 @@ class BasicFilter:
         asked = (Fraction(new.epsilon or 0.0), Fraction(new.delta or 0.0))
         if asked[0] <= epsilon and asked[1] <= delta:
             return
-        hint = "; a pure plan is priced at delta 0 unless delta= is given" if new.delta == 0.0 < delta else ""
+        hint = "; a pure plan is charged at delta 0 unless delta= is given" if new.delta == 0.0 < delta else ""
         raise BudgetExceeded(
             f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
             f"the ledger has epsilon={float_down(epsilon)!r}, delta={float_down(delta)!r} left "
@@ -79,7 +79,7 @@ class BasicFilter:
 
 
 def point_charge(event: Event, left: tuple[Fraction, Fraction], delta: float | None) -> Charge:
-    """The event's price at `delta`, where `left` is the epsilon and the delta that remain.
+    """The event's privacy cost at `delta`, where `left` is the epsilon and the delta that remain.
 
     Raises:
         BudgetExceeded: no delta is left for an event that is not pure.

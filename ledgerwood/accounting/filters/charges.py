@@ -1,4 +1,4 @@
-"""What grants cost, what they add up to and what is left, in the currencies of the filters."""
+"""Charges of grants, their totals and the remaining budget, in the currencies of the filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Amount = Literal["epsilon", "delta", "mu", "rho", "divergence"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What one grant costs, in the currency of the ledger's filter; the other currencies' fields are None.
+    """The privacy cost of one grant, in the currency of the ledger's filter; the other currencies' fields are None.
 
     Args:
         epsilon: nats; of `BasicFilter` and `AdvancedCompositionFilter`.
@@ -25,7 +25,7 @@ class Charge:
         mu: of `GDPFilter`.
         rho: nats; of `ZCDPFilter`.
         divergence: nats, at `order`; of `RenyiFilter`.
-        method: what produced the number.
+        method: the accounting method that gave the number.
         order: the Renyi order, > 1, where the method has one.
     """
 
@@ -67,7 +67,7 @@ class Charges(Sequence[Charge]):
         self._charges.append(charge)
 
     def total(self, amount: Amount, power: int) -> Fraction:
-        """As `total`; what was added up before is not added up again."""
+        """The sum as in `total`; only the charges since the last call are added."""
         done, before = self._sums.get((amount, power), (0, Fraction()))
         upto = len(self._charges)  # before they are read: another thread may append
         found = before + total(self._charges[done:upto], amount, power)
@@ -95,7 +95,7 @@ def total(charges: Sequence[Charge], amount: Amount, power: int = 1) -> Fraction
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a ledger's grants add up to, rounded up.
+    """The total of a ledger's grants, rounded up.
 
     Args:
         epsilon: nats, at `delta`.
@@ -116,7 +116,7 @@ class Spent:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remaining:
-    """What a ledger can still grant, rounded down; the fields of the other currencies are None."""
+    """The amount that a ledger can still grant, rounded down; the fields of the other currencies are None."""
 
     epsilon: float | None = None
     delta: float | None = None

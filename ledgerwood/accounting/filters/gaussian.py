@@ -18,7 +18,7 @@ from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 @final
 @dataclass(frozen=True, slots=True)
 class GDPFilter:
-    """The sum of mu_i squared, against the largest mu whose curve passes under the budget's point.
+    """Sum mu squared (Gaussian DP) over grants; the limit is the largest mu whose delta at the budget's epsilon fits.
 
     Source: Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023; proof in docs/explanation/ledger.md#filters.
     """
@@ -64,7 +64,7 @@ class GDPFilter:
         left = self.remaining(spent, budget).mu or 0.0
         raise BudgetExceeded(
             f"the plan costs mu={new.mu!r}; the ledger has mu={left!r} left of mu={limit!r} "
-            f"(unit: Gaussian-DP mu; the squares add up)",
+            f"(unit: Gaussian-DP mu; squares of mu are summed)",
             requested={"mu": new.mu or 0.0},
             remaining={"mu": left},
         )

@@ -20,7 +20,7 @@ from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 @final
 @dataclass(frozen=True, slots=True)
 class ZCDPFilter:
-    """The sum of rho_i, against the largest rho whose price at the budget's delta fits.
+    """Sum zCDP's rho over grants; the limit is the largest rho whose epsilon at the budget's delta fits.
 
     Source: Whitehouse, Ramdas, Rogers, Wu 2023 (a filter for zCDP); our proof, from the filter of each single order
     (Feldman, Zrnic 2021), in docs/explanation/ledger.md#zcdp-filter.
@@ -87,7 +87,7 @@ class ZCDPFilter:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenyiFilter:
-    """The sum of Renyi divergences of one order, fixed at the opening, against the largest whose price there fits.
+    """Sum Renyi divergences of one order, fixed at the opening; the limit is the largest sum that fits the budget.
 
     Source: Feldman, Zrnic 2021; our proof in docs/explanation/ledger.md#renyi-filter.
 

@@ -29,8 +29,8 @@ class AdvancedCompositionFilter:
     docs/explanation/ledger.md#whitehouse-filter.
 
     Args:
-        delta_prime: probability in (0, 1): the part of the budget's delta that pays for adding up; the rest is for the
-            grants.
+        delta_prime: probability in (0, 1): the part of the budget's delta that advanced composition uses; the rest is
+            for the grants.
 
     Raises:
         InvalidParameter: delta_prime outside its bound.
@@ -53,13 +53,13 @@ class AdvancedCompositionFilter:
         """The budget's delta must cover delta_prime.
 
         Raises:
-            InvalidParameter: it does not.
+            InvalidParameter: delta_prime is above the budget's delta.
         """
         if self.delta_prime > budget.delta:
             raise _validate.fail("delta_prime", self.delta_prime, f"at most delta={budget.delta!r}", "probability")
 
     def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
-        """The event's price at `delta`: None means all that remains for an event that is not pure, 0 for a pure one.
+        """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
             BudgetExceeded: no delta is left for an event that is not pure.
@@ -83,7 +83,7 @@ class AdvancedCompositionFilter:
         raise BudgetExceeded(
             f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
             f"one more grant may have epsilon={left['epsilon']!r}, delta={left['delta']!r} "
-            f"(the squares of epsilon add up, and the deltas)",
+            f"(squares of epsilon are summed, and deltas)",
             requested={"epsilon": new.epsilon or 0.0, "delta": new.delta or 0.0},
             remaining=left,
         )

@@ -35,8 +35,8 @@ def from_autodp(
     """An autodp Mechanism as the event of its Renyi divergences, tabulated; between the orders by chords from above.
 
     The numbers are the peer's. They are raised by `margin`, relative, and by 1e-9 of it for what cancels, which covers
-    the peer's rounding on a grid of sampled Gaussians; they are not proven here, and a price of them is certified for
-    the table only. Wrap one step and repeat that, rather than a composition whose rounding has added up.
+    the peer's rounding on a grid of sampled Gaussians; they are not proven here, and a bound from them is certified for
+    the table only. Wrap one step and repeat it, not a composition whose rounding errors have accumulated.
 
     Args:
         mechanism: an `autodp.autodp_core.Mechanism`; only its `RenyiDP` is read.
@@ -102,7 +102,7 @@ def _name(mechanism: Any) -> str:
 
 
 def to_autodp(event: Event, *, name: str = "ledgerwood") -> Any:
-    """An event as an autodp Mechanism: its Renyi divergences, its pure epsilon, and (epsilon, delta) by our price.
+    """Convert an event to an autodp Mechanism with its Renyi divergences, pure epsilon, and our (epsilon, delta).
 
     autodp's Composition and AmplificationBySampling read the divergences (the larger direction at each order);
     `approxDP` and `approx_delta` of the mechanism itself are those of `price(event)`.
@@ -112,7 +112,7 @@ def to_autodp(event: Event, *, name: str = "ledgerwood") -> Any:
         name: autodp's name for it; its compositions need names that differ.
 
     Raises:
-        UnsupportedEvent: the event has no price.
+        UnsupportedEvent: no method can bound the event.
         ImportError: autodp is not installed.
     """
     require_event(event)

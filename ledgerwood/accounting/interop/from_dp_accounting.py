@@ -1,4 +1,4 @@
-"""From dp-accounting's DpEvent trees to events. docs/explanation/interop.md#dp-events derives each conversion.
+"""Convert dp-accounting's DpEvent trees to events. docs/explanation/interop.md#dp-events derives each conversion.
 
 A DpEvent does not know which data sets are neighbours; the accountant that reads it does. Its noise multiplier is noise
 over the bound C on the norm of *one record's values*: the sensitivity where a record is added, removed or replaced by a

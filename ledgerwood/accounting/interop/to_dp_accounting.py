@@ -1,4 +1,4 @@
-"""From events to dp-accounting's DpEvent trees. docs/explanation/interop.md#dp-events derives each conversion."""
+"""Convert events to dp-accounting's DpEvent trees. docs/explanation/interop.md#dp-events derives each conversion."""
 
 import math
 from fractions import Fraction
@@ -28,8 +28,8 @@ def to_dp_event(event: Event) -> Any:
     """The DpEvent of dp-accounting that describes an event; `from_dp_event` brings it back.
 
     The adjacency is not part of it: give the accountant `to_neighboring_relation(event.adjacency)`. Under replace-one
-    the multiplier is doubled, and dp-accounting 0.6.0 prices the result rightly by PLD only
-    (docs/explanation/peers.md#peer-bugs, B5). What float64 cannot hold is rounded to the dearer side; an elliptical
+    the multiplier is doubled, and dp-accounting 0.6.0 accounts for the result correctly by PLD only
+    (docs/explanation/peers.md#peer-bugs, B5). What float64 cannot hold is rounded to the costlier side; an elliptical
     Gaussian becomes, and comes back as, the Gaussian that it is.
 
     Raises:

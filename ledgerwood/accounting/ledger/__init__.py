@@ -1,4 +1,4 @@
-"""The ledger: what was granted, what was drawn, and what that adds up to."""
+"""The ledger: the record of granted plans, of draws from them, and of the total."""
 
 from ledgerwood.accounting.ledger.book import Grant as Grant
 from ledgerwood.accounting.ledger.book import Ledger as Ledger

@@ -145,7 +145,7 @@ def make_tables(connection: sa.Connection) -> None:
 
 
 def has_tables(connection: sa.Connection) -> bool:
-    """Whether the database holds ledgers, in tables of this release's version.
+    """Returns whether the database holds ledgers, in tables of this release's version.
 
     Raises:
         LedgerError: of another version.

@@ -1,4 +1,4 @@
-"""The ledger that people hold, and its grants: one-way purses."""
+"""The public classes `Ledger` and `Grant`."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ _BASIC = BasicFilter()
 
 @final
 class Ledger:
-    """A budget, what was granted from it, and what was drawn; in memory, or in a file or database by `Ledger.open`.
+    """A budget with a record of every grant and every draw; in memory, or in a file or database by `Ledger.open`.
 
     It may be used from several threads. It cannot be copied or pickled, nor used in a forked process: a copy would
     spend the same budget twice.
@@ -33,7 +33,7 @@ class Ledger:
     Args:
         budget: the limit.
         unit: what one protected record is.
-        filter: what adds up, and in which currency.
+        filter: the composition rule, and the currency in which it sums.
     """
 
     __slots__ = ("__weakref__", "_analyst", "_lock", "_owner", "_state", "_store")
@@ -55,8 +55,8 @@ class Ledger:
     ) -> "Ledger":
         """Create or reopen a ledger; every entry is on its way to the disk before the call returns.
 
-        An existing one states its own terms; whatever is given here must agree with them. What was granted before
-        stays spent: an old grant cannot be drawn from.
+        If the ledger exists, the arguments that are given must agree with its terms. Earlier grants stay spent, and
+        cannot be drawn from.
 
         Args:
             path_or_url: a path of a JSON lines file, which has one holder at a time; or sqlite:///FILE or
@@ -66,7 +66,8 @@ class Ledger:
             unit: needed for a new ledger.
             filter: `BasicFilter()` for a new ledger, if not given.
             analysts: for a new ledger, who may spend and which share of the budget each, in (0, 1]; together at most 1.
-            analyst: who spends by this handle, where analysts share the budget; nobody checks that it is true.
+            analyst: the analyst who spends through this object, if analysts share the budget. The name is not
+                authenticated.
 
         Raises:
             LedgerError: other terms, or the file is in use, or the database cannot be used.
@@ -100,22 +101,22 @@ class Ledger:
 
     @property
     def budget(self) -> Budget:
-        """The limit."""
+        """The ledger's budget: the limit on the sum of its grants."""
         return self._state.terms.budget
 
     @property
     def unit(self) -> PrivacyUnit:
-        """What one protected record is."""
+        """The kind of record that is protected."""
         return self._state.terms.unit
 
     @property
     def filter(self) -> Filter:
-        """What adds up, and in which currency."""
+        """The composition rule."""
         return self._state.terms.filter
 
     @property
     def analyst(self) -> str | None:
-        """Who spends by this handle, where analysts share the budget."""
+        """The analyst who spends through this object, if analysts share the budget."""
         return self._analyst
 
     @property
@@ -137,17 +138,17 @@ class Ledger:
 
     @passes("grant")
     def grant(self, event: Event, *, purpose: str, delta: float | None = None) -> "Grant":
-        """Price a whole plan once, charge it, and hand out its purse.
+        """Charge a whole plan once, and return a grant from which its events can be drawn.
 
         Args:
             event: the plan; its multiset of events is fixed from here on.
             purpose: printable text of one line.
-            delta: for `BasicFilter` and `AdvancedCompositionFilter`, the delta at which the plan is priced: None takes
-                all that remains for an event that is not pure, and 0 for a pure one. The other filters take None only.
+            delta: for `BasicFilter` and `AdvancedCompositionFilter`, the delta of this charge. None means 0 for a pure
+                event, and all the delta that remains for any other. The other filters take None only.
 
         Raises:
             BudgetExceeded: it does not fit; nothing was spent.
-            UnsupportedEvent: the filter has no certified price for it.
+            UnsupportedEvent: no proven privacy cost is known in the filter's currency.
             AdjacencyMismatch: event and ledger are stated under different relations.
             LedgerWriteFailed: the entry could not be made durable; nothing was spent.
             LedgerError: the database was lost in the commit; what may have been recorded counts as spent.
@@ -186,7 +187,7 @@ class Ledger:
     def spend(
         self, event: Event, *, purpose: str, delta: float | None = None, randomness: Randomness = "secure"
     ) -> Receipt:
-        """A grant of one draw, drawn at once; errors as in `grant`.
+        """Grant a plan of one draw and draw it; errors as in `grant`.
 
         Raises:
             InvalidParameter: the event holds several draws; grant it, and draw them one by one.
@@ -200,10 +201,11 @@ class Ledger:
             return grant.draw(parts[0][0], purpose=purpose, randomness=randomness)
 
     def migrate(self, *, analysts: Mapping[str, float], analyst: str | None = None) -> None:
-        """From format version 1 to 2, for ever: from here on analysts share the budget (docs/adr/0008-migrations.md).
+        """Migrate from format version 1 to 2, in which analysts share the budget; this cannot be undone.
 
-        One more entry of the same chain: what was granted before stays as it is, spent by nobody in particular, and its
-        grants can be drawn from. Shares are of the whole budget, and a ceiling each: what is left is the limit as well.
+        This appends one entry to the chain. Earlier grants stay as they are, belong to no analyst, and can still be
+        drawn from. Each share is a fraction of the whole budget, and an upper limit: the remaining budget limits it as
+        well (docs/adr/0008-migrations.md).
 
         Args:
             analysts: as in `open`.
@@ -225,12 +227,12 @@ class Ledger:
             self._analyst = analyst
 
     def spent(self, analyst: str | None = None) -> Spent:
-        """What the grants add up to by the filter, rounded up; those of one analyst if named."""
+        """The total of the grants by the filter, rounded up; of one analyst's grants, if named."""
         with self._current() as state:
             return self.filter.spent(*state.purse(analyst))
 
     def remaining(self, analyst: str | None = None) -> Remaining:
-        """What is left by the filter, rounded down; of one analyst's share if named, where that is less."""
+        """The remaining budget by the filter, rounded down; at most the rest of one analyst's share, if named."""
         with self._current() as state:
             return state.remaining(analyst)
 
@@ -305,7 +307,7 @@ class Ledger:
 
 @final
 class Grant:
-    """A one-way purse: the events of one granted plan, each of which can be drawn once. Made by `Ledger.grant`."""
+    """The events of one granted plan, each of which can be drawn once and not returned. Made by `Ledger.grant`."""
 
     __slots__ = ("_entry", "_ledger")
 
@@ -324,7 +326,7 @@ class Grant:
 
     @property
     def charge(self) -> Charge:
-        """What the plan cost."""
+        """The privacy cost of the plan, as charged."""
         return self._entry.charge
 
     @property
@@ -334,7 +336,7 @@ class Grant:
 
     @property
     def purpose(self) -> str:
-        """What for."""
+        """The purpose, as written in the entry."""
         return self._entry.purpose
 
     @property
@@ -344,12 +346,12 @@ class Grant:
 
     @passes("draw")
     def draw(self, event: Event, *, purpose: str, randomness: Randomness = "secure") -> Receipt:
-        """Take one planned event out; written down before any row is read.
+        """Draw one planned event; the draw is recorded before any row is read.
 
         Args:
             event: equal to one of the plan's events.
             purpose: printable text of one line.
-            randomness: "test" marks noise that is reproducible and protects nobody.
+            randomness: "test" marks reproducible noise, which protects no one.
 
         Raises:
             DrawRefused: the plan has no such event, or none left; nothing changed.

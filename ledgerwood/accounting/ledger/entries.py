@@ -51,7 +51,7 @@ class OpenEntry:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantEntry:
-    """A plan that was priced, charged and granted, to `analyst` where analysts share the budget."""
+    """A plan that was charged and granted, to `analyst` if analysts share the budget."""
 
     index: int
     previous: str
@@ -81,7 +81,7 @@ class DrawEntry:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationEntry:
-    """From here on the ledger is of version 2: `analysts` share its budget. What stands before it stays as it is."""
+    """The start of format version 2: from here on `analysts` share the budget. Earlier entries stay as they are."""
 
     index: int
     previous: str
@@ -186,7 +186,7 @@ def exact_share(share: float) -> Fraction:
 
 
 def sealed(entry: _E) -> _E:
-    """The entry with the hash of its own body."""
+    """The entry with the hash of its body."""
     return replace(entry, hash=digest(canonical(_body(entry))))
 
 

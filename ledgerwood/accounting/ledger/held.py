@@ -55,7 +55,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
 
 
 def is_at(file: BinaryIO, path: Path) -> bool:
-    """Whether the path names this very file."""
+    """Returns whether the path names this very file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:

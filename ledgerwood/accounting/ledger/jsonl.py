@@ -201,7 +201,7 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
 
 @contextmanager
 def _kept_still(place: Path) -> Iterator[bytes | None]:
-    """The bytes of the file, which nobody else can change or replace meanwhile; None where there is none."""
+    """The bytes of the file, which nobody else can change or replace meanwhile; None if there is none."""
     if sys.platform == "win32":  # without locks no ledger is open in a file
         yield place.read_bytes() if place.exists() else None
         return

@@ -16,7 +16,7 @@ from ledgerwood.errors import LedgerCorrupted, LedgerError
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablesReport:
-    """What was done to a database's tables, or would be.
+    """The steps that a migration of a database's tables took, or would take.
 
     Args:
         found: the version that they had.
@@ -34,13 +34,13 @@ class TablesReport:
 def migrate_tables(url: str, *, dry_run: bool = False, told: Callable[[str], None] | None = None) -> TablesReport:
     """Carry a database's tables over to this release's version, in one transaction: all steps, or none.
 
-    It waits for those who are just granting, and keeps everybody out until it ends. Afterwards earlier releases refuse
+    It waits for grants in progress, and locks the database until it ends. Afterwards earlier releases refuse
     the database. Every chain is replayed before the end.
 
     Args:
         url: of the database.
         dry_run: do all of it, and take it back.
-        told: hears of each step before it is taken.
+        told: a function that is called with each step before it is taken.
 
     Raises:
         LedgerError: no such database, no ledgers in it, a later version, or an outcome that is unknown.

@@ -1,4 +1,4 @@
-"""Where a ledger is found, and whether it is the one that was meant."""
+"""Find a ledger by its path or URL, and check that its terms are the expected ones."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ def require_terms(
     filter_: Filter | None,
     analysts: Mapping[str, float] | None,
 ) -> None:
-    """What the caller names must be what the ledger says."""
+    """Require that the terms which the caller gives are those of the ledger."""
     terms = state.terms
     for name, wanted, found in (
         ("dataset", dataset, terms.dataset),

@@ -1,4 +1,4 @@
-"""What is kept of a ledger: the receipt of one draw, and the frozen record of all entries."""
+"""Copies of ledger data: the receipt of one draw, and the frozen record of all entries."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,8 @@ class Receipt:
     """Proof that `event` was paid for and drawn, once; each release keeps one.
 
     Args:
-        event: what was drawn.
-        purpose: what for, as written down.
+        event: the event that was drawn.
+        purpose: the purpose, as written in the entry.
         grant: index of the grant's entry.
         index: index of the draw's entry.
         hash: the draw entry's SHA-256, hexadecimal.
@@ -72,7 +72,7 @@ class LedgerRecord:
 
     @property
     def analysts(self) -> tuple[tuple[str, float], ...]:
-        """Who shares the budget and how, in the order of the labels: by the terms, or since the migration."""
+        """The analysts and their shares of the budget, in the order of the labels."""
         return next((e.analysts for e in self.entries if isinstance(e, MigrationEntry)), self.terms.analysts)
 
     @property
@@ -96,7 +96,7 @@ class LedgerRecord:
         return _randomness(self.entries)
 
     def spent(self) -> Spent:
-        """What the grants add up to by the filter, rounded up."""
+        """The total of the grants by the filter, rounded up."""
         return self.terms.filter.spent(_charges(self.entries), self.terms.budget)
 
     def save(self, path: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""Ledgers in a database: many data sets, each a chain of its own, and many processes that spend from them.
+"""Ledgers in a database: many data sets, each its own chain, and many processes that spend from them.
 
 A grant is one transaction: lock the data set's head row, read what others appended since, ask the filter about the
 true state, append, commit durably; only then does the caller hear of it (docs/explanation/ledger.md#databases).

@@ -1,4 +1,4 @@
-"""The ledger as a state machine without input or output: what may follow what, and what it adds up to."""
+"""The ledger as a state machine without input or output: its valid transitions and its totals."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,11 +50,11 @@ class State:
         return self.entries[-1].hash
 
     def left(self, grant: int) -> Counter[Event]:
-        """What may still be drawn from the grant at this index."""
+        """The events that may still be drawn from the grant at this index."""
         return self._left[grant]
 
     def purse(self, analyst: str | None) -> tuple[Charges, Budget]:
-        """What was charged to an analyst, and the limit; of the whole ledger for None.
+        """The amount charged to an analyst, and the limit; of the whole ledger for None.
 
         Raises:
             LedgerError: the ledger knows no such analyst.
@@ -68,7 +68,7 @@ class State:
         return self._by[analyst], self._limits[analyst]
 
     def price(self, event: Event, purpose: str, delta: float | None, analyst: str | None = None) -> Charge:
-        """What the plan costs, as things stand; it may take a while, and nothing changes.
+        """Compute the plan's charge in the current state; it may take a while, and nothing changes.
 
         Raises:
             AdjacencyMismatch: event and budget are stated under different relations.
@@ -99,7 +99,7 @@ class State:
                 charges.append(charge)
 
     def remaining(self, analyst: str | None = None) -> Remaining:
-        """What one more grant may have: of the analyst's share if named, and of the whole."""
+        """The limit of one more grant: by the analyst's share if named, and by the whole budget."""
         own, *whole = (self.terms.filter.remaining(*purse) for purse in self._purses(analyst))
         return own.at_most(whole[0]) if whole else own
 
@@ -119,7 +119,7 @@ class State:
         )  # fmt: skip
 
     def propose_migration(self, analysts: Mapping[str, float]) -> MigrationEntry:
-        """From version 1 to 2, in which analysts share the budget; nothing changes yet.
+        """Propose the migration from version 1 to 2, in which analysts share the budget; nothing changes yet.
 
         Raises:
             LedgerError: the ledger is of version 2.
@@ -170,7 +170,7 @@ class State:
         self.entries.append(entry)
 
     def follow(self, lines: Iterable[str]) -> None:
-        """Take in lines that others wrote after the last entry; prices are taken as written.
+        """Take in lines that others wrote after the last entry; charges are taken as written.
 
         Raises:
             LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands.
@@ -286,7 +286,7 @@ def replay(lines: Iterable[str]) -> State:
 
     Raises:
         LedgerCorrupted: names the first entry that is not canonical, not chained, or not allowed where it stands;
-            prices are taken as written.
+            charges are taken as written.
     """
     rest = iter(lines)
     first = next(rest, None)

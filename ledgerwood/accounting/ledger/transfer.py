@@ -40,7 +40,7 @@ def datasets(url: str) -> list[str]:
 def import_ledger(record: LedgerRecord, url: str) -> None:
     """Store a ledger in a database, under its own data set label; to do so twice changes nothing.
 
-    Whoever holds the original can still spend from it: retire it first. Prices are taken as written (`verify_ledger`).
+    The original can still be spent from: stop using it first. Charges are taken as written (see `verify_ledger`).
 
     Raises:
         LedgerError: the database has another ledger for this data set, or only the beginning of this one.

@@ -182,12 +182,12 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
 
 
 def has_objects(series: Series) -> bool:
-    """Whether a pandas column may hold anything: narwhals would name its type by a look at its values."""
+    """Returns whether a pandas column may hold anything: narwhals would name its type by a look at its values."""
     return series.implementation.is_pandas_like() and series.to_native().dtype == np.dtype(object)
 
 
 def _is_foreign(series: Series) -> bool:
-    """Whether a pandas column is of a type without a name in narwhals whose values are neither numbers nor texts.
+    """Returns whether a pandas column has a type unknown to narwhals, with values that are neither numbers nor texts.
 
     Periods, intervals (what `pandas.cut` makes, as categories) and complex numbers: no row could be read.
     """
@@ -201,7 +201,7 @@ def _is_foreign(series: Series) -> bool:
 
 
 def _has_text_categories(series: Series) -> bool:
-    """Whether the categories of a column are no numbers by their own type, which the data frame declares."""
+    """Returns whether the categories of a column are no numbers by their own type, which the data frame declares."""
     if series.dtype != nw.Categorical:
         return False
     pandas, native = nw.dependencies.get_pandas(), series.to_native()

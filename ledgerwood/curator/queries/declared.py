@@ -50,9 +50,10 @@ class DeclaredStatistic:
 
     Each row's contribution is clamped to [least, most], column by column; with a norm, a row above it contributes 0. So
     does a row for which the function raises, or does not return `width` whole numbers. What one row changes is then
-    within the bounds, *if* what the function makes of a row depends on no other row. Nothing in Python can prove that,
-    so that releases and ledger say "declared by ..., not proven here" (`caveat`), and a round that releases it is
-    opened with `purpose=statistic.purpose(...)`.
+    within the bounds, *if* what the function makes of a row depends on no other row. A row counts whatever it weighs.
+
+    Nothing in Python can prove that a row's contribution is its own, so that releases and ledger say "declared by ...,
+    not proven here" (`caveat`), and a round that releases it is opened with `purpose=statistic.purpose(...)`.
 
     * `one_by_one=True`: the function never sees two rows at once, so that this holds for every function without a
       memory of its own, and nothing else is declared. A call for each row: about 10 microseconds a row.
@@ -270,9 +271,7 @@ def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | Non
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             found = np.asarray(query.function(chunk))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001  # whatever it is, a SystemExit too, it would tell of a row
+    except (Exception, SystemExit):  # noqa: BLE001  # whatever it is, it would tell of a row
         return None
     if found.shape != (rows, query.width) or found.dtype.kind != "i":
         return None

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, final
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.queries.gradients import class_place
-from ledgerwood.curator.queries.registry import TREES, Integers, Registry
+from ledgerwood.curator.queries.registry import TREES, Integers, Placed, Registry
 from ledgerwood.curator.views.tree_rows import RowScores, TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import Ensemble, Lowered, TreeStructure
@@ -40,7 +40,7 @@ class LeafStatistic(abc.ABC, Generic[S_co]):
     @property
     @abc.abstractmethod
     def uses_scores(self) -> bool:
-        """Whether rows contribute by their scores, so that an ensemble is needed."""
+        """True if rows contribute by their scores, so that an ensemble is needed."""
 
     @abc.abstractmethod
     def sensitivity(self, adjacency: Adjacency) -> S_co:
@@ -65,7 +65,7 @@ class LeafStatistic(abc.ABC, Generic[S_co]):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LeafQuery(Generic[S_co]):
+class LeafQuery(Placed, Generic[S_co]):
     """A `LeafStatistic` of one tree's leaves. Made by `LeafStatistic.of`, which says what the fields are."""
 
     statistic: LeafStatistic[S_co]

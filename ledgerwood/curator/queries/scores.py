@@ -16,7 +16,7 @@ from ledgerwood.accounting.events.stated import numbers
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, Loss
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.queries.gradients import class_place, leaf_boxes
-from ledgerwood.curator.queries.registry import TREES, Integers, Registry, no_refusal
+from ledgerwood.curator.queries.registry import TREES, Integers, Placed, Registry, no_refusal
 from ledgerwood.curator.views.tree_rows import RowScores, TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import Ensemble
@@ -52,7 +52,7 @@ class ScoreStatistic(abc.ABC, Generic[S_co]):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScoreQuery(Generic[S_co]):
+class ScoreQuery(Placed, Generic[S_co]):
     """A `ScoreStatistic` of one ensemble. Made by `ScoreStatistic.of`, which says what the fields are."""
 
     statistic: ScoreStatistic[S_co]

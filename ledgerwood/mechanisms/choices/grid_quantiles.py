@@ -1,4 +1,4 @@
-"""Several thresholds at once from the numbers of rows between public thresholds: a sampler of the joint quantiles' law.
+"""A sampler of joint quantiles from the numbers of rows between public thresholds.
 
 Least costs are exact integers, relative to which no sum of weights underflows; what float64 sums of known error cannot
 decide, integers do. Proof: docs/explanation/selection.md#joint-quantiles-of-counts.
@@ -36,7 +36,7 @@ class RisingThresholds:
     Args:
         counts: int64 (P + 1,), rows in each cell, 1 <= P <= 2**10; of a cell at most 2**40 / (P + 1) count, and what is
             below 0 is taken as 0, so that every vector has its thresholds.
-        shares: m + 1 whole numbers > 0 that add up to `unit`, at most 2**20; m <= 64.
+        shares: m + 1 whole numbers > 0 that sum to `unit`, at most 2**20; m <= 64.
         rate: nats per unit of cost, a dyadic fraction.
     """
 

@@ -97,7 +97,7 @@ class CategoricalCandidates:
         object.__setattr__(self, "weight", _weight(self.weight, self.utilities.size))
 
     def cells(self) -> tuple[Integers, Integers, Integers]:
-        """As of `NumericCandidates`: one point each."""
+        """The cells as in `NumericCandidates`, with one point each."""
         places = np.arange(self.utilities.size, dtype=np.int64)
         return places, np.ones_like(places), self.utilities
 

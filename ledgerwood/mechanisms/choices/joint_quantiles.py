@@ -70,7 +70,7 @@ class JointQuantilesMechanism:
     def event(self, adjacency: Adjacency) -> BoundedRangeEvent:
         """BoundedRangeEvent of rate * range: 2 under replace-one, else 2 (1 - the least share of a bin).
 
-        Under zero-out a row that is out counts in no bin, and not among the rows.
+        Under zero-out, a zeroed row is counted in no bin, and not among the rows.
         """
         least = Fraction(min(self._shares()), _UNIT)
         widest = 2.0 if adjacency is Adjacency.REPLACE_ONE else 2.0 * (1 - least)
@@ -81,7 +81,7 @@ class JointQuantilesMechanism:
         """The chosen thresholds' places, rising (two may be equal), each in 0 .. points - 1.
 
         For n rows and m quantiles it takes m products of numbers of n digits and n m exponentials: 1000 rows and 9
-        quantiles are for interactive use, 10**5 rows are not; of those, see `select_from_counts`.
+        quantiles are fast enough for interactive use; for 10**5 rows use `select_from_counts`.
 
         Args:
             positions: int64 (n,), in any order: how many of the grid's thresholds are at or below each row's value;
@@ -105,7 +105,7 @@ class JointQuantilesMechanism:
 
     @passes("choice")
     def select_from_counts(self, counts: NDArray[np.int64], source: RandomSource) -> tuple[int, ...]:
-        """The same law from the rows between the thresholds: at a cost per threshold, whatever the number of rows.
+        """Draw from the same distribution, by the numbers of rows between thresholds; time does not grow with the rows.
 
         For P thresholds and m quantiles it takes m P**2 / 2 exponentials: 255 and 9 some milliseconds, for a million
         rows, too. Proof: docs/explanation/selection.md#joint-quantiles-of-counts.

@@ -53,7 +53,7 @@ class QuantileMechanism:
     def event(self, adjacency: Adjacency) -> BoundedRangeEvent:
         """BoundedRangeEvent of rate * range: 2 max(q, 1 - q) under add-remove and zero-out, 2 under replace-one.
 
-        Under zero-out a row that is out counts nowhere, neither below a threshold nor among the rows.
+        Under zero-out, a zeroed row is counted neither below a threshold nor among the rows.
         """
         share = self._share()
         widest = 2.0 if adjacency is Adjacency.REPLACE_ONE else 2.0 * max(share, 1 - share)

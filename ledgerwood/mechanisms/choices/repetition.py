@@ -1,6 +1,6 @@
 """Private selection by repetition: run a private computation a secret, random number of times; release the best run.
 
-Source: Papernot and Steinke 2022; what it costs: docs/explanation/events.md#selection, how it is drawn: #run-counts.
+Source: Papernot and Steinke 2022; privacy cost: docs/explanation/events.md#selection; sampler: #run-counts.
 """
 
 import functools
@@ -27,7 +27,7 @@ Run = Callable[[RandomSource], tuple[float, T]]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedSelectionMechanism:
-    """K runs, K at least 1 and of a truncated negative binomial law: geometric at shape 1, logarithmic at shape 0.
+    """Select the best of K runs; K >= 1 is truncated negative binomial: geometric at shape 1, logarithmic at shape 0.
 
     Args:
         shape: eta, in (-1, 100].
@@ -46,7 +46,7 @@ class RepeatedSelectionMechanism:
 
     @classmethod
     def of_mean(cls, mean: float, *, shape: float = 0.0) -> "RepeatedSelectionMechanism":
-        """The stopping rate whose expected number of runs is `mean`, to a relative 1e-9 or so; mean > 1.
+        """Returns the mechanism whose expected number of runs is `mean`, to a relative 1e-9 or so; mean > 1.
 
         Raises:
             InvalidParameter: no stopping rate in [1e-9, 1 - 1e-9] has that mean at that shape.
@@ -93,7 +93,7 @@ class RepeatedSelectionMechanism:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonSelectionMechanism:
-    """K runs, K of a Poisson law, 0 included.
+    """Select the best of K runs; K has a Poisson distribution, and may be 0.
 
     Args:
         mean: the expected number of runs, in [1e-9, 1e9].
@@ -113,7 +113,7 @@ class PoissonSelectionMechanism:
 
     @passes("choice")
     def select(self, run: Run[T], source: RandomSource) -> tuple[float, T] | None:
-        """As `RepeatedSelectionMechanism.select`, and None where no run was made; that is part of the release."""
+        """Select as `RepeatedSelectionMechanism.select`; None if no run was made, which is part of the release."""
         law = Inversion(functools.partial(integer_laws.poisson, self.mean))
         best = _best_of(int(law.draw(1, source)[0]), run, source)
         if isinstance(best, str):
@@ -124,7 +124,7 @@ class PoissonSelectionMechanism:
 
 
 def selection_of(event: RepeatedSelection | PoissonSelection) -> RepeatedSelectionMechanism | PoissonSelectionMechanism:
-    """The mechanism whose event this is, whatever its runs are."""
+    """Returns the mechanism whose event this is; the event of a run does not matter."""
     match event:
         case RepeatedSelection():
             return RepeatedSelectionMechanism(shape=event.shape, stopping_rate=event.stopping_rate)

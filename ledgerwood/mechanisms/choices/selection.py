@@ -1,6 +1,6 @@
 """Private choice of one of n candidates by their utilities: exponential mechanism, permute-and-flip, noisy maximum.
 
-Each draws from its law exactly; each is priced from the same rate that its sampler reads.
+Each draws from its distribution exactly, and its event uses the same rate as its sampler.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Utilities = NDArray[np.int64]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UtilityRange:
-    """By how much utilities may move apart: sup of max_i d_i - min_i d_i over the changes d between neighbours.
+    """The range of a utility vector's change: sup of max_i d_i - min_i d_i over the changes d between neighbours.
 
     For utilities that each change by at most s it is at most 2 s; where all of them move in one direction (a count
     under add-remove, a monotone score), at most s.
@@ -49,7 +49,7 @@ class Selection(Protocol):
     """A mechanism that releases the index of a candidate."""
 
     def event(self, sensitivity: UtilityRange, adjacency: Adjacency) -> BoundedRangeEvent | PureEvent:
-        """What one choice costs, from the fields that the sampler reads; rounded up."""
+        """The event of one choice, from the fields that the sampler uses; rounded up."""
         ...
 
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
@@ -87,7 +87,7 @@ class ExponentialMechanism:
 
     @passes("choice")
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource, *, counts: Utilities | None = None) -> int:
-        """As `Selection.select`.
+        """Select as `Selection.select`.
 
         Args:
             utilities: int64 (n,).
@@ -116,7 +116,7 @@ class PermuteAndFlipMechanism:
     """Candidates in random order; each is taken with probability exp(-rate * (its distance from the largest utility)).
 
     Never worse in expected utility than the exponential mechanism of the same pure epsilon, and not bounded-range:
-    it is priced as pure. Source: McKenna and Sheldon 2020; docs/explanation/selection.md#permute-and-flip.
+    its event is pure. Source: McKenna and Sheldon 2020; docs/explanation/selection.md#permute-and-flip.
 
     Args:
         rate: in [1e-200, 1e200], nats per unit of utility.
@@ -136,7 +136,7 @@ class PermuteAndFlipMechanism:
 
     @passes("choice")
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
-        """As `Selection.select`."""
+        """Select as `Selection.select`."""
         _require(utilities, grid)
         gaps = choice.gaps_below_top(utilities).tolist()
         rate = per_step(self.rate, grid)
@@ -176,7 +176,7 @@ class NoisyMaxMechanism:
 
     @passes("choice")
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
-        """As `Selection.select`; a scale above 2**55 grid steps raises too."""
+        """Select as `Selection.select`; a scale above 2**55 grid steps raises too."""
         _require(utilities, grid)
         law = standard_laplace()
         sums = [u + unbounded_noise(self.scale, grid, law, source) for u in utilities.tolist()]

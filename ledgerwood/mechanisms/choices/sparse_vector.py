@@ -1,4 +1,4 @@
-"""The sparse vector technique: which of many queries lie above a threshold, paid for by the few that do.
+"""The sparse vector technique: find the few of many queries that lie above a threshold; only those cost budget.
 
 Proof: docs/explanation/selection.md#sparse-vector.
 """
@@ -25,7 +25,7 @@ from ledgerwood.recording.points import passes
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryChange:
-    """By how much any one query may change between neighbours.
+    """The largest change of any one query between neighbours.
 
     Args:
         largest: > 0, in the queries' unit.
@@ -47,7 +47,7 @@ class QueryChange:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVectorMechanism:
-    """Says of one query after another whether it is above its threshold, with noise, until `answers` of them were.
+    """Answer one query after another, with noise: is it above its threshold? Stop after `answers` positive answers.
 
     The threshold's noise is drawn afresh after each query that was above. Source: Dwork and Roth 2014, Algorithms 1
     and 2; Lyu, Su and Li 2017 for the monotone variant and for what variants get wrong;
@@ -74,7 +74,7 @@ class SparseVectorMechanism:
         object.__setattr__(self, "answers", _validate.count("answers", self.answers, "queries above"))
 
     def event(self, sensitivity: QueryChange, adjacency: Adjacency) -> PureEvent | Repeated:
-        """The whole run, however many queries it sees: one pure event an answer.
+        """The event of a whole run, for any number of queries: one pure event for each positive answer.
 
         Its epsilon is change / threshold_scale + 2 change / query_scale (1 change for monotone queries), rounded up.
         """
@@ -112,12 +112,12 @@ class SparseVectorRun:
 
     @property
     def answers_left(self) -> int:
-        """How many queries may still be found above; 0 when the run is over."""
+        """The number of positive answers that are left; 0 when the run is over."""
         return self._left
 
     @passes("choice")
     def above(self, query: int, threshold: int) -> bool:
-        """Whether query + noise >= threshold + its noise.
+        """Returns whether query + noise >= threshold + its noise.
 
         Args:
             query: a whole number of grid steps: the exact value on the data. Chosen by released answers at will.

@@ -1,1 +1,1 @@
-"""Exact random draws, in integers: bits, deviates, laws and their inversion."""
+"""Exact random draws, in integers: bits, deviates, distributions and their inversion."""

@@ -189,7 +189,7 @@ class EvenDeviate:
         return self._below(((self._reach + down) << _WORD) + x, _WORD, y, _WORD + down - self._tail_bits, source)
 
     def _below(self, x: int, x_bits: int, y: int, y_bits: int, source: RandomSource) -> tuple[int, int] | None:
-        """Whether the point in the cell (x, y) / (2**x_bits, 2**y_bits) lies below the density, refined till decided.
+        """Returns whether the point in the cell (x, y) / (2**x_bits, 2**y_bits) lies below the density, by refining it.
 
         Returns x and its bits as far as they were drawn, or None for a point above.
         """
@@ -208,11 +208,11 @@ class EvenDeviate:
 
 @cache
 def standard_normal() -> EvenDeviate:
-    """The standard normal law."""
+    """The standard normal distribution."""
     return EvenDeviate(normal_exponent, 8)
 
 
 @cache
 def standard_laplace() -> EvenDeviate:
-    """The Laplace law of scale 1."""
+    """The Laplace distribution of scale 1."""
     return EvenDeviate(laplace_exponent, 16)

@@ -1,4 +1,4 @@
-"""Distribution functions of integer laws, enclosed in integers at any precision: recurrences, each step directed.
+"""Bounds on cumulative distribution functions on the integers, at any precision, by recurrences with directed steps.
 
 Proof: docs/explanation/exact-noise.md#integer-laws.
 """
@@ -17,7 +17,7 @@ Interval = tuple[int, int]
 
 
 def discrete_gaussian(scale: float, bits: int) -> Enclosure:
-    """The law of probability proportional to exp(-z**2 / (2 scale**2)); scale > 0."""
+    """The distribution of probability proportional to exp(-z**2 / (2 scale**2)); scale > 0."""
     precision = bits + _GUARD
     reach = math.ceil(scale * math.sqrt(_TWO_LOG_TWO * (bits + 8))) + 1
     rate = 1 / (2 * Fraction(scale) ** 2)
@@ -31,7 +31,7 @@ def discrete_gaussian(scale: float, bits: int) -> Enclosure:
 
 
 def poisson(mean: float, bits: int) -> Enclosure:
-    """The Poisson law; mean > 0. Its weights are relative to the most likely value's."""
+    """The Poisson distribution; mean > 0. Its weights are relative to the most likely value's."""
     precision = bits + _GUARD
     exact = Fraction(mean)
     top, bottom = exact.numerator, exact.denominator
@@ -63,7 +63,7 @@ def poisson(mean: float, bits: int) -> Enclosure:
 
 
 def _symmetric(weights: list[Interval], beyond: Interval, bits: int) -> Enclosure:
-    """The law of even weights, given from 0 on; `beyond` encloses the sum of all further ones of a side."""
+    """The distribution of even weights, given from 0 on; `beyond` encloses the sum of all further ones of a side."""
     tails = [beyond]  # sums of the weights from place j on, from the last place inward
     for low, high in reversed(weights[1:]):
         tails.append((tails[-1][0] + low, tails[-1][1] + high))

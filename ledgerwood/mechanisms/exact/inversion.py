@@ -1,4 +1,4 @@
-"""Exact draws from a law on the integers by inverting its distribution function.
+"""Exact draws from a distribution on the integers by inverting its distribution function.
 
 A uniform real is read 64 bits at a time, until one atom is left. All but about one draw in 2**64 an atom are decided by
 their first word against a table; the others by integer bounds at whatever precision it takes.
@@ -41,7 +41,7 @@ DistributionBounds = Callable[[int], Enclosure]
 
 @final
 class Inversion:
-    """Draws from the law whose distribution function `bounds` encloses."""
+    """Draws from the distribution whose distribution function `bounds` encloses."""
 
     __slots__ = ("_bounds", "_ends", "_first", "_starts")
 

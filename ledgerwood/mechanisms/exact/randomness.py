@@ -1,7 +1,7 @@
 """Random bits: from the operating system's key by default, from a seed only in tests, and never from anywhere else.
 
 Both sources hand out independent uniform 64-bit words; every sampler of this package is exact given such words.
-Which of the two was used follows each release (`kind`): noise that can be drawn again protects nobody.
+Which of the two was used follows each release (`kind`): reproducible noise protects no one.
 """
 
 import abc
@@ -39,7 +39,7 @@ class RandomSource(abc.ABC):
     @property
     @abc.abstractmethod
     def kind(self) -> Literal["secure", "test"]:
-        """What a release that used this source may claim."""
+        """The kind of randomness: "secure", or "test" for reproducible noise."""
 
     @abc.abstractmethod
     def _words(self, n: int) -> NDArray[np.uint64]:
@@ -144,7 +144,7 @@ class _ThreadState(threading.local):
 class SecureRandom(RandomSource):
     """AES-256 in counter mode, keyed from the operating system (`os.urandom`).
 
-    Thread-safe without locks: each thread that uses the object gets a key of its own. A forked child discards the
+    Thread-safe without locks: each thread that uses the object gets its own key. A forked child discards the
     parent's key and unread words before its first draw. Cannot be copied or pickled; a worker constructs its own.
     After a virtual machine is restored from a snapshot, construct a new one.
     """

@@ -49,7 +49,7 @@ def add_noise(
 def geometric_noise(n: int, scale: float, law: EvenDeviate, source: RandomSource) -> NDArray[np.int64]:
     """n independent integers: floor(scale |x|) with x's sign, where x is fresh of `law` and -0 is drawn again.
 
-    For the Laplace law these have probabilities proportional to e^{-|z| / scale}: exact-noise.md#discrete-laplace.
+    For Laplace deviates these have probabilities proportional to e^{-|z| / scale}: exact-noise.md#discrete-laplace.
 
     Args:
         scale: > 0, at most 2**55.

@@ -1,4 +1,4 @@
-"""The number of runs of a selection, K >= 1 of the truncated negative binomial law, drawn exactly by lazy inversion.
+"""Exact draws of a selection's number of runs (truncated negative binomial, K >= 1), by lazy inversion.
 
 No table: the distribution function is summed up to the drawn number, which costs less than that many runs.
 Proof: docs/explanation/events.md#run-counts.

@@ -33,7 +33,7 @@ _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 40.0, 160)])
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTradeOff:
-    """The least rate of misses beside each rate of false alarms, shape (k,) each."""
+    """The least false negative rate beside each rate of false positives, shape (k,) each."""
 
     false_positive_rate: Numbers
     false_negative_rate: Numbers
@@ -66,7 +66,7 @@ class Roc:
         """False and true positive rates along the band's lower edge: at every threshold an attacker does no worse.
 
         Steps, from (0, 0) to (1, 1): between two thresholds the true rates are not below those of the higher one, nor
-        are false alarms above those of the lower one.
+        are false positives above those of the lower one.
         """
         false, true = np.array(self.false_positive_upper), np.array(self.true_positive_lower)
         return _ends(np.append(np.repeat(false, 2)[1:], 1.0)), _ends(np.repeat(true, 2))
@@ -138,7 +138,7 @@ def histograms(scores: Scores) -> Histograms:
 
 
 def claimed_trade_off(curve: ClaimedCurve) -> DrawnTradeOff:
-    """The least rate of misses that the claim leaves to an attacker, at rates of false alarms from 0 to 1.
+    """The least false negative rate that the claim leaves to an attacker, at rates of false positives from 0 to 1.
 
     Source: Wasserman and Zhou 2010; docs/explanation/risk.md#trade-off.
     """

@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 def bounds_figure(bounds: Sequence[LowerBound], claimed: float, words: str) -> Figure:
-    """Every bound as a dot beside the claim; hollow ones rest on an assumption.
+    """Every bound as a dot, with the claim; hollow dots need an assumption.
 
     Args:
         bounds: at least one.
-        claimed: epsilon that was promised, inf where none was.
-        words: what stands at the line of the claim.
+        claimed: the claimed epsilon, inf if there is none.
+        words: the label of the claim's line.
     """
     values = [bound.value for bound in bounds]
     _, high = padded([*values, claimed], floor=0.0, room=0.12)
@@ -37,10 +37,10 @@ def bounds_figure(bounds: Sequence[LowerBound], claimed: float, words: str) -> F
         )
         for bound in bounds
     ]
-    promise = f"{words} {plain(claimed)}" if math.isfinite(claimed) else "no epsilon is promised here"
+    promise = f"{words} {plain(claimed)}" if math.isfinite(claimed) else "no epsilon is claimed here"
     drawing = ladder(
         "figure-bounds",
-        "Lower bounds on epsilon beside the claim",
+        "Lower bounds on epsilon and the claim",
         f"{promise}; " + "; ".join(f"{rung.name}: at least {rung.shown}" for rung in rungs),
         Axis(label="epsilon (nats)", low=0.0, high=high),
         rungs,
@@ -48,7 +48,7 @@ def bounds_figure(bounds: Sequence[LowerBound], claimed: float, words: str) -> F
     )
     return Figure(
         drawing=drawing,
-        caption="Lower bounds beside the claim",
+        caption="Lower bounds and the claim",
         legend=(("claimed", promise, False),),
         note=(
             "A full dot holds without assumptions, a hollow one only if the assumption in the table does. A dot to the "
@@ -60,7 +60,7 @@ def bounds_figure(bounds: Sequence[LowerBound], claimed: float, words: str) -> F
 
 
 def bounds_table(bounds: Sequence[LowerBound]) -> HtmlTable:
-    """Each bound with all that it rests on."""
+    """A table of the bounds with their assumptions."""
     return HtmlTable(
         header=("epsilon at least", "at delta", "alpha", "assumption", "test", "event", "samples"),
         rows=tuple(
@@ -80,21 +80,21 @@ def bounds_table(bounds: Sequence[LowerBound]) -> HtmlTable:
 
 
 def trade_off_figure(curves: Curves, alpha: float) -> Figure | None:
-    """What an attacker's errors must be by the claim, and what they were."""
+    """An attacker's error rates: the least that the claim allows, and those found."""
     layers: list[Layer] = []
     legend: list[tuple[Role, str, bool]] = []
     if curves.roc is not None:
         layers += _found(curves.roc)
         legend += [
             ("found", "found", False),
-            ("found", f"between these lies the true curve, confidence {curves.roc.confidence:.4g}", True),
+            ("found", f"the true curve lies between these, confidence {curves.roc.confidence:.4g}", True),
         ]
     if curves.bound is not None:
         layers.append(_trade_off(curves.bound, "bound"))
-        legend.append(("bound", "of the epsilon that was found: somewhere the true curve is on it or below it", False))
+        legend.append(("bound", "for the epsilon that was found: the true curve touches it or goes below it", False))
     if curves.claimed is not None:
         layers.append(_trade_off(curves.claimed, "claimed"))
-        legend.append(("claimed", "claimed: no attacker may be below it", False))
+        legend.append(("claimed", "claimed: no attacker is below it if the claim is true", False))
     if not layers:
         return None
     layers.insert(0, PlotCurve(xs=_RATES, ys=(1.0, 0.0), role="chance"))
@@ -102,32 +102,32 @@ def trade_off_figure(curves: Curves, alpha: float) -> Figure | None:
         drawing=plot(
             "figure-trade-off",
             "Trade-off curve, claimed and found",
-            "An attacker's rate of misses against his rate of false alarms. By the claim every attacker is on or above "
-            "the dashed curve; the solid curve is the audit's own attacker.",
-            Axis(label="false alarms (rate)", low=0.0, high=1.0),
-            Axis(label="misses (rate)", low=0.0, high=1.0),
+            "An attacker's false negative rate against the false positive rate. If the claim is true, every attacker "
+            "is on or above the dashed curve. The solid curve is the audit's own attacker.",
+            Axis(label="false positive rate", low=0.0, high=1.0),
+            Axis(label="false negative rate", low=0.0, high=1.0),
             layers,
         ),
         caption="Trade-off curve: claimed against found",
         legend=tuple(legend),
         note=(
-            "The thin diagonal is guessing. The picture is for the eye; the verdict above rests on the one test that "
-            f"is named there, at its own error of {plain(alpha)}. The found curve's numbers stand under the ROC."
+            "The thin diagonal is guessing. This figure is an illustration; the verdict above is that of the one test "
+            f"that is named there, at error probability {plain(alpha)}. The found curve's numbers are under the ROC."
         ),
         table=_trade_off_table(curves),
     )
 
 
 def roc_figure(roc: Roc) -> Figure:
-    """Right alarms against false ones, with the band."""
+    """True against false positive rate, with the band."""
     return Figure(
         drawing=plot(
             "figure-roc",
             "ROC of the audit's scores with a simultaneous band",
-            f"Right alarms against false alarms, by threshold. The area under the curve is {roc.area:.4f}; one half is "
+            f"True against false positive rate, by threshold. The area under the curve is {roc.area:.4f}; one half is "
             "guessing. The shaded band holds at all thresholds at once.",
-            Axis(label="false alarms (rate)", low=0.0, high=1.0),
-            Axis(label="right alarms (rate)", low=0.0, high=1.0),
+            Axis(label="false positive rate", low=0.0, high=1.0),
+            Axis(label="true positive rate", low=0.0, high=1.0),
             [
                 PlotCurve(xs=_RATES, ys=_RATES, role="chance"),
                 Band(lower=roc.lower, upper=roc.upper, role="found"),
@@ -141,7 +141,7 @@ def roc_figure(roc: Roc) -> Figure:
         ),
         note="Where the band leaves the thin diagonal, the scores tell the two data sets apart.",
         table=HtmlTable(
-            header=("false alarms", "right alarms", "true false alarms", "true right alarms"),
+            header=("false positive rate", "true positive rate", "bounds on the former", "bounds on the latter"),
             rows=tuple(
                 (f"{false:.4f}", f"{true:.4f}", f"{left:.4f} to {right:.4f}", f"{low:.4f} to {high:.4f}")
                 for false, true, left, right, low, high in _some(

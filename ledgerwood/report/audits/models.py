@@ -71,13 +71,13 @@ def show_model(report: ModelReport, *, html: Path | None, as_json: bool) -> None
     found = report.audit
     facts: dict[str, Fact] = {
         "estimator": found.audited,
-        "verdict": verdict("price", found.bounds, found.price, rejected=found.rejected),
+        "verdict": verdict("claimed epsilon", found.bounds, found.price, rejected=found.rejected),
         "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
-        "price": found.price,
+        "claimed epsilon": found.price,
         "delta": found.delta,
         "alpha": found.alpha,
         "a perfect attack would show": least(found.epsilon_detectable),
-        "could be shown at most": least(found.epsilon_ceiling),
+        "largest possible bound": least(found.epsilon_ceiling),
         "canaries": found.canaries * found.trainings,
         "canaries for a tighter answer": found.needed,
         "seed": report.seed,

@@ -1,4 +1,4 @@
-"""What the pages of audits say: sentences, facts and figures of a mechanism's, a model's and a ledger's."""
+"""The contents of audit pages: sentences, facts and figures for a mechanism, a model or a ledger."""
 
 import math
 from collections.abc import Sequence
@@ -14,15 +14,17 @@ from ledgerwood.verification import LedgerReport
 from ledgerwood.verification.auditing import Assumption, LowerBound
 from ledgerwood.verification.digits import beside
 
-_OWNER = "For the owner of the data: no budget pays for what an audit finds. Prices are rounded up, lower bounds down."
+_OWNER = (
+    "For the data owner only: an audit's findings are not private. Privacy costs are rounded up, lower bounds down."
+)
 _LONGEST = 600
 """Characters of a claim that are shown."""
 _LOOKED_AT = {
     "releases": "released values",
     "predictions": "predictions",
-    "fitted": "what the fitted model shows, by released=",
+    "fitted": "the fitted model's values, by released=",
 }
-_NO_ROWS = "This audit looks at a {}, not at rows: it knows no individual budgets, and shows none."
+_NO_ROWS = "This audit is of a {}, not of single rows, so there are no individual budgets to show."
 
 
 def mechanism_page(report: MechanismReport) -> Page:
@@ -32,14 +34,12 @@ def mechanism_page(report: MechanismReport) -> Page:
     delta, beyond = plain(audit.delta), _beyond(audit.bounds, audit.claimed_epsilon, rejected=audit.rejected)
     if audit.rejected:
         verdict = "The claim is refuted"
-        sentence = (
-            f"A mechanism that keeps this claim would look like this with probability {plain(audit.alpha)} at most."
-        )
+        sentence = f"If the claim were true, this result would have probability {plain(audit.alpha)} at most."
     else:
-        verdict = "Not refuted, yet a bound is above the claim" if beyond else "Nothing was found against the claim"
-        sentence = "That is no proof of privacy: an audit sees what its events show in as many draws as it made."
+        verdict = "Not refuted, but a bound is above the claim" if beyond else "Nothing was found against the claim"
+        sentence = "This does not prove privacy: other events, or more draws, may show more."
         if audit.notes:
-            sentence += " Something was left out, or could not be told: see the notes."
+            sentence += " Something was left out, or could not be tested: see the notes."
     return Page(
         kind="Audit of a mechanism",
         title=report.name,
@@ -52,7 +52,7 @@ def mechanism_page(report: MechanismReport) -> Page:
                 f"claimed at delta {delta}",
                 f"epsilon {claimed}" if math.isfinite(audit.claimed_epsilon) else "no epsilon",
             ),
-            ("error of each statement", plain(audit.alpha)),
+            ("error probability of each statement", plain(audit.alpha)),
             ("outputs drawn", f"{audit.samples:,}"),
         ),
         sections=(
@@ -72,7 +72,7 @@ def mechanism_page(report: MechanismReport) -> Page:
                     ("pair of neighbours", report.pair),
                     ("event", audit.event),
                     ("the event speaks for", f"the {audit.direction} data set"),
-                    ("looked at", "values" if audit.numeric == "ideal" else "values and their bits"),
+                    ("tested", "values" if audit.numeric == "ideal" else "values and their bits"),
                     ("least draws that could refute it", "-" if audit.needed is None else f"{audit.needed:,}"),
                     ("seed", str(report.seed)),
                     ("seconds", f"{audit.seconds:.1f}"),
@@ -91,23 +91,21 @@ def model_page(report: ModelReport) -> Page:
     audit = report.audit
     delta, beyond = plain(audit.delta), _beyond(audit.bounds, audit.price, rejected=audit.rejected)
     if audit.rejected:
-        verdict = "The price is refuted"
-        sentence = (
-            f"A training that keeps its price would look like this with probability {plain(audit.alpha)} at most."
-        )
+        verdict = "The claimed epsilon is refuted"
+        sentence = f"If the claimed epsilon were true, this result would have probability {plain(audit.alpha)} at most."
     else:
         verdict = (
-            "Not refuted, yet a bound is above the price"
+            "Not refuted, but a bound is above the claimed epsilon"
             if beyond
-            else "This audit saw too little to say anything"
+            else "This audit had too little power to find anything"
             if audit.weaknesses
-            else "Nothing was found against the price"
+            else "Nothing was found against the claimed epsilon"
         )
         weak = "".join(f" {words[:1].upper()}{words[1:]}." for words in audit.weaknesses)
-        sentence = f"That is no proof: {audit.power_words}.{weak} " + (
+        sentence = f"This does not prove privacy: {audit.power_words}.{weak} " + (
             "" if audit.view == "fitted" else _needed(audit.needed)
         )
-    shares = "Canaries may have shared leaves, and are then no independent runs: only guesses say anything."
+    shares = "Canaries may have shared leaves. They are then not independent, and only the bounds from guesses hold."
     return Page(
         kind="Audit of a training",
         title=audit.audited,
@@ -116,13 +114,13 @@ def model_page(report: ModelReport) -> Page:
         sentence=sentence + beyond,
         facts=(
             (f"found at delta {delta}", f"epsilon \N{GREATER-THAN OR EQUAL TO} {least(audit.epsilon_lower)}"),
-            (f"price at delta {delta}", _claimed(audit.price)),
+            (f"claimed at delta {delta}", _claimed(audit.price)),
             ("a perfect attack would show", f"about {least(audit.epsilon_detectable)}"),
-            ("could be shown at most", least(audit.epsilon_ceiling)),
+            ("largest possible bound", least(audit.epsilon_ceiling)),
             ("canaries", f"{audit.canaries:,}" + (f", {audit.trainings:,} times" if audit.trainings > 1 else "")),
         ),
         sections=(
-            _bounds_section(figures.bounds_figure(audit.bounds, audit.price, "price"), audit.assumption, audit.alpha),
+            _bounds_section(figures.bounds_figure(audit.bounds, audit.price, "claimed"), audit.assumption, audit.alpha),
             *_curve_sections(
                 report.curves, audit.alpha, "Canary scores", ("canaries that were in", "canaries that were left out")
             ),
@@ -134,11 +132,11 @@ def model_page(report: ModelReport) -> Page:
                 ),
                 facts=(
                     ("claim", _start(report.claim)),
-                    ("test of the headline", audit.statistic),
-                    ("error of each statement", plain(audit.alpha)),
-                    ("looked at", _LOOKED_AT[audit.view]),
+                    ("test of the main bound", audit.statistic),
+                    ("error probability of each statement", plain(audit.alpha)),
+                    ("attacked", _LOOKED_AT[audit.view]),
                     ("attack", audit.attack or "-"),
-                    ("releases that took part", f"{audit.scored:,} of {audit.releases:,}"),
+                    ("releases in the scores", f"{audit.scored:,} of {audit.releases:,}"),
                     ("random trees", "as drawn" if audit.structure == "own" else "fixed by the audit"),
                     ("structure without data", _structure(report)),
                     ("seed", str(report.seed)),
@@ -159,7 +157,7 @@ def ledger_page(audit: LedgerAudit) -> Page:
     doubts = ledger_figures.doubts(report)
     sections = [
         Section(
-            title="What each grant costs",
+            title="Privacy cost of each grant",
             texts=(
                 _THREE_WORDS,
                 *doubts,
@@ -211,8 +209,8 @@ def ledger_page(audit: LedgerAudit) -> Page:
 
 
 _THREE_WORDS = (
-    "Other code bounded the cost of each plan from below and from above. A charge is refuted when it is below the "
-    "lower bound, confirmed when it covers the upper bound or both are within 1 % of it, and otherwise unconfirmed."
+    "A second implementation bounded the cost of each plan from both sides. A charge is refuted if it is below the "
+    "lower bound, confirmed if it covers the upper bound or both are within 1 % of it, and otherwise unconfirmed."
 )
 
 
@@ -228,8 +226,8 @@ def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
     if report.randomness != "secure":
         return (
             "bad",
-            "The ledger adds up, and protects nobody",
-            "The sums hold, but a draw used randomness that can be repeated: it protects nobody.",
+            "The total is correct, but the noise protects no one",
+            "A draw used reproducible (test) randomness: the ledger guarantees no privacy.",
         )
     if report.verdict == "unconfirmed":
         return (
@@ -240,19 +238,19 @@ def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
     return (
         "good",
         "The ledger is confirmed",
-        f"{report.grants:,} grants and {report.draws:,} draws were verified by other code, within the budget.",
+        f"{report.grants:,} grants and {report.draws:,} draws were verified independently, within the budget.",
     )
 
 
 def _bounds_section(figure: Figure, assumption: Assumption, alpha: float) -> Section:
     rests = (
-        "It rests on independent runs only."
+        "The main bound assumes independent runs only."
         if assumption == "none"
-        else f"It rests on an assumption: {assumption}. Bounds without one stand beside it."
+        else f"The main bound has an assumption: {assumption}. Bounds without one are shown too."
     )
     return Section(
         title="How much was found",
-        texts=(f"Each bound holds with probability {1.0 - alpha:.6g} by itself. {rests}",),
+        texts=(f"Each bound holds with confidence {1.0 - alpha:.6g} separately. {rests}",),
         figures=(figure,),
     )
 
@@ -271,13 +269,11 @@ def _curve_sections(curves: Curves, alpha: float, caption: str, names: tuple[str
 def _model_section(backing: Backing | None) -> Section:
     if backing is None:
         return Section(
-            title="The model", texts=("No model was named (--model), so none was held against this ledger.",)
+            title="The model", texts=("No model was named (--model), so none was compared with this ledger.",)
         )
     statement = backing.statement
     after = "It is the last entry." if not backing.later else f"{backing.later:,} entries follow it: later spends."
-    closes = (
-        f"The privacy statement of the model in {backing.folder!r} closes with entry {backing.entry} of this ledger."
-    )
+    closes = f"The privacy statement of the model in {backing.folder!r} ends with entry {backing.entry} of this ledger."
     return Section(
         title="The model",
         texts=(f"{closes} {after}",),
@@ -305,8 +301,8 @@ def _beyond(bounds: Sequence[LowerBound], promised: float, *, rejected: bool) ->
         return ""
     rests = sorted({"by itself" if bound.assumption == "none" else f"assuming {bound.assumption}" for bound in high})
     return (
-        f" Yet a bound below is above what is promised ({', '.join(rests)}). Each one errs with probability "
-        f"{plain(high[0].alpha)} by itself: audit again, with more samples and a smaller alpha."
+        f" But a bound below is above the claim ({', '.join(rests)}). Each bound is wrong with probability "
+        f"{plain(high[0].alpha)}: audit again, with more samples and a smaller alpha."
     )
 
 
@@ -317,8 +313,8 @@ def _start(text: str) -> str:
 
 def _needed(canaries: int | None) -> str:
     if canaries is None:
-        return "No number of canaries would bring the bound near the price by this statistic."
-    return f"{canaries:,} canaries would bring it near the price."
+        return "No number of canaries would bring the bound near the claimed epsilon by this statistic."
+    return f"{canaries:,} canaries would bring it near the claimed epsilon."
 
 
 def _structure(report: ModelReport) -> str:
@@ -326,7 +322,7 @@ def _structure(report: ModelReport) -> str:
     if check is None:
         return "not asked for, or nothing is drawn at random"
     if check.independent:
-        return f"{check.trees:,} trees the same, bit for bit, whatever the rows"
+        return f"{check.trees:,} trees are the same, bit for bit, for all tested rows"
     return f"differs: {check.difference}"
 
 

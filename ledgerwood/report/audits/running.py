@@ -87,11 +87,11 @@ def show_mechanism(report: MechanismReport, *, html: Path | None, as_json: bool)
 
 
 def verdict(words: str, bounds: Sequence[LowerBound], promised: float, *, rejected: bool) -> str:
-    """What an audit says of a claim or a price: refuted by its one test, or not, and whether a bound is above it."""
+    """An audit's verdict on a claim: refuted by its one test or not, and whether a lower bound is above it."""
     if rejected:
         return f"the {words} is refuted"
     if any(bound.value > promised for bound in bounds):
-        return f"not refuted, yet a bound is above the {words}: audit again, with more samples and a smaller alpha"
+        return f"not refuted, but a bound is above the {words}: audit again, with more samples and a smaller alpha"
     return f"nothing found against the {words}"
 
 
@@ -157,7 +157,7 @@ def _table(bounds: Sequence[LowerBound]) -> Table:
 
 
 def rests(assumption: str) -> str:
-    """What a bound rests on, to stand after its number."""
+    """Returns the assumption of a bound, to be printed after its number."""
     return "" if assumption == "none" else f", assuming {assumption}"
 
 

@@ -292,7 +292,7 @@ def _used(record: LedgerRecord, grant: GrantEntry, events: Counter[Event]) -> Ch
 
 
 def _below(charge: Charge, whole: Charge) -> bool:
-    """Whether no amount is above that of the whole plan's charge."""
+    """Returns whether no amount is above that of the whole plan's charge."""
     pairs: Sequence[tuple[float | None, float | None]] = [
         (charge.amounts()[name], whole.amounts()[name]) for name in whole.currency()
     ]

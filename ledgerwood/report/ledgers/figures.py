@@ -101,7 +101,7 @@ def individuals_figure(found: Individuals) -> Figure:
         ),
         caption="Individual budgets",
         legend=(("paid", f"{found.units:,} units, {found.exhausted:,} of them with nothing left", True),),
-        note="Shown because these data were declared public. For other data this picture would be a release unpaid.",
+        note="Shown because these data were declared public. For other data it would be an unaccounted release.",
         table=HtmlTable(
             header=("spent from", "to", "units"),
             rows=tuple(

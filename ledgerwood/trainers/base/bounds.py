@@ -1,7 +1,15 @@
-"""What every system's parameters and plan must hold to, whatever else they are made of."""
+"""Bounds of parameters: each is declared beside the plan's field that it bounds, and one loop checks them all.
 
+A field of a `Literal` type is one of its names, and a field of type `bool` is True or False, without a declaration.
+"""
+
+import abc
+import functools
+import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass, fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, final, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -10,67 +18,137 @@ from ledgerwood.ensemble import MAX_DEPTH
 
 MAX_TREES = 2**40
 MAX_BINS = 60_000
-"""Steps of a numeric feature's range, at most: with a cell for missing values they fit 16 bits."""
+"""GridSteps of a numeric feature's range, at most: with a cell for missing values they fit 16 bits."""
 
 
-class ShapedPlan(Protocol):
-    """The fields that all plans have."""
+class Bound(abc.ABC):
+    """What a value must hold to, in `Annotated[type, bound]`."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def require(self, name: str, value: object) -> None:
+        """Refuse another value.
+
+        Raises:
+            InvalidParameter: it names the parameter, the value, the bound and the unit.
+        """
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Count(Bound):
+    """A whole number."""
+
+    unit: str
+    minimum: int = 1
+    most: int | None = None
+
+    def require(self, name: str, value: object) -> None:
+        """See `Bound`."""
+        if self.most is not None and _validate.count(name, value, self.unit, minimum=self.minimum) > self.most:
+            raise _validate.fail(name, value, f"at most {self.most}", self.unit)
+        _validate.count(name, value, self.unit, minimum=self.minimum)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GridSteps(Bound):
+    """A whole number of at least two."""
+
+    unit: str
+    most: int
+
+    def require(self, name: str, value: object) -> None:
+        """See `Bound`."""
+        if not 2 <= _validate.count(name, value, "steps") <= self.most:
+            raise _validate.fail(name, value, f"in [2, {self.most}]", self.unit)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Real(Bound):
+    """A finite real number of an interval; open at an end that it does not `hold`."""
+
+    unit: str
+    low: float = 0
+    high: float = math.inf
+    holds_low: bool = False
+    holds_high: bool = False
+
+    def require(self, name: str, value: object) -> None:
+        """See `Bound`."""
+        number = _validate.real(name, value, self.unit)
+        if not (
+            (self.low <= number if self.holds_low else self.low < number)
+            and (number <= self.high if self.holds_high else number < self.high)
+        ):
+            raise _validate.fail(name, value, self._words, self.unit)
 
     @property
-    def max_depth(self) -> int:
-        """Levels of splits."""
-
-    @property
-    def max_bins(self) -> int:
-        """Even steps of a numeric feature's range."""
+    def _words(self) -> str:
+        if math.isinf(self.high):
+            return f"{'>=' if self.holds_low else '>'} {self.low}"
+        return f"in {'[' if self.holds_low else '('}{self.low}, {self.high}{']' if self.holds_high else ')'}"
 
 
-class BoostedPlan(ShapedPlan, Protocol):
-    """The fields that the plans of sums of trees have."""
+@final
+@dataclass(frozen=True, slots=True)
+class OneOf(Bound):
+    """One of a closed set of names, or of True and False."""
 
-    @property
-    def learning_rate(self) -> float:
-        """Factor on every leaf."""
+    names: tuple[object, ...]
 
-    @property
-    def initial_share(self) -> float:
-        """Share of the budget for the first guess."""
+    def require(self, name: str, value: object) -> None:
+        """See `Bound`."""
+        require_name(name, value, self.names)
 
 
-def require_bounds(plan: BoostedPlan, names: Mapping[str, tuple[object, ...]]) -> None:
-    """Refuse a plan of a sum of trees whose shared fields are out of bounds.
+def positive(unit: str) -> Real:
+    """Above zero."""
+    return Real(unit)
 
-    Args:
-        plan: a system's.
-        names: fields that hold one of a closed set, and the set.
+
+def share(unit: str) -> Real:
+    """A part of a whole, neither nothing nor all of it."""
+    return Real(unit, high=1)
+
+
+Trees = Annotated[int, Count("trees", most=MAX_TREES)]
+Depth = Annotated[int, Count("levels", minimum=0, most=MAX_DEPTH)]
+Bins = Annotated[int, GridSteps("steps of a feature's range", MAX_BINS)]
+
+
+def require_bounds(plan: Any) -> None:
+    """Refuse a dataclass one of whose fields is out of its bound; None is in the bound of a field that may be None.
 
     Raises:
-        InvalidParameter: one of them is not.
+        InvalidParameter: the first such field.
     """
-    require_shape(plan, names)
-    _validate.positive("learning_rate", plan.learning_rate, "factor on a leaf")
-    if not 0.0 < _validate.real("initial_share", plan.initial_share, "share of the budget") < 1.0:
-        raise _validate.fail("initial_share", plan.initial_share, "in (0, 1)", "share of the budget")
+    for name, bound, optional in bounds_of(plan.__class__):
+        value = getattr(plan, name)
+        if not (optional and value is None):
+            bound.require(name, value)
 
 
-def require_trees(name: str, value: object) -> None:
-    """Refuse a number of trees that is none, or beyond 2**40.
-
-    Raises:
-        InvalidParameter: so it is.
-    """
-    if _validate.count(name, value, "trees") > MAX_TREES:
-        raise _validate.fail(name, value, f"at most {MAX_TREES}", "trees")
+@functools.cache
+def bounds_of(kind: Any) -> tuple[tuple[str, Bound, bool], ...]:
+    """(name, bound, whether it may be None) of each bounded field of a dataclass, by the fields' types."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = [(field.name, *_bound(hints[field.name])) for field in fields(kind)]
+    return tuple((name, bound, optional) for name, bound, optional in found if bound is not None)
 
 
-def require_shape(plan: ShapedPlan, names: Mapping[str, tuple[object, ...]]) -> None:
-    """Refuse any plan whose shape is out of bounds. Arguments and errors: as `require_bounds`."""
-    for name, allowed in names.items():
-        require_name(name, getattr(plan, name), allowed)
-    if _validate.count("max_depth", plan.max_depth, "levels", minimum=0) > MAX_DEPTH:
-        raise _validate.fail("max_depth", plan.max_depth, f"at most {MAX_DEPTH}", "levels")
-    if not 2 <= _validate.count("max_bins", plan.max_bins, "steps") <= MAX_BINS:
-        raise _validate.fail("max_bins", plan.max_bins, f"in [2, {MAX_BINS}]", "steps of a feature's range")
+def _bound(hint: Any) -> tuple[Bound | None, bool]:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (UnionType, Union):
+        others = [part for part in parts if part is not NoneType]
+        return (_bound(others[0])[0], True) if len(others) == 1 else (None, True)
+    if origin is Annotated:
+        return next((each for each in hint.__metadata__ if isinstance(each, Bound)), None), False
+    if origin is Literal:
+        return OneOf(parts), False
+    return (OneOf((True, False)), False) if hint is bool else (None, False)
 
 
 def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -84,7 +162,7 @@ def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def is_word(value: object, word: str) -> bool:
-    """Whether a parameter is this word; what it is compared with may be an array."""
+    """Returns whether a parameter is this word; what it is compared with may be an array."""
     return isinstance(value, str) and value == word
 
 

@@ -4,16 +4,15 @@ Of two classes one forest tells the second from the first. Of K > 2 each class h
 others. docs/explanation/several-classes.md.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeVar, final
+from typing import TypeVar, final
 
-from ledgerwood.curator import Aggregator, Categorical, Loss, Schema, TypedColumns
+from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble, Tree
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.trainers.base.plan import AbstractBoostedPlan
 from ledgerwood.trainers.base.schema_purchase import KEYED
-from ledgerwood.trainers.parts.initial_scores import InitialScore, first_score, leave_first_score
+from ledgerwood.trainers.parts.initial_scores import first_score, leave_first_score
 
 ESTIMATED_CLASSES = 32
 """Classes that a private estimate may show, at least: there is a tree for each of them."""
@@ -33,7 +32,7 @@ def forest_count(classes: int) -> int:
 
 
 def estimates_classes(schema: Schema | TypedColumns) -> bool:
-    """Whether the number of classes is known only once the schema has been estimated."""
+    """Returns whether the number of classes is known only once the schema has been estimated."""
     return isinstance(schema, TypedColumns) and schema.target.kind in KEYED
 
 
@@ -47,50 +46,7 @@ def most_classes(trees: int) -> int:
     return max(2, min(trees, MOST_CLASSES))
 
 
-def require_zero_start(classes: int, initial_score: str) -> None:
-    """Refuse a plan of several forests that would ask for the mean label: each forest has a label of its own.
-
-    Raises:
-        InvalidParameter: so it is.
-    """
-    if classes > 1 and initial_score != "zero":
-        raise InvalidParameter(
-            f"initial_score={initial_score!r} is for a number or two classes, and the schema declares {classes} "
-            "classes: set initial_score='zero' (unit: name)"
-        )
-
-
-class ForestPlan(Protocol):
-    """A plan of trees, some of which belong to one forest: a frozen dataclass of plain values."""
-
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-
-    @property
-    def classes(self) -> int:
-        """How many forests are paid for, with all trees each."""
-
-    @property
-    def trees(self) -> int:
-        """Number of trees of each of them."""
-
-    @property
-    def initial(self) -> InitialScore:
-        """The initial score: its queries, noise and events."""
-
-    @property
-    def loss(self) -> Loss:
-        """The loss whose gradients are taken."""
-
-    def of_forest(self, trees: int, forests: int) -> Self:
-        """The plan as one of several forests follows it: draws that this one has, and its own post-processing.
-
-        Args:
-            trees: of this forest.
-            forests: how many there are.
-        """
-
-
-P = TypeVar("P", bound=ForestPlan)
+P = TypeVar("P", bound=AbstractBoostedPlan)
 
 
 @final
@@ -107,7 +63,7 @@ class Forests:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, plan: ForestPlan, aggregator: Aggregator) -> "Forests":
+    def of(cls, plan: AbstractBoostedPlan, aggregator: Aggregator) -> "Forests":
         """As many as the schema's target asks for, which share all trees of the plan; the initial score is released.
 
         Of several forests, which start at 0, its draws are made and left unused: a ledger does not depend on the number

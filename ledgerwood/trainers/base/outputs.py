@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood.curator import Categorical, Numeric, Schema, sorted_classes
 from ledgerwood.errors import SchemaError
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, Plan
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests, forest_count, unstacked
+from ledgerwood.trainers.base.plan import Plan
 
 
 class AbstractRegressor(RegressorMixin, AbstractTreeEstimator):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What a fitted model says of its own privacy."""
+"""The privacy statement of a fitted model."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -17,16 +17,16 @@ from ledgerwood.errors import LedgerCorrupted, PrivacyError
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyStatement:
-    """The guarantee of one fit, and what it rests on.
+    """The privacy guarantee of one fit, with its assumptions.
 
     Args:
-        epsilon: price of this fit's plan at `delta`, in nats; inf where the randomness can be repeated.
-        delta: probability.
+        epsilon: privacy cost of this fit's plan at `delta`, in nats; inf if the noise is reproducible (a seed was set).
+        delta: the probability at which epsilon holds.
         adjacency: the relation of neighbouring data sets.
         unit: what one protected record is.
-        method: how the price was found.
-        certified: whether the price is a proven upper bound.
-        randomness: "test" protects nobody.
+        method: the accounting method.
+        certified: whether the privacy cost is a proven upper bound.
+        randomness: "secure", or "test" for reproducible noise, which protects no one.
         assumptions: what must hold outside the library.
         ledger_head: hash of the ledger's last entry after the fit.
     """
@@ -108,7 +108,7 @@ def declared_in(ledger: LedgerRecord, plan: Event) -> tuple[str, ...]:
 
 
 def _pays(granted: Event, plan: Event) -> bool:
-    """Whether a grant is of this plan, or of a search that may have run it (`trainers.tuning`)."""
+    """Returns whether a grant is of this plan, or of a search that may have run it (`trainers.tuning`)."""
     if not isinstance(granted, RepeatedSelection | PoissonSelection):
         return granted == plan
     try:

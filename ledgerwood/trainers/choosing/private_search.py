@@ -6,7 +6,7 @@ Papernot and Steinke 2022; the whole search is one event, docs/explanation/event
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, final
 
@@ -29,10 +29,11 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
 from ledgerwood.trainers.base.bounds import require_name, require_verbose
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator, AdjacencyName, Plan
-from ledgerwood.trainers.base.fitting import suggestion, too_small
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
+from ledgerwood.trainers.base.plan import Plan, too_small
 from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.suggestions import suggestion
 from ledgerwood.trainers.parts.splits import structure_generator
 
 _OF_THE_SEARCH = frozenset({"epsilon", "delta", "adjacency", "schema", "random_state", "verbose"})
@@ -43,11 +44,11 @@ _SLACK = 1e-6
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPlan:
-    """A private search, fixed and priced before a row is read: the best of K runs, each one candidate and its score.
+    """The plan of a private search, fixed before a row is read: the best of K runs, each one candidate and its score.
 
     Args:
         adjacency: the relation under which every event is stated.
-        runs: the law of K.
+        runs: the distribution of K.
         noise_multiplier: of one run as a whole: 1 / mu.
         score_share: share of a run's mu**2 that is spent on the score.
         error_width: see `PredictionFit`.
@@ -89,17 +90,17 @@ class SearchPlan:
 
     @property
     def score_event(self) -> Event:
-        """What a run's score costs."""
+        """The event of a run's score."""
         return self.score_mechanism.event(self.score.sensitivity(self.adjacency), self.adjacency)
 
     @property
     def score(self) -> PredictionFit:
-        """What a run is judged by."""
+        """The query for a run's score."""
         return PredictionFit(loss=self.loss, width=self.error_width)
 
     @property
     def run_events(self) -> tuple[Event, ...]:
-        """What a run of each candidate draws."""
+        """The events that a run of each candidate draws."""
         return tuple(Composed((plan.event, self.score_event)) for plan in self.plans)
 
     def leaf_signal(self, rows: float) -> float:
@@ -141,24 +142,26 @@ def _has(name: str) -> Any:
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateSearch(AbstractTreeEstimator):
     """Random search over candidates, all of it within one (epsilon, delta): training runs, scores and choice.
 
-    K runs, K secret and random, each of a candidate drawn uniformly, trained on all rows and scored on the same rows
-    with noise; the best is kept. A candidate must be a plan of Gaussian releases over all rows: S-GBDT with
-    `subsample` 1 and an `initial_score` of "zero" or "moments". The time that a fit takes grows with K and must not
-    be seen.
+    It makes a secret, random number K of runs. Each run draws a candidate uniformly, trains it on all rows, and scores
+    it on the same rows with noise. The best run is kept. A candidate must be a plan of
+    Gaussian releases over all rows: S-GBDT with
+    `subsample` 1 and an `initial_score` of "zero" or "moments". The running time of a fit grows with K
+    and must stay secret.
 
     Args:
-        estimator: what is tuned; its own epsilon, delta, adjacency, schema and random state are the search's.
+        estimator: the estimator to tune; its epsilon, delta, adjacency, schema and random state are replaced by these.
         candidates: parameters of `estimator`, one mapping a candidate; public, at least one, all of one `max_bins`. A
             candidate that is listed twice is drawn twice as often.
         epsilon, delta: the budget of the whole search; delta > 0.
         adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
-        law: of K: "poisson", whose K is near its mean, and 0 with probability exp(-mean_runs) (a model that has learnt
-            nothing); or "negative_binomial", which is never 0, and often 1.
+        law: the distribution of K. With "poisson", K is near its mean, and 0 with probability exp(-mean_runs) (then
+            the model has learnt nothing). With "negative_binomial", K is never 0, and often 1.
         mean_runs: the expected number of runs; above 1 for "negative_binomial".
-        shape: eta of the negative binomial law; the smaller, the heavier its tail and the less the search costs.
+        shape: eta of the negative binomial distribution; a smaller one has a heavier tail and costs less.
         score_share: share of a run's mu**2 that is spent on its score.
         error_width: for the squared loss: the error, in halves of the label's range, at which a row counts 0.
 
@@ -169,40 +172,13 @@ class PrivateSearch(AbstractTreeEstimator):
         plan_: the `SearchPlan`. privacy_, ledger_: of the search as a whole.
     """
 
-    plan_: SearchPlan
-    best_index_: int | None
-    best_score_: float
-
-    def __init__(
-        self,
-        estimator: AbstractTreeEstimator,
-        candidates: Sequence[Mapping[str, Any]],
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        adjacency: Adjacency | AdjacencyName = "add-remove",
-        schema: Schema | None = None,
-        law: Literal["poisson", "negative_binomial"] = "poisson",
-        mean_runs: float = 8.0,
-        shape: float = 0.0,
-        score_share: float = 0.1,
-        error_width: float = 0.5,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.candidates = candidates
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.schema = schema
-        self.law = law
-        self.mean_runs = mean_runs
-        self.shape = shape
-        self.score_share = score_share
-        self.error_width = error_width
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: AbstractTreeEstimator = field(kw_only=False)
+    candidates: Sequence[Mapping[str, Any]] = field(kw_only=False)
+    law: Literal["poisson", "negative_binomial"] = "poisson"
+    mean_runs: float = 8.0
+    shape: float = 0.0
+    score_share: float = 0.1
+    error_width: float = 0.5
 
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
         """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
@@ -220,7 +196,8 @@ class PrivateSearch(AbstractTreeEstimator):
             setattr(self.best_estimator_, name, getattr(self, name))
         if "feature_names_in_" in vars(self):
             self.best_estimator_.feature_names_in_ = self.feature_names_in_
-        self.best_estimator_.plan_ = self.plan_.plans[index]
+        plan: Any = self.plan_
+        self.best_estimator_.plan_ = plan.plans[index]
         self.best_estimator_._restore()
         return self
 
@@ -326,6 +303,8 @@ class PrivateSearch(AbstractTreeEstimator):
 
         best = aggregator.select(plan.event, plan.run_events, run, purpose="private search")
         progress(1, 1)
+        self.best_index_: int | None
+        self.best_score_: float
         self.best_index_, self.best_score_, ensemble = best or (None, -math.inf, Ensemble(initial_score=0.0))
         return ensemble
 

@@ -9,134 +9,65 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Literal, final, get_args
+from typing import Annotated, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Composed, Event, Parallel, Repeated
 from ledgerwood.accounting.splitting import Share, split
-from ledgerwood.curator import MAX_DAMPING, STEP, Aggregator, LargeGradients, Loss, Round
+from ledgerwood.curator import MAX_DAMPING, STEP, Aggregator, Round
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.bounds import require_bounds, require_trees
-from ledgerwood.trainers.base.fitting import fits_least, fitted, fitted_without_delta
-from ledgerwood.trainers.base.forests import Forests, require_zero_start
+from ledgerwood.trainers.base.bounds import Count, Real, positive, share
+from ledgerwood.trainers.base.forests import Forests
+from ledgerwood.trainers.base.plan import AbstractLaplacePlan
 from ledgerwood.trainers.base.progress import Progress
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.parts.greedy_trees import Candidates, GainSplits, require_levels
-from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
-from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafRegularization, LeafRelease
+from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves
 from ledgerwood.trainers.parts.leaves import newton_leaves
 
 Assignment = Literal["geometric", "halving"]
 CandidateKind = Literal["grid", "gridless"]
 MAX_GROUPS = 10_000
 """Trees of an ensemble, at most: each is a group of its own in the event, and far fewer are left without a row."""
-_NAMES: dict[str, tuple[object, ...]] = {
-    "loss": get_args(Loss),
-    "assignment": get_args(Assignment),
-    "candidates": get_args(CandidateKind),
-    "large_gradients": get_args(LargeGradients),
-    "geometric_clipping": (True, False),
-    "leaf_release": get_args(LeafRelease),
-    "leaf_regularization": get_args(LeafRegularization),
-    "initial_score": get_args(InitialScoreKind),
-}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DPBoostPlan:
-    """All that DPBoost will do, fixed and priced before a row is read.
+class DPBoostPlan(AbstractLaplacePlan):
+    """All that DPBoost will do, fixed and priced before a row is read. Fields of all systems: see its base classes.
+
+    Loss "squared" is the paper's, on labels scaled to [-1, 1] or classes as -1 and 1; "logistic" is ours. Either way a
+    row counts 1 in every denominator.
 
     Args:
-        adjacency: the relation under which every event is stated.
-        loss: squared, on labels scaled to [-1, 1] or classes as -1 and 1 (the paper's), or logistic; either way a row
-            counts 1 in every denominator.
-        n_estimators: T, number of trees.
+        learning_rate: eta, in (0, 1].
         trees_per_ensemble: T_e, trees that share the rows among them, at most 10,000; 1: every tree sees all rows.
         assignment: share of tree t = 0, 1, ... of an ensemble, one independent draw a row: "geometric", eta (1 - eta)^t
             over their sum; "halving", 2^-(t + 1), the rest in no tree. A tree alone has all rows.
-        max_depth: levels of splits of each tree.
-        max_bins: even steps of a numeric feature's range, whose borders are the candidates.
         candidates: "grid", each border a candidate; or "gridless", for many thousands of bins, at a cost per row and
             not per candidate, every feature weighing the same.
-        tree_epsilon: of one tree, in nats: the common scale of the plan.
-        leaf_share: share of a tree's epsilon for its leaves, in (0, 1); the levels divide the rest evenly.
-        leaf_release: "ratio", the leaf's value with noise (as published); "sums", number of rows and sum of gradients,
-            each with noise, whose ratio is post-processing.
-        count_share: share of the leaves' epsilon for the number of rows, in (0, 1) ("sums").
+        leaf_share: share of a tree's epsilon for its leaves; the levels divide the rest evenly.
         geometric_clipping: tree t = 1, 2, ... of an ensemble has its ratios clipped to clip (1 - eta)^(t-1) ("ratio").
-        large_gradients: a row beyond `clip` takes no part in a tree ("drop", the paper's gradient-based data
-            filtering), or counts with the clip ("clip").
-        clip: g*, largest absolute gradient that counts.
         reg_lambda: lambda > 0 of gains and leaves, in rows.
-        leaf_regularization: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by
-            `score_noise` ("sums").
-        score_noise: stddev that the noise of all trees together may add to a score ("noise"), in clips for the squared
-            loss.
-        learning_rate: eta, in (0, 1].
-        leaf_clamp: largest absolute leaf value before the learning rate; None for no limit. Post-processing.
-        initial_score: see `InitialScore`.
-        initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
-        initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
-        expected_rows: declared number of rows, exact, for `initial_score="public_count"` only.
-        purchase: what is bought of the schema first; None where it is declared.
-        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
-            weight.
-        classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
-            whose trees the classes of an estimated schema share.
+        leaf_clamp: largest absolute leaf value before the learning rate; None for no limit. Post-processing, ours.
     """
 
-    adjacency: Adjacency
-    loss: Loss
-    n_estimators: int
-    trees_per_ensemble: int
+    learning_rate: Annotated[float, Real("factor on a leaf", high=1, holds_high=True)]
+    trees_per_ensemble: Annotated[int, Count("trees")]
     assignment: Assignment
-    max_depth: int
-    max_bins: int
     candidates: CandidateKind
-    tree_epsilon: float
-    leaf_share: float
-    leaf_release: LeafRelease
-    count_share: float
+    leaf_share: Annotated[float, share("share of a tree")]
     geometric_clipping: bool
-    large_gradients: LargeGradients
-    clip: float
-    reg_lambda: float
-    leaf_regularization: LeafRegularization
-    score_noise: float
-    learning_rate: float
-    leaf_clamp: float | None
-    initial_score: InitialScoreKind
-    initial_multiplier: float
-    initial_share: float
-    expected_rows: int | None = None
-    purchase: SchemaPurchase | None = None
-    weighted: bool = False
-    classes: int = 1
+    reg_lambda: Annotated[float, Real("rows", low=STEP, high=MAX_DAMPING, holds_low=True, holds_high=True)]
+    leaf_clamp: Annotated[float, positive("units of the score")] | None
 
-    def __post_init__(self) -> None:
-        require_bounds(self, _NAMES)
-        require_trees("n_estimators", self.n_estimators)
-        _validate.count("classes", self.classes, "forests")
-        require_zero_start(self.classes, self.initial_score)
-        _validate.count("trees_per_ensemble", self.trees_per_ensemble, "trees")
+    def _require_whole(self) -> None:
         if min(self.n_estimators, self.trees_per_ensemble) > MAX_GROUPS:
             raise _validate.fail("trees_per_ensemble", self.trees_per_ensemble, f"at most {MAX_GROUPS}", "trees")
-        _validate.positive("tree_epsilon", self.tree_epsilon, "nats")
-        if not 0.0 < _validate.real("leaf_share", self.leaf_share, "share of a tree") < 1.0:
-            raise _validate.fail("leaf_share", self.leaf_share, "in (0, 1)", "share of a tree")
-        if not STEP <= _validate.positive("reg_lambda", self.reg_lambda, "rows") <= MAX_DAMPING:
-            raise _validate.fail("reg_lambda", self.reg_lambda, f"in [{STEP}, {MAX_DAMPING}]", "rows")
-        _validate.positive("score_noise", self.score_noise, "gradient units")
-        if self.learning_rate > 1.0:
-            raise _validate.fail("learning_rate", self.learning_rate, "in (0, 1]", "factor on a leaf")
-        if self.leaf_clamp is not None:
-            _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
         if self.leaf_release == "sums" and self.geometric_clipping:
             raise InvalidParameter("geometric_clipping=True clips the leaf's ratio, which leaf_release='sums' has not")
         if self.leaf_release == "ratio" and self.leaf_regularization == "noise":
@@ -144,22 +75,6 @@ class DPBoostPlan:
                 "leaf_regularization='noise' needs leaf_release='sums': a ratio's noise is added at the end"
             )
         self.leaves(0).mechanism  # noqa: B018  # checks the clip
-        self.initial  # noqa: B018  # checks what the initial score needs
-
-    @property
-    def trees(self) -> int:
-        """Number of trees of a forest."""
-        return self.n_estimators
-
-    @property
-    def initial(self) -> InitialScore:
-        """The first guess: its queries, noise and events."""
-        return InitialScore(
-            kind=self.initial_score,
-            adjacency=self.adjacency,
-            multiplier=self.initial_multiplier,
-            expected_rows=self.expected_rows,
-        )
 
     @property
     def splits(self) -> GainSplits:
@@ -171,7 +86,7 @@ class DPBoostPlan:
         )  # fmt: skip
 
     def leaves(self, place: int) -> LaplaceLeaves:
-        """The leaves of the tree at this place of its ensemble, from 0; all have one price."""
+        """The leaves of the tree at this place of its ensemble, from 0; all have one privacy cost."""
         epsilon = self._share("leaves").epsilon if self.max_depth else self.tree_epsilon
         leaf_clip = max(self.clip * (1.0 - self.learning_rate) ** place, STEP) if self.geometric_clipping else None
         return LaplaceLeaves(
@@ -214,9 +129,8 @@ class DPBoostPlan:
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
-        bought = () if self.purchase is None else self.purchase.events
         trained = (Repeated(self.ensemble_event(size), count=count) for size, count in self.ensembles)
-        return Composed((*bought, *self.initial.events, *trained))
+        return Composed((*self.bought, *self.initial.events, *trained))
 
     def tests(self, cells: Sequence[FeatureCells]) -> Candidates:
         """What a node may test, of the schema's cells.
@@ -228,32 +142,10 @@ class DPBoostPlan:
         require_levels(found, depth=self.max_depth)
         return found
 
-    def calibrated(self, budget: Budget) -> "DPBoostPlan":
-        """This plan with the largest tree epsilon that fits the budget. Errors: as `fitted`."""
-        return fitted(self, budget)
-
-    def without_delta(self, budget: Budget) -> "DPBoostPlan":
-        """See `fitted_without_delta`; `plan.tree_epsilon` over its `tree_epsilon` is what the delta buys."""
-        return fitted_without_delta(self, budget)
-
-    @property
-    def trees_at_once(self) -> int:
-        """A tree less in an ensemble costs no less."""
-        return self.trees_per_ensemble
-
     @property
     def least_tree_epsilon(self) -> float:
         """Below it leaves are nothing but noise."""
         return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.max_depth else 1.0)
-
-    def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for trees that learn anything."""
-        return fits_least(self.prepared(budget), budget)
-
-    def prepared(self, budget: Budget) -> "DPBoostPlan":
-        """With the first guess at its share of the budget."""
-        initial = self.initial.with_share(self.initial_share, budget)
-        return dataclasses.replace(self, initial_multiplier=initial.multiplier)
 
     def require_fit(self) -> None:
         """Refuse noise of the leaves that cannot be drawn; no tree has more than the first of an ensemble."""
@@ -273,7 +165,7 @@ class DPBoostPlan:
             )
         )
 
-    def of_forest(self, trees: int, forests: int) -> "DPBoostPlan":  # see `ForestPlan`
+    def of_forest(self, trees: int, forests: int) -> "DPBoostPlan":
         """The plan as one of several forests follows it: the same draws, and its own post-processing."""
         return dataclasses.replace(self, n_estimators=trees, classes=1)
 
@@ -299,7 +191,7 @@ class DPBoostPlan:
 
 
 def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None = None) -> Ensemble:
-    """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over rows of its own.
+    """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over its own rows.
 
     Args:
         plan: calibrated.

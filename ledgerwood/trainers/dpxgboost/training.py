@@ -8,147 +8,74 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import Annotated, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeated
 from ledgerwood.accounting.splitting import split
-from ledgerwood.curator import MAX_DAMPING, Aggregator, CellCounts, LargeGradients, LeafCounts, Loss, Round
+from ledgerwood.curator import MAX_DAMPING, Aggregator, CellCounts, LeafCounts, Round
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.bounds import require_bounds, require_trees
-from ledgerwood.trainers.base.fitting import fits_least, fitted, fitted_without_delta
-from ledgerwood.trainers.base.forests import Forests, require_zero_start
+from ledgerwood.trainers.base.bounds import Count, Real, positive, share
+from ledgerwood.trainers.base.forests import Forests
+from ledgerwood.trainers.base.plan import AbstractLaplacePlan
 from ledgerwood.trainers.base.progress import Progress
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.parts.candidates import even_thresholds, quantile_thresholds, tests_at
 from ledgerwood.trainers.parts.greedy_trees import GainSplits, require_nodes
-from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.parts.laplace_counts import LaplaceCounts
-from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves, LeafRegularization, LeafRelease
+from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves
 from ledgerwood.trainers.parts.leaves import newton_leaves, pooled
 from ledgerwood.trainers.parts.minimum_weight import merged_leaves, without_light_splits
 
 Sketch = Literal["tree", "once", "none"]
 MinimumBy = Literal["leaves", "levels", "none"]
-_NAMES: dict[str, tuple[str, ...]] = {
-    "loss": get_args(Loss),
-    "sketch": get_args(Sketch),
-    "large_gradients": get_args(LargeGradients),
-    "leaf_release": get_args(LeafRelease),
-    "leaf_regularization": get_args(LeafRegularization),
-    "min_child_weight_by": get_args(MinimumBy),
-    "initial_score": get_args(InitialScoreKind),
-}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DPXGBoostPlan:
-    """All that DP-XGBoost will do, fixed and priced before a row is read.
+class DPXGBoostPlan(AbstractLaplacePlan):
+    """All that DP-XGBoost will do, fixed and priced before a row is read. Fields of all systems: see its base classes.
+
+    A row counts 1 in gains and leaves under either loss: the gain of the logistic loss's own hessians has no bound
+    (docs/explanation/gains.md#newton-gain). `clip` is the largest absolute leaf value before the learning rate, too.
 
     Args:
-        adjacency: the relation under which every event is stated.
-        loss: squared, on labels scaled to [-1, 1] (two classes are -1 and 1), or logistic. A row counts 1 in gains and
-            leaves: the gain of the logistic loss's own hessians has no bound (docs/explanation/gains.md#newton-gain).
-        n_estimators: T, number of trees.
-        max_depth: levels of splits of each tree.
-        max_bins: even steps of a numeric feature's range: the sketch's histogram, and the thresholds that there are.
         n_candidates: thresholds a numeric feature, at most.
-        sketch: histograms of all numeric features are bought for each "tree", or "once" before the first, and their
-            quantiles are the candidates; "none": even, public thresholds.
+        sketch: histograms of all numeric features are released for each "tree", or "once" before the first (ours), and
+            their quantiles are the candidates; "none" (ours): even, public thresholds.
         n_numeric: m, how many of the schema's features are numeric; public.
-        subsample: the paper's gamma; 1 is full batch.
-        tree_epsilon: of one tree on its own sample, in nats: the common scale of the plan.
+        subsample: gamma; 1 is full batch.
         sketch_share, split_share, leaf_share, weight_share: of a tree's epsilon for its sketch, all levels of splits,
-            leaves, and the numbers of rows of all levels; relative to each other. What a plan does not buy leaves its
-            share to the others.
-        count_share: share of the leaves' epsilon that is spent on the number of rows ("sums").
-        clip: g*, largest absolute gradient that counts, and largest absolute leaf value before the learning rate.
-        large_gradients: a row beyond the clip is left out ("drop", gradient-based data filtering), or counts with the
-            clip ("clip").
+            leaves, and the numbers of rows of all levels; relative to each other. What a plan does not release leaves
+            its share to the others.
         reg_lambda: lambda > 0 of gains and leaves, in rows.
-        learning_rate: eta.
-        leaf_release: number of rows and sum of gradients of each leaf ("sums"), or their ratio ("ratio").
-        leaf_regularization: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by
-            `score_noise` ("sums").
-        score_noise: stddev that the noise of all trees together may add to a score, in `clip`s ("noise").
-        pooling: see `ledgerwood.trainers.parts.leaves.pooled`.
+        pooling: see `ledgerwood.trainers.parts.leaves.pooled`. Ours.
         min_child_weight: least released number of rows on either side of a split.
         min_child_weight_by: what is released to compare with it: the "leaves" (nothing more), each level's own numbers
             of rows ("levels"), or "none": no minimum.
-        initial_score: see `InitialScore`.
-        initial_multiplier: noise of each release of the initial score, scale or stddev over sensitivity.
-        initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         once_share: share of the budget's epsilon for a sketch "once".
         once_epsilon: of that sketch, in nats.
-        expected_rows: declared number of rows: a public guess, exact for the initial score "public_count".
-        purchase: what is bought of the schema first; None where it is declared.
-        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
-            weight.
-        classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
-            whose trees the classes of an estimated schema share.
     """
 
-    adjacency: Adjacency
-    loss: Loss
-    n_estimators: int
-    max_depth: int
-    max_bins: int
-    n_candidates: int
+    n_candidates: Annotated[int, Count("thresholds a feature")]
     sketch: Sketch
-    n_numeric: int
-    subsample: float
-    tree_epsilon: float
-    sketch_share: float
-    split_share: float
-    leaf_share: float
-    weight_share: float
-    count_share: float
-    clip: float
-    large_gradients: LargeGradients
-    reg_lambda: float
-    learning_rate: float
-    leaf_release: LeafRelease
-    leaf_regularization: LeafRegularization
-    score_noise: float
-    pooling: float
-    min_child_weight: float
+    n_numeric: Annotated[int, Count("features", minimum=0)]
+    subsample: Annotated[float, Real("probability", high=1, holds_high=True)]
+    sketch_share: Annotated[float, positive("share of a tree's epsilon")]
+    split_share: Annotated[float, positive("share of a tree's epsilon")]
+    leaf_share: Annotated[float, positive("share of a tree's epsilon")]
+    weight_share: Annotated[float, positive("share of a tree's epsilon")]
+    reg_lambda: Annotated[float, Real("rows", high=MAX_DAMPING, holds_high=True)]
+    pooling: Annotated[float, Real("share of the mean number of rows", high=1, holds_low=True, holds_high=True)]
+    min_child_weight: Annotated[float, Real("rows", holds_low=True)]
     min_child_weight_by: MinimumBy
-    initial_score: InitialScoreKind
-    initial_multiplier: float
-    initial_share: float
-    once_share: float
-    once_epsilon: float
-    expected_rows: int | None = None
-    purchase: SchemaPurchase | None = None
-    weighted: bool = False
-    classes: int = 1
+    once_share: Annotated[float, share("share of the budget")]
+    once_epsilon: Annotated[float, positive("nats")]
 
-    def __post_init__(self) -> None:
-        require_bounds(self, _NAMES)
-        require_trees("n_estimators", self.n_estimators)
-        _validate.count("classes", self.classes, "forests")
-        require_zero_start(self.classes, self.initial_score)
-        _validate.count("n_candidates", self.n_candidates, "thresholds a feature")
-        _validate.count("n_numeric", self.n_numeric, "features", minimum=0)
-        _validate.rate("subsample", self.subsample, "probability")
-        for name in ("tree_epsilon", "once_epsilon"):
-            _validate.positive(name, getattr(self, name), "nats")
-        for name in ("sketch_share", "split_share", "leaf_share", "weight_share"):
-            _validate.positive(name, getattr(self, name), "share of a tree's epsilon")
-        if not 0.0 < _validate.real("once_share", self.once_share, "share of the budget") < 1.0:
-            raise _validate.fail("once_share", self.once_share, "in (0, 1)", "share of the budget")
-        if _validate.positive("reg_lambda", self.reg_lambda, "rows") > MAX_DAMPING:
-            raise _validate.fail("reg_lambda", self.reg_lambda, f"in (0, {MAX_DAMPING}]", "rows")
-        _validate.positive("score_noise", self.score_noise, "clips")
-        if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
-            raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean number of rows")
-        _validate.non_negative("min_child_weight", self.min_child_weight, "rows")
+    def _require_whole(self) -> None:
         if self.leaf_release == "ratio" and (
             self.min_child_weight_by == "leaves" or self.leaf_regularization == "noise"
         ):
@@ -159,7 +86,6 @@ class DPXGBoostPlan:
         # Checks what they have to be made of.
         self.leaves.leaf  # noqa: B018
         self.splits  # noqa: B018
-        self.initial  # noqa: B018
 
     @property
     def shares(self) -> dict[str, float]:
@@ -174,13 +100,13 @@ class DPXGBoostPlan:
         return shares
 
     def epsilon_of(self, part: str, count: int = 1) -> float:
-        """Of one of `count` releases of a part of a tree, in nats, rounded down."""
+        """Epsilon of each of `count` releases of a part of a tree, in nats, rounded down."""
         tree = Budget(epsilon=self.tree_epsilon, delta=0.0, adjacency=self.adjacency)
         return split(tree, self.shares)[part].epsilon_each(count)
 
     @property
     def sketched(self) -> bool:
-        """Whether candidates come from a histogram that is bought."""
+        """True if candidates come from a histogram that is bought."""
         return bool(self.max_depth and self.n_numeric and self.sketch != "none")
 
     @property
@@ -191,7 +117,7 @@ class DPXGBoostPlan:
 
     @property
     def splits(self) -> GainSplits:
-        """How one level is chosen."""
+        """The mechanism that chooses one level's splits."""
         return GainSplits(
             adjacency=self.adjacency,
             epsilon=self.epsilon_of("splits", self.max_depth) if self.max_depth else 1.0,
@@ -208,7 +134,7 @@ class DPXGBoostPlan:
 
     @property
     def leaves(self) -> LaplaceLeaves:
-        """What is released of one tree's leaves."""
+        """The query for one tree's leaves."""
         return LaplaceLeaves(
             release=self.leaf_release,
             adjacency=self.adjacency,
@@ -219,21 +145,6 @@ class DPXGBoostPlan:
             reg_lambda=self.reg_lambda,
             count_share=self.count_share,
             weighted=self.weighted,
-        )
-
-    @property
-    def trees(self) -> int:
-        """Number of trees of a forest."""
-        return self.n_estimators
-
-    @property
-    def initial(self) -> InitialScore:
-        """The first guess: its queries, noise and events."""
-        return InitialScore(
-            kind=self.initial_score,
-            adjacency=self.adjacency,
-            multiplier=self.initial_multiplier,
-            expected_rows=self.expected_rows,
         )
 
     @property
@@ -252,19 +163,15 @@ class DPXGBoostPlan:
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
-        bought = () if self.purchase is None else self.purchase.events
         once = (self.sketches.event,) if self.sketched and self.sketch == "once" else ()
         return Composed(
-            (*bought, *self.initial.events, *once, Repeated(self.tree_event, count=self.n_estimators * self.classes))
+            (
+                *self.bought,
+                *self.initial.events,
+                *once,
+                Repeated(self.tree_event, count=self.n_estimators * self.classes),
+            )
         )
-
-    def calibrated(self, budget: Budget) -> "DPXGBoostPlan":
-        """This plan with the largest tree epsilon that fits the budget. Errors: as `fitted`."""
-        return fitted(self, budget)
-
-    def without_delta(self, budget: Budget) -> "DPXGBoostPlan":
-        """See `fitted_without_delta`; `plan.tree_epsilon` over its `tree_epsilon` is what the delta buys."""
-        return fitted_without_delta(self, budget)
 
     def leaf_signal(self, rows: float) -> float:
         """Bounds the signal-to-noise ratio of a leaf, all trees together; docs/explanation/cautions.md#leaf-signal.
@@ -273,11 +180,6 @@ class DPXGBoostPlan:
             rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
         """
         return math.sqrt(self.n_estimators) * self.leaves.signal(rows * self.subsample / 2.0**self.max_depth)
-
-    @property
-    def trees_at_once(self) -> int:
-        """Each tree is paid for."""
-        return 1
 
     @property
     def least_tree_epsilon(self) -> float:
@@ -318,10 +220,6 @@ class DPXGBoostPlan:
             max(tests, width),
             f"{tests} candidates over {width} cells: fewer bins, candidates or categories allow more",
         )
-
-    def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for trees that learn anything."""
-        return fits_least(self.prepared(budget), budget)
 
     def prepared(self, budget: Budget) -> "DPXGBoostPlan":
         """With what is drawn before the trees at its share of the budget."""
@@ -366,7 +264,7 @@ class DPXGBoostPlan:
                 structure, open_nodes = without_light_splits(structure, rows, open_nodes, self.min_child_weight)
         return structure
 
-    def of_forest(self, trees: int, forests: int) -> "DPXGBoostPlan":  # see `ForestPlan`
+    def of_forest(self, trees: int, forests: int) -> "DPXGBoostPlan":
         """The plan as one of several forests follows it: the same draws, and its own post-processing."""
         return dataclasses.replace(self, n_estimators=trees, classes=1)
 

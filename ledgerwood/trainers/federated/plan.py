@@ -8,16 +8,16 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import Annotated, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event, Repeated
-from ledgerwood.accounting.splitting import relative_multipliers, split
+from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import (
     BinCounts,
     BinHessians,
@@ -25,24 +25,20 @@ from ledgerwood.curator import (
     FeatureQuantiles,
     LeafCurvatures,
     LeafMoments,
-    Loss,
     ScoreCounts,
     ScoreQuery,
     hessian_shifts,
 )
 from ledgerwood.ensemble import Ensemble, FeatureCells, TreeStructure
-from ledgerwood.errors import CalibrationFailed, InvalidParameter
+from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
-from ledgerwood.trainers.base.bounds import require_bounds, require_trees
-from ledgerwood.trainers.base.fitting import NO_GRID, require_gaussian_delta, too_small
-from ledgerwood.trainers.base.forests import require_zero_start
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.base.bounds import Count, positive, share
+from ledgerwood.trainers.base.plan import AbstractGaussianPlan
 from ledgerwood.trainers.federated.candidates import (
     CandidateRule,
 )
 from ledgerwood.trainers.federated.communication import Communication, communication_of
 from ledgerwood.trainers.federated.query_counts import QueryCounts
-from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.parts.leaves import lambda_by_noise, newton_leaves, pooled, score_noise_by_rule
 from ledgerwood.trainers.parts.pair_noise import NoiseKind, PairNoise
 from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
@@ -50,16 +46,6 @@ from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
 SplitMethod = Literal["histogram", "partially_random", "totally_random"]
 Update = Literal["averaging", "gradient", "newton"]
 FeatureCycle = Literal["windows", "combinations", "random"]
-_NAMES: dict[str, tuple[object, ...]] = {
-    "loss": get_args(Loss),
-    "split_method": get_args(SplitMethod),
-    "update": get_args(Update),
-    "candidates": get_args(CandidateRule),
-    "feature_cycle": get_args(FeatureCycle),
-    "initial_score": ("zero", "moments"),
-    "recalibrate": (False, True),
-    "noise": get_args(NoiseKind),
-}
 ROOT = TreeStructure.root()
 MAX_REACH = 1e100
 """Largest absolute score that all leaves together may give: squares of scores stay finite."""
@@ -67,104 +53,45 @@ MAX_REACH = 1e100
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FederatedPlan:
-    """All that the framework will do, fixed and priced before a row is read.
+class FederatedPlan(AbstractGaussianPlan):
+    """All that the framework will do, fixed and priced before a row is read. Fields of all systems: see its bases.
+
+    With K forests all is asked K times.
 
     Args:
-        adjacency: the relation under which every event is stated.
-        loss: squared, on labels scaled to [-1, 1], or logistic.
-        n_estimators: T, of each forest.
-        max_depth: levels of splits of each tree, d.
-        max_bins: even steps of a numeric feature's range, whose borders candidates are.
         n_features: m. numeric_features: which of them have thresholds.
-        classes: K for one forest a class, which is told from all others, and all is asked K times; 1 for one forest,
-            whose trees the classes of an estimated schema share.
         split_method: C1. update: C2.
         candidates: C3. n_candidates: Q, thresholds a numeric feature.
         refinements: s, rounds of the iterative hessian rule for each feature.
         features_per_tree: A1: k, or None for all. feature_cycle: all in a cycle, by "windows" of neighbours or by
             "combinations" of k, or drawn at "random".
         batch: A2: B, trees that share gradients, and whose mean is one step.
-        recalibrate: whether a line through the scores is fitted at the end, by one query more (logistic loss).
-        noise_multiplier: of one query, under add-remove: the common scale of the plan's noise.
-        noise: "gaussian"; or "skellam", whole numbers that clients can add shares of: see `PairNoise`.
-        clip: largest absolute gradient that counts.
-        curvature_scale: c of the pair (c x hessian, gradient) of "newton" and the logistic loss.
-        count_share: share of a query's mu**2 that is spent on the number of rows, of all other pairs.
-        learning_rate: eta. reg_lambda: lambda > 0, in units of the weight; None for a multiple of the known noise.
-        pooling: see `pooled`. score_noise: as in S-GBDT, without a damping; None for its rule.
-        leaf_clamp: largest absolute leaf value before the learning rate.
-        initial_score: "zero" or "moments". initial_multiplier, initial_share: as in S-GBDT.
+        recalibrate: whether a line through the scores is fitted at the end, by one query more (logistic loss). Ours.
         candidate_share: share of the budget's epsilon for "quantiles". candidate_epsilon: of one feature's, in nats.
-        expected_rows: a public guess of the number of rows, for the rule of `score_noise`.
-        purchase: what is bought of the schema first; None where it is declared.
-        weighted: whether rows may have weights of their own.
+        noise: "gaussian"; or "skellam", whole numbers that clients can add shares of: see `PairNoise`. Ours.
     """
 
-    adjacency: Adjacency
-    loss: Loss
-    n_estimators: int
-    max_depth: int
-    max_bins: int
-    n_features: int
+    n_features: Annotated[int, Count("features")]
     numeric_features: tuple[int, ...]
-    classes: int
     split_method: SplitMethod
     update: Update
     candidates: CandidateRule
-    n_candidates: int
-    refinements: int
-    features_per_tree: int | None
+    n_candidates: Annotated[int, Count("thresholds a feature")]
+    refinements: Annotated[int, Count("rounds")]
     feature_cycle: FeatureCycle
-    batch: int
+    batch: Annotated[int, Count("trees")]
     recalibrate: bool
-    noise_multiplier: float
-    clip: float
-    curvature_scale: float
-    count_share: float
-    learning_rate: float
-    reg_lambda: float | None
-    pooling: float
-    score_noise: float | None
-    leaf_clamp: float
-    initial_score: InitialScoreKind
-    initial_multiplier: float
-    initial_share: float
-    candidate_share: float
-    candidate_epsilon: float
-    expected_rows: int | None = None
-    purchase: SchemaPurchase | None = None
-    weighted: bool = False
+    initial_score: Literal["zero", "moments"]
+    candidate_share: Annotated[float, share("share")]
+    candidate_epsilon: Annotated[float, positive("nats")]
     noise: NoiseKind = "gaussian"
 
-    def __post_init__(self) -> None:
-        require_bounds(self, _NAMES)
+    def _require_whole(self) -> None:
         object.__setattr__(
             self, "numeric_features", _validate.items("numeric_features", self.numeric_features, "places")
         )
-        require_trees("n_estimators", self.n_estimators)
-        _validate.count("n_features", self.n_features, "features")
-        _validate.count("classes", self.classes, "forests")
-        _validate.count("n_candidates", self.n_candidates, "thresholds a feature")
-        _validate.count("refinements", self.refinements, "rounds")
-        _validate.count("batch", self.batch, "trees")
-        if self.features_per_tree is not None:
-            _validate.count("features_per_tree", self.features_per_tree, "features")
         if not set(self.numeric_features) <= set(range(self.n_features)):
             raise _validate.fail("numeric_features", self.numeric_features, f"in 0 .. {self.n_features - 1}", "places")
-        _validate.positive("noise_multiplier", self.noise_multiplier, "stddev / L2 sensitivity")
-        _validate.positive("candidate_epsilon", self.candidate_epsilon, "nats")
-        for name in ("count_share", "candidate_share"):
-            if not 0.0 < _validate.real(name, getattr(self, name), "share") < 1.0:
-                raise _validate.fail(name, getattr(self, name), "in (0, 1)", "share")
-        _validate.positive("curvature_scale", self.curvature_scale, "gradient units a unit of hessian")
-        if self.reg_lambda is not None:
-            _validate.positive("reg_lambda", self.reg_lambda, "units of the weight")
-        if self.score_noise is not None:
-            _validate.positive("score_noise", self.score_noise, "gradient units")
-        if not 0.0 <= _validate.real("pooling", self.pooling, "share") <= 1.0:
-            raise _validate.fail("pooling", self.pooling, "in [0, 1]", "share of the mean weight")
-        _validate.positive("leaf_clamp", self.leaf_clamp, "units of the score")
         if self.n_estimators * self.learning_rate * self.leaf_clamp > MAX_REACH:
             raise InvalidParameter(
                 f"n_estimators={self.n_estimators!r}, learning_rate={self.learning_rate!r} and "
@@ -181,7 +108,6 @@ class FederatedPlan:
             )
         if self.recalibrate and self.loss != "logistic":
             raise InvalidParameter("recalibrate=True fits probabilities: it needs loss='logistic'")
-        require_zero_start(self.classes, self.initial_score)
         if self.candidates == "quantiles" and (self.n_candidates > 64 or self.max_bins > 1024):
             raise InvalidParameter(
                 f"candidates='quantiles' chooses at most 64 of at most 1024 steps; got "
@@ -255,21 +181,6 @@ class FederatedPlan:
         return JointQuantilesMechanism(quantiles=marks, rate=self.candidate_epsilon / 2.0)
 
     @property
-    def trees(self) -> int:
-        """Number of trees of a forest."""
-        return self.n_estimators
-
-    @property
-    def initial(self) -> InitialScore:
-        """The first guess: its queries, noise and events."""
-        return InitialScore(
-            kind=self.initial_score,
-            adjacency=self.adjacency,
-            multiplier=self.initial_multiplier,
-            expected_rows=None,
-        )
-
-    @property
     def _sums_leaves_only(self) -> bool:
         plain = self.candidates in ("uniform", "log") and self.initial_score == "zero"
         declared = self.purchase is None and not self.weighted
@@ -284,7 +195,7 @@ class FederatedPlan:
 
     @property
     def fixed_width(self) -> bool:
-        """Whether all trees have the same features."""
+        """True if all trees have the same features."""
         return self.width == self.n_features
 
     def features(self, tree: int) -> tuple[int, ...]:
@@ -304,7 +215,7 @@ class FederatedPlan:
         return len(set(self.features(tree)) & set(self.numeric_features))
 
     def refined(self, tree: int) -> bool:
-        """Whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
+        """Returns whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
         cycle = math.ceil(self.n_features / self.width)
         return (
             self.candidates == "iterative_hessian"
@@ -320,7 +231,7 @@ class FederatedPlan:
 
     @property
     def asks_leaves(self) -> bool:
-        """Whether leaves are a query of their own, and not what the last level's splits have shown."""
+        """True if leaves are their own query, and not what the last level's splits have shown."""
         return self.split_method == "totally_random" or self.max_depth == 0
 
     @property
@@ -390,33 +301,21 @@ class FederatedPlan:
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
-        bought = () if self.purchase is None else self.purchase.events
         quantiles = () if self.quantile_event is None else (self.quantile_event,)
         trees = (Repeated(event, count=count) for event, count in self.parts.items())
-        return Composed((*bought, *self.initial.events, *quantiles, *trees))
+        return Composed((*self.bought, *self.initial.events, *quantiles, *trees))
 
-    def calibrated(self, budget: Budget) -> "FederatedPlan":
-        """This plan with the least noise that fits the budget.
+    @property
+    def size(self) -> str:
+        """See `AbstractGaussianPlan`."""
+        return f"{self.query_counts.total} queries"
 
-        Raises:
-            CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
-            InvalidParameter: noise too large for the statistics' grids, or delta 0.
-        """
-        require_gaussian_delta(budget)
-        try:
-            return self._calibrated(budget)
-        except (InvalidParameter, CalibrationFailed) as error:
-            raise type(error)(too_small(f"{self.query_counts.total} queries", budget, NO_GRID)) from error
+    @property
+    def equal_queries(self) -> int:
+        """See `AbstractGaussianPlan`."""
+        return self.query_counts.total
 
-    def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for noise that can be drawn."""
-        try:
-            self._calibrated(budget)
-        except (InvalidParameter, CalibrationFailed):
-            return False
-        return True
-
-    def _calibrated(self, budget: Budget) -> "FederatedPlan":
+    def _found(self, budget: Budget) -> "FederatedPlan":
         start = self
         if self.quantile_event is not None:
             shares = split(
@@ -425,9 +324,7 @@ class FederatedPlan:
             own = shares["candidates"].epsilon_each(len(self.numeric_features))
             start = dataclasses.replace(self, candidate_epsilon=own)
         plan = start.scaled(calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget))
-        if plan.purchase is not None:
-            plan.purchase.require_fit()
-        plan.initial.require_fit()
+        plan.require_first_fit()
         plan.pair_noise.mechanism.require_fit(plan.pair_noise.asked.grid)
         if any(plan.refined_features(tree) for tree in range(plan.n_estimators)):
             bins = CandidateBins.of([FeatureCells(ordered=2, equality=())])
@@ -436,19 +333,6 @@ class FederatedPlan:
         if plan.recalibrate:
             plan.score_mechanism.require_fit(ScoreCounts(edges=(0.0,)).grid)
         return plan
-
-    def scaled(self, noise_multiplier: float) -> "FederatedPlan":
-        """This plan with another common noise scale; a first guess keeps its share of mu**2."""
-        if self.initial_score == "zero":
-            return dataclasses.replace(self, noise_multiplier=noise_multiplier)
-        relative = relative_multipliers(
-            {"initial_score": (self.initial_share, 1), "trees": (1.0 - self.initial_share, self.query_counts.total)}
-        )
-        return dataclasses.replace(
-            self,
-            noise_multiplier=noise_multiplier,
-            initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
-        )
 
     def communication(self, cells: Sequence[FeatureCells], *, n_clients: int = 1) -> Communication:
         """What a federation would send: docs/explanation/federated.md#communication.

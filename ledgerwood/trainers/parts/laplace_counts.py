@@ -21,7 +21,7 @@ Counts = CellCounts | LeafCounts | LeafQuery[BoxShifts]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceCounts:
-    """One release of numbers of rows, at a price that does not depend on how many there are.
+    """One release of numbers of rows, at a privacy cost that does not depend on how many there are.
 
     The scale is the query's L1 sensitivity over epsilon: m / epsilon for the histograms of m features.
 

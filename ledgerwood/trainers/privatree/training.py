@@ -5,19 +5,18 @@ This file is its plan and its loop (Algorithm 1). Where the paper or its code is
 docs/errata.md says so.
 """
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, final, get_args
+from typing import Annotated, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_up
-from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Composed, Event, Repeated
 from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import (
@@ -49,12 +48,10 @@ from ledgerwood.mechanisms import (
 )
 from ledgerwood.mechanisms.choices.grid_quantiles import MOST_THRESHOLDS
 from ledgerwood.mechanisms.sensitivity import quotient_down
-from ledgerwood.trainers.base.bounds import require_shape
-from ledgerwood.trainers.base.fitting import fits_least, fitted
+from ledgerwood.trainers.base.bounds import Count, positive, share
+from ledgerwood.trainers.base.plan import AbstractEpsilonPlan
 from ledgerwood.trainers.base.progress import Progress
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.parts.candidates import even_thresholds
-from ledgerwood.trainers.parts.initial_scores import InitialScore
 from ledgerwood.trainers.parts.splits import random_tree
 from ledgerwood.trainers.privatree.partitions import least_gini_splits
 
@@ -62,56 +59,42 @@ SplitRule = Literal["gini", "histograms", "joint_gaussian", "random"]
 CandidateRule = Literal["public", "quantiles"]
 ChoiceRule = Literal["permute_and_flip", "exponential"]
 Choice = PermuteAndFlipMechanism | ExponentialMechanism
-_NAMES: dict[str, tuple[object, ...]] = {
-    "splits": get_args(SplitRule),
-    "candidates": get_args(CandidateRule),
-    "choice": get_args(ChoiceRule),
-}
 LEAST_LABEL_EPSILON = 1e-9
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivaTreePlan:
-    """All that PrivaTree will do, fixed and priced before a row is read.
+class PrivaTreePlan(AbstractEpsilonPlan):
+    """All that PrivaTree will do, fixed and priced before a row is read. Fields of all systems: see `AbstractPlan`.
 
     Args:
-        adjacency: the relation under which every event is stated.
         n_features: m, columns of the schema. n_numeric: how many of them are numeric.
-        max_depth: levels of splits.
-        max_bins: even steps of a numeric feature's range, whose borders thresholds are taken from.
-        splits: "gini", a test is chosen by n times the Gini impurity, at a cost that does not depend on m;
-            "histograms", by numbers of rows by class with Laplace noise, which cost m; "joint_gaussian", with Gaussian
-            noise, which cost the root of m and a delta; "random", drawn without a look at the rows, at no cost.
+        splits: "gini" (ours), a test is chosen by n times the Gini impurity, at a cost that does not depend on m;
+            "histograms", by numbers of rows by class with Laplace noise, which cost m; "joint_gaussian" (ours), with
+            Gaussian noise, which cost the root of m and a delta; "random" (ours), drawn without a look at the rows, at
+            no cost.
         choice: of "gini", "permute_and_flip", never worse at one epsilon; or "exponential", bounded-range, which costs
             less with a delta.
         candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost
             `n_numeric`.
         candidate_bins: how many bins a numeric feature's candidates make; `max_bins` takes all borders.
         tree_epsilon: of the whole tree, in nats: the common scale of the plan.
-        leaf_share: share of it for the labels, in (0, 1); all of it where nothing else is bought.
-        quantile_share: share of the rest for the quantiles, in (0, 1); the levels divide what is left evenly.
-        purchase: what is bought of the schema first; None where it is declared.
+        leaf_share: share of it for the labels; all of it where nothing else is released.
+        quantile_share: share of the rest for the quantiles; the levels divide what is left evenly.
     """
 
-    adjacency: Adjacency
-    n_features: int
-    n_numeric: int
-    max_depth: int
-    max_bins: int
+    n_features: Annotated[int, Count("features")]
+    n_numeric: Annotated[int, Count("features", minimum=0)]
     splits: SplitRule
     choice: ChoiceRule
     candidates: CandidateRule
     candidate_bins: int
-    tree_epsilon: float
-    leaf_share: float
-    quantile_share: float
-    purchase: SchemaPurchase | None = None
+    tree_epsilon: Annotated[float, positive("nats")]
+    leaf_share: Annotated[float, share("share")]
+    quantile_share: Annotated[float, share("share")]
 
-    def __post_init__(self) -> None:
-        require_shape(self, _NAMES)
-        _validate.count("n_features", self.n_features, "features")
-        if _validate.count("n_numeric", self.n_numeric, "features", minimum=0) > self.n_features:
+    def _require_whole(self) -> None:
+        if self.n_numeric > self.n_features:
             raise _validate.fail("n_numeric", self.n_numeric, f"at most n_features={self.n_features}", "features")
         most = MOST_THRESHOLDS + 1 if self.candidates == "quantiles" else self.max_bins
         if not 2 <= _validate.count("candidate_bins", self.candidate_bins, "bins") <= self.max_bins:
@@ -120,10 +103,6 @@ class PrivaTreePlan:
             raise _validate.fail("max_bins", self.max_bins, f"at most {most} for private quantiles", "steps of a range")
         if self.candidates == "quantiles" and self.candidate_bins > 65:
             raise _validate.fail("candidate_bins", self.candidate_bins, "at most 65 for private quantiles", "bins")
-        _validate.positive("tree_epsilon", self.tree_epsilon, "nats")
-        for name, share in (("leaf_share", self.leaf_share), ("quantile_share", self.quantile_share)):
-            if not 0.0 < _validate.real(name, share, "share") < 1.0:
-                raise _validate.fail(name, share, "in (0, 1)", "share")
 
     @property
     def loss(self) -> Loss:
@@ -132,12 +111,12 @@ class PrivaTreePlan:
 
     @property
     def buys_quantiles(self) -> bool:
-        """Whether thresholds are bought: not where there is nothing to split."""
+        """True if thresholds are bought: not where there is nothing to split."""
         return self.candidates == "quantiles" and self.n_numeric > 0 and self.max_depth > 0 and self.splits != "random"
 
     @property
     def buys_levels(self) -> bool:
-        """Whether splits are."""
+        """True if splits are."""
         return self.max_depth > 0 and self.splits != "random"
 
     def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
@@ -152,7 +131,7 @@ class PrivaTreePlan:
 
     @property
     def quantiles(self) -> JointQuantilesMechanism:
-        """How one feature's thresholds are chosen; every numeric one's are, one after another."""
+        """The mechanism that chooses one feature's thresholds; it is used for each numeric feature in turn."""
         shares = tuple(i / self.candidate_bins for i in range(1, self.candidate_bins))
         range_ = JointQuantilesMechanism(quantiles=shares, rate=1.0).event(self.adjacency).epsilon
         epsilon = self._share("quantiles").epsilon_each(self.n_numeric)
@@ -206,60 +185,25 @@ class PrivaTreePlan:
     @property
     def event(self) -> Event:
         """The whole plan: what the ledger grants."""
-        bought = () if self.purchase is None else self.purchase.events
         quantiles = (self.quantile_event,) if self.buys_quantiles else ()
         levels = (Repeated(self.level_event, count=self.max_depth),) if self.buys_levels else ()
-        return Composed((*bought, *quantiles, *levels, self.label_event))
+        return Composed((*self.bought, *quantiles, *levels, self.label_event))
 
     def calibrated(self, budget: Budget) -> "PrivaTreePlan":
-        """This plan with the largest tree epsilon that fits the budget. Errors: as `fitted`."""
+        """See `AbstractEpsilonPlan.calibrated`."""
         if self.splits == "joint_gaussian" and self.buys_levels and budget.delta == 0.0:
             raise InvalidParameter("splits='joint_gaussian' adds Gaussian noise, which needs delta > 0; got delta=0.0")
-        return fitted(self, budget)
-
-    def without_delta(self, budget: Budget) -> "PrivaTreePlan":
-        """As `fitted_without_delta`; `plan.tree_epsilon` over its `tree_epsilon` is what the delta buys.
-
-        Raises:
-            InvalidParameter: Gaussian noise, which has no pure price.
-            CalibrationFailed, AdjacencyMismatch: as `calibrated`.
-        """
-        pure = Budget(epsilon=budget.epsilon, delta=0.0, adjacency=budget.adjacency)
-        return dataclasses.replace(self, purchase=None).calibrated(pure)
-
-    # What `fitted` asks of every plan; a tree that stands alone has no first guess.
-    @property
-    def n_estimators(self) -> int:
-        """One."""
-        return 1
+        return AbstractEpsilonPlan.calibrated(self, budget)
 
     @property
-    def trees_at_once(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def initial_score(self) -> Literal["zero"]:
-        """None."""
-        return "zero"
-
-    @property
-    def initial(self) -> InitialScore:
-        """None."""
-        return InitialScore(kind="zero", adjacency=self.adjacency, multiplier=1.0, expected_rows=None)
+    def size(self) -> str:
+        """See `AbstractEpsilonPlan`."""
+        return f"a tree of depth {self.max_depth}"
 
     @property
     def least_tree_epsilon(self) -> float:
         """Below it labels are drawn evenly, whatever the rows."""
         return LEAST_LABEL_EPSILON / (self.leaf_share if self.buys_levels else 1.0)
-
-    def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for trees that learn anything."""
-        return fits_least(self.prepared(budget), budget)
-
-    def prepared(self, budget: Budget) -> "PrivaTreePlan":
-        """Nothing comes before the tree."""
-        return self
 
     def require_fit(self) -> None:
         """Refuse noise of the levels that cannot be drawn on whole rows.

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from ledgerwood.accounting.costs.row_costs import LIMIT_SLACK
 from ledgerwood.accounting.events import Event, GDPEvent, RenyiEvent
 from ledgerwood.accounting.individuals import OVERESTIMATE
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
-from ledgerwood.trainers.base.bounds import require_name
 
 IndividualFilter = Literal["none", "gdp", "renyi"]
 
@@ -40,7 +39,6 @@ def check_filter(
         AdjacencyMismatch: a filter under replace-one.
         InvalidParameter: everything else.
     """
-    require_name("filter", kind, get_args(IndividualFilter))
     if order is not None:
         if kind != "renyi":
             raise InvalidParameter(f"filter_order={order!r} belongs to filter='renyi', not to filter={kind!r}")
@@ -71,7 +69,7 @@ def check_filter(
 
 
 def row_limit(kind: IndividualFilter, tree: Event, *, trees: int, order: float | None) -> GDPEvent | RenyiEvent:
-    """What `trees` trees cost the row that contributes most: it takes part in exactly so many.
+    """What `trees` trees cost a maximally contributing row: it takes part in exactly so many.
 
     Args:
         kind: "gdp" or "renyi".

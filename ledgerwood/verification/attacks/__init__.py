@@ -1,1 +1,1 @@
-"""Membership attacks and poisoning: what an attacker learns or spoils, never a bound on epsilon."""
+"""Membership attacks and poisoning bounds. None of them is a bound on epsilon."""

@@ -11,13 +11,13 @@ _HALVINGS = 100
 
 
 def lower_mean(values: FloatArray, alpha: float) -> float:
-    """A bound that is above the mean of the expectations with probability at most `alpha`, whatever their laws.
+    """A lower bound on the mean of the expectations; it fails with probability at most `alpha`, for any distributions.
 
     The larger of two bounds, each of which fails with probability at most alpha / 2: Hoeffding's in terms of the mean,
     and one in terms of the geometric mean, which is the better one where the numbers are alike. Rounded down.
 
     Args:
-        values: independent, in [0, 1], shape (n,), n >= 1; chosen to be so many before they were seen.
+        values: independent, in [0, 1], shape (n,), n >= 1; n was chosen before they were seen.
         alpha: in (0, 1).
 
     Source: Hoeffding 1963, Theorem 1, first form; docs/explanation/poisoning.md#confidence.

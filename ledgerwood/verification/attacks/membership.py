@@ -1,4 +1,4 @@
-"""Membership attacks on trained models: what they read, never a bound on epsilon.
+"""Membership inference attacks on trained models. Their results are not bounds on epsilon.
 
 Three attacks from the literature, each as published up to what docs/explanation/membership.md names: a threshold on the
 loss, the likelihood-ratio attack, and the robust attack. Shadow models are trained on random halves of the same rows.
@@ -82,17 +82,17 @@ class AttackScores:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackReading:
-    """What one attack reads off one model. It is no bound on epsilon: `note` says so, and why.
+    """The result of one attack on one model. It is not a bound on epsilon; `note` says why.
 
     Args:
         attack: its name.
         source: where it was published.
         auc: area under the curve, ties counted half; .5 for a guess.
-        advantage: the largest right minus false alarm rate over all thresholds, chosen after the fact.
+        advantage: the largest true minus false positive rate over all thresholds, chosen after the fact.
         rates: points of the curve.
         members, others: rows that were trained on, and rows that were not.
-        shadows: models that it was calibrated by.
-        alpha: probability with which an interval of a rate misses, were the rows independent.
+        shadows: the number of shadow models.
+        alpha: probability that an interval does not contain its rate, if the rows were independent.
         seconds: what it took, the shadow models' training included.
         scores: each row's, if they were asked for; for the owner of the rows only.
     """
@@ -144,7 +144,7 @@ def attack_model(
     keep_scores: bool = False,
     seed: int = 0,
 ) -> tuple[AttackReading, ...]:
-    """Attack a fitted model by rows of which it is known who was a member.
+    """Attack a fitted model with rows whose membership in the training data is known.
 
     Args:
         model: has `predict_proba` or `predict`; of classes, probabilities are taken where there are any.
@@ -241,7 +241,7 @@ def _reading(
 
 
 def _curve(scores: FloatArray, inside: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Numbers of false and of right alarms of each threshold, from none to all; equal scores are one threshold."""
+    """Numbers of false and of true positives of each threshold, from none to all; equal scores are one threshold."""
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     right = np.cumsum(inside[order])[last]

@@ -1,8 +1,8 @@
-"""What privacy guarantees of a learner whose training rows are poisoned: accuracy, and resistance to backdoors.
+"""Bounds for a private learner with poisoned training rows: its accuracy, and its resistance to backdoors.
 
-A private learner's outputs hardly change with a few rows, whoever chose them. So the expectation of any function of the
-model with values in [0, 1], such as its accuracy on given test rows, is bounded from below for every poisoned data set.
-docs/explanation/poisoning.md proves each bound, and says whom it stops (#attackers).
+A few rows, even chosen by an attacker, hardly change a private learner's outputs. So the expectation of any function of
+the model with values in [0, 1], such as its accuracy on given test rows, is bounded from below for every poisoned data
+set. docs/explanation/poisoning.md proves each bound, and says whom it stops (#attackers).
 """
 
 import math
@@ -36,7 +36,7 @@ class GuaranteedAccuracy:
 
     Args:
         rows: numbers of poisoned rows; the following three have one value for each.
-        guaranteed: the accuracy that every attacker leaves in expectation, as a fraction; holds with confidence
+        guaranteed: a lower bound on the expected accuracy under every attack, as a fraction; holds with confidence
             1 - alpha, for all numbers of rows at once.
         estimated: the same if the clean accuracy were the mean of the runs: what papers draw, and no guarantee.
         routes: how each bound was got.
@@ -65,7 +65,7 @@ class BackdoorBound:
 
     Args:
         rows: numbers of poisoned rows; the following three have one value for each.
-        guaranteed: the success rate that no attacker exceeds in expectation, as a fraction; holds with confidence
+        guaranteed: an upper bound on every attack's expected success rate, as a fraction; holds with confidence
             1 - alpha, for all numbers of rows at once.
         estimated: the same if the clean success rate were the mean of the runs: what papers draw, and no guarantee.
         routes: how each bound was got.
@@ -100,16 +100,16 @@ def least_expectation(
     keep the claim.
 
     Args:
-        claim: what the learner keeps: a budget, a fitted model's `privacy_`, or an event; the whole event of a plan,
-            `plan_.event`, says most. A model that was fitted with test randomness is protected from nothing, and its
-            `privacy_` says so: 0, but for no row. Its plan's event is no claim, since its noise is no noise.
+        claim: the learner's guarantee: a budget, a fitted model's `privacy_`, or an event. The whole event of a plan,
+            `plan_.event`, gives the best bound. For the `privacy_` of a model that was fitted with test randomness
+            the bound is 0, except for 0 rows. Do not use the plan's event of such a model.
         expectation: of the function on clean rows, in [0, 1].
         rows: numbers of poisoned rows (privacy units), 0 to 10^6, half of that where a row counts twice.
         change: "add-remove" for rows that are added or removed, "replace" for rows that are replaced. A replaced row
             counts twice where one row may be added or removed.
 
     Raises:
-        InvalidParameter: a value outside its bound, or a claim whose price is an estimate.
+        InvalidParameter: a value outside its bound, or a claim whose privacy cost is an estimate.
         AdjacencyMismatch: added or removed rows under a claim about replaced or nulled rows.
 
     Source: docs/explanation/poisoning.md#least-expectation.
@@ -127,7 +127,7 @@ def guaranteed_accuracy(
     alpha: float = 0.05,
     change: Change = "add-remove",
 ) -> GuaranteedAccuracy:
-    """The expected accuracy that is left, whoever chose the poisoned rows.
+    """Bound the expected accuracy from below, for any choice of the poisoned rows.
 
     Args:
         accuracies: of independent fits to the clean rows, each of fresh noise (and, if so, of a fresh independent
@@ -166,7 +166,7 @@ def backdoor_bound(
     alpha: float = 0.05,
     change: Change = "add-remove",
 ) -> BackdoorBound:
-    """The expected success rate of a backdoor that is not exceeded, whoever chose the poisoned rows.
+    """Bound the expected success rate of a backdoor from above, for any choice of the poisoned rows.
 
     Args:
         success_rates: of the trigger on independent models of the *clean* rows, as fractions in [0, 1], shape (runs,):
@@ -231,8 +231,8 @@ def _event(claim: object) -> tuple[Event | Literal["everything", "nothing"], Adj
         return "everything", claim.adjacency
     if not claim.certified:
         raise InvalidParameter(
-            f"claim={claim!r} has an estimated price (method {claim.method!r}), of which nothing follows; give the "
-            "plan's event, or price it by a certified method"
+            f"claim={claim!r} has an estimated privacy cost (method {claim.method!r}), which proves nothing; give "
+            "the plan's event, or use a certified method"
         )
     return _stated(claim.epsilon, claim.delta, claim.adjacency), claim.adjacency
 

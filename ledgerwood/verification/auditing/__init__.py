@@ -1,4 +1,4 @@
-"""The statistics of audits: bounds from counts and scores, each with what it rests on. docs/explanation/auditing.md."""
+"""The statistics of audits: bounds from counts and scores, each with its assumption. docs/explanation/auditing.md."""
 
 from ledgerwood.verification.auditing.bands import RocBand as RocBand
 from ledgerwood.verification.auditing.bands import roc_band as roc_band

@@ -1,4 +1,4 @@
-"""A ROC with bands that hold at all thresholds at once, so that any threshold may be read off them afterwards.
+"""A ROC curve with bands that hold at all thresholds at once, so that a threshold may be chosen afterwards.
 
 Two families. "relative" keeps its relative error in the tails: Clopper and Pearson's bounds at a geometric set of order
 statistics, which is fixed by the number of scores, with alpha shared among them; between two of them a distribution
@@ -27,13 +27,13 @@ _RATIO = 1.25
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RocBand:
-    """Bounds on both alarm rates of "score above the threshold", all of them at once with probability 1 - alpha.
+    """Bounds on both positive rates of "score above the threshold", all of them at once with probability 1 - alpha.
 
     Args:
         thresholds: rising, shape (k,): every score that was seen.
         false_alarms, right_alarms: as counted, shape (k,).
-        false_lower, false_upper: bounds on the probability of a false alarm, shape (k,).
-        right_lower, right_upper: bounds on the probability of a right alarm, shape (k,).
+        false_lower, false_upper: bounds on the probability of a false positive, shape (k,).
+        right_lower, right_upper: bounds on the probability of a true positive, shape (k,).
         alpha: probability that any of them is wrong anywhere.
     """
 
@@ -72,7 +72,7 @@ def roc_band(scores: Scores, *, alpha: float, band: Band = "relative") -> RocBan
     Args:
         scores: with the row and without it, independent runs; they fixed no part of the score function.
         alpha: probability that any bound is wrong at any threshold.
-        band: "relative" for small alarm rates, "dkw" for the middle.
+        band: "relative" for small rates, "dkw" for the middle.
 
     Raises:
         InvalidParameter: no scores, or NaN among them.

@@ -1,4 +1,4 @@
-"""What is promised of a mechanism, as one curve: a budget, an event, or a function from epsilon to delta."""
+"""A mechanism's claimed guarantee as one curve: a budget, an event, or a function from epsilon to delta."""
 
 import dataclasses
 import math

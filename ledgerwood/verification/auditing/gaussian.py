@@ -1,4 +1,4 @@
-"""Bounds that hold if noise is Gaussian: mu, and what it means at a delta. Never to be called bounds without that word.
+"""Bounds that assume Gaussian noise: mu, and its epsilon at a delta. Always name that assumption with them.
 
 docs/explanation/auditing.md#gaussian-scores.
 """

@@ -1,4 +1,4 @@
-"""Lower bounds from one run with canaries, each of them included by a fair coin of its own.
+"""Lower bounds from one run with canaries, each of them included by its own fair coin.
 
 A guess says of a canary "included" or "left out"; it may depend on all that the run released, and on no coin. How many
 guesses of each kind are made is fixed before, or chosen among pre-declared numbers by `one_run_scores`, which pays for
@@ -33,7 +33,7 @@ Pair = tuple[int, int]
 
 
 def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float) -> float:
-    """A bound on how likely so many right guesses are under (epsilon, delta), rounded up.
+    """A bound on the probability of at least `correct` correct guesses under (epsilon, delta), rounded up.
 
     With W binomial (`guesses`, e^epsilon / (1 + e^epsilon)), beta = P(W >= correct) and
     t = beta / (correct P(W = correct)), it is beta + (1 - beta) min(1, canaries delta t). No bound can be
@@ -66,7 +66,7 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
 
 
 def one_run(correct: int, guesses: int, canaries: int, *, delta: float, alpha: float) -> float:
-    """Epsilon from one run with canaries: what `one_run_p_value` refuses at level alpha; rounded down.
+    """A lower bound on epsilon from one run with canaries, by `one_run_p_value` at level alpha; rounded down.
 
     Source: docs/explanation/auditing.md#one-run; Steinke, Nasr and Jagielski 2023 for the game.
     """
@@ -91,7 +91,7 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, alpha: f
 
 
 def guess_grid(canaries: int) -> tuple[Pair, ...]:
-    """Pairs (included, left out) of numbers of guesses, fixed by the number of canaries alone.
+    """Returns candidate pairs (guesses "included", guesses "left out"), fixed by the number of canaries alone.
 
     Half of the canaries of each kind, a quarter, an eighth, down to a few: a strong canary is seen in the largest
     pair, a rare one in the smallest.

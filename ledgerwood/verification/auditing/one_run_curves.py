@@ -28,13 +28,13 @@ _LARGEST_MU = 64.0
 
 
 def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: TradeOff | Price, alpha: float) -> bool:
-    """Whether so many right guesses of one run refuse the claimed trade-off curve at level alpha.
+    """Returns whether the number of correct guesses in one run refutes the claimed trade-off curve at level alpha.
 
     Args:
         correct: right guesses.
         guesses: of both kinds, whose numbers were fixed beforehand.
-        canaries: all of them, each included by a fair coin of its own.
-        trade_off: the claim: a price, or a function from type I errors (shape (k,)) to the least type II errors,
+        canaries: all of them, each included by its own fair coin.
+        trade_off: the claim: a privacy cost, or a function from type I errors (shape (k,)) to the least type II errors,
             convex, that holds with either data set as the null hypothesis.
         alpha: probability of refusing a claim that is true.
 
@@ -64,7 +64,7 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
 
 
 def one_run_mu(correct: int, guesses: int, canaries: int, *, alpha: float) -> float:
-    """The least mu of a Gaussian mechanism that so many right guesses leave possible; assumption "Gaussian noise".
+    """The smallest mu of a Gaussian mechanism that the correct guesses do not refute; assumption "Gaussian noise".
 
     Arguments as for `one_run_curve`. Curves grow with mu, so that what refuses one refuses all smaller ones.
 
@@ -122,7 +122,7 @@ class _Below:
 
 
 def _refuted(correct: int, guesses: int, canaries: int, least: Callable[[float], float], alpha: float) -> bool:
-    """Whether the least mass of laws of right guesses with P(W >= correct) = alpha exceeds 1."""
+    """Returns whether the least mass of distributions of right guesses with P(W >= correct) = alpha exceeds 1."""
     hidden = alpha * (guesses - correct) / canaries
     right = alpha * correct / canaries
     whole = guesses / canaries * (1.0 + _GUARD)

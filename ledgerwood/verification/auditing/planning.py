@@ -1,6 +1,6 @@
-"""How many runs or canaries an audit needs, before any is made: each bound at the counts that are to be expected.
+"""Planning of audits: the number of runs or canaries that an audit needs, by each bound at its expected counts.
 
-All of these are forecasts, and no bounds: half of the audits will say less (or `power` of them at least as much).
+These are forecasts, not bounds: half of the audits will find less (or a share `power` at least as much).
 Nothing here reads data. docs/explanation/auditing.md#planning.
 """
 
@@ -42,7 +42,7 @@ def expected_epsilon(
     statistic: Counted = "randomised_labels",
     power: float = 0.5,
 ) -> float:
-    """The epsilon that so many runs should show; at least this much in about `power` of all audits.
+    """The lower bound that `runs` runs should give; at least this much in about a share `power` of all audits.
 
     Args:
         runs: of both labels together; half of each.
@@ -50,7 +50,7 @@ def expected_epsilon(
         delta: at which epsilon is bounded.
         alpha: one-sided error.
         statistic: the bound.
-        power: how often, in (0, 1); other than one half by the normal law of the log ratio of both rates.
+        power: how often, in (0, 1); other than one half by the normal distribution of the log ratio of both rates.
 
     Source: docs/explanation/auditing.md#planning.
     """

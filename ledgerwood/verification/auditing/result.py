@@ -1,4 +1,4 @@
-"""What an audit says: one number, and all that it rests on."""
+"""The result of an audit: one number, with its assumption, confidence and evidence."""
 
 from dataclasses import dataclass
 from typing import Literal, final, get_args
@@ -24,11 +24,11 @@ class LowerBound:
         value: epsilon, in nats; inf if no epsilon is left.
         delta: at which it holds.
         alpha: probability that the bound is above the truth.
-        assumption: what it rests on; "none" is what may be called a bound without more words.
-        event: what was counted or measured, in words.
+        assumption: the assumption; "none" means that the bound needs independent runs only.
+        event: the event or quantity that was measured, in words.
         samples: how many outputs, or canaries, were looked at for it.
         statistic: the test that it inverts.
-        seconds: what it took, sampling included; 0 where only counts were given.
+        seconds: running time, sampling included; 0 if only counts were given.
 
     Raises:
         InvalidParameter: a value that is negative or NaN, an assumption that is none of the four, or a statistic that
@@ -89,7 +89,7 @@ def small_probability(name: str, value: object) -> float:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """What an event was a threshold of: a higher score speaks for the row (or for the canary being in).
+    """The scores to which a threshold was applied: a higher score speaks for the row (or the canary) being included.
 
     Args:
         with_row: scores of runs with the row, shape (n,).

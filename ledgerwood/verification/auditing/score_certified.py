@@ -1,4 +1,4 @@
-"""The restricted-likelihood bound without the normal law: probabilities of all outcomes, added up.
+"""The restricted-likelihood bound without a normal approximation: a sum over the probabilities of all outcomes.
 
 Outcomes are ordered by the bound that their likelihood ratio gives; the bound of an outcome is the least epsilon at
 which it, with all that are ordered above it, has probability alpha (Buehler). What is not known, how often the
@@ -191,7 +191,7 @@ def _least(k2: FloatArray, n1: int, n2: int, factor: float, delta: float, drop: 
 def _far(
     k1: FloatArray, n1: int, k2: FloatArray, n2: int, factor: float, delta: float, drop: float
 ) -> NDArray[np.bool_]:
-    """Whether the counts are beyond p1 = factor p2 + delta, and twice their log likelihood ratio at least `drop`."""
+    """Returns whether counts are beyond p1 = factor p2 + delta, with 2 log(likelihood ratio) at least `drop`."""
     rate1, rate2 = k1 / n1, k2 / n2
     low, high = np.zeros(k1.shape), np.full(k1.shape, min(1.0, (1.0 - delta) / factor))
     with np.errstate(divide="ignore", invalid="ignore"):

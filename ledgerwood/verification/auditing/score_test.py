@@ -1,6 +1,6 @@
 """The restricted-likelihood test of two binomial counts, inverted in epsilon: nearly the best that counts can say.
 
-`score` trusts the normal law of its statistic ("large counts"). docs/explanation/auditing.md#score.
+`score` trusts the normal distribution of its statistic ("large counts"). docs/explanation/auditing.md#score.
 """
 
 import math
@@ -21,7 +21,7 @@ def score(with_row: int, runs_with: int, without: int, runs_without: int, *, del
 
     The least epsilon at which (p1^ - e^epsilon p2^ - delta) / s is at most the normal quantile, s its standard
     deviation under the likeliest p1 = e^epsilon p2 + delta. With fewer than 30 events without the row
-    it is Clopper and Pearson's bound, which needs no normal law.
+    it is Clopper and Pearson's bound, which needs no normal distribution.
 
     Args:
         with_row, without: runs in which the event happened, with the row and without it.

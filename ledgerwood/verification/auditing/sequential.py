@@ -1,4 +1,4 @@
-"""Bounds that hold at every moment at which one may stop: e-processes, one bet after the other.
+"""Anytime-valid bounds: e-processes, which hold at every moment at which one may stop.
 
 An e-process starts at 1 (or below) and cannot grow on average while its epsilon is kept, so that it ever reaches
 1 / alpha with probability at most alpha (Ville). A bound is what it has refused so far; it may be looked at after
@@ -93,7 +93,7 @@ def _refused_from_zero(log_wealth: Callable[[FloatArray], FloatArray], target: f
 
 
 def _falls(with_row: int, without: int, runs: int, delta: float) -> bool:
-    """Whether every bet's wealth falls with epsilon (docs, anytime): the event is not as rare as delta itself."""
+    """Returns whether every bet's wealth falls with epsilon (docs, anytime): the event is not as rare as delta."""
     return with_row * (1.0 - delta / 2.0) >= (runs - with_row - without) * delta
 
 
@@ -121,7 +121,7 @@ def anytime_guesses(correct: int, guesses: int, canaries: int, *, delta: float, 
     Args:
         correct: right guesses so far.
         guesses: guesses so far, of both kinds.
-        canaries: all of them, each included by a fair coin of its own.
+        canaries: all of them, each included by its own fair coin.
         delta: at which epsilon is bounded.
         alpha: probability that the bound is ever above the truth.
 

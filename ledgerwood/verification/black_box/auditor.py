@@ -1,4 +1,4 @@
-"""`audit`: a lower bound on the epsilon of any mechanism that can be called, and a verdict on what is claimed of it."""
+"""`audit`: a lower bound on the epsilon of any mechanism that can be called, and a test of its claim."""
 
 import math
 import time
@@ -43,37 +43,37 @@ def audit(
     max_draws: int | None = None,
     seconds: float | None = None,
 ) -> Audit:
-    """Bound the epsilon of a mechanism from below by its outputs on two neighbouring data sets, and judge a claim.
+    """Bound a mechanism's epsilon from below by its outputs on two neighbouring data sets, and test a claim.
 
     Args:
         sampler: `sampler(dataset, n, rng)` returns the outputs of n independent runs: an array of shape (n, ...), a
             list, a data frame. An output is a number, a text, or an array, tuple, mapping or record of them.
-        pair: two neighbouring data sets, whatever the sampler takes.
-        claim: what is promised: a Budget, an event, or a function from epsilon (nats) to delta.
+        pair: two neighbouring data sets, of any type that the sampler takes.
+        claim: the claimed guarantee: a Budget, an event, or a function from epsilon (nats) to delta.
         n: outputs of the final test are 2n; as many again, or up to three times as many, are drawn to choose its event,
             and at most 200 000 to learn scores.
-        alpha: the probability that a mechanism that keeps its claim is accused; also the error of each bound.
-        numeric: "ideal" looks at values, as if they were real numbers; "bitwise" at their bits too, and then noise that
-            is made of floats is no noise of the claimed law any more.
+        alpha: the probability that a true claim is refuted; also the error probability of each bound.
+        numeric: "ideal" tests the values as real numbers. "bitwise" also tests their floating-point representation, and
+            then refutes noise that is drawn in floating point.
         delta: at which epsilon is bounded; None: the claim's own, 0 for a pure claim, else 1e-5.
         pairs: where `pair` is None, pairs to search; None: vectors of 1, 5 and 10 answers to queries, each of which one
             row changes by 1 at most.
         stop: "rejected" tests growing batches by a bound that is valid at every stopping time, and stops as soon as the
             claim is refuted, after 2n outputs at the latest; to learn, a tenth of n a side is drawn, twice.
-        rng: handed to the sampler, and tosses the coins, or its seed; None: fresh entropy of the operating system.
-        non_finite: whether NaN and infinities are outcomes like others, or refused.
+        rng: a generator for the sampler and for the audit, or its seed; None: fresh entropy of the operating system.
+        non_finite: whether NaN and infinities are accepted as outcomes, or refused.
         learners: "light" leaves out the boosted trees, which need the extra `trainers`.
-        max_draws: of a slow mechanism, outputs that may be drawn in all, learning included; None for what n asks for.
-        seconds: the same as a time: the first outputs are timed, and the number of all others follows before any is
-            tested. `notes` says what was left out for either of the two.
+        max_draws: the largest total number of outputs, learning included, for a slow mechanism; None: no limit.
+        seconds: a time limit. The first outputs are timed, and the number of all others is fixed before any is
+            tested. `notes` says what either limit left out.
 
     Raises:
-        InvalidParameter: a value outside its bound; a claim that is no profile; too few outputs for any bound.
+        InvalidParameter: a value outside its bound; a claim that is not a profile; too few outputs for any bound.
         AuditFailed: the sampler raised, or did not return n outputs; its runs are not independent; its outputs are
             of a type that cannot be taken apart, or texts of which nothing can be learned.
 
     Warns:
-        PrivacyWarning: some part of the outputs is too varied to be looked at.
+        PrivacyWarning: some part of the outputs is too varied to be tested.
         ImportError: outputs of several numbers, `learners="all"`, and scikit-learn is missing.
 
     Source: docs/explanation/black-box.md.

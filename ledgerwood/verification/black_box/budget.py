@@ -1,4 +1,4 @@
-"""How many outputs go to learning, to choosing and to the test; and less of each where a mechanism is slow.
+"""The numbers of outputs for learning, choosing and testing, and their reduction for a slow mechanism.
 
 All numbers are settled before the outputs of the test are drawn, from the arguments and from the time that the first
 outputs took, so that the test stays one test.

@@ -18,7 +18,7 @@ not quite the best ones."""
 
 
 def has_family(claim: Claim) -> bool:
-    """Whether the claim is an event all of whose noise is Gaussian."""
+    """Returns whether the claim is an event all of whose noise is Gaussian."""
     return isinstance(claim, Event) and with_noise(claim, 1.0) is not None
 
 
@@ -68,7 +68,7 @@ def log_factor(claim: Event, point: CurvePoint, delta: float, start: float = 0.0
 
 
 def beyond(claim: Event, point: CurvePoint, delta: float) -> bool:
-    """Whether no member has as large a delta at the point's epsilon, even with a thousandth of the noise."""
+    """Returns whether no member has as large a delta at the point's epsilon, even with a thousandth of the noise."""
     least = scaled(claim, -_WIDEST)
     return least is not None and price(least).delta(point.epsilon) < delta
 

@@ -1,4 +1,4 @@
-"""Which pair of data sets to audit: candidates, and a race among them on small samples."""
+"""The choice of a pair of data sets to audit: candidates, and a race among them on small samples."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What an audit of a mechanism says."""
+"""The result of an audit of a mechanism."""
 
 import math
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ Numeric = Literal["ideal", "bitwise"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Audit:
-    """A lower bound on the epsilon of a mechanism, and whether it keeps what is claimed of it.
+    """A lower bound on the epsilon of a mechanism, and the result of the test of its claim.
 
     Args:
         epsilon_lower: epsilon at `delta` is at least this, in nats, with probability 1 - alpha, if `assumption` holds;
             inf if no epsilon is left. A note says so where it was chosen as the larger of two bounds after the test.
         delta: at which it holds.
-        rejected: the claim is refuted. It rests on independent runs only, whatever `assumption` says, and happens to a
-            mechanism that keeps its claim with probability alpha at most.
-        assumption: what `epsilon_lower` rests on.
+        rejected: whether the claim is refuted. This assumes independent runs only, even if `assumption` says more. A
+            true claim is refuted with probability alpha at most.
+        assumption: the assumption of `epsilon_lower`.
         alpha: the error of each statement: of `rejected`, and of every bound by itself.
         event: the outputs that were counted, in words.
         direction: on which data set of the pair the event is the likelier one.
         samples: all outputs that were drawn, those for learning included.
         seconds: all of it, sampling included.
-        bounds: `epsilon_lower` first; then what else the same outputs say, each with what it rests on.
-        test: what `rejected` compared, in words, with both numbers.
+        bounds: `epsilon_lower` first; then other bounds from the same outputs, each with its assumption.
+        test: the comparison behind `rejected`, in words, with both numbers.
         claim: as it was given.
         claimed_epsilon: the epsilon that the claim promises at `delta`; inf where it promises none.
         needed: the least n with which any outputs could have refuted this claim at `delta`, as a budget; None where it
@@ -41,8 +41,8 @@ class Audit:
         scores: of the outputs of the test, higher ones speaking for `direction`; None where the test stopped early:
             bands around their ROC do not allow for that.
         pair: the two data sets.
-        numeric: what was looked at: values, or bits too.
-        notes: what a reader must know besides: what was not looked at, or why a bound is 0 or is not stated.
+        numeric: whether only values were tested, or their bits too.
+        notes: remarks: what was not tested, or why a bound is 0 or is not stated.
     """
 
     epsilon_lower: float

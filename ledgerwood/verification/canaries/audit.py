@@ -54,7 +54,7 @@ def audit_model(
     n_jobs: int = 1,
     verbose: int = 0,
 ) -> ModelAudit:
-    """Train with canaries, each included by a fair coin of its own, and bound epsilon from what tells them apart.
+    """Train with canaries, each included by its own fair coin, and bound epsilon from what tells them apart.
 
     With `released`, train many times with and without one row, and compare what the fitted models show.
 
@@ -64,29 +64,30 @@ def audit_model(
         canaries: in each training, in disjoint cells of the schema; None for 1000. With mode="one_mechanism" None is
             for as many cells as there are, at most 1000, or for 1 where splits depend on the rows.
         alpha: probability that a bound is above the truth.
-        rng: of coins and ties, and of the seeds of estimators that have one; None for a fresh one.
+        rng: a generator for coins, ties and the estimators' seeds, or its seed; None for fresh entropy.
         view: "releases" scores released sums and choices (our estimators), "predictions" the model's predictions at the
             canaries; None for the first where it can be. "fitted" is what `released` sets.
         structure: "fixed" puts one tree, each canary's cell a leaf, in the place of every tree that the trainer draws
             without a look at the rows. It costs nothing, so that plan and price stay. "own" leaves the trainer's trees.
-        trainings: fits, each with coins and noise of its own; None for 1; with mode="one_mechanism" None is for
+        trainings: number of fits, each with its own coins and noise; None for 1; with mode="one_mechanism" None is for
             1000 canaries in all, or 500 trainings with one each (300 where delta > 0). A canary is in one of them, so
             that all together are as private for it as one is, and the canaries of all count as those of one run.
         delta: at which epsilon is bounded; None for the estimator's own.
-        claim: what is audited; None for the price of the estimator's plan. By its adjacency canaries are in or
-            out, or (replace-one) in or exchanged for another row; a function has the plan's, or add-remove.
-        fill: known rows that speak against it in each canary's cell; None for what serves best.
-        guesses: how many canaries to guess to be in and out, of all trainings; None for what the claim alone makes
-            best. Fixed before the fits, either way.
+        claim: the claimed guarantee; None for the privacy cost of the estimator's plan. Its adjacency decides whether
+            canaries are in or out, or (replace-one) in or exchanged for another row; a function has the plan's, or
+            add-remove.
+        fill: number of known rows with the opposite label in each canary's cell; None chooses the best number.
+        guesses: numbers of canaries to guess as included and as left out, over all trainings; None chooses the best
+            numbers for the claim. They are fixed before the fits.
         schema: where canaries go, and their labels, for an estimator that declares none; None: the ranges of X and y,
             and with `released` also rows far beyond them, since nothing then says that there can be none.
         check_structure: fit a few times more, and see that public trees do not depend on the rows.
         mode: "model" audits the estimator as it is; "one_mechanism" one tree of depth 1 with its whole budget, made by
-            the same code (our estimators): the price of that tree is what is tested, with the power that an ensemble
+            the same code (our estimators): the test is of that tree's privacy cost, with the power that an ensemble
             does not leave.
-        released: what is looked at in a fitted model: a function of it that returns numbers, texts, arrays, or tuples
-            and dicts of them; or "attributes", its attributes that end in "_", and those of estimators in it.
-        canary: with `released`, the one row that is in or out, as (row, label); None for what tells most of some fits.
+        released: the values of a fitted model to attack: a function of it that returns numbers, texts, arrays, or
+            tuples and dicts of them; or "attributes", its attributes that end in "_", and those of estimators in it.
+        canary: with `released`, the one row that is in or out, as (row, label); None chooses the best of some fits.
         background: with `released`, rows of X and y in every fit, drawn at random; None for 16.
         fits: with `released`, all fits, at least 1000; half of them are the test. None for 4000.
         n_jobs: with `released`, processes, -1 for one a core. It changes no result.
@@ -102,8 +103,8 @@ def audit_model(
         AuditFailed: fits that fail, or that depend on each other.
 
     Warns:
-        PrivacyWarning: the bound is less than half of what a perfect attack on exactly the claim is expected to show
-            with as many canaries, or that is less than half of the claim: docs/explanation/canaries.md#canary-power.
+        PrivacyWarning: the bound is less than half of the bound expected of a perfect attack on exactly the claim with
+            as many canaries, or the latter is less than half of the claim: docs/explanation/canaries.md#canary-power.
     """
     begun = perf_counter()
     alpha = level(alpha)
@@ -116,7 +117,7 @@ def audit_model(
     if mode == "one_mechanism":
         if claim is not None:
             raise InvalidParameter(
-                "claim=... with mode='one_mechanism': the price of the reduced model is what is audited; leave it out"
+                "claim=... with mode='one_mechanism': the audit's claim is the reduced model's privacy cost; omit claim"
             )
         estimator, changed = one_mechanism(estimator)
     if released is not None:
@@ -177,7 +178,7 @@ def _about_the_full(estimator: Any, audit: ModelAudit) -> str:
     """What an audit of one mechanism says of the model whose code it is."""
     return (
         f"audited was one tree of depth 1 with the whole budget (epsilon {audit.price:.3g} at delta {audit.delta:.3g}),"
-        f" made by the code that makes every round of this {type(estimator).__name__}. A breach of it is one of the "
-        "model; the bound is that of the one tree, not of the model, and how the rounds add up to the model's own "
-        "epsilon is what the ledger's verification checks"
+        f" made by the code that makes every round of this {type(estimator).__name__}. A violation by it is one by the "
+        "model. The bound is that of the one tree, not of the model; the ledger's verification checks how the rounds "
+        "compose to the model's own epsilon"
     )

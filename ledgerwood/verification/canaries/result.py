@@ -17,13 +17,13 @@ Mode = Literal["model", "one_mechanism"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructureCheck:
-    """Whether public trees stayed the same, bit for bit, where only the rows changed.
+    """The result of a check that public trees stay the same, bit for bit, if only the rows change.
 
     Args:
         independent: every fit with the same public randomness drew the same trees.
         trees: how many were compared, in each fit.
         changes: what was done to the rows, in words.
-        difference: the first that differs; None where none does.
+        difference: the first difference; None if there is none.
     """
 
     independent: bool
@@ -35,30 +35,30 @@ class StructureCheck:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelAudit:
-    """A trained model's lower bound beside its price.
+    """A lower bound on the epsilon of a trained model, and the result of the test of its claim.
 
     Args:
-        epsilon_lower: the headline, in nats at `delta`: of `bounds` the one named by `assumption` and `statistic`.
-            Which one it is was fixed before the fit: by Gaussian scores where all that is scored has Gaussian noise and
-            no two canaries share a leaf, else by guesses, which rest on nothing.
-        assumption: what the headline rests on.
-        statistic: the headline's test.
-        rejected: whether the price is refuted, at `alpha` in all: by guesses without any assumption, or by the curve
-            that the model itself claims. False is no proof: few canaries cannot refute a large price at all.
-        alpha: probability that the headline is above the truth; each of `bounds` has it on its own.
+        epsilon_lower: the main bound, in nats at `delta`: the one of `bounds` with this `assumption` and `statistic`.
+            The choice was fixed before the fit: Gaussian scores if everything that is scored has Gaussian noise and
+            no two canaries share a leaf, else guesses, which need no assumption.
+        assumption: the main bound's assumption.
+        statistic: the main bound's test.
+        rejected: whether the claim is refuted, at `alpha` in all: by guesses without any assumption, or by the curve
+            that the model itself claims. False proves nothing: few canaries cannot refute a large epsilon at all.
+        alpha: probability that the main bound is above the truth; the same for each of `bounds` separately.
         delta: at which epsilon is bounded.
-        bounds: side by side, each with what it rests on.
-        price: the epsilon that the model states at `delta`, by its plan; inf where nothing is claimed.
-        epsilon_detectable: what a perfect attack on a mechanism with exactly this price is expected to show by the
-            headline's statistic, with as many canaries or fits: the power of this audit. NaN where nothing is claimed.
+        bounds: all bounds, each with its assumption.
+        price: the claimed epsilon at `delta`, by the model's plan or `claim`; inf if nothing is claimed.
+        epsilon_detectable: the bound expected of a perfect attack on a mechanism with exactly this privacy cost, by the
+            main statistic, with as many canaries or fits: the power of this audit. NaN if nothing is claimed.
         epsilon_ceiling: the largest bound that this statistic can show with as many canaries or fits, of any mechanism;
             inf where nothing limits it (means of Gaussian scores).
         expected: the same of each of `bounds`, in their order.
-        needed: canaries with which the headline would be expected within half a nat of the price (within half of it,
+        needed: canaries with which the main bound is expected within .5 of the claimed epsilon (within half of it,
             where it is below a nat); None where no number of up to 65536 is, by this statistic.
         scores: of canaries that were in, and out.
-        seconds: what it took.
-        canaries: in each training.
+        seconds: running time.
+        canaries: number of canaries in each training.
         trainings: fits; with `released=` all of them, those to learn from too.
         view: what was scored: released values, predictions, or what `released=` reads of the fitted model.
         structure: "fixed" where the audit put one tree in the place of each random one.
@@ -67,14 +67,14 @@ class ModelAudit:
         scored, releases: how many of the last fit's releases took part in the scores; with `released=`, numbers that
             were looked at.
         mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
-        price_mu: of the Gaussian mechanism with this price; 0 for a pure price.
+        price_mu: of the Gaussian mechanism with this privacy cost; 0 for a pure price.
         system: the estimator's name.
         claim: what was audited; None where nothing is claimed.
-        structure_check: see there; None where it was not asked for, or where nothing is drawn at random.
+        structure_check: the `StructureCheck`; None if it was not asked for, or if nothing is drawn at random.
         attack: which rows were in or out, and what was looked at, in words.
         notes: what this attack could not see, and what was audited in the place of the model.
-        weaknesses: why the bound is no reassurance: it is less than half of what could have been found, or the audit is
-            too small for the claim. Empty where the attack found about what it could. Also a `PrivacyWarning`.
+        weaknesses: why a low bound shows little: it is less than half of what could have been found, or the audit is
+            too small for the claim. Empty if the attack found about what it could. Also a `PrivacyWarning`.
         mode: "one_mechanism" where one tree of depth 1 was audited in the place of the model.
         changed: the parameters that were set for it, and their values.
     """
@@ -116,7 +116,7 @@ class ModelAudit:
         verdict = "refuted" if self.rejected else "not refuted"
         first = (
             f"{self.audited}: epsilon >= {self.epsilon_lower:.3g} at delta {self.delta:.3g} (alpha {self.alpha:g}, "
-            f"{self.statistic}{rests}); {self.power_words}; its price is {self.price:.3g}: {verdict}"
+            f"{self.statistic}{rests}); {self.power_words}; claimed epsilon {self.price:.3g}: {verdict}"
         )
         return "\n".join((first, *(f"  {words}" for words in (*self.weaknesses, *self.notes))))
 
@@ -130,15 +130,17 @@ class ModelAudit:
 
     @property
     def power_words(self) -> str:
-        """What could have been found, to stand beside what was."""
+        """The power of the audit in words: the bound that could have been found."""
         most = (
-            "nothing limits what could be shown"
+            "the possible bound is not limited"
             if math.isinf(self.epsilon_ceiling)
-            else f"at most {self.epsilon_ceiling:.3g} could be shown"
+            else f"{self.epsilon_ceiling:.3g} is the largest possible bound"
         )
         if math.isnan(self.epsilon_detectable):
             return most
-        return f"a perfect attack on exactly this price is expected to show {self.epsilon_detectable:.3g}, {most}"
+        return (
+            f"a perfect attack on exactly this privacy cost is expected to show {self.epsilon_detectable:.3g}, {most}"
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values; what is infinite becomes null, and scores are lists."""

@@ -145,7 +145,7 @@ def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Numb
 def skellam_integers(variance: Number, shift: int, power: Number, level: int) -> list[tuple[Number, Number]] | None:
     """(P, Q) of the integers that matter to a moment of `power`; None where they are too many.
 
-    What is left out of the law at each end is below e^{-level}.
+    What is left out of the distribution at each end is below e^{-level}.
     """
     peak = _skellam_peak(variance, max(abs(power), abs(1 - power), 2) * shift)
     near = _skellam_reach(variance, level) + shift
@@ -192,7 +192,7 @@ def skellam_bend(variance: Number) -> Number:
 
 
 def integer_gaussian_excess(scale: Number, shift: int, power: Number) -> Number:
-    """E_Q[r^p] - 1 of a discrete Gaussian: that of the normal law, times theta(p shift) / theta(0)."""
+    """E_Q[r^p] - 1 of a discrete Gaussian: that of the normal distribution, times theta(p shift) / theta(0)."""
     growth = mp.exp(power * (power - 1) * shift**2 / (2 * scale**2))
     if scale > 50:  # theta(x) / theta(0) is 1 to within 4 e^{-2 pi^2 scale^2}, less than 1e-20000
         return growth - 1

@@ -1,4 +1,4 @@
-"""Read a ledger database as a stranger would: one query, no code of the store that wrote it."""
+"""Read a ledger database independently: one query, no code of the store that wrote it."""
 
 from pathlib import Path
 

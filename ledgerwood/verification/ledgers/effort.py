@@ -1,6 +1,6 @@
-"""How much work the verifier does for one grant and for one file, counted in operations, not in seconds.
+"""Limits of the verifier's work for one grant and for one file, counted in operations, not in seconds.
 
-Whoever writes a ledger decides what there is to compute. So every costly step is counted before it is taken, on every
+The author of a ledger decides what there is to compute. So every costly step is counted before it is taken, on every
 machine alike, and what exceeds the bound ends as `unconfirmed` by name (docs/explanation/ledger.md#verification-work).
 """
 

@@ -1,4 +1,4 @@
-"""What adds up under each filter, once more: sums, limits and totals, in mpmath (docs/explanation/ledger.md#filters).
+"""A second implementation of the filters: sums, limits and totals, in mpmath (docs/explanation/ledger.md#filters).
 
 A charge has two amounts that add up: its main one (epsilon, its square, mu squared, rho, a divergence) and its delta.
 """
@@ -57,13 +57,13 @@ class Rule:
         return self.amounts({**charge, main: max(charge[main], upper)})
 
     def opens(self, delta: float) -> bool:
-        """Whether a budget of this delta can have the filter at all."""
+        """Returns whether a budget of this delta can have the filter at all."""
         if self.name == "whitehouse":
             return self.parameter <= delta
         return self.name == "basic" or delta > 0
 
     def fits(self, total: Amounts, epsilon: Fraction, delta: Fraction) -> bool:
-        """Whether a total is within (epsilon, delta); `SLACK` where a limit is no rational number."""
+        """Returns whether a total is within (epsilon, delta); `SLACK` where a limit is no rational number."""
         main, deltas = total
         if self.name == "basic":
             return main <= epsilon and deltas <= delta

@@ -1,4 +1,4 @@
-"""The verifier's two quadratures in mpmath: over a normal law, and over an interval."""
+"""The verifier's two quadratures in mpmath: over a normal distribution, and over an interval."""
 
 import math
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def over_normal(term: Callable[[Number], Number], mu: Number, slope: float, p: f
 
 
 def settles(mu: Number, p: float) -> bool:
-    """Whether `over_normal` integrates to all its digits, or bounds the moment from below."""
+    """Returns whether `over_normal` integrates to all its digits, or bounds the moment from below."""
     if mu > _WIDEST_SHIFT:
         return False
     first, last, h = _trapezoids(float(mu), p)

@@ -1,4 +1,4 @@
-"""Is a grant's charge what its plan costs? The verifier's own bounds, and one of three words.
+"""The verdict on a grant's charge, by the verifier's own bounds: confirmed, unconfirmed or refuted.
 
 docs/explanation/ledger.md#verification-verdicts.
 """
@@ -30,7 +30,7 @@ _METHODS = ("pure", "profile", "gdp", "unsampled", "pld", "renyi")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantVerdict:
-    """What the verifier found of one grant's charge.
+    """The verifier's finding on one grant's charge.
 
     Args:
         entry: the grant's place in the ledger, from 0.
@@ -57,7 +57,7 @@ class GrantVerdict:
 
 
 def judged(entry: int, rule: Rule, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdict:
-    """Hold one charge against the verifier's own bounds.
+    """Compare one charge with the verifier's own bounds.
 
     Raises:
         ValueError: a charge that is not in the filter's currency, or a plan that the filter does not take.
@@ -202,12 +202,12 @@ def _verdict(
 
 
 def worst(verdicts: tuple[GrantVerdict, ...]) -> Verdict:
-    """The worst of all words; "confirmed" where nothing was granted."""
+    """The worst of all verdicts; "confirmed" if nothing was granted."""
     return min((found.verdict for found in verdicts), key=VERDICTS.index, default="confirmed")
 
 
 def is_number(value: object) -> bool:
-    """Whether a JSON value is a finite float."""
+    """Returns whether a JSON value is a finite float."""
     return isinstance(value, float) and math.isfinite(value)
 
 

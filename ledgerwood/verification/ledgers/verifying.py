@@ -1,6 +1,6 @@
-"""Read a ledger as a stranger would: its chain, its rules, and every price once more.
+"""Verify a ledger independently: its chain, its rules, and every charge.
 
-docs/explanation/ledger.md#verification. Nothing here shares code with the ledger or with the pricing that it checks.
+docs/explanation/ledger.md#verification. No code here is shared with the ledger or the accounting that it checks.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _PRECISION = threading.Lock()  # an mpmath context has one working precision for
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerReport:
-    """What a ledger was found to say.
+    """The result of verifying a ledger.
 
     Args:
         epsilon_readded: nats, the filter's total of all grants at `delta_readded`, each counted as the larger of its
@@ -58,7 +58,7 @@ class LedgerReport:
         delta_budget: probability.
         adjacency: the relation under which all of it holds.
         unit: what one protected record is.
-        filter: what adds up.
+        filter: the composition rule.
         dataset: the public label of the data, if any.
         grants: how many plans were granted.
         draws: how many events were drawn.
@@ -97,15 +97,16 @@ def verify_ledger(
 ) -> LedgerReport:
     """Check a ledger file, a data set's ledger in a database, or a model's ledger record, entry by entry.
 
-    Form, version, order, hashes, grants within the budget by the filter, draws within their grants. The cost of each
-    plan is bounded from both sides by other code, and its charge is refuted, confirmed or unconfirmed: see
-    `GrantVerdict`.
-    A report is returned with unconfirmed grants too: look at its `verdict`.
+    It checks form, version, order and hashes; that grants are within the budget by the filter, and draws within their
+    grants. It bounds each plan's privacy cost from both sides with a second implementation, and finds the charge
+    confirmed, unconfirmed or refuted: see `GrantVerdict`. If grants are unconfirmed, a report is still returned: look
+    at its `verdict`.
 
     Args:
         path_or_record: a ledger file, the URL of a ledger database (extra: sql), or a record.
         dataset: the label that the ledger must have; needed for a database.
-        head: the hash that the last entry must have; without it, a cut tail and a chain rebuilt whole go unseen.
+        head: the hash that the last entry must have. Without it, removed last entries, or a chain that was rebuilt from
+            the start, are not detected.
         signature: a file that `sign_ledger` wrote: the ledger must begin with the entries that were signed.
         public_key: PEM file of the Ed25519 key that the signature must be of.
 

@@ -1,1 +1,1 @@
-"""Whether noise and choices have the distributions that they are priced by."""
+"""Tests that noise and choices have the distributions which accounting assumes."""

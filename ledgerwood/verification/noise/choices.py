@@ -1,4 +1,4 @@
-"""Where a private choice lies in its own law, from the best utility on: uniform if it was drawn from that law.
+"""The rank of a private choice in its distribution, from the best utility on: uniform if the choice is correct.
 
 None of the samplers' arithmetic is used again. docs/explanation/noise-law.md#noise-law-choices.
 """
@@ -29,7 +29,7 @@ def choice_uniform(
         coins: draws V.
 
     Raises:
-        InvalidParameter: a mechanism whose law is not known here.
+        InvalidParameter: a mechanism whose distribution is not known here.
     """
     step = grid.steps[0]
     match mechanism:
@@ -47,7 +47,7 @@ def choice_uniform(
             before = sum(len(cell[0]) for cell in cells[: chosen.feature])
             place = before + int(np.searchsorted(cells[chosen.feature][0], chosen.point, side="right")) - 1
         case _:
-            raise InvalidParameter(f"mechanism={mechanism!r} is a choice whose law is not known here (unit: mechanism)")
+            raise InvalidParameter(f"mechanism={mechanism!r} is a choice whose distribution is not known here")
     better = (utilities > utilities[place]) | ((utilities == utilities[place]) & (np.arange(len(utilities)) < place))
     tail = float(probabilities[better].sum()) + (1.0 - coins.random()) * float(probabilities[place])
     return min(max(tail, 1e-300), 1.0)

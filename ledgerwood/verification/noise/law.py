@@ -1,8 +1,8 @@
-"""Whether noise has the law that it is priced by: exact tests of draws, and of the noise that a fit has drawn.
+"""Exact tests that noise has the distribution which accounting assumes, on draws and on the noise inside a fit.
 
-A replay freezes outputs, so that it cannot see a sampler that adds less than its mechanism says; this can. Each value
-is turned into one that is exactly normal, or uniform, if its law is right, whatever the rows and the outputs before it
-were: docs/explanation/noise-law.md#noise-law.
+A replay freezes outputs, so it cannot detect a sampler that adds less noise than its mechanism says; these tests can.
+Each value is turned into one that is exactly normal, or uniform, if its distribution is right, for all rows and earlier
+outputs: docs/explanation/noise-law.md#noise-law.
 """
 
 import math
@@ -36,19 +36,19 @@ _LEAST_DRAWS = 50
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseCheck:
-    """What exact tests say of noise. Of a fit it is for the owner of the rows: it is made from exact values.
+    """The result of exact tests of noise. For a fit, it is for the data owner only: it is made from exact values.
 
     Args:
-        of: what drew it.
+        of: the name of the mechanism or fit.
         draws: numbers of noise, and choices.
-        alpha: probability of a rejection of right noise, all tests together.
+        alpha: probability that correct noise is rejected, over all tests together.
         p_values: of each test by its name; each is compared with alpha over their number.
         scale: the noise's scale over the stated one, if it is of the stated family; None of choices, or of several
             families.
         scale_low, scale_high: its confidence interval, of level 1 - alpha.
-        untested: what was drawn and is not tested, and how many times: choices whose distribution is not known here,
+        untested: draws that are not tested, with their numbers: choices whose distribution is not known here,
             words that no mechanism accounts for, and releases without noise.
-        seconds: what it took, drawing included.
+        seconds: running time, drawing included.
     """
 
     of: str
@@ -63,17 +63,19 @@ class NoiseCheck:
 
     @property
     def rejected(self) -> bool:
-        """Whether the law is refused."""
+        """True if the distribution is refused."""
         return any(p < self.alpha / len(self.p_values) for _, p in self.p_values)
 
     @property
     def too_little(self) -> bool:
-        """Whether there is less noise than stated, for sure: the scale's whole interval is below 1."""
+        """True if there is less noise than stated, for sure: the scale's whole interval is below 1."""
         return self.rejected and self.scale_high is not None and self.scale_high < 1.0
 
     def __str__(self) -> str:
         name, p = min(self.p_values, key=lambda pair: pair[1])
-        verdict = f"another law (test of {name}, p {p:.2g})" if self.rejected else f"nothing found (least p {p:.2g})"
+        verdict = (
+            f"another distribution (test of {name}, p {p:.2g})" if self.rejected else f"nothing found (least p {p:.2g})"
+        )
         scale = "" if self.scale is None else f", scale {self.scale:.4g} of the stated one"
         untested = "".join(f"; not tested: {count} x {name}" for name, count in self.untested)
         return f"{self.of}: {self.draws} draws, {verdict}{scale}{untested}"
@@ -88,7 +90,7 @@ def check_noise(
     source: RandomSource | None = None,
     seed: int = 0,
 ) -> NoiseCheck:
-    """Draw from an additive mechanism, and test the draws against the law that its event prices.
+    """Draw from an additive mechanism, and test the draws against the distribution that its event assumes.
 
     Args:
         mechanism: of Gaussian, Laplace, discrete Gaussian, discrete Laplace or Skellam noise.
@@ -123,8 +125,8 @@ def check_fit_noise(
 ) -> NoiseCheck:
     """Run a fit, and test all noise and all choices that it draws against what their mechanisms state.
 
-    That the mechanisms are those that were paid for is the round's check, and a replay's; together they say that what
-    was priced was drawn. The outcome is the owner's: it is made from exact values.
+    Rounds, and a replay, check that the mechanisms are those that were paid for. Together with this test they show that
+    the noise is the noise of the accounting. The result is for the data owner: it is made from exact values.
 
     Args:
         fit: trains something; called `fits` times. Other threads and asyncio tasks are not seen, but for those that use
@@ -147,7 +149,7 @@ def check_fit_noise(
         for _ in range(fits):
             fit()
     if not record.draws:
-        raise InvalidParameter(f"fits={fits} drew no noise and made no choice whose law is known here (unit: numbers)")
+        raise InvalidParameter(f"fits={fits} drew no noise and made no choice whose distribution is known here")
     if record.draws < _LEAST_DRAWS:
         raise InvalidParameter(
             f"fits={fits} drew {record.draws} numbers of noise and choices, and the tests need {_LEAST_DRAWS}: about "

@@ -1,4 +1,4 @@
-"""All noise and all choices that are drawn while a fit goes on, as scores, and the exact tests of them.
+"""All noise and all choices that a fit draws, as scores, and exact tests of them.
 
 docs/explanation/noise-law.md#noise-law-tests.
 """
@@ -18,6 +18,7 @@ from scipy import special, stats
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
+from ledgerwood.curator.queries.registry import name_of
 from ledgerwood.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -217,7 +218,7 @@ def _sum_tests(
 
 
 def _choice_tests(places: FloatArray) -> list[tuple[str, float]]:
-    """Places in (0, 1], from the best utility on: uniform if the law is right, small if the rate is larger."""
+    """Places in (0, 1], from the best utility on: uniform if the distribution is right, small if the rate is larger."""
     law = stats.gamma(len(places))
     inside = np.maximum(1.0 - places, 1e-300)
     return [
@@ -314,7 +315,7 @@ def _release_hook(
     with record.within(_UNMARKED):
         released = body(round_, query, mechanism, purpose=purpose)
     if (record.draws, record.untested.total()) == before:  # whoever checks fails closed
-        record.untested[f"{type(query).__name__} without noise"] += 1
+        record.untested[f"{name_of(query)} without noise"] += 1
     return released
 
 

@@ -1,4 +1,4 @@
-"""How far out a number of noise lies in the law that its mechanism states: a tail probability, uniform if it is right.
+"""Tail probabilities of noise under the distribution that its mechanism states: uniform if the noise is right.
 
 None of the samplers' arithmetic is used again. docs/explanation/noise-law.md#noise-law.
 """
@@ -29,7 +29,7 @@ _LEAST = 1e-300
 
 
 def tails_of(mechanism: object, steps: NDArray[np.int64], grid: Grid, coins: np.random.Generator) -> FloatArray:
-    """Pr(|X| > m) + V Pr(|X| = m) of each m = |steps|, V uniform in (0, 1]: uniform in (0, 1] if the law is right.
+    """Pr(|X| > m) + V Pr(|X| = m) of each m = |steps|, V uniform in (0, 1]: uniform in (0, 1] if the noise is right.
 
     Args:
         mechanism: additive noise.
@@ -38,7 +38,7 @@ def tails_of(mechanism: object, steps: NDArray[np.int64], grid: Grid, coins: np.
         coins: draws V.
 
     Raises:
-        InvalidParameter: noise whose law is not known here.
+        InvalidParameter: noise whose distribution is not known here.
     """
     sizes = np.abs(steps.astype(np.float64))
     tails = np.empty(steps.shape)
@@ -65,7 +65,7 @@ def _survivals(mechanism: object, grid: Grid) -> list[Survival]:
             return [functools.partial(_looked_up, _discrete_gaussian(scale))] * grid.columns
         case SkellamMechanism(variance=variance):
             return [functools.partial(_looked_up, _skellam(variance))] * grid.columns
-    raise InvalidParameter(f"mechanism={mechanism!r} is noise whose law is not known here (unit: mechanism)")
+    raise InvalidParameter(f"mechanism={mechanism!r} is noise whose distribution is not known here")
 
 
 def _normal(step: float, m: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
-"""Where two public values differ: queries, mechanisms, events, ensembles, fitted models; floats bit for bit.
+"""Comparison of two public values: queries, mechanisms, events, ensembles, fitted models; floats bit for bit.
 
-Only what it knows is compared; anything else is refused, since two things that nobody looked into are not equal.
+Values of unknown types are refused, since they cannot be shown to be equal.
 """
 
 import dataclasses
@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from fractions import Fraction
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ def difference(first: object, second: object, path: str) -> tuple[str, str, str]
         return None if first == second else (path, _shown(first), _shown(second))
     if isinstance(first, set | frozenset):
         return None if first == second else (path, _shown(first), _shown(second))
+    if isinstance(first, FunctionType) and isinstance(second, FunctionType) and first.__code__ is not second.__code__:
+        raise ReplayFailed(f"{path} is not the same function in both fits, and a replay cannot compare two")
     pairs = _parts(first, path), _parts(second, path)
     for (name, one), (other_name, other) in zip(*pairs, strict=False):
         if name != other_name:
@@ -66,6 +69,16 @@ def _parts(value: Any, path: str) -> list[tuple[str, object]]:
             return _named(path, vars(value).items())
         case Ledger():
             return _named(path, [("entries", value.entries)])
+        case FunctionType():
+            held = [cell.cell_contents for cell in value.__closure__ or ()]
+            return _named(
+                path,
+                zip(
+                    ("defaults", "keywords", *value.__code__.co_freevars),
+                    (value.__defaults__, value.__kwdefaults__, *held),
+                    strict=True,
+                ),
+            )
     raise ReplayFailed(f"{path} is a {type(value).__name__}, which a replay cannot look into")
 
 

@@ -1,4 +1,4 @@
-"""Where a replay listens: the points that calls pass by which rows become numbers.
+"""The points at which a replay records: the calls by which rows become numbers.
 
 Nothing of the library knows of it. The curator's own checks run as ever; a mechanism's noise is what is kept back.
 """

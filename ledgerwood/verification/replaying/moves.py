@@ -1,4 +1,4 @@
-"""How far a row has moved what a mechanism was handed, against what the release was stated and priced to allow.
+"""The change of a mechanism's exact input by one row, compared with the release's stated sensitivity and event.
 
 In exact fractions, by the definitions of the shift sets and of the events: none of their own arithmetic is used again.
 docs/explanation/replay.md#replay-how.
@@ -135,7 +135,7 @@ def _set_faults(rows: list[Columns], sensitivity: object, adjacency: Adjacency) 
 
 
 def _within(columns: list[Fraction], boxes: tuple[tuple[float, ...], ...], power: int) -> bool:
-    """Whether a box, or a mixture of two, bounds every column: then so is every norm that a mechanism may weigh by.
+    """Returns whether a box, or a mixture of two, bounds every column; then every norm of a mechanism is bounded.
 
     A row of weight w adds w times what a row of weight 1 does, so that a replaced row may come to lie between two boxes
     (docs/explanation/replay.md#replay-boxes).
@@ -145,7 +145,7 @@ def _within(columns: list[Fraction], boxes: tuple[tuple[float, ...], ...], power
 
 
 def _mixed(columns: list[Fraction], first: list[Fraction], second: list[Fraction]) -> bool:
-    """Whether some t in [0, 1] has every column at most t first + (1 - t) second."""
+    """Returns whether some t in [0, 1] has every column at most t first + (1 - t) second."""
     least, most = Fraction(0), Fraction(1)
     for d, a, b in zip(columns, first, second, strict=True):
         if a > b:

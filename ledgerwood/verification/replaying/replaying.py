@@ -2,7 +2,7 @@
 
 The first fit is recorded: every call that reaches a curator or a ledger, with its public fields, the exact value that
 its mechanism was handed, and what came out. The second fit, on the neighbour, is given the same outputs again. Then all
-that is public must be the same, and an exact value may move by what its release was priced for and no more: that is the
+public values must be the same, and an exact value may change by no more than its release's event allows: that is the
 premise of adaptive composition, call by call. docs/explanation/replay.md#replay-proves: what it proves, and what not.
 """
 
@@ -30,8 +30,8 @@ def replay(
     come in the same order in both fits. docs/explanation/recording.md#recording-context.
 
     Args:
-        fit: from the data to what is released of them: a model, or anything that can be compared. Whatever is random
-            in it comes from a `RandomSource`, or from a generator that is seeded by one.
+        fit: a function from the data to the released result: a model, or anything that can be compared. All its
+            randomness must come from a `RandomSource`, or from a generator that is seeded by one.
         data: of the first fit.
         neighbour: of the second one, as `added`, `removed`, `replaced` and the like make it; or a plain data set, such
             as (X, y), whose rows are matched by their values (`neighbour_of`).

@@ -71,7 +71,7 @@ class Violation:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Replay:
-    """The outcome; for the owner of the data, since violations speak of rows.
+    """The result of a replay; for the data owner only, since violations depend on rows.
 
     Args:
         calls: of the first fit, in order.
@@ -83,12 +83,12 @@ class Replay:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return not self.violations
 
     @property
     def largest_share(self) -> float:
-        """The most that an exact value moved by, of what was paid for: 0 if nothing moved."""
+        """The largest change of an exact value, as a share of what was paid for: 0 if nothing changed."""
         return max((call.share for call in self.calls if call.share is not None), default=0.0)
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Replay:
 
 
 class Stop(BaseException):
-    """Ends a fit that cannot go on: no handler of a trainer's may take it for an error of its own."""
+    """Ends a fit that cannot go on: no handler of a trainer's may take it for its own error."""
 
 
 @final
@@ -188,14 +188,14 @@ class Session:
         return held
 
     def pays(self, step: ReplayStep, event: Event, purse: object, receipt: Receipt) -> None:
-        """Keep what was drawn. Each draw of a grant has an entry of its own; those of a search's run have none."""
+        """Keep what was drawn. Each draw of a grant has its own entry; those of a search's run have none."""
         self._paid[event] += 1
         if not isinstance(purse, Grant):
             return
         key = id(purse), receipt.hash
         if key in self._receipts:
             found = f"that of {self._receipts[key][1]!r}"
-            self.violated(str(step.call), "an entry of its own on the ledger", found)
+            self.violated(str(step.call), "its own entry on the ledger", found)
         else:
             self._receipts[key] = purse, step.call.purpose
 
@@ -220,11 +220,11 @@ class Session:
         self.again += len(words) - (len(self._words) - known)
 
     def require_words(self, step: ReplayStep, least: int) -> None:
-        """Hold a sample or noise to fresh random words of its own."""
+        """Hold a sample or noise to fresh random words."""
         if self.drawn < least:
             self.violated(str(step.call), f"at least {least} random words", str(self.drawn))
         if self.again:
-            self.violated(str(step.call), "random words of its own", f"{self.again} that were drawn before")
+            self.violated(str(step.call), "fresh random words", f"{self.again} that were drawn before")
 
     def run(self, fit: Callable[[Any], object], data: Any) -> object:
         """One fit; None where it was stopped."""

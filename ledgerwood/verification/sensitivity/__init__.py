@@ -1,1 +1,1 @@
-"""Search for neighbouring data sets that break a stated sensitivity."""
+"""Search for neighbouring data sets that exceed a stated sensitivity."""

@@ -1,4 +1,4 @@
-"""`check_sensitivity`: a stated sensitivity, and a search for two neighbouring data sets that break it.
+"""`check_sensitivity`: a search for two neighbouring data sets that exceed a stated sensitivity.
 
 docs/explanation/replay.md#sensitivity-search: what is tried, and what a search can and cannot show.
 """
@@ -11,6 +11,7 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
+from ledgerwood.curator.queries.registry import name_of
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
 from ledgerwood.verification.digits import beside
 from ledgerwood.verification.generators import Seeded, generator_of
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SensitivityReport:
-    """What a search found; for the owner of the data, if it began with data.
+    """The result of a sensitivity check; for the data owner only, if it began with data.
 
     Args:
-        ratio: the largest one found, of what is claimed: inf where the shapes of the values differ, or where one of
-            them is no finite number.
-        verdict: "refuted" where the claim is broken for certain; "refuted up to rounding" where the query's floats move
-            by more than is claimed, and rounding explains it: noise must cover that too; else "not refuted".
+        ratio: the largest change found / the claim; inf if the shapes of the values differ, or if one of them is not
+            finite.
+        verdict: "refuted" if the claim is certainly exceeded; "refuted up to rounding" if the floating-point result
+            exceeds the claim, and rounding explains it: noise must cover that too; else "not refuted".
         why: what the verdict rests on besides: the distance in exact fractions or longer floats, where the query takes
             them; "" if nothing.
         claimed: the sensitivity, or the shift set of a query of this library.
@@ -67,7 +68,7 @@ class SensitivityReport:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is broken for certain, rounding apart."""
+        """True if the claim is broken for certain, rounding apart."""
         return self.verdict == "refuted"
 
     def __str__(self) -> str:
@@ -106,8 +107,8 @@ def check_sensitivity(
 ) -> SensitivityReport:
     """Search for neighbouring data sets on which a query moves by more than its stated sensitivity.
 
-    A breach that is found is a proof, with the pair that shows it. None found is no proof that there is none: see the
-    ratio, which is 1 where the search has come as far as the claim allows.
+    A pair that exceeds the claim refutes it, and is returned. If none is found, the claim is not proven: see the ratio,
+    which is 1 if the search has reached the claim.
 
     Args:
         query: a function from data to a number, an array, or a tuple or mapping of them, without randomness; or a query
@@ -120,14 +121,14 @@ def check_sensitivity(
         schema: of rows (X, y), with weights where it has a weight bound, or of X alone where it has no target.
         bounds: (low, high) of an array's values, for all columns or for each.
         columns: how many an array (n, d) has; None for (n,). Without data, schema and bounds: of values in [-1, 1].
-        rows: "any" tries values beyond what columns allow, too: NaN, infinities, 1e300, unseen categories; a
-            sensitivity that is for clean data only is "valid".
+        rows: "any" also tries values that the columns do not allow: NaN, infinities, 1e300, unseen categories. Use
+            "valid" for a sensitivity that is claimed for clean data only.
         ordered: whether data sets with the same rows in another order are different ones; otherwise the value must not
             depend on the order.
         bins: of a table of this library.
-        evaluations: at most so many values of the query.
+        evaluations: the largest number of evaluations of the query.
         seconds: after which the search ends, of a slow query; None for no limit. `left_out` says what was not tried.
-        tolerance: of a claim on a plain function, relative: less than that is rounding.
+        tolerance: of a claim on a plain function, relative: a smaller excess counts as rounding.
         rng: for the rows that are drawn, or its seed; seed 0 if not given.
 
     Raises:
@@ -155,7 +156,7 @@ def check_sensitivity(
         from ledgerwood.verification.sensitivity.table_values import TableGauge
 
         if schema is None:
-            raise InvalidParameter(f"the exact value of {type(query).__name__} needs a schema (unit: columns)")
+            raise InvalidParameter(f"the exact value of {name_of(query)} needs a schema (unit: columns)")
         gauge = TableGauge.of(query, schema, adjacency, claimed, bins=bins)
         shown = gauge.shifts
     search = Search(
@@ -184,7 +185,7 @@ def assert_sensitivity(
     tolerance: float = 1e-9,
     rng: Seeded = None,
 ) -> SensitivityReport:
-    """`check_sensitivity`, as a test asks it: the claim must not be refuted.
+    """Assert, in a test, that `check_sensitivity` does not refute a claim.
 
     Args and errors: as of `check_sensitivity`.
 

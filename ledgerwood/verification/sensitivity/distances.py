@@ -1,4 +1,4 @@
-"""How far two values of a query are apart, against what is claimed: plain numbers, and exact integers on a grid."""
+"""Distances of two values of a query, compared with the claim: plain numbers, and exact integers on a grid."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""What rows may look like, for whoever searches among data sets: the columns of a row, and how rows become data.
+"""The domain of rows for a search among data sets: the columns of a row, and how rows become data.
 
 A row is a tuple of values: its features, then its label and its weight where rows have them.
 """

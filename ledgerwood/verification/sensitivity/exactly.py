@@ -1,4 +1,4 @@
-"""A query's value without rounding, or with less of it: what tells a breach from the rounding of floats."""
+"""A query's value with no or less rounding error, to tell an exceeded sensitivity from floating-point rounding."""
 
 import math
 from collections.abc import Callable

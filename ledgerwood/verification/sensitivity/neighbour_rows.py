@@ -1,4 +1,4 @@
-"""Neighbouring data sets for replays, with the worst of rows: which row of one is which row of the other."""
+"""Neighbouring data sets for replays, with worst-case rows, and the matching of their rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -198,7 +198,7 @@ class Search:
         return rounded or found[0]
 
     def _late(self) -> bool:
-        """Whether the time is used up."""
+        """Returns whether the time is used up."""
         return self._seconds is not None and time.perf_counter() - self._start > self._seconds
 
     def _stopped(self, what: str) -> None:

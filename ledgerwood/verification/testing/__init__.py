@@ -1,1 +1,1 @@
-"""For tests of mechanisms of one's own: assertions, tripwires, a pytest plugin."""
+"""Tools for tests of your own mechanisms: assertions, tripwires, a pytest plugin."""

@@ -1,4 +1,4 @@
-"""`assert_dp`: an audit as a test asks it."""
+"""`assert_dp`: an audit as an assertion in a test."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,23 +27,23 @@ def assert_dp(
     max_draws: int | None = None,
     seconds: float | None = None,
 ) -> "Audit":
-    """`audit`, as a test asks it: the claim must not be refuted.
+    """Assert, in a test, that `audit` does not refute a claim.
 
-    A mechanism that keeps its claim fails with probability alpha at most, each time that it is tested with fresh
-    randomness. Passing is no proof of privacy: `Audit.epsilon_lower` says how much was shown.
+    If the claim is true, the assertion fails with probability alpha at most, in each test with fresh randomness. A
+    mechanism that passes is not proven private: `Audit.epsilon_lower` is the bound that was shown.
 
     Args:
         sampler: `sampler(dataset, n, rng)` returns the outputs of n independent runs, an array of shape (n, ...).
-        claim: what is promised: a Budget, an event, or a function from epsilon (nats) to delta.
-        pair: two neighbouring data sets, whatever the sampler takes; None: some are searched.
+        claim: the claimed guarantee: a Budget, an event, or a function from epsilon (nats) to delta.
+        pair: two neighbouring data sets, of any type that the sampler takes; None: some are searched.
         pairs: where `pair` is None, pairs to search.
         n: outputs of the final test are 2n.
-        alpha: probability of a failure of a mechanism that is right. Each call has its own.
+        alpha: probability that a true claim fails. Each call has its own alpha.
         numeric: "bitwise" looks at the bits of floats, too.
         delta: at which epsilon is bounded; None: the claim's own.
         learners: "light" needs no scikit-learn.
-        rng: handed to the sampler, and tosses the coins, or its seed; seed 0 if not given, so that a test that passed
-            passes again (unless the sampler has randomness of its own).
+        rng: a generator for the sampler and for the audit, or its seed; seed 0 by default, so that the result is the
+            same each time (unless the sampler uses other randomness).
         max_draws, seconds: limits of a slow mechanism, as of `audit`; `Audit.notes` says what was left out.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Tripwires: data that raise when a module reads them that must not.
+"""Tripwires: arrays that raise an error when a module reads them that must not.
 
 A privacy boundary is a promise about modules: these may read rows, and the others see what was released. Data that ask
 who is reading them put it to the test. docs/how-to/test-your-mechanism.md shows it.
@@ -191,7 +191,7 @@ def tripwire(
     kind: Literal["array", "table"] = "array",
     log: list[str] | None = None,
 ) -> Any:
-    """The data under guard: `RowsRead` is raised when a watched module reads a value that it must not read.
+    """Guard an array: `RowsRead` is raised when a watched module reads a value that it must not read.
 
     Who reads is the innermost module of the watched package on the stack: what numpy or scikit-learn do is done by
     whoever called them. Modules of no watched package (the test itself) read freely.

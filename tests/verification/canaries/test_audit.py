@@ -122,33 +122,35 @@ def test_several_trainings_are_one_run() -> None:
 SMALL = {"n_estimators": 1, "max_depth": 1, "initial_score": "zero", "random_state": 0}
 SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
     "labels": (
-        PrivaTreeClassifier(2.0, schema=binary(8, CLASSES), splits="random", random_state=0), {"canaries": 64},
+        PrivaTreeClassifier(epsilon=2.0, schema=binary(8, CLASSES), splits="random", random_state=0), {"canaries": 64},
     ),
     "labels replaced": (
         PrivaTreeClassifier(
-            2.0, schema=binary(8, CLASSES), splits="random", random_state=0, adjacency="replace-one"
+            epsilon=2.0, schema=binary(8, CLASSES), splits="random", random_state=0, adjacency="replace-one"
         ),
         {"canaries": 64},
     ),
     "gini": (
-        PrivaTreeClassifier(2.0, schema=binary(8, CLASSES), max_depth=1, random_state=0),
+        PrivaTreeClassifier(epsilon=2.0, schema=binary(8, CLASSES), max_depth=1, random_state=0),
         {"canaries": 1, "trainings": 20},
     ),
     "DPBoost": (
-        DPBoostRegressor(2.0, schema=binary(8), trees_per_ensemble=1, **SMALL), {"canaries": 1, "trainings": 20},
+        DPBoostRegressor(epsilon=2.0, schema=binary(8), trees_per_ensemble=1, **SMALL), {"canaries": 1, "trainings":
+        20},
     ),
     "DP-XGBoost": (
-        DPXGBoostRegressor(2.0, schema=binary(8), subsample=0.5, **SMALL), {"canaries": 4, "trainings": 8},
+        DPXGBoostRegressor(epsilon=2.0, schema=binary(8), subsample=0.5, **SMALL), {"canaries": 4, "trainings": 8},
     ),
     "Skellam": (
         FederatedGBDTRegressor(
-            2.0, 1e-5, schema=binary(8), split_method="totally_random", n_estimators=2, noise="skellam",
+            epsilon=2.0, delta=1e-5, schema=binary(8), split_method="totally_random", n_estimators=2, noise="skellam",
             initial_score="zero", recalibrate=False, random_state=0,
         ),
         {"canaries": 64},
     ),
     "curvatures": (
-        SGBDTClassifier(2.0, 1e-5, schema=binary(8, CLASSES), n_estimators=4, random_state=0), {"canaries": 64},
+        SGBDTClassifier(epsilon=2.0, delta=1e-5, schema=binary(8, CLASSES), n_estimators=4, random_state=0),
+        {"canaries": 64},
     ),
     "filtered": (forest(epsilon=2.0, extra_trees=4), {"canaries": 32}),
     "replaced": (forest(epsilon=2.0, adjacency="replace-one"), {"canaries": 64}),
@@ -414,7 +416,7 @@ def test_bad_estimators_and_rows_are_refused() -> None:
         audit_model(Ridge(), ROWS.astype(str).astype(object) + "x", LABELS, canaries=10)
     with pytest.raises(InvalidParameter, match="is by leaf, so that it tells nothing of one of several"):
         audit_model(
-            FederatedGBDTRegressor(2.0, 1e-5, schema=binary(8), split_method="histogram", random_state=0),
+            FederatedGBDTRegressor(epsilon=2.0, delta=1e-5, schema=binary(8), split_method="histogram", random_state=0),
             ROWS, LABELS, canaries=10,
         )  # fmt: skip
 

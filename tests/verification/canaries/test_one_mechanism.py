@@ -98,7 +98,7 @@ def test_other_learners_and_other_claims_are_refused() -> None:
 
     with pytest.raises(InvalidParameter, match="Other is not an estimator of this library"):
         audit_model(Other(), ROWS, LABELS, mode="one_mechanism")
-    with pytest.raises(InvalidParameter, match="the price of the reduced model is what is audited"):
+    with pytest.raises(InvalidParameter, match="the audit's claim is the reduced model's privacy cost"):
         audit_model(
             SYSTEMS["DPBoost"], ROWS, LABELS, mode="one_mechanism",
             claim=Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE),
@@ -123,10 +123,10 @@ def test_the_command_line_shows_mode_power_and_warnings(tmp_path: Any) -> None:
         "one mechanism of",
         "DPBoostRegressor(n_estimators=1,",
         "a perfect attack would show",
-        "could be shown at most",
+        "largest possible bound",
         "warning 1",
     ):
         assert part in words
     html = page.read_text()
-    assert "This audit saw too little to say anything" in html
+    assert "This audit had too little power to find anything" in html
     assert "audited was one tree of depth 1" in html.replace("Audited", "audited")

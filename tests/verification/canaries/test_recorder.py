@@ -16,7 +16,7 @@ LABELS = np.array([-0.5, 0.25, 1.0])
 
 
 def model() -> SGBDTRegressor:
-    return SGBDTRegressor(2.0, 1e-5, schema=SCHEMA, n_estimators=3, initial_score="zero", random_state=7)
+    return SGBDTRegressor(epsilon=2.0, delta=1e-5, schema=SCHEMA, n_estimators=3, initial_score="zero", random_state=7)
 
 
 def test_a_recording_keeps_what_the_trainer_gets_and_changes_nothing() -> None:
@@ -47,7 +47,7 @@ def test_a_fixed_tree_changes_neither_plan_nor_price() -> None:
 def test_groups_and_choices_are_told_apart() -> None:
     with recorded() as recording:
         DPBoostRegressor(
-            4.0, schema=SCHEMA, n_estimators=2, trees_per_ensemble=2, max_depth=1, initial_score="zero",
+            epsilon=4.0, schema=SCHEMA, n_estimators=2, trees_per_ensemble=2, max_depth=1, initial_score="zero",
             leaf_release="ratio", random_state=7,
         ).fit(ROWS, LABELS)  # fmt: skip
     asked = [(getattr(each.query, "statistic", each.query), each) for each in recording.releases]

@@ -54,18 +54,20 @@ def scored(estimator: AbstractTreeEstimator, canaries: int, seed: int) -> tuple[
 @pytest.mark.parametrize(
     ("estimator", "share"),
     [
-        (SGBDTRegressor(3.0, 1e-5, schema=binary(8), initial_score="zero", n_estimators=6, random_state=0), 1.0),
+        (SGBDTRegressor(epsilon=3.0, delta=1e-5, schema=binary(8), initial_score="zero", n_estimators=6,
+        random_state=0), 1.0),
         (
             SGBDTRegressor(
-                3.0, 1e-5, schema=binary(8), initial_score="zero", n_estimators=6, random_state=0,
+                epsilon=3.0, delta=1e-5, schema=binary(8), initial_score="zero", n_estimators=6, random_state=0,
                 adjacency="replace-one"
             ),
             math.nan,
         ),
-        (SGBDTRegressor(3.0, 1e-5, schema=binary(8), n_estimators=6, random_state=0), 0.95),
+        (SGBDTRegressor(epsilon=3.0, delta=1e-5, schema=binary(8), n_estimators=6, random_state=0), 0.95),
         (
             FederatedGBDTRegressor(
-                3.0, 1e-5, schema=binary(8), initial_score="zero", split_method="totally_random", n_estimators=4,
+                epsilon=3.0, delta=1e-5, schema=binary(8), initial_score="zero", split_method="totally_random",
+                n_estimators=4,
                 recalibrate=False, random_state=0,
             ),
             1.0,
@@ -99,9 +101,9 @@ def test_scores_are_standard_normal_shifted_by_the_mu_of_the_price(
 @pytest.mark.parametrize(
     "estimator",
     [
-        PrivaTreeClassifier(1.5, schema=binary(5, CLASSES), splits="random", random_state=0),
+        PrivaTreeClassifier(epsilon=1.5, schema=binary(5, CLASSES), splits="random", random_state=0),
         DPBoostRegressor(
-            1.5,
+            epsilon=1.5,
             schema=binary(2),
             n_estimators=1,
             trees_per_ensemble=1,
@@ -110,7 +112,7 @@ def test_scores_are_standard_normal_shifted_by_the_mu_of_the_price(
             random_state=0,
         ),
         DPBoostRegressor(
-            1.5,
+            epsilon=1.5,
             schema=binary(2),
             n_estimators=2,
             trees_per_ensemble=2,
@@ -118,9 +120,17 @@ def test_scores_are_standard_normal_shifted_by_the_mu_of_the_price(
             initial_score="zero",
             random_state=0,
         ),
-        DPXGBoostRegressor(1.5, schema=binary(2), n_estimators=1, max_depth=1, initial_score="zero", random_state=0),
         DPXGBoostRegressor(
-            1.5, schema=binary(2), n_estimators=1, max_depth=1, subsample=0.5, initial_score="zero", random_state=0
+            epsilon=1.5, schema=binary(2), n_estimators=1, max_depth=1, initial_score="zero", random_state=0
+        ),
+        DPXGBoostRegressor(
+            epsilon=1.5,
+            schema=binary(2),
+            n_estimators=1,
+            max_depth=1,
+            subsample=0.5,
+            initial_score="zero",
+            random_state=0,
         ),
     ],
     ids=["labels", "DPBoost", "DPBoost in groups", "DP-XGBoost", "DP-XGBoost sampled"],
@@ -135,7 +145,7 @@ def test_a_pure_model_never_tells_more_than_epsilon(estimator: AbstractTreeEstim
 
 def test_canaries_that_share_leaves_are_told_apart_by_many_trees() -> None:
     estimator = SGBDTRegressor(
-        30.0, 1e-5, schema=binary(6), initial_score="zero", n_estimators=60, max_depth=4, random_state=0
+        epsilon=30.0, delta=1e-5, schema=binary(6), initial_score="zero", n_estimators=60, max_depth=4, random_state=0
     )
     fits, rows = prepared(estimator, 48, fixed=False)
     rng = np.random.default_rng(20_270)

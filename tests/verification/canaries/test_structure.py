@@ -22,9 +22,14 @@ CLASSES = np.where(LABELS > 0.0, "a", "b")
 @pytest.mark.parametrize(
     ("model", "labels"),
     [
-        (SGBDTRegressor(1.0, 1e-6, schema=SCHEMA, n_estimators=5), LABELS),
-        (FederatedGBDTRegressor(1.0, 1e-6, schema=SCHEMA, split_method="totally_random", n_estimators=5), LABELS),
-        (PrivaTreeClassifier(1.0, schema=CLASSED, splits="random"), CLASSES),
+        (SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA, n_estimators=5), LABELS),
+        (
+            FederatedGBDTRegressor(
+                epsilon=1.0, delta=1e-6, schema=SCHEMA, split_method="totally_random", n_estimators=5
+            ),
+            LABELS,
+        ),
+        (PrivaTreeClassifier(epsilon=1.0, schema=CLASSED, splits="random"), CLASSES),
     ],
     ids=["S-GBDT", "federated", "PrivaTree"],
 )
@@ -38,7 +43,7 @@ def test_random_trees_stay_the_same_on_other_rows(model: Any, labels: np.ndarray
 
 def test_trees_that_are_bought_depend_on_rows() -> None:
     model = DPBoostRegressor(
-        200.0, schema=SCHEMA, n_estimators=1, trees_per_ensemble=1, max_depth=2, initial_score="zero"
+        epsilon=200.0, schema=SCHEMA, n_estimators=1, trees_per_ensemble=1, max_depth=2, initial_score="zero"
     )
     found = structure_depends_on_data(model, ROWS, np.sign(LABELS))
     assert not found.independent
@@ -55,7 +60,9 @@ def test_a_trainer_that_peeks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(plan, aggregator, generator, *rest, **named)
 
     monkeypatch.setattr("ledgerwood.trainers.sgbdt.estimators.train", peeking)
-    found = structure_depends_on_data(SGBDTRegressor(1.0, 1e-6, schema=SCHEMA, n_estimators=2), ROWS, LABELS)
+    found = structure_depends_on_data(
+        SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA, n_estimators=2), ROWS, LABELS
+    )
     assert not found.independent
     assert found.difference == "one row more: tree 1"
 
@@ -68,13 +75,13 @@ def test_an_estimator_that_ignores_its_seed_is_refused(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("ledgerwood.trainers.sgbdt.estimators.train", careless)
     with pytest.raises(InvalidParameter, match="SGBDTRegressor ignores its seed"):
-        structure_depends_on_data(SGBDTRegressor(1.0, 1e-6, schema=SCHEMA, n_estimators=2), ROWS, LABELS)
+        structure_depends_on_data(SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA, n_estimators=2), ROWS, LABELS)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="LinearRegression is not an estimator of this library"):
         structure_depends_on_data(LinearRegression(), ROWS, LABELS)
-    with pytest.raises(InvalidParameter, match="schema=None: a bought schema depends on the rows"):
-        structure_depends_on_data(SGBDTRegressor(1.0, 1e-6), ROWS, LABELS)
+    with pytest.raises(InvalidParameter, match="schema=None: a privately estimated schema depends on the rows"):
+        structure_depends_on_data(SGBDTRegressor(epsilon=1.0, delta=1e-6), ROWS, LABELS)
     with pytest.raises(InvalidParameter, match=r"len\(X\)=1 must be at least 2"):
-        structure_depends_on_data(SGBDTRegressor(1.0, 1e-6, schema=SCHEMA), ROWS[:1], LABELS[:1])
+        structure_depends_on_data(SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA), ROWS[:1], LABELS[:1])

@@ -1,4 +1,4 @@
-"""A composed law read as a curve: bounds on log delta at an epsilon, and on epsilon at a log delta.
+"""A composed distribution read as a curve: bounds on log delta at an epsilon, and on epsilon at a log delta.
 
 docs/explanation/pld.md#loss-rounding.
 """

@@ -63,7 +63,7 @@ def _merged(draws: Iterable[tuple[Event, int]]) -> Parts:
 
 
 def _rounded(event: Event, cells: int, up: bool) -> Event:
-    """The event with each parameter on a grid: a dearer event (`up`) or a cheaper one; itself if of another family."""
+    """The event with each parameter rounded to a grid, up (costlier) or down; unchanged if of another family."""
     match event:
         case GaussianEvent():
             return GaussianEvent(

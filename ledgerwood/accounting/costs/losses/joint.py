@@ -1,4 +1,4 @@
-"""A composition inside a sample or a group: bounds on its profile at any epsilon, from a few composed laws.
+"""A composition inside a sample or a group: bounds on its profile at any epsilon, from a few composed distributions.
 
 Above, a convex function through some of the laws' values; below, the laws' own values. docs/explanation/pld.md#joint.
 """
@@ -25,7 +25,7 @@ _MOST_POINTS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The profile of a composed law, at its lattice points from 0 on and so anywhere: between them it is linear in e^t.
+    """The profile of a composed distribution at its lattice points from 0 on; between them it is linear in e^t.
 
     Args:
         law: its constants, without its masses.
@@ -64,7 +64,7 @@ class Sums:
 
 
 def sums(law: Law, misplaced: float, *, above: bool) -> Sums:
-    """The sums of a law on consecutive indices, by recurrences of positive terms.
+    """The sums of a distribution on consecutive indices, by recurrences of positive terms.
 
     Raises:
         UnsupportedEvent: a lattice of too many points, or a number that is not one.

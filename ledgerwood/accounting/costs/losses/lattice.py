@@ -1,4 +1,4 @@
-"""One draw's privacy loss on a lattice: a law that dominates the event's, and one that the event's dominates.
+"""One draw's privacy loss on a lattice: a distribution that dominates the event's, and one that the event's dominates.
 
 Dominating: connect the dots (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022). Dominated: the same dots, each lowered
 by half its own mass times the width of its cell, which lowers every chord below the curve, then the convex hull.
@@ -33,7 +33,7 @@ class Law:
         log_scale: natural logarithm of the factor that was taken out.
         infinite: the probability of an infinite loss.
         log_whole: logarithm of all mass under P, the infinite included: of a bound from above, at least 0, or below.
-        error: total absolute error of `mass`, as a measure, against the law that it stands for.
+        error: total absolute error of `mass`, as a measure, against the distribution that it stands for.
         growth: logarithm of the factor by which the law's profile may be on the wrong side.
     """
 
@@ -84,7 +84,7 @@ def nodes(step: float, end: float, per_fold: float) -> Indices:
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
 def law(dots: Dots, *, tilt: float, above: bool) -> Law:
-    """The dominating (`above`) or the dominated law of a pair with this profile.
+    """The dominating (`above`) or the dominated distribution of a pair with this profile.
 
     Raises:
         UnsupportedEvent: all loss falls off the lattice.
@@ -175,7 +175,7 @@ def _margin(index: Indices, error: FloatArray, noise: FloatArray, step: float) -
 
 
 def tilted(law: Law) -> Law:
-    """The law, untilted so far, with its masses tilted and scaled; their rounding becomes its error."""
+    """The distribution, untilted so far, with its masses tilted and scaled; their rounding becomes its error."""
     sizes = np.abs(np.log(law.mass)) + np.abs(law.tilt * law.step * law.index)
     powers = np.log(law.mass) + law.tilt * law.step * law.index
     top = float(powers.max())

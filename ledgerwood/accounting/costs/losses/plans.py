@@ -54,7 +54,7 @@ class LossPlan:
 
     @property
     def grouped(self) -> bool:
-        """Whether there were more distinct draws than can be composed."""
+        """True if there were more distinct draws than can be composed."""
         return self.parts is not self.below
 
     @property
@@ -146,7 +146,7 @@ def _joint_sums_below(event: Event, direction: Direction) -> tuple[joint.Sums, .
 
 
 def _joint_sums(found: LossPlan, direction: Direction, above: bool) -> tuple[joint.Sums, ...]:
-    """The profiles of the composed laws that are tight at some deltas; each bounds the plan's everywhere."""
+    """The profiles of the composed distributions that are tight at some deltas; each bounds the plan's everywhere."""
     sums, tilt = [], 0.0
     fineness = FINENESS if len(found.parts) > 8 else 4.0 * FINENESS
     for target in _JOINT_TARGETS:
@@ -226,7 +226,7 @@ def _epsilon(
 def _finer_point(
     found: LossPlan, direction: Direction, point: saddle.SaddlePoint, log_delta: float, fineness: float
 ) -> saddle.SaddlePoint:
-    """The point by the draws' laws on a lattice: the coarse model's dots add deviations to a plan of 1e6 draws."""
+    """The point by the draws' lattice distributions: the coarse model's dots add deviations to a plan of 1e6 draws."""
     step, per_fold = saddle.grid(
         found.models(direction, log_delta), point.tilt, _room(point.epsilon, point.tilt, fineness)
     )
@@ -342,7 +342,7 @@ def log_deltas(found: LossPlan, epsilons: FloatArray) -> FloatArray:
             values = [max(curve.log_delta(float(epsilon)) for curve in composed) for epsilon in epsilons]
             best = np.minimum(best, values)
     if len(best) and math.isinf(best[0]):
-        raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
+        raise UnsupportedEvent("the plan's losses span too many scales for one lattice; use method='renyi'")
     return np.asarray(np.minimum(best, 0.0))
 
 
@@ -381,7 +381,7 @@ def _curve(
         if curve is not None:
             return curve
         step *= 1.01 * excess
-    raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
+    raise UnsupportedEvent("the plan's losses span too many scales for one lattice; use method='renyi'")
 
 
 def _in_stages(

@@ -1,4 +1,4 @@
-"""Where a plan's losses lie: a coarse, uncertified model that chooses grids, windows and tilts.
+"""A coarse, uncertified model of the range of a plan's losses; it chooses grids, windows and tilts.
 
 Nothing here enters a bound: a bad choice only makes a bound wider. docs/explanation/pld.md#choices.
 """
@@ -73,7 +73,7 @@ def sides(event: Event) -> Sides:
 def model(found: Sides, log_lost: float = -math.inf) -> Model:
     """Connect the dots between the nodes; what lies where the profile is at most exp(log_lost) is left out.
 
-    It is left out because a lattice sends it to infinity: unbounded, it may rule every moment and yet no price.
+    It is left out because a lattice sends it to infinity: unbounded, it may rule every moment and yet no privacy cost.
     """
     ahead, back = _masses(found.ahead), _masses(found.back)
     x = NODES[1:]

@@ -46,7 +46,7 @@ def _log_sum(powers: FloatArray) -> float:
 
 
 def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float, *, above: bool = True) -> Law:
-    """The law of the sum of all losses, on the indices from `first` to `last` or beyond.
+    """The distribution of the sum of all losses, on the indices from `first` to `last` or beyond.
 
     `log_outside` is what `window` was asked for; from below errors of the spectrum are added up as squares. Every
     constant is derived in docs/explanation/pld.md#loss-rounding.
@@ -100,7 +100,7 @@ def _total(errors: FloatArray, above: bool) -> float:
 
 
 def trim(law: Law, most: float) -> Law:
-    """The law without its outermost masses, of sum at most `most` on each side, which become error."""
+    """The distribution without its outermost masses, of sum at most `most` on each side, which become error."""
     total = np.cumsum(law.mass)
     first = int(np.searchsorted(total, most))
     last = len(total) - int(np.searchsorted(np.cumsum(law.mass[::-1]), most))
@@ -108,7 +108,7 @@ def trim(law: Law, most: float) -> Law:
 
 
 def coarsen(law: Law, factor: int, *, above: bool) -> Law:
-    """The law on a lattice `factor` times as wide: a dominating one (`above`), or a dominated one.
+    """The distribution on a lattice `factor` times as wide: a dominating one (`above`), or a dominated one.
 
     Args:
         law: on consecutive indices.
@@ -139,7 +139,7 @@ def coarsen(law: Law, factor: int, *, above: bool) -> Law:
 
 
 def _with(law: Law, index: Indices, mass: FloatArray, error: float) -> Law:
-    """The law with other masses, scaled to a sum of 1; the error keeps its absolute size or grows."""
+    """The distribution with other masses, scaled to a sum of 1; the error keeps its absolute size or grows."""
     total = float(mass.sum())
     if not total > 0.0:
         raise UnsupportedEvent("the plan's losses span too many scales for one lattice: a block has no mass left")

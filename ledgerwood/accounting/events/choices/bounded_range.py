@@ -30,9 +30,9 @@ _FLAT_EXPONENT = 12.0
 class BoundedRangeEvent(Event):
     """A mechanism whose privacy loss has a range of at most epsilon: the exponential mechanism, not noisy maxima.
 
-    The exponential mechanism that picks o with probability proportional to exp(epsilon u(o) / R) is one, R being the
-    largest max_o (u - u') - min_o (u - u') over neighbours. Permute-and-flip and the maximum of Laplace-noised
-    scores are not: state them as `PureEvent`.
+    The exponential mechanism that picks o with probability proportional to exp(epsilon u(o) / R) has this property. R
+    is the largest max_o (u - u') - min_o (u - u') over neighbours. Permute-and-flip and the maximum of Laplace-noised
+    scores do not have this property: state them as `PureEvent`.
 
     Args:
         epsilon: the range, in [1e-100, 1e100], in nats.

@@ -29,7 +29,7 @@ def epsilon_in_range(value: object) -> float:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PureEvent(Event):
-    """Any mechanism that is epsilon-differentially private, priced by its worst case.
+    """Any mechanism that is epsilon-differentially private, accounted by its worst case.
 
     Args:
         epsilon: in [1e-100, 1e100], in nats.
@@ -79,8 +79,8 @@ class PureEvent(Event):
 class RandomizedResponseEvent(Event):
     """One answer per row, among k categories: the true one with odds e^epsilon to 1 against each other one.
 
-    Replacing a row moves e^epsilon of the odds from one category to another, and the k - 2 others do not move: less is
-    learned than from the worst mechanism of the same epsilon. Source: Warner 1965; Kairouz, Bonawitz and Ramage 2016,
+    Replacing a row exchanges the odds of two categories, and the k - 2 others keep theirs. So less is learned than from
+    the worst mechanism of the same epsilon. Source: Warner 1965; Kairouz, Bonawitz and Ramage 2016,
     section 3. docs/explanation/events.md#randomised-response.
 
     Args:
@@ -106,9 +106,9 @@ class RandomizedResponseEvent(Event):
         require_adjacency(self.adjacency)
         if self.adjacency is not Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
-                f"randomised response under {self.adjacency.value} has no price: each row gives an answer, so the "
-                "number of answers is the number of rows, and a null has no category of its own to answer with; use "
-                "replace-one, or PureEvent where a missing row's answer is drawn by a law that keeps epsilon"
+                f"randomised response under {self.adjacency.value} has no privacy bound: each row gives an answer, "
+                "so the number of answers shows the number of rows, and a nulled row has no category to answer with; "
+                "use replace-one, or PureEvent if a missing row's answer is drawn so that epsilon holds"
             )
 
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:

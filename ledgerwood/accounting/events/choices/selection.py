@@ -18,7 +18,7 @@ from ledgerwood.accounting.events.base import Event, FloatArray, remembered, req
 from ledgerwood.errors import UnsupportedEvent
 
 _LEAST_INVERSE, _MOST_INVERSE = 1e-6, 0.999
-_AS_A_WHOLE = " as a whole: its Renyi divergences do not fix the law of the sample; sample within each run"
+_AS_A_WHOLE = " as a whole: its Renyi divergences do not determine the sampled distribution; sample within each run"
 _HELPERS = 1.0 + np.geomspace(1e-3, 1e5, 200)
 """Orders of the Renyi divergences that bound a delta where there is no profile; each gives a bound."""
 
@@ -26,14 +26,14 @@ _HELPERS = 1.0 + np.geomspace(1e-3, 1e5, 200)
 @final
 @dataclass(frozen=True, slots=True)
 class RepeatedSelection(Event):
-    """The best of K runs of an event, K at least 1 and of a truncated negative binomial law; no other run is seen.
+    """The best of K runs of an event; K >= 1 has a truncated negative binomial distribution; only that run is released.
 
     K = k with probability proportional to (1 - gamma)^k Gamma(k + eta) / (Gamma(eta) k!), k >= 1: geometric at eta = 1,
     logarithmic at eta = 0. K is drawn independently of the data and kept secret; the runs use fresh randomness; "best"
     is by an order of the outputs that is fixed beforehand, ties included (a score is part of the output).
 
     Args:
-        event: one run. If it samples, each run draws a sample of its own.
+        event: one run. If it samples, each run draws its own sample.
         shape: eta, in (-1, 100].
         stopping_rate: gamma, in [1e-9, 1): the smaller, the more runs.
 
@@ -79,12 +79,12 @@ class RepeatedSelection(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class PoissonSelection(Event):
-    """The best of K runs of an event, K of a Poisson law; at K = 0, which happens, "no run" is released.
+    """The best of K runs of an event; K has a Poisson distribution. If K is 0, the release is "no run".
 
     The conditions are those of `RepeatedSelection`.
 
     Args:
-        event: one run. If it samples, each run draws a sample of its own.
+        event: one run. If it samples, each run draws its own sample.
         mean: the expected number of runs, in [1e-9, 1e9].
 
     Raises:
@@ -196,4 +196,4 @@ def _log_deltas(event: Event, epsilons: FloatArray) -> FloatArray:
 
 
 def _no_profile(event: Event) -> UnsupportedEvent:
-    return UnsupportedEvent(f"{event!r} has no profile here: selection is priced by its Renyi divergences")
+    return UnsupportedEvent(f"{event!r} has no profile here: selection is accounted by its Renyi divergences")

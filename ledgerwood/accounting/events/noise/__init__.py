@@ -1,1 +1,1 @@
-"""Additive noise: one law a module."""
+"""Additive noise: one module for each distribution."""

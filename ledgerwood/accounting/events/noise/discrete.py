@@ -1,8 +1,8 @@
 """Integer noise on one integer: the discrete Laplace and the discrete Gaussian. docs/explanation/events.md#discrete.
 
-The statistic is one whole number that moves by at most `sensitivity`, a whole number. A vector of them is not priced
+The statistic is one whole number that moves by at most `sensitivity`, a whole number. A vector of them is not supported
 here: the worst integer shift of a vector is not the worst of its coordinates. State the vector's own proven bound, a
-`ZeroConcentratedEvent` (Canonne, Kamath and Steinke 2020; rho adds up over coordinates) or a `PureEvent`.
+`ZeroConcentratedEvent` (Canonne, Kamath and Steinke 2020; rho is summed over coordinates) or a `PureEvent`.
 """
 
 import functools
@@ -85,7 +85,7 @@ class DiscreteGaussianEvent(Event):
     Source: Canonne, Kamath and Steinke 2020; docs/explanation/events.md#discrete-gaussian.
 
     Args:
-        scale: the sigma of the law, at least .1, in units of the statistic; 40 scale + sensitivity at most 2^18.
+        scale: the distribution's sigma, at least .1, in units of the statistic; 40 scale + sensitivity at most 2^18.
         sensitivity: largest change of the statistic under `adjacency`, a whole number >= 1, in the same units.
         adjacency: the relation under which the sensitivity was taken.
 

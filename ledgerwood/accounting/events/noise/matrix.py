@@ -1,7 +1,7 @@
-"""Correlated Gaussian noise: matrix mechanisms and tree aggregation, as the Gaussian event that each one is.
+"""Correlated Gaussian noise: matrix mechanisms and tree aggregation, each as one Gaussian event.
 
-A strategy C turns the steps' contributions G (n_steps, d) into C G, to which noise N(0, s^2) is added; whatever is
-computed from it afterwards (C^{-1} applied, prefix sums) is post-processing. One row moves C G by C D, and the whole
+A strategy C turns the steps' contributions G (n_steps, d) into C G, to which noise N(0, s^2) is added; everything that
+is computed from it afterwards (C^{-1} applied, prefix sums) is post-processing. One row moves C G by C D, and the whole
 release is the Gaussian pair of the largest norm of C D. docs/explanation/events.md#matrix.
 """
 
@@ -28,7 +28,7 @@ def matrix_gaussian(
     separation: int = 1,
     adjacency: Adjacency,
 ) -> GaussianEvent:
-    """The event of a whole matrix mechanism.
+    """Returns the event of a whole matrix mechanism.
 
     A row contributes in at most `participations` steps, any two of them at least `separation` steps apart. With one
     participation the sensitivity is the largest column norm of the strategy, exactly; with more it is bounded by
@@ -59,7 +59,7 @@ def matrix_gaussian(
 
 
 def tree_gaussian(*, leaves: int, noise_multiplier: float, adjacency: Adjacency) -> GaussianEvent:
-    """The event of tree aggregation over `leaves` steps: every full dyadic block of steps, each released once.
+    """Returns the event of tree aggregation over `leaves` steps: each full dyadic block of steps is released once.
 
     A step is in one block of each size 1, 2, 4, ... up to `leaves`, and the first step is in all: the squared
     sensitivity is the number of these sizes, ceil(log2(leaves + 1)). docs/explanation/events.md#tree.

@@ -189,7 +189,7 @@ def vector_renyi(orders: FloatArray, variance: float, l2_sensitivity: float) -> 
 
 @functools.lru_cache(maxsize=64)
 def _largest_bend(variance: float) -> float:
-    """A bound on log(pi(k)^2 / (pi(k - 1) pi(k + 1))) over all integers k, for the law pi; about 1 / variance."""
+    """A bound on log(pi(k)^2 / (pi(k - 1) pi(k + 1))) over all integers k; pi is the mass; about 1 / variance."""
     v = variance
     simple = math.log1p((0.5 + 2.25 / (math.hypot(v, 1.5) + v)) / v)
     at_centre = log_steps(v, 1)[0] if v <= _LARGE_VARIANCE else simple

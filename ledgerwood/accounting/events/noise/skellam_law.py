@@ -1,4 +1,4 @@
-"""The Skellam law to the last place, and what lies beyond a window. docs/explanation/events.md#skellam."""
+"""The Skellam distribution to the last place, and what lies beyond a window. docs/explanation/events.md#skellam."""
 
 import functools
 import itertools
@@ -76,7 +76,7 @@ def largest_bend_beside_centre(variance: float) -> float:
 
 
 def law_of(variance: float, size: int) -> SkellamLaw:
-    """The law at 0 .. size, and at least as far as its mass is above e^-800."""
+    """The distribution at 0 .. size, and at least as far as its mass is above e^-800."""
     needed = max(size, reach(variance, _WHOLE_LAW) + 2)
     return _tabulated(variance, 1 << needed.bit_length())
 

@@ -19,8 +19,8 @@ from ledgerwood.accounting.events.choices.pure import epsilon_in_range, moved_lo
 class StaircaseEvent(Event):
     """One number plus noise whose density falls by e^-epsilon at w, 1 + w, 2 + w, ... sensitivities from 0.
 
-    The worst change is the whole sensitivity, at every epsilon: docs/explanation/events.md#staircase-noise. Nothing is
-    said of a vector.
+    The worst change is the whole sensitivity, at every epsilon: docs/explanation/events.md#staircase-noise. It does not
+    apply to vectors.
 
     Args:
         epsilon: the pure epsilon, log of each fall of the density, in [1e-100, 1e100], in nats.

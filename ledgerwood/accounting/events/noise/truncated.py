@@ -18,17 +18,17 @@ from ledgerwood.accounting.events.noise.gaussian import noise_multiplier_in_rang
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncatedLaplaceEvent(Event):
-    """One number plus Laplace noise that is drawn anew until it lies within `bound` sensitivities of 0.
+    """One number plus Laplace noise that is drawn again until it lies within `bound` sensitivities of 0.
 
-    Outputs near the ends are possible with the unit only, or without it only: delta does not reach 0 and every Renyi
-    divergence is inf, so it is priced by its profile. docs/explanation/events.md#truncated-laplace. Nothing is said
-    of a vector.
+    Outputs near the ends are possible with the unit only, or without it only. So delta does not reach 0 and every Renyi
+    divergence is inf; accounting uses the profile. It does not apply to vectors.
+    docs/explanation/events.md#truncated-laplace.
 
     For bound >= 1 the profile falls to delta at epsilon = 1 / noise_multiplier, and
     bound = noise_multiplier * log1p(expm1(epsilon) / (2 delta)).
 
     Args:
-        noise_multiplier: scale of the Laplace law / sensitivity under `adjacency`, in [1e-100, 1e100].
+        noise_multiplier: scale of the Laplace distribution / sensitivity under `adjacency`, in [1e-100, 1e100].
         bound: largest size of the noise / sensitivity under `adjacency`, in (0.5, 1e100]; at .5 all is revealed.
         adjacency: the relation under which the sensitivity was taken.
 

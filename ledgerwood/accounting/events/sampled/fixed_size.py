@@ -1,7 +1,8 @@
 """Secret samples under replace-one: of a fixed size without replacement, or by Poisson sampling.
 
-A replaced row meets three laws: the old row drawn, the new row drawn, neither drawn. Each direction of the profile is
-bounded by joint convexity, and one pair has that profile in both: docs/explanation/events.md#replaced-row.
+A replaced row leads to three output distributions: the old row drawn, the new row drawn, neither drawn. Each direction
+of the profile is bounded by joint convexity, and one pair has that profile in both directions:
+docs/explanation/events.md#replaced-row.
 """
 
 import math
@@ -29,8 +30,8 @@ from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
 _MOST_ROWS = 2**53
 _AGAIN = (
-    " again: its bound is a profile in both directions, not the law of a sample; state one sample of the smaller rate "
-    "or size"
+    " again: its bound is a profile in both directions, not an output distribution; state one sample of the smaller "
+    "rate or size"
 )
 
 
@@ -43,7 +44,7 @@ class FixedSizeSampled(SizedSample):
     (without replacement, under substitution); docs/explanation/events.md#fixed-size.
 
     Args:
-        event: what is released from the sample; one row of the sample replaced.
+        event: the release from the sample, for one row of the sample replaced.
         sample_size: rows in the sample, >= 1; public.
         population: rows in the data, at least sample_size, at most 2^53; public.
 
@@ -70,9 +71,9 @@ class FixedSizeSampled(SizedSample):
         object.__setattr__(self, "population", population)
         if self.event.adjacency is not Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
-                f"FixedSizeSampled under {self.event.adjacency.value} has no price: the number of rows, which adding "
-                "or removing one changes, is public here, and a sample of a fixed size has another row in the place of "
-                "one that is absent; state the event under replace-one, where a clipped sum moves by twice its norm"
+                f"FixedSizeSampled under {self.event.adjacency.value} has no privacy bound: the number of rows is "
+                "public here, and adding or removing a row changes it; and a sample of a fixed size has another row "
+                "in the place of an absent one; use replace-one, where a clipped sum moves by twice its norm"
             )
         if isinstance(self.event, FixedSizeSampled):
             raise UnsupportedEvent("a sample of a sample is one sample: state it as FixedSizeSampled of the event")
@@ -126,12 +127,12 @@ class FixedSizeSampled(SizedSample):
 @final
 @dataclass(frozen=True, slots=True)
 class ReplaceOneSampled(ReplacedRowSample):
-    """A replace-one event on one secret Poisson sample, priced with what a row's mere presence costs.
+    """A replace-one event on one secret Poisson sample, with the event of a row's presence.
 
     By advanced joint convexity (Balle, Barthe and Gaboardi 2018); docs/explanation/events.md#replaced-row.
 
     Args:
-        event: what is released from the sample; one row of the sample replaced (a clipped sum moves by twice its norm).
+        event: the release from the sample, for one row of the sample replaced (a clipped sum moves by twice its norm).
         add_remove: the same release, with one row of the sample added or removed, or zeroed out (a clipped sum moves by
             its norm). It is declared, never inferred: a count moves by 1 here and by 0 above.
         sampling_rate: the probability of each row to be in the sample, in [1e-100, 1].
@@ -161,8 +162,8 @@ class ReplaceOneSampled(ReplacedRowSample):
             )
         if tree.holds(self.event, FixedSizeSampled):
             raise UnsupportedEvent(
-                "a fixed-size sample of a Poisson sample has no price: the number of rows that it is drawn from is "
-                "random and private, so its rate is not sample_size / population; draw the fixed-size sample first"
+                "a fixed-size sample of a Poisson sample has no privacy bound: the number of rows that it is drawn "
+                "from is random and private, so its rate is not sample_size / population; draw the fixed sample first"
             )
         if self.add_remove.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(

@@ -28,7 +28,7 @@ class PoissonSampled(Event):
     Everything computed from one subsample is one draw: sample the composition, never compose the samples.
 
     Args:
-        event: what is released from the subsample.
+        event: the release from the subsample.
         sampling_rate: in [1e-100, 1].
 
     Raises:
@@ -48,9 +48,9 @@ class PoissonSampled(Event):
         object.__setattr__(self, "sampling_rate", q)
         if self.event.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
-                f"PoissonSampled of a replace-one event ({self.event!r}) has no certified price: under replace-one the "
-                "sampled pair has a third law, the row's absence; state what the row's presence costs too, in a "
-                "ReplaceOneSampled, or state the event under add-remove or zero-out"
+                f"PoissonSampled of a replace-one event ({self.event!r}) has no proven privacy bound: under "
+                "replace-one there is a third output distribution, without the row; state the event of the row's "
+                "presence too, in a ReplaceOneSampled, or state the event under add-remove or zero-out"
             )
 
     @property

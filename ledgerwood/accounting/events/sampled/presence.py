@@ -1,4 +1,4 @@
-"""Whether a replaced row can lose what is stated, given what a row's presence is stated to cost.
+"""Consistency of a stated replace-one event with the stated event of a row's presence.
 
 Replacing a row removes one and adds another, so the replaced row's profile is bounded by the two presences' profiles,
 at every threshold: docs/explanation/events.md#two-presences has the exact condition, and why it is exact.
@@ -31,7 +31,7 @@ _SPLITS = 1.0 + np.geomspace(1e-3, 1e3, 31)  # p of the weak triangle inequality
 
 
 def contradiction(event: Event, present: Event) -> str | None:
-    """Where the statement of a replaced row exceeds what two presences allow, in words; None where it nowhere does.
+    """A message if the statement of a replaced row exceeds the bound by two presences at some threshold; else None.
 
     Args:
         event: what a replaced row costs, under replace-one.
@@ -61,7 +61,7 @@ def _contradiction(event: Event, present: Event) -> str | None:
 
 
 def _alike(event: Event, present: Event) -> bool:
-    """Whether both are made in the same way of parts of which each pair is possible; then so is the whole."""
+    """Returns whether both have the same structure and each pair of parts is possible; then so is the whole."""
     match event, present:
         case (Repeated(inner, count=m), Repeated(other, count=n)):
             return m == n and _contradiction(inner, other) is None

@@ -1,6 +1,6 @@
-"""What a replaced row costs on a secret sample: advanced joint convexity, and the moments of the profile that it gives.
+"""A replaced row on a secret sample: its profile by advanced joint convexity, and the moments of that profile.
 
-Half of a pair of laws decides each direction, so no single pair is sampled: docs/explanation/events.md#replaced-row.
+Each direction is bounded separately, so no single pair is sampled: docs/explanation/events.md#replaced-row.
 Everything here is an upper bound by convexity, on nodes in y = e^t; no integral is cut off.
 """
 
@@ -147,7 +147,7 @@ def _log_moment(a: FloatArray, q: float, replaced: Event, present: Event | None)
 
 
 def _is_pair(event: Event) -> bool:
-    """Whether profile and moments are those of one pair, not suprema over several."""
+    """Returns whether profile and moments are those of one pair, not suprema over several."""
     match event:
         case Parallel():
             return event.probabilities is not None and all(map(_is_pair, event.events))

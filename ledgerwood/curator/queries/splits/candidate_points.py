@@ -55,7 +55,7 @@ class CandidateParts:
 
     @classmethod
     def of(cls, cells: Sequence[FeatureCells]) -> "CandidateParts":
-        """Of features that can be split; the others have no part."""
+        """The parts of the features that can be split; other features have none."""
         rows: list[tuple[int, ...]] = []
         equal: list[int] = []
         sizes = [count_tests(each) for each in cells]
@@ -167,7 +167,7 @@ def _open(feature, ordered, besides, offsets, equal, width, tested, below, other
 
 @numba.njit(cache=True)
 def _reaches(path, lefts, below, other, width, cell):  # type: ignore[no-untyped-def]
-    """Whether a row of this cell may be here; the cell `width` stands for all others, which a test may part."""
+    """Returns whether a row of this cell may be here; the cell `width` stands for all others, which a test may part."""
     for place in range(len(path)):
         test = path[place]
         left = cell < below[test] or cell == other[test]

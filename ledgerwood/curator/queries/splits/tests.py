@@ -89,7 +89,7 @@ class TestedCells:
 
 
 def require_choice(query: object, mechanism: object) -> None:
-    """Refuse what does not choose among tests: a subclass could draw from another law than its event prices.
+    """Refuse what does not choose among tests: a subclass could draw from another distribution than its event prices.
 
     Raises:
         RoundViolation: it does not.

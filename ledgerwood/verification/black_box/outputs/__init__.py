@@ -1,1 +1,1 @@
-"""Outputs of any kind as rows of numbers, by rules learned on draws of their own."""
+"""Outputs of any kind as rows of numbers, by rules learned on their own draws."""

@@ -1,4 +1,4 @@
-"""Outputs of a mechanism that nobody knows anything about: called, counted, checked, brought into one shape."""
+"""Outputs of an unknown mechanism: called, counted, checked, and brought into one shape."""
 
 import math
 import time
@@ -44,7 +44,7 @@ class OutputDraws:
 
     Raises:
         AuditFailed: the sampler raised (its error is the cause), did not return n outputs, returned the same outputs
-            twice, outputs of another law than before, or noise that is repeated within a call.
+            twice, outputs of another distribution than before, or noise that is repeated within a call.
     """
 
     sampler: Sampler
@@ -81,7 +81,7 @@ class OutputDraws:
             raise self._unreadable(error) from error
 
     def fails(self, side: int, n: int) -> bool:
-        """Whether the mechanism raises on this data set."""
+        """Returns whether the mechanism raises on this data set."""
         try:
             self._raw(side, n)
         except AuditFailed:
@@ -190,8 +190,8 @@ class OutputDraws:
         for old, new in zip(before.T, some.T, strict=False):
             if _gap(old, new) > most:
                 raise AuditFailed(
-                    f"two calls of the sampler on {name} returned outputs of different laws: its runs are not "
-                    "independent. Noise must be fresh in each of the n runs, and no state be kept between calls"
+                    f"two calls of the sampler on {name} returned outputs with different distributions: its runs are "
+                    "not independent. Noise must be fresh in each of the n runs, and no state be kept between calls"
                 )
 
     def _require_unrepeated(self, side: int, values: FloatArray, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What an output looks like to the scores: numbers, values that recur, bits.
+"""The form of an output that the scores use: numbers, values that recur, bits.
 
 Nothing here sees more of a number than its order among thresholds and whether it is one of few values that recur,
 except `lowest_bits` and `row_bits`, which only a bitwise audit calls.
@@ -82,7 +82,7 @@ class Atoms:
 
     @property
     def number(self) -> int:
-        """The code of all numbers that are no atoms."""
+        """The code of all numbers that are not atoms (values that recur)."""
         return self.values.size
 
     @property

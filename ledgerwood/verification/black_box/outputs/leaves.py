@@ -91,7 +91,7 @@ def as_outputs(outputs: Any) -> Any:
 
 
 def _of_library(value: Any, library: str, name: str) -> bool:
-    """Whether it is of a class of a library that somebody has imported: this module imports none of them."""
+    """Returns whether it is of a class of a library that somebody has imported: this module imports none of them."""
     module = sys.modules.get(library)
     return module is not None and isinstance(value, getattr(module, name))
 

@@ -1,4 +1,4 @@
-"""From the cells of a leaf to columns of numbers: what is read is settled by learning draws, once.
+"""Readers from the cells of a leaf to columns of numbers; the learning draws fix them once.
 
 A reader is a function of one cell at a time, and never refuses one: what it was not made for becomes NaN, so that no
 output of the test changes how others are read. docs/explanation/black-box.md#black-box-encoding.

@@ -1,4 +1,4 @@
-"""How outputs of any kind become rows of numbers: learned from the learning draws, and fixed from then on.
+"""The conversion of outputs of any kind to rows of numbers: learned from the learning draws, then fixed.
 
 docs/explanation/black-box.md#black-box-encoding.
 """
@@ -75,7 +75,7 @@ class Encoding:
 
     @property
     def wide(self) -> bool:
-        """Whether some numbers are whole ones beyond 2^53."""
+        """True if some numbers are whole ones beyond 2^53."""
         return any(isinstance(reader, Numbers) and reader.limbs > 0 for reader in self.readers.values())
 
     def only(self, places: Sequence[int]) -> "Encoding":

@@ -1,4 +1,4 @@
-"""What a text or some bytes look like to the scores: the numbers that are written in them, and the form around these.
+"""The form of texts and bytes that the scores use: the numbers that are written in them, and the rest.
 
 Every function here looks at one text at a time. The form of a text is the text with each digit replaced by 0; so the
 numbers and the form together keep all of it, but for digits beyond those of float64.
@@ -50,7 +50,7 @@ def form(text: str) -> float:
 
 
 def printable(cells: Iterable[bytes]) -> bool:
-    """Whether these bytes are all plain texts."""
+    """Returns whether these bytes are all plain texts."""
     return all(cell.isascii() and cell.decode("ascii").isprintable() for cell in cells)
 
 

@@ -1,1 +1,1 @@
-"""Scores of outputs: learned, fitted and chosen on draws of their own."""
+"""Scores of outputs: learned, fitted and chosen on their own draws."""

@@ -1,4 +1,4 @@
-"""Which event to test, how, and with which coin: chosen on draws of their own by the bound that is to be expected."""
+"""Which event to test, how, and with which coin: chosen on their own draws by the bound that is to be expected."""
 
 import math
 from collections.abc import Sequence

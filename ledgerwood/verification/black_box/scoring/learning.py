@@ -67,7 +67,7 @@ def candidates(
 
 
 def _telling(first: FloatArray, second: FloatArray, most: int = _SINGLE) -> tuple[int, ...]:
-    """The columns whose laws differ most, at most `most` of them."""
+    """The columns whose distributions differ most, at most `most` of them."""
     if first.shape[1] <= most:
         return tuple(range(first.shape[1]))
     gaps = []
@@ -80,7 +80,7 @@ def _telling(first: FloatArray, second: FloatArray, most: int = _SINGLE) -> tupl
 
 
 def _has_numbers(marks: tuple[Atoms, ...], codes: list[IntArray]) -> bool:
-    """Whether outputs are more than a few patterns of values that recur."""
+    """Returns whether outputs are more than a few patterns of values that recur."""
     if any(np.mean(code == mark.number) > 1e-3 for mark, code in zip(marks, codes, strict=True)):
         return True
     return bool(np.unique(keys(codes)).size > 0.02 * codes[0].size)

@@ -1,4 +1,4 @@
-"""Candidate scores of an output, learned on draws of their own; a high score speaks for one of the two data sets.
+"""Candidate scores of an output, learned on their own draws; a high score speaks for one of the two data sets.
 
 Any function of an output is valid in the test that comes after: what is learned here decides only how much is found.
 """

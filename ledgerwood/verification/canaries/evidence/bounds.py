@@ -105,7 +105,7 @@ def _tail(statistic: float, freedom: int, alpha: float, shift: float) -> float:
 
 
 def looks_gaussian(with_canary: Floats, without: Floats) -> bool:
-    """Whether scores of both kinds may be of one Gaussian noise: they vary, and their residuals pass a normality test.
+    """Returns whether both kinds of scores may have one Gaussian noise: they vary, and residuals pass a normality test.
 
     The test refuses one right noise in 10^5, far below every alpha in use; it fixes no bound, only which one is the
     headline. docs/explanation/canaries.md#canary-means.

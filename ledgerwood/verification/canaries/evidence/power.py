@@ -63,7 +63,7 @@ def price_of(claim: Claim | None, delta: float) -> float:
 
 
 def is_far_below(found: float, could: float) -> bool:
-    """Whether a bound is far below what could have been found."""
+    """Returns whether a bound is far below what could have been found."""
     return math.isfinite(could) and found < FAR_BELOW * could
 
 

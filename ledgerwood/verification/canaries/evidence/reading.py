@@ -135,7 +135,7 @@ def _guessed_mu(found: Guesses, terms: CanaryTerms) -> LowerBound:
 
 
 def _refuted(found: Guesses, everyone: Guesses, terms: CanaryTerms) -> bool:
-    """At a third of alpha each: more right guesses than the price allows, or than the claim's own curve does; or that
+    """At a third of alpha each: more correct guesses than the claimed epsilon allows, or the claim's curve; or that
     of all canaries at once. The planned guesses are the surest ones: so few that all of them may be right by the claim.
     """
     if terms.claim is None or not math.isfinite(terms.price):
@@ -173,7 +173,7 @@ def _expected_means(terms: CanaryTerms) -> float:
 
 
 def _needed(headline: LowerBound, terms: CanaryTerms) -> int | None:
-    """Canaries for a headline within half a nat of the price, or within half of a price that is below a nat."""
+    """Canaries for a main bound within .5 of the claimed epsilon, or within half of it if it is below 1."""
     if terms.claim is None or not math.isfinite(terms.price):
         return None
     wanted = terms.price - min(0.5, 0.5 * terms.price)

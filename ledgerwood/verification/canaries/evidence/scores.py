@@ -88,7 +88,7 @@ class CanaryScores:
 def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
     """The scores of all canaries.
 
-    With several canaries, releases that are not by leaf (a histogram, a first guess) say nothing of one canary, and
+    With several canaries, releases that are not by leaf (a histogram, a initial score) say nothing of one canary, and
     take no part; with one canary every release does.
     """
     m = len(evidence)
@@ -253,7 +253,7 @@ def _ratio(sums: _Sums, scale: Floats, law: str) -> Floats:
 
 
 def _noise(mechanism: object, columns: int) -> tuple[Floats, Floats, str] | None:
-    """Scale and variance of each column, and the law; None for noise that is not known here."""
+    """Scale and variance of each column, and the distribution; None for noise that is not known here."""
     match mechanism:
         case GaussianMechanism():
             stddevs = np.full(columns, mechanism.stddev)

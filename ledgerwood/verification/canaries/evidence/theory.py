@@ -167,5 +167,5 @@ def best_background(*, clip: float, count_stddev: float, sum_stddev: float) -> f
 
 
 def mu_of_price(epsilon: float, delta: float) -> float:
-    """mu of the Gaussian mechanism with this price; 0 where epsilon is 0."""
+    """mu of the Gaussian mechanism with this privacy cost; 0 where epsilon is 0."""
     return gdp.mu(epsilon, delta) if epsilon > 0.0 and delta > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Where canaries go: one row a cell, cells disjoint, and a tree that has each cell in a leaf of its own.
+"""Where canaries go: one row a cell, cells disjoint, and a tree that has each cell in its own leaf.
 
 All of it follows from the public schema. docs/explanation/canaries.md#canary-cells.
 """

@@ -54,8 +54,8 @@ class OwnFits:
         """
         if not isinstance(estimator.schema, Schema):
             raise InvalidParameter(
-                f"schema={estimator.schema!r}: canaries are put into the cells of a declared schema; a bought one is "
-                "not known before the fit"
+                f"schema={estimator.schema!r}: canaries are put into the cells of a declared schema; an estimated one "
+                "is not known before the fit"
             )
         schema = estimator.schema.resolved(n_features)
         return cls(estimator=estimator, plan=estimator.make_plan(schema), schema=schema)
@@ -68,12 +68,12 @@ class OwnFits:
 
     @property
     def labels_only(self) -> bool:
-        """Whether a canary shows by the label of its leaf alone."""
+        """True if a canary shows by the label of its leaf alone."""
         return isinstance(self.plan, PrivaTreePlan) and self.plan.splits == "random"
 
     @property
     def public_trees(self) -> bool:
-        """Whether trees are drawn without a look at the rows, so that many canaries may have leaves of their own."""
+        """True if trees are drawn without a look at the rows, so that many canaries may have leaves of their own."""
         match self.plan:
             case SGBDTPlan():
                 return True
@@ -200,7 +200,7 @@ def require_learner(estimator: object) -> None:
 
 
 def classifies(estimator: object) -> bool:
-    """Whether it says of itself, as scikit-learn's estimators do, that it learns classes."""
+    """Returns whether it says of itself, as scikit-learn's estimators do, that it learns classes."""
     return isinstance(estimator, BaseEstimator) and is_classifier(estimator)
 
 

@@ -124,7 +124,7 @@ def seen_schema(X: Any, y: Any, *, classify: bool) -> Schema:
     if classify:
         classes = tuple(np.unique(labels).tolist())
         if len(classes) < 2:
-            raise InvalidParameter(f"y has {len(classes)} class: a canary needs a label that the others have not")
+            raise InvalidParameter(f"y has {len(classes)} class: a canary needs a label that the others do not have")
         return Schema(features=features, target=Categorical("y", classes))
     return Schema(features=features, target=seen_range("y", labels.astype(np.float64)))
 

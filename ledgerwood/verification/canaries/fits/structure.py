@@ -41,7 +41,9 @@ def structure_depends_on_data(estimator: AbstractTreeEstimator, X: Any, y: Any, 
         )
     seed = _validate.count("seed", seed, "seed", minimum=0)
     if estimator.schema is None:
-        raise InvalidParameter("schema=None: a bought schema depends on the rows, and so do the trees' candidates")
+        raise InvalidParameter(
+            "schema=None: a privately estimated schema depends on the rows, and so do the trees' candidates"
+        )
     rows, labels = background_rows(X, y, estimator.schema)
     if len(rows) < 2:
         raise _validate.fail("len(X)", len(rows), "at least 2", "rows")

@@ -202,7 +202,7 @@ def _far_below(node: Node, p: float) -> float:
 
 
 def _light(node: Node) -> bool:
-    """Whether mpmath need not enumerate many atoms."""
+    """Returns whether mpmath need not enumerate many atoms."""
     match node:
         case DiscreteLaplace():
             return node.sensitivity <= _FEW
@@ -214,7 +214,7 @@ def _light(node: Node) -> bool:
 
 
 def _quick(node: Node) -> bool:
-    """Whether a moment is a formula or a short integral, so that a search over its orders takes little time."""
+    """Returns whether a moment is a formula or a short integral, so that a search over its orders takes little time."""
     match node:
         case Sampled():
             return _quick(node.inner)

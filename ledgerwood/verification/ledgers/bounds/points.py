@@ -71,7 +71,7 @@ def response_epsilon(pure: Number, delta: Number) -> Number:
 
 
 def _is_closed(node: Node) -> bool:
-    """Whether the profile is a formula that is quickly evaluated to all digits."""
+    """Returns whether the profile is a formula that is quickly evaluated to all digits."""
     match node:
         case Sampled():
             return _is_closed(node.inner)

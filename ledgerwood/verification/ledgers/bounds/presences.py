@@ -1,4 +1,4 @@
-"""Whether a replaced row can lose what `ReplaceOneSampled` states: never more than two presences of a row.
+"""Consistency of a `ReplaceOneSampled`: a replaced row never loses more than two presences of a row.
 
 docs/explanation/events.md#two-presences: with h the profile of removing a row and g that of adding one, that of a
 replaced row is at most inf_s h(s) + e^s g(t - s). Every s gives a bound from above, so what exceeds it cannot be.

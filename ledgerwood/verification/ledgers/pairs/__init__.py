@@ -1,8 +1,8 @@
-"""Events priced a second time, in mpmath, by code that shares nothing with `ledgerwood.accounting`.
+"""A second implementation of privacy costs, in mpmath, that shares no code with `ledgerwood.accounting`.
 
-An event is read from its JSON record into a node (records.py): a pair of laws (continuous.py, pure.py, integers.py,
-stated.py), a sample, parallel groups or a composition of nodes (combined.py), or what is bounded only (replaced.py,
-selection.py). What a node must answer is in node.py. docs/explanation/ledger.md#verification.
+An event is read from its JSON record into a node (records.py): a pair of distributions (continuous.py, pure.py,
+integers.py, stated.py), a sample, parallel groups or a composition of nodes (combined.py), or a bound only
+(replaced.py, selection.py). The interface of a node is in node.py. docs/explanation/ledger.md#verification.
 """
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
@@ -41,7 +41,7 @@ def pure_epsilon(node: Node) -> Number:
 
 
 def mu_squared(node: Node) -> Number | None:
-    """mu squared of a Gaussian pair that the node is, or that its dearest group is; None for anything else."""
+    """mu squared of a Gaussian pair that the node is, or that its costliest group is; None for anything else."""
     return node.mu_squared()
 
 

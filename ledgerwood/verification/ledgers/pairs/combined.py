@@ -33,7 +33,7 @@ class Sampled(Node):
 @final
 @dataclass(frozen=True, slots=True)
 class GroupsNode(Node):
-    """Parallel groups; no probabilities where the dearest group counts."""
+    """Parallel groups; no probabilities where the costliest group counts."""
 
     members: tuple[Node, ...]
     probabilities: tuple[Number, ...] | None

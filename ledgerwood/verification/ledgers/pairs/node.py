@@ -1,6 +1,6 @@
-"""What the verifier asks of a pair of laws.
+"""What the verifier asks of a pair of distributions.
 
-With P the law with the unit, Q without it and r = dP/dQ:
+With P the distribution with the unit, Q without it and r = dP/dQ:
 
 * the profile is E_Q[(r - t)+] (remove) and E_Q[(1 - t r)+] (add), t = e^epsilon, both affine in r, so that
   sampling (r becomes 1 - q + q r) stays affine and each leaf has a closed form;
@@ -15,7 +15,7 @@ from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
 
 
 class Node(abc.ABC):
-    """A pair of laws, or what combines such pairs. Frozen; equal by value."""
+    """A pair of distributions, or what combines such pairs. Frozen; equal by value."""
 
     __slots__ = ()
 

@@ -78,14 +78,14 @@ def _elliptical(record: Record) -> Node:
 
 def _response(record: Record) -> Node:
     if _count(record["categories"]) < 2 or record["adjacency"] != "replace-one":
-        raise ValueError(f"not a randomised response that has a price: {record!r}")
+        raise ValueError(f"not a randomised response with a known privacy bound: {record!r}")
     return Pure(_positive(record["epsilon"]), record["categories"])
 
 
 def _skellam_vector(record: Record) -> Node:
     sensitivity = _number(record["l2_sensitivity"])
     if sensitivity < 1:
-        raise ValueError(f"whole numbers do not move by {record['l2_sensitivity']!r}")
+        raise ValueError(f"l2_sensitivity={record['l2_sensitivity']!r} must be at least 1 for whole numbers")
     return SkellamVector(_positive(record["variance"]), sensitivity)
 
 
@@ -149,7 +149,7 @@ def _replace_one(record: Record) -> Node:
 def _selection(record: Record) -> Node:
     shape, rate = record["shape"], _positive(record["stopping_rate"])
     if not isinstance(shape, int | float) or isinstance(shape, bool) or not -1 < shape <= 100 or rate >= 1:
-        raise ValueError(f"not a law of runs: {record!r}")
+        raise ValueError(f"not a distribution of runs: {record!r}")
     return SelectionNode(_parsed(record["event"]), mpf(shape), rate)
 
 
@@ -229,12 +229,12 @@ _READERS = _LEAVES | _COMBINED
 def _refuse_replace_one(record: Record) -> None:
     """A replaced row that may be absent, or that may change its group, is not the pair that a leaf states."""
     if "replace-one" in adjacencies(record):
-        raise ValueError(f"{record['type']} has no price under replace-one")
+        raise ValueError(f"{record['type']} has no privacy bound under replace-one")
 
 
 def _require_replace_one(record: Record) -> None:
     if adjacencies(record) != {"replace-one"}:
-        raise ValueError(f"{record['type']} is priced under replace-one only")
+        raise ValueError(f"{record['type']} has a privacy bound under replace-one only")
 
 
 def _kind(record: Any) -> str:

@@ -12,7 +12,7 @@ from ledgerwood.verification.ledgers.pairs.pure import Pure
 @final
 @dataclass(frozen=True, slots=True)
 class SelectionNode(Node):
-    """The best of K runs, K of a truncated negative binomial law."""
+    """The best of K runs, K of a truncated negative binomial distribution."""
 
     inner: Node
     shape: Number
@@ -42,7 +42,7 @@ class SelectionNode(Node):
 @final
 @dataclass(frozen=True, slots=True)
 class SelectedPoisson(Node):
-    """The best of K runs, K of a Poisson law; "no run" where K is 0."""
+    """The best of K runs, K of a Poisson distribution; "no run" where K is 0."""
 
     inner: Node
     mean: Number

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Budget
-from ledgerwood.trainers.base.fitting import enough_epsilon, most_that_fits
+from ledgerwood.trainers.base.suggestions import enough_epsilon, most_that_fits
 
 
 @settings(max_examples=100, derandomize=True)

@@ -1,0 +1,85 @@
+"""Estimators of published systems: their parameters are their plan's fields, or the preset's choices where None."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ledgerwood.curator import Schema, TypedColumns
+from ledgerwood.trainers.base.bounds import named_choices, require_rows
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.forests import most_classes, trees_in_all
+from ledgerwood.trainers.base.plan import AbstractBoostedPlan
+from ledgerwood.trainers.base.schema_purchase import SchemaPurchase, schema_share
+from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
+
+P = TypeVar("P", bound=AbstractBoostedPlan)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AbstractSystemEstimator(AbstractTreeEstimator):
+    """An estimator of a published system. A parameter has the name of the plan's field that it sets: see there.
+
+    None takes the preset's value.
+
+    Args:
+        schema_share: share of the budget for a schema that is privately estimated: of mu**2 and of delta, or of epsilon
+            where delta is 0.
+        expected_rows: public guess of the number of rows, for tuning rules and the bins of an estimated schema. Where
+            the schema has a weight_bound, a row of that weight is one row, and others are shares of it.
+        max_depth, max_bins: of the plan.
+    """
+
+    schema_share: float = 0.1
+    expected_rows: int | None = None
+    max_depth: int | None = None
+    max_bins: int | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        schema_share(self.schema_share)
+        require_rows(self.expected_rows)
+
+    def _choices(self) -> dict[str, Any]:
+        """The fields of the plan that a parameter of this estimator names; None stands for the preset's choice."""
+        own = self.get_params(deep=False)
+        names = [field.name for field in dataclasses.fields(self._plan_type) if field.name in own]
+        return named_choices({name: own[name] for name in names if name != "adjacency"})
+
+    def _public_rows(self) -> int | None:
+        return self.expected_rows
+
+    def _estimation(self, columns: TypedColumns, *, most_classes: int) -> SchemaPurchase:
+        """How the schema of these columns is estimated, out of the share of the budget that the parameters state."""
+        return SchemaPurchase.planned(
+            columns,
+            self.budget,
+            share=self.schema_share,
+            expected_rows=self.expected_rows,
+            most_classes=most_classes,
+        )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AbstractBoostedEstimator(AbstractSystemEstimator):
+    """An estimator that adds up trees.
+
+    Args:
+        n_estimators: T, of each class's forest where more than two are declared. Where the classes are privately
+            estimated (schema=None, labels of strings or whole numbers), of all forests together, and 32 for any smaller
+            number, be there two classes or more: the trees are paid for before the classes are known. `plan_` has the
+            number.
+        learning_rate, clip, initial_score, initial_share: of the plan.
+    """
+
+    n_estimators: int | None = None
+    learning_rate: float | None = None
+    clip: float | None = None
+    initial_score: InitialScoreKind | None = None
+    initial_share: float | None = None
+
+    def _for_schema(self, plan: P, schema: Schema | TypedColumns) -> P:
+        """The plan with the estimation of typed columns' schema, or for rows of weights that the schema allows."""
+        if isinstance(schema, Schema):
+            return dataclasses.replace(plan, weighted=schema.weight_bound is not None)
+        plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
+        return dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))

@@ -1,0 +1,401 @@
+"""Plans: what a system fixes before it sees data, as a frozen dataclass whose fields are its parameters.
+
+A parameter's name, meaning and bound are written once, at the field. What several systems share is a base of their
+plans: all, those that add up trees, and those of Gaussian noise.
+"""
+
+import abc
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.calibration import calibrate
+from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.pricing import price
+from ledgerwood.accounting.splitting import relative_multipliers
+from ledgerwood.curator import LargeGradients, Loss
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
+from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Real, Trees, positive, require_bounds, share
+from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
+from ledgerwood.trainers.parts.laplace_leaves import LeafRegularization, LeafRelease
+
+
+class Plan(Protocol):
+    """What an estimator needs of a plan: a frozen dataclass of plain values."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    @property
+    def event(self) -> Event:
+        """The whole sequence of events."""
+
+    @property
+    def max_bins(self) -> int:
+        """Even steps of a numeric feature's range."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss whose gradients are taken."""
+
+    @property
+    def purchase(self) -> SchemaPurchase | None:
+        """The estimation of the schema, which comes first; None where it is declared."""
+
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees together, in a table of so many rows."""
+
+
+class CalibratedPlan(Plan, Protocol):
+    """A plan that finds its own noise."""
+
+    def calibrated(self, budget: Budget) -> Self:
+        """This plan with the least noise that fits the budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractPlan(abc.ABC):
+    """All that a system will do, fixed and priced before a row is read.
+
+    Args:
+        adjacency: the relation under which every event is stated.
+        max_depth: d, levels of splits of each tree.
+        max_bins: even steps of a numeric feature's range, among whose borders thresholds are found. Ours: public bins.
+        purchase: the estimation of the schema, which comes first; None where it is declared. Ours.
+    """
+
+    adjacency: Adjacency
+    max_depth: Depth
+    max_bins: Bins
+    purchase: SchemaPurchase | None = None
+
+    def __post_init__(self) -> None:
+        require_bounds(self)
+        self._require_whole()
+
+    @abc.abstractmethod
+    def _require_whole(self) -> None:
+        """Refuse fields that do not go together, and whatever else the bounds of single fields cannot say.
+
+        Raises:
+            InvalidParameter, AdjacencyMismatch: so it is.
+        """
+
+    @property
+    @abc.abstractmethod
+    def event(self) -> Event:
+        """The whole plan: what the ledger grants."""
+
+    @property
+    def bought(self) -> tuple[Event, ...]:
+        """What an estimated schema costs."""
+        return () if self.purchase is None else self.purchase.events
+
+    def require_first_fit(self) -> None:
+        """Refuse noise before the trees that cannot be drawn.
+
+        Raises:
+            InvalidParameter: it is too large for a statistic's grid.
+        """
+        if self.purchase is not None:
+            self.purchase.require_fit()
+
+
+class AbstractEpsilonPlan(AbstractPlan):
+    """A plan whose one scale is `tree_epsilon`, the epsilon of each of its trees."""
+
+    __slots__ = ()
+
+    tree_epsilon: float
+
+    @property
+    @abc.abstractmethod
+    def least_tree_epsilon(self) -> float:
+        """Below it leaves are nothing but noise."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> str:
+        """What is trained, for messages."""
+
+    @abc.abstractmethod
+    def require_fit(self) -> None:
+        """Refuse noise of the trees that cannot be drawn.
+
+        Raises:
+            InvalidParameter: it is too large for a statistic's grid.
+        """
+
+    def prepared(self, budget: Budget) -> Self:  # of a plan that draws something before
+        """With what is drawn before the trees at its share of the budget."""
+        return self
+
+    def pure(self) -> Self:
+        """The same trees without any event that needs a delta."""
+        return dataclasses.replace(self, purchase=None)
+
+    def scaled(self, tree_epsilon: float) -> Self:
+        """This plan with another epsilon of each tree."""
+        changed: dict[str, Any] = {"tree_epsilon": tree_epsilon}  # a field of each such plan
+        return dataclasses.replace(self, **changed)  # a field of each such plan
+
+    def calibrated(self, budget: Budget) -> Self:
+        """This plan with the largest `tree_epsilon` that fits the budget.
+
+        Raises:
+            CalibrationFailed: the budget is too small for the plan.
+            AdjacencyMismatch, UnsupportedEvent, InvalidParameter: as `ledgerwood.calibrate` and `split`.
+        """
+        found: Self = _calibrated(self, budget)
+        return found
+
+    def without_delta(self, budget: Budget) -> Self:
+        """The same trees by pure privacy: `plan.tree_epsilon` over its `tree_epsilon` is what the delta is worth.
+
+        An estimated schema is left out, and a Gaussian initial score is a Laplace one.
+
+        Raises:
+            InvalidParameter: Gaussian noise, which has no pure cost.
+            CalibrationFailed, AdjacencyMismatch: as `calibrated`.
+        """
+        return self.pure().calibrated(Budget(epsilon=budget.epsilon, delta=0.0, adjacency=budget.adjacency))
+
+    def has_room(self, budget: Budget) -> bool:
+        """Returns whether the budget is enough for trees that learn anything."""
+        return self.prepared(budget).fits_least(budget)
+
+    def fits_least(self, budget: Budget) -> bool:
+        """Returns whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
+        try:
+            self.require_first_fit()
+        except InvalidParameter:
+            return False
+        try:
+            return price(self.scaled(self.least_tree_epsilon).event).epsilon(budget.delta) <= budget.epsilon
+        except (UnsupportedEvent, InvalidParameter):  # no cost at this delta: `calibrate` knows why
+            return True
+
+
+@functools.lru_cache(maxsize=64)  # a search of seconds, and the folds of a validation all ask for the same plan
+def _calibrated(plan: Any, budget: Budget) -> Any:
+    start = plan.prepared(budget)
+    if not start.fits_least(budget):
+        raise CalibrationFailed(too_small(plan.size, budget, "their leaves would be nothing but noise"))
+    found = start.scaled(calibrate(lambda epsilon: start.scaled(epsilon).event, budget))
+    found.require_first_fit()
+    found.require_fit()
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractBoostedPlan(AbstractPlan):
+    """The plan of a sum of trees.
+
+    Args:
+        loss: "squared", on labels scaled to [-1, 1], or "logistic".
+        n_estimators: T, number of trees.
+        learning_rate: eta.
+        clip: g*, largest absolute gradient that counts.
+        initial_score: see `InitialScore`. Ours but for S-GBDT, which starts so.
+        initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
+        initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
+        expected_rows: public guess of the number of rows, for rules of tuning; exact for the initial score
+            "public_count". Ours.
+        weighted: whether rows may have their own weights, up to the schema's bound; "rows" then are rows of that
+            weight. Ours.
+        classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
+            whose trees the classes of an estimated schema share. Ours.
+    """
+
+    loss: Loss
+    n_estimators: Trees
+    learning_rate: Annotated[float, positive("factor on a leaf")]
+    clip: Annotated[float, positive("units of the gradient")]
+    initial_score: InitialScoreKind
+    initial_multiplier: Annotated[float, positive("noise / sensitivity")]
+    initial_share: Annotated[float, share("share of the budget")]
+    expected_rows: int | None = None
+    weighted: bool = False
+    classes: Annotated[int, Count("forests")] = 1
+
+    def __post_init__(self) -> None:
+        require_bounds(self)
+        self._require_whole()
+        require_zero_start(self.classes, self.initial_score)
+        self.initial  # noqa: B018  # checks what the initial score needs
+
+    @abc.abstractmethod
+    def of_forest(self, trees: int, forests: int) -> Self:
+        """The plan as one of several forests follows it: draws that this one has, and its own post-processing.
+
+        Args:
+            trees: of this forest.
+            forests: how many there are.
+        """
+
+    @abc.abstractmethod
+    def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
+
+    @property
+    def trees(self) -> int:
+        """Number of trees of a forest; public, and never a matter of what the rows hold."""
+        return self.n_estimators
+
+    @property
+    def initial(self) -> InitialScore:
+        """The initial score: its queries, noise and events."""
+        return InitialScore(
+            kind=self.initial_score,
+            adjacency=self.adjacency,
+            multiplier=self.initial_multiplier,
+            expected_rows=self.expected_rows,
+        )
+
+    def require_first_fit(self) -> None:
+        """See `AbstractPlan.require_first_fit`."""
+        AbstractPlan.require_first_fit(self)
+        self.initial.require_fit()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractLaplacePlan(AbstractBoostedPlan, AbstractEpsilonPlan):
+    """The plan of greedy trees by pure privacy: splits by the exponential mechanism, leaves with Laplace noise.
+
+    Args:
+        tree_epsilon: of one tree on its own rows, in nats: the common scale of the plan.
+        count_share: share of the leaves' epsilon for the number of rows ("sums"). Ours.
+        large_gradients: a row beyond `clip` takes no part in a tree ("drop", gradient-based data filtering), or counts
+            with the clip ("clip", ours).
+        leaf_release: number of rows and sum of gradients of each leaf, whose ratio is post-processing ("sums"), or
+            the leaf's value with noise ("ratio").
+        leaf_regularization: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by
+            `score_noise` ("sums"). Ours.
+        score_noise: stddev that the noise of all trees together may add to a score ("noise"), in clips for the squared
+            loss. Ours.
+    """
+
+    tree_epsilon: Annotated[float, positive("nats")]
+    count_share: Annotated[float, share("share of epsilon")]
+    large_gradients: LargeGradients
+    leaf_release: LeafRelease
+    leaf_regularization: LeafRegularization
+    score_noise: Annotated[float, positive("gradient units")]
+
+    @property
+    def size(self) -> str:
+        """See `AbstractEpsilonPlan`."""
+        return f"{self.n_estimators} trees of depth {self.max_depth}"
+
+    def pure(self) -> Self:
+        """See `AbstractEpsilonPlan`."""
+        first = "laplace" if self.initial_score == "moments" else self.initial_score
+        return dataclasses.replace(self, purchase=None, initial_score=first)
+
+    def prepared(self, budget: Budget) -> Self:
+        """With the initial score at its share of the budget."""
+        initial = self.initial.with_share(self.initial_share, budget)
+        return dataclasses.replace(self, initial_multiplier=initial.multiplier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractGaussianPlan(AbstractBoostedPlan):
+    """The plan of trees of pairs of sums with Gaussian noise, whose multiplier is the common scale.
+
+    Args:
+        noise_multiplier: of one query, under add-remove: the common scale of the plan's noise.
+        features_per_tree: k features a tree, in a cycle; None for all.
+        curvature_scale: c of the released pair (c x hessian, gradient), at most 3.33. Ours beyond 1.
+        count_share: share of a query's mu**2 for the number of rows, where the weight is that.
+        reg_lambda: lambda > 0, in units of the leaf's weight; None for a multiple of the known noise, see
+            `score_noise` (ours).
+        pooling: see `pooled`. Ours.
+        score_noise: without a lambda, the stddev that the noise of all trees together may add to a row's score, in
+            gradient units; None for the rule of docs/explanation/sgbdt.md#defaults. Ours.
+        leaf_clamp: largest absolute leaf value before the learning rate.
+    """
+
+    noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")]
+    features_per_tree: Annotated[int, Count("features")] | None
+    curvature_scale: Annotated[float, positive("gradient units a unit of hessian")]
+    count_share: Annotated[float, share("share of mu**2")]
+    reg_lambda: Annotated[float, positive("units of the leaf's weight")] | None
+    pooling: Annotated[float, Real("share of the mean weight", high=1, holds_low=True, holds_high=True)]
+    score_noise: Annotated[float, positive("gradient units")] | None
+    leaf_clamp: Annotated[float, positive("units of the score")]
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> str:
+        """What is asked, for messages."""
+
+    @property
+    @abc.abstractmethod
+    def equal_queries(self) -> int:
+        """How many queries of the noise multiplier the trees cost as much as."""
+
+    @abc.abstractmethod
+    def _found(self, budget: Budget) -> Self:
+        """See `calibrated`."""
+
+    def calibrated(self, budget: Budget) -> Self:
+        """This plan with the least noise that fits the budget.
+
+        Raises:
+            CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
+            InvalidParameter: noise so large that it cannot be drawn on the statistics' grids, or delta 0.
+        """
+        if budget.delta == 0.0:
+            raise CalibrationFailed("delta=0.0 must be > 0: the noise is Gaussian (unit: probability)")
+        try:
+            return self._found(budget)
+        except (InvalidParameter, CalibrationFailed) as error:
+            raise type(error)(too_small(self.size, budget, NO_GRID)) from error
+
+    def has_room(self, budget: Budget) -> bool:
+        """Returns whether the budget is enough for noise that can be drawn."""
+        try:
+            self._found(budget)
+        except (InvalidParameter, CalibrationFailed):
+            return False
+        return True
+
+    def scaled(self, noise_multiplier: float) -> Self:
+        """This plan with another common noise scale; a Gaussian initial score keeps its share of mu**2."""
+        if self.initial_score != "moments":
+            return dataclasses.replace(self, noise_multiplier=noise_multiplier)
+        relative = relative_multipliers(
+            {"initial_score": (self.initial_share, 1), "trees": (1.0 - self.initial_share, self.equal_queries)}
+        )
+        return dataclasses.replace(
+            self,
+            noise_multiplier=noise_multiplier,
+            initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
+        )
+
+
+NO_GRID = "the noise would be too large for the grids that sums are released on"
+"""Why a plan of Gaussian noise does not fit."""
+
+
+def too_small(plan: str, budget: Budget, why: str) -> str:
+    """The message of a budget that is too small for a plan."""
+    return f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r} is too small for {plan}: {why}"
+
+
+def require_zero_start(classes: int, initial_score: str) -> None:
+    """Refuse a plan of several forests that would ask for the mean label: each forest has its own label.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if classes > 1 and initial_score != "zero":
+        raise InvalidParameter(
+            f"initial_score={initial_score!r} is for a number or two classes, and the schema declares {classes} "
+            "classes: set initial_score='zero' (unit: name)"
+        )
