@@ -71,6 +71,7 @@ def test_plan_fits_the_budget_and_says_what_it_draws(place):
     assert found["certified"] is True
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_plan_passes_its_options_on(place):
     options = ("--subsample", 0.5, "--learning-rate", 0.25, "--preset", "paper")
     found = answer("plan", "--schema", place / "regression.json", *BUDGET, *SMALL, *options)
@@ -78,6 +79,7 @@ def test_plan_passes_its_options_on(place):
     assert (found["subsample"], found["learning_rate"], found["initial_score"]) == (0.5, 0.25, "laplace")
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
     options, schema = (*BUDGET, *SMALL, "--system", "federated"), ("--schema", place / "classification.json")
     planned = answer("plan", *schema, *options)
@@ -88,6 +90,7 @@ def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
     assert len(answer("predict", out, place / "rows.csv")) == 300
 
 
+@pytest.mark.slow  # trains and checks by the command line
 @pytest.mark.parametrize(
     ("system", "name", "own"),
     [("dpboost", "DPBoost", ("trees_per_ensemble", 1)), ("dpxgboost", "DPXGBoost", ("subsample", 1.0))],
@@ -112,6 +115,7 @@ def test_the_other_systems_are_planned_trained_and_read_alike(place, tmp_path, s
     assert regressor["estimator"] == f"{name}Regressor"
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_one_private_tree_is_planned_trained_and_read_alike(place, tmp_path):
     options = ("--epsilon", 2, "--delta", 0, "--max-depth", 2, "--system", "privatree")
     schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
@@ -369,6 +373,7 @@ def check_demo(found):
     assert answer("ledger", "verify", found["ledger"])["epsilon_readded"] == found["epsilon_readded"]
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_demo_on_the_offline_data():
     found = answer("demo", "--epsilon", 1)
     check_demo(found)
@@ -378,6 +383,7 @@ def test_demo_on_the_offline_data():
     assert 0.0 <= accuracy["private"] <= 1.0
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_demo_prints_a_table_and_says_why_few_rows_cost():
     result = run("demo")
     assert result.exit_code == 0, result.output

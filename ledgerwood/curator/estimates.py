@@ -32,7 +32,7 @@ def mean_of_moments(release: Release[Numbers], query: ColumnMoments) -> float:
 
 
 def mean_of_sum_and_count(total: Release[Numbers], count: Release[Numbers] | int, query: ColumnSum) -> float:
-    """As `mean_of_moments`, from two releases, or from one and a public number.
+    """Estimate a mean as `mean_of_moments`, from two releases, or from one and a public number.
 
     Args:
         total: of `query`.

@@ -85,6 +85,7 @@ def wild(chunk):
     return np.stack([np.nan_to_num(age * 1e12)] * 4, axis=1).astype(np.int64) * np.array([1, -1, 1, -1])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     rows=ROWS,
@@ -117,6 +118,7 @@ def test_the_bounds_of_a_row_are_the_sensitivity():
     assert ball.sensitivity(R) == BallShifts(radius=3000 * STEP)
 
 
+@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("adjacency", [A, R])
 @pytest.mark.parametrize("more", [{}, {"norm": 1200.0}, {"one_by_one": True}], ids=str)
 def test_a_search_finds_no_more_than_is_stated(adjacency, more):

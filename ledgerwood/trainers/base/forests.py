@@ -64,7 +64,7 @@ class Forests:
 
     @classmethod
     def of(cls, plan: AbstractBoostedPlan, aggregator: Aggregator) -> "Forests":
-        """As many as the schema's target asks for, which share all trees of the plan; the initial score is released.
+        """The forests for the schema's target, which share all trees of the plan; the initial score is released.
 
         Of several forests, which start at 0, its draws are made and left unused: a ledger does not depend on the number
         of classes that was estimated.

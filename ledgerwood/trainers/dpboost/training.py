@@ -181,7 +181,7 @@ class DPBoostPlan(AbstractLaplacePlan):
 
     @property
     def _sum_damping(self) -> float:
-        """Of the denominator of released sums, in rows."""
+        """Lambda of the denominator of released sums, in rows."""
         if self.leaf_regularization == "lambda":
             return self.reg_lambda
         unit = self.clip if self.loss == "squared" else 1.0

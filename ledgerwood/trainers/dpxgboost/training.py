@@ -279,7 +279,7 @@ class DPXGBoostPlan(AbstractLaplacePlan):
 
     @property
     def leaf_lambda(self) -> float:
-        """Of the denominator of released sums, in rows."""
+        """Lambda of the denominator of released sums, in rows."""
         if self.leaf_regularization == "lambda":
             return self.reg_lambda
         return self.leaves.lambda_by_noise(

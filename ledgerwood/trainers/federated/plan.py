@@ -134,13 +134,13 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def gradient_stddev(self) -> float:
-        """Of the noise of a sum of gradients, in the clips of the squared loss; as it is for the logistic loss."""
+        """Noise standard deviation of a sum of gradients; in units of the clip for the squared loss."""
         stddev = self.pair_noise.stddevs[1]
         return stddev / self.clip if self.loss == "squared" else stddev
 
     @property
     def weight_stddev(self) -> float:
-        """Of the noise of a weight, in its unit."""
+        """Standard deviation of the noise of a weight, in its unit."""
         stddev = self.pair_noise.stddevs[0]
         return stddev / self.curvature_scale if self.update == "newton" and self.loss == "logistic" else stddev
 

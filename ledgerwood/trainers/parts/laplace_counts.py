@@ -42,7 +42,7 @@ class LaplaceCounts:
         return LaplaceEvent(noise_multiplier=float_up(1 / Fraction(self.epsilon)), adjacency=self.adjacency)
 
     def mechanism(self, query: Counts) -> LaplaceMechanism:
-        """As much noise as the event is priced at."""
+        """The noise mechanism that the event assumes."""
         return LaplaceMechanism.of_multiplier(
             self.event.noise_multiplier, query.sensitivity(self.adjacency), proportions=(1.0,)
         )

@@ -38,7 +38,7 @@ class Signals:
 
     @classmethod
     def stacked(cls, parts: Sequence["Signals"]) -> "Signals":
-        """Of several models."""
+        """Stack the signals of several models."""
         return cls(
             np.stack([part.confidence for part in parts]), np.stack([part.likelihood for part in parts]), parts[0].error
         )

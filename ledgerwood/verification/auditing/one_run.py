@@ -109,7 +109,7 @@ def guess_grid(canaries: int) -> tuple[Pair, ...]:
 
 
 def right_guesses(scores: FloatArray, included: NDArray[np.bool_], pair: Pair) -> int:
-    """Of the pair's guesses by the scores, how many are right. Ties go by a shuffle that is always the same.
+    """The number of correct guesses of a pair, by the scores. Ties are broken by a fixed shuffle.
 
     Not by position: scores that come sorted by their coins would tell the coins.
     """

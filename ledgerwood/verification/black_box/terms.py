@@ -61,7 +61,7 @@ class AuditTerms:
 
     @property
     def claim(self) -> Claim:
-        """As it was given."""
+        """The claim as it was given."""
         return self.curve.claim
 
     def question(self) -> Question:

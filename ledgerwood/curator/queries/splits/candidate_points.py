@@ -105,7 +105,7 @@ class LevelPoints:
 
     @classmethod
     def of(cls, parts: CandidateParts, structure: TreeStructure) -> "LevelPoints":
-        """Of the leaves of a tree."""
+        """The candidate points of the leaves of a tree."""
         first = np.empty((len(parts), structure.n_leaves), dtype=np.int64)
         stop = np.empty(first.shape, dtype=np.int64)
         equal_open = np.empty((structure.n_leaves, len(parts.equal)), dtype=np.bool_)

@@ -38,7 +38,7 @@ class Bins:
 
     @property
     def number(self) -> int:
-        """Of cells."""
+        """The number of cells."""
         return self.edges.size + 1 + _SPECIAL
 
     def cells(self, column: FloatArray) -> IntArray:

@@ -48,7 +48,7 @@ def point_bounds(node: Node, delta: float, *, fine: bool = False) -> CostBounds:
 
 
 def pure_bound(node: Node, delta: float) -> CostBounds:
-    """From above, in a few operations: the epsilon at delta of the randomised response of the pure epsilon."""
+    """An upper bound, in a few operations: the epsilon at delta of the randomised response of the pure epsilon."""
     pure = pure_epsilon(node)
     limit = math.inf if mp.isinf(pure) else _above(response_epsilon(pure, mpf(delta)))
     return CostBounds(0.0, limit, "")
