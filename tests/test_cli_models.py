@@ -152,6 +152,19 @@ def test_what_a_system_does_not_have_is_named(place):
     assert run(*shared, "--set", "colour").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "pair", ["adjacency=zero-out", "delta=0.1", "epsilon=9", "schema=null", "verbose=1", "system=sgbdt", "max_depth=2"]
+)
+def test_what_has_an_option_is_not_set_beside_it(place, pair):
+    """`plan --set adjacency=zero-out` showed the price under zero-out as one under add-remove."""
+    shared = ("plan", "--schema", place / "regression.json", "--epsilon", 1, "--delta", 0, "--system", "dpboost")
+    refused = run(*shared, "--set", pair)
+    said = " ".join(refused.stderr.split())
+    assert (refused.exit_code, "has an option of its own" in said or "the command itself sets" in said) == (1, True)
+    twice = run(*shared, "--set", "clip=1", "--set", "clip=2")
+    assert (twice.exit_code, "clip is set twice" in twice.stderr) == (1, True)
+
+
 def test_any_parameter_can_be_set_by_name(place):
     options = ("--system", "dpboost", "--set", "trees_per_ensemble=3", "--set", "large_gradients=drop")
     found = answer("plan", "--schema", place / "regression.json", "--epsilon", 1, "--delta", 0, *SMALL, *options)

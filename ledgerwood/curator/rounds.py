@@ -12,6 +12,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
+from ledgerwood.curator.queries.declared import caveats_in
 from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
@@ -150,7 +151,7 @@ class CuratorRound(Recorded):
         """
         read = self._table.reader(query)
         caveat = self._table.caveat(query)
-        if caveat not in self._receipt.purpose:
+        if caveat and caveat not in caveats_in(self._receipt.purpose):
             raise RoundViolation(
                 f"release {purpose!r} is {caveat}, and the ledger does not say so: open the round with "
                 "purpose=statistic.purpose(...)"

@@ -10,7 +10,7 @@ from ledgerwood.accounting.events import Event, PoissonSelection, RepeatedSelect
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import require_within
-from ledgerwood.curator.queries.declared import caveat_in
+from ledgerwood.curator.queries.declared import caveats_in
 from ledgerwood.errors import LedgerCorrupted, PrivacyError
 
 
@@ -104,7 +104,7 @@ def declared_in(ledger: LedgerRecord, plan: Event) -> tuple[str, ...]:
     """What the plan's draws say of statistics whose sensitivity is declared and not proven: assumptions of the fit."""
     grants = [entry.index for entry in ledger.entries if isinstance(entry, GrantEntry) and _pays(entry.event, plan)]
     own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant in grants[-1:]]
-    return tuple(dict.fromkeys(caveat for entry in own if (caveat := caveat_in(entry.purpose))))
+    return tuple(dict.fromkeys(caveat for entry in own for caveat in caveats_in(entry.purpose)))
 
 
 def _pays(granted: Event, plan: Event) -> bool:
