@@ -63,7 +63,7 @@ def late(package: str, name: str, homes: Mapping[str, str]) -> object:
 
 
 def obtainable(get: Callable[[str], object], names: Iterable[str]) -> list[str]:
-    """The names that can be had with the packages that are installed: what `import *` takes."""
+    """The names that are available with the installed packages, for `import *`."""
     found = []
     for name in names:
         try:

@@ -127,7 +127,7 @@ class SplitTests:
         )
 
     def lowered(self) -> "Lowered":
-        """As the loops over rows take them."""
+        """The arrays in the form that the loops over rows take."""
         return _lowered(self)
 
     def taken(self, places: NDArray[np.int64]) -> "SplitTests":
@@ -204,7 +204,7 @@ class TreeStructure:
         )
 
     def lowered(self) -> "Lowered":
-        """As the loops over rows take it."""
+        """The arrays in the form that the loops over rows take."""
         return _lowered(self)
 
     def tests_only(self, n_features: int) -> bool:

@@ -257,6 +257,7 @@ def test_noise_that_misses_the_grid_takes_nothing_out_of_a_round():
 ROWS, LABELS = np.linspace(0.0, 1.0, 40).reshape(20, 2), np.linspace(0.0, 1.0, 20)
 
 
+@pytest.mark.slow_after(2)  # several fits
 @pytest.mark.parametrize(
     ("settings", "rows", "labels", "kind"),
     [
@@ -347,6 +348,7 @@ def test_a_database_that_is_locked(team, monkeypatch):
         other.execute("ROLLBACK")
 
 
+@pytest.mark.slow  # several fits
 def test_a_database_that_is_full(team):
     with team.kept(), team.open() as ledger:
         with ledger._store._engine.connect() as connection:

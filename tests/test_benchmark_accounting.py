@@ -133,6 +133,7 @@ def test_the_judge_agrees_with_the_closed_form(multiplier, count):
     assert gaussian_delta(math.sqrt(count) / multiplier, found) == pytest.approx(1e-6, rel=1e-7)
 
 
+@pytest.mark.slow_after(1)  # each study once, made small
 @pytest.mark.parametrize("case", cases.SAMPLED[1:4], ids=lambda case: cases.label(case.draws))
 def test_the_judge_agrees_with_the_references(case):
     near = 1.1 * case.reference

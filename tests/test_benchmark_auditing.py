@@ -124,11 +124,13 @@ def test_sums_of_losses_agree_with_the_accountant():
     assert low - 1e-7 <= exact.sampled_gaussian_epsilon(1.0, 0.1, 1e-5) <= high + 1e-7
 
 
+@pytest.mark.slow  # each study once, made small
 def test_a_released_answer_tells_more_than_the_epsilon_of_all_comparisons():
     # Eight answers below and one far below the threshold: each factor e^(1/2), and the number itself one more.
     assert exact.released_answer_epsilon(ANSWERS) == pytest.approx(4.5, abs=1e-9)
 
 
+@pytest.mark.slow_after(12)  # each study once, made small
 @pytest.mark.parametrize("case", NULL, ids=lambda case: case.name)
 def test_no_right_mechanism_loses_more_than_it_claims(case):
     claim = case.claim
@@ -139,6 +141,7 @@ def test_no_right_mechanism_loses_more_than_it_claims(case):
     assert case.truth <= allowed * (1.0 + 1e-6)
 
 
+@pytest.mark.slow_after(2)  # each study once, made small
 @pytest.mark.parametrize("label", CATCH)
 def test_every_wrong_mechanism_loses_more_than_it_claims(label):
     case = CATCH[label]

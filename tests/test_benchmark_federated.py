@@ -163,6 +163,7 @@ def test_no_tree_has_more_features_than_there_are_and_slow_ones_stop_early():
 # ------------------------------------------------------------------------------------------------------------- clients
 
 
+@pytest.mark.slow  # each study once, made small
 def test_clients_give_the_trees_of_one_table(tiny, monkeypatch):
     monkeypatch.setattr(federated_clients, "TRAINED", ("tr_newton",))
     monkeypatch.setattr(federated_clients, "N_CLIENTS", (1, 3, 9))
@@ -206,6 +207,7 @@ def test_skellam_needs_what_the_gaussian_needs_by_the_same_price(tiny):
 # --------------------------------------------------------------------------------------------------------------- speed
 
 
+@pytest.mark.slow  # each study once, made small
 def test_seconds_are_told_of_trees_and_of_their_parts(monkeypatch):
     monkeypatch.setattr(federated_speed, "ROWS", 30_000)
     monkeypatch.setattr(
@@ -222,6 +224,7 @@ def test_seconds_are_told_of_trees_and_of_their_parts(monkeypatch):
 # ------------------------------------------------------------------------------------------------- what the page shows
 
 
+@pytest.mark.slow  # each study once, made small
 def test_stored_studies_are_known_and_their_rows_too():
     found = stored()
     assert set(found) <= {"utility", *federated.STUDIES}

@@ -133,7 +133,7 @@ def test_synthetic_sets_stay_inside_of_their_schema(make):
 # ----------------------------------------------------------------------------------------------------------- utility
 
 
-@pytest.mark.slow_after(1)  # fits each variant
+@pytest.mark.slow  # fits each variant
 @pytest.mark.parametrize("module", [dpboost, dpxgboost])
 @pytest.mark.parametrize("make", [numbers, classes])
 def test_every_variant_is_measured_beside_what_is_not_private(module, make, monkeypatch):
@@ -218,7 +218,7 @@ def test_dpboost_studies_run_and_draw(study, tiny, tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == (0 if study.startswith("table") else 1)
 
 
-@pytest.mark.slow_after(1)  # each study once, made small
+@pytest.mark.slow  # each study once, made small
 @pytest.mark.parametrize("study", dpxgboost.STUDIES)
 def test_dpxgboost_studies_run_and_draw(study, tiny, monkeypatch, tmp_path):
     for module, group in ((dpboost, "PURE"), (dpxgboost, "VARIANTS"), (dpxgboost, "LEAVES")):
@@ -261,6 +261,7 @@ def test_unsound_leaves_have_the_law_of_the_errata():
 # ------------------------------------------------------------------------------------------------------------- speed
 
 
+@pytest.mark.slow  # each study once, made small
 def test_seconds_a_tree_are_positive_for_each_way_to_choose_splits(monkeypatch):
     monkeypatch.setattr(greedy_speed, "DEPTH", 2)
     for make in (greedy_speed.dpboost(8, "grid"), greedy_speed.dpboost(1000, "gridless"), greedy_speed.dpxgboost(1.0)):
@@ -270,7 +271,7 @@ def test_seconds_a_tree_are_positive_for_each_way_to_choose_splits(monkeypatch):
 # ------------------------------------------------------------------------------------------------- what the pages show
 
 
-@pytest.mark.slow_after(1)  # calibrates what the stored figures name
+@pytest.mark.slow  # calibrates what the stored figures name
 @pytest.mark.parametrize(("module", "page"), [(dpboost, "dpboost"), (dpxgboost, "dpxgboost")])
 def test_stored_studies_are_known_and_their_variants_too(module, page):
     stored = json.loads((PAGES / f"{page}.json").read_text())

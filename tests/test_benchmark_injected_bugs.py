@@ -39,7 +39,7 @@ def test_a_bug_is_found(bug, system):
     assert any(found for found, _ in said.values()), said
 
 
-@pytest.mark.slow_after(1)  # the false alarms beside the bugs that are found
+@pytest.mark.slow  # the false alarms beside the bugs that are found
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 def test_an_honest_trainer_is_accused_by_nothing(system):
     said = detect(NULL, system, 0, (*QUICK, "noise law"))
@@ -47,7 +47,7 @@ def test_an_honest_trainer_is_accused_by_nothing(system):
     assert not any(found for found, _ in said.values()), said
 
 
-@pytest.mark.slow_after(1)  # needs power: many fits
+@pytest.mark.slow  # needs power: many fits
 @pytest.mark.parametrize(("name", "runs"), [("none", 100), ("half the noise, by the sampler", 400)])
 def test_an_audit_of_labels_finds_half_the_noise(name, runs):
     """By 300 or 1200 fits of a tree without splits: an honest bound is above epsilon 1 once in a thousand."""

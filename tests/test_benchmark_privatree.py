@@ -106,6 +106,7 @@ def test_the_files_have_the_published_rows_inside_of_their_schemas(name, on_disk
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
+@pytest.mark.slow  # each study once, made small
 def test_every_method_is_measured_beside_what_is_not_private(monkeypatch):
     monkeypatch.setattr(data_sets, "load", lambda name: small())
     found = privatree.measured(
@@ -195,6 +196,7 @@ def test_studies_run_print_and_draw(study, monkeypatch, tmp_path):
     assert len(list(tmp_path.iterdir())) == (0 if study in {"runtime", "speed"} else 1)
 
 
+@pytest.mark.slow  # each study once, made small
 def test_stored_studies_are_known_and_their_rows_too():
     stored = json.loads((PAGES / "privatree.json").read_text())
     assert set(stored) <= {"utility", *privatree.STUDIES}

@@ -26,6 +26,7 @@ def test_every_estimator_of_the_library_is_on_the_page():
     assert shown == named
 
 
+@pytest.mark.slow_after(1)  # each study once, made small
 @pytest.mark.parametrize("system", sorted({entry.system for entry in systems.ENTRIES}))
 def test_a_line_has_a_score_seconds_and_what_the_ledger_re_adds(system):
     entry = next(entry for entry in systems.ENTRIES if entry.system == system)
@@ -43,6 +44,7 @@ def test_a_line_has_a_score_seconds_and_what_the_ledger_re_adds(system):
     assert "re-added" in text
 
 
+@pytest.mark.slow  # each study once, made small
 def test_a_ledger_that_re_adds_more_than_was_asked_stops_the_page(monkeypatch):
     monkeypatch.setattr(systems, "epsilon_by_ledger", lambda ledger: 3.1)
     with pytest.raises(AssertionError, match="re-adds 3.1 of 3.0"):

@@ -91,7 +91,7 @@ def texts(call) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- seeds
 
 
-@pytest.mark.slow_after(2)  # calibrates a plan of each estimator
+@pytest.mark.slow  # calibrates a plan of each estimator
 @each_estimator
 def test_a_seed_marks_release_ledger_and_model_and_warns(kind):
     """House rule 11, for every estimator there is."""
@@ -117,7 +117,7 @@ def test_a_seed_marks_release_ledger_and_model_and_warns(kind):
         assert model.best_estimator_.privacy_.randomness == "test"
 
 
-@pytest.mark.slow_after(4)  # one fit of each estimator
+@pytest.mark.slow_after(1)  # one fit of each estimator
 @each_estimator
 def test_a_seed_stays_marked_in_a_saved_model(kind, tmp_path):
     model, labels = made(kind, random_state=np.int64(7))
@@ -128,7 +128,7 @@ def test_a_seed_stays_marked_in_a_saved_model(kind, tmp_path):
     assert json.loads((tmp_path / "model" / "model.json").read_text())["parameters"]["random_state"] is None
 
 
-@pytest.mark.slow_after(4)  # one fit of each estimator
+@pytest.mark.slow_after(1)  # one fit of each estimator
 @each_estimator
 def test_an_ordinary_fit_warns_of_nothing(kind):
     model, labels = made(kind)
@@ -142,6 +142,7 @@ def test_a_generator_is_a_seed_too():
     assert text.startswith("random_state=a RandomState: ")
 
 
+@pytest.mark.slow  # several fits
 @pytest.mark.parametrize("wrapped", [lambda m: m, lambda m: make_pipeline(m)], ids=["estimator", "pipeline"])
 def test_a_warning_points_at_the_line_that_fits(wrapped):
     for kind in (SGBDTRegressor, PrivaTreeClassifier, PrivateSearch):
@@ -172,7 +173,7 @@ def test_an_error_filter_stops_a_fit_before_anything_is_spent():
 # ------------------------------------------------------------------------------------------------ ledgers of one's own
 
 
-@pytest.mark.slow_after(1)  # calibrates a plan of each estimator
+@pytest.mark.slow  # calibrates a plan of each estimator
 @each_estimator
 def test_a_second_fit_with_a_ledger_of_its_own_warns_whatever_the_rows(kind):
     first, other = made(SGBDTRegressor)
@@ -202,6 +203,7 @@ def counted(own: bool) -> str | None:
         return text
 
 
+@pytest.mark.slow  # several fits
 def test_a_fit_in_a_process_that_another_one_started_warns_of_its_own_ledger():
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         first, paid, second = pool.map(counted, (True, False, True))
@@ -212,6 +214,7 @@ def test_a_fit_in_a_process_that_another_one_started_warns_of_its_own_ledger():
     assert counted(True) is None  # this process has no parent of its kind
 
 
+@pytest.mark.slow  # several fits
 def test_a_fit_that_was_refused_does_not_count():
     poor, labels = made(DPBoostRegressor, epsilon=1e-12)
     with pytest.raises(CalibrationFailed):
@@ -296,7 +299,7 @@ def leaf_texts(model: Any) -> list[str]:
     return [text for text in model.plan_cautions(model.make_plan(model.schema)) if "little but noise" in text]
 
 
-@pytest.mark.slow_after(1)  # calibrates a plan of each estimator
+@pytest.mark.slow  # calibrates a plan of each estimator
 @pytest.mark.parametrize("kind", PLANNED, ids=lambda kind: kind.__name__)
 def test_leaves_of_noise_are_told_and_leaves_that_are_none_are_not(kind):
     for rows in (4_177, None):
@@ -310,7 +313,7 @@ def test_leaves_of_noise_are_told_and_leaves_that_are_none_are_not(kind):
     assert "expected_rows=" not in unsaid
 
 
-@pytest.mark.slow_after(4)  # calibrates a plan of each estimator
+@pytest.mark.slow_after(2)  # calibrates a plan of each estimator
 @each_estimator
 def test_each_estimator_warns_of_leaves_of_noise_once(kind):
     model, labels = made(kind, epsilon=1e-4, expected_rows=1_000)
@@ -346,6 +349,7 @@ def test_the_signal_is_that_of_the_mechanisms_themselves():
     assert plan.leaf_signal(200) == pytest.approx(4 * (100 * plan.clip) / plan.pair_noise.stddevs[1])
 
 
+@pytest.mark.slow  # several fits
 def test_a_ratio_whose_noise_no_number_of_rows_outweighs():
     model = wide(DPBoostRegressor, preset="paper", epsilon=0.01)
     (text,) = leaf_texts(model)
@@ -435,6 +439,7 @@ def schema_file(tmp_path):
     return str(path), str(rows)
 
 
+@pytest.mark.slow  # several fits
 def test_the_command_line_prints_warnings_on_standard_error(tmp_path):
     schema, rows = schema_file(tmp_path)
     out = str(tmp_path / "model")

@@ -38,6 +38,7 @@ def test_help_names_every_command():
     assert all(command in result.stdout for command in COMMANDS)
 
 
+@pytest.mark.slow_after(5)  # trains and checks by the command line
 @pytest.mark.parametrize("command", [*COMMANDS, ("ledger", "show"), ("ledger", "verify")])
 def test_every_command_has_help(command):
     result = run(*([command] if isinstance(command, str) else command), "--help")
@@ -172,6 +173,7 @@ def test_wrong_usage_is_code_two(arguments):
     assert run(*arguments).exit_code == 2
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_runs_as_a_console_script():
     program = "import sys; from ledgerwood.cli.commands import main; sys.argv = ['ledgerwood', *sys.argv[1:]]; main()"
     finished = subprocess.run(
@@ -184,6 +186,7 @@ def test_runs_as_a_console_script():
     assert finished.stderr.startswith("InvalidParameter: --noise-multiplier=-3.0")
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_a_missing_extra_says_how_to_get_it():
     program = (
         "import sys; sys.modules['numba'] = None\n"

@@ -98,6 +98,7 @@ def test_a_mechanism_that_keeps_its_claim_is_not_accused(file, claim):
     assert json.loads(result.stdout)["audit"]["rejected"] is False
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_without_a_pair_the_search_must_be_asked_for(file):
     """A pair that is no pair of neighbours would accuse a mechanism that is right, so none is guessed."""
     refused = run("mechanism", f"{file}:half", "--epsilon", 1)

@@ -136,6 +136,7 @@ def test_migrate_tells_what_it_does_to_the_tables(url, head, monkeypatch):
     assert answer("verify", url, "--dataset", "adult", "--head", head)["draws"] == 1
 
 
+@pytest.mark.slow_after(2)  # trains and checks by the command line
 @pytest.mark.parametrize("share", ["ada", "=0.5", "ada=", "ada=x", "ada=0", "ada=1.5", "ada=nan", "ada=inf"])
 def test_migrate_needs_shares_that_are_some(url, head, share):
     for more in ((), ("--dry-run",)):

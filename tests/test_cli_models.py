@@ -71,6 +71,7 @@ def test_plan_fits_the_budget_and_says_what_it_draws(place):
     assert found["certified"] is True
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_plan_passes_its_options_on(place):
     options = ("--subsample", 0.5, "--learning-rate", 0.25, "--preset", "paper")
     found = answer("plan", "--schema", place / "regression.json", *BUDGET, *SMALL, *options)
@@ -78,6 +79,7 @@ def test_plan_passes_its_options_on(place):
     assert (found["subsample"], found["learning_rate"], found["initial_score"]) == (0.5, 0.25, "laplace")
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
     options, schema = (*BUDGET, *SMALL, "--system", "federated"), ("--schema", place / "classification.json")
     planned = answer("plan", *schema, *options)
@@ -88,6 +90,7 @@ def test_the_federated_framework_is_planned_and_trained(place, tmp_path):
     assert len(answer("predict", out, place / "rows.csv")) == 300
 
 
+@pytest.mark.slow  # trains and checks by the command line
 @pytest.mark.parametrize(
     ("system", "name", "own"),
     [("dpboost", "DPBoost", ("trees_per_ensemble", 1)), ("dpxgboost", "DPXGBoost", ("subsample", 1.0))],
@@ -112,6 +115,7 @@ def test_the_other_systems_are_planned_trained_and_read_alike(place, tmp_path, s
     assert regressor["estimator"] == f"{name}Regressor"
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_one_private_tree_is_planned_trained_and_read_alike(place, tmp_path):
     options = ("--epsilon", 2, "--delta", 0, "--max-depth", 2, "--system", "privatree")
     schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
@@ -146,6 +150,19 @@ def test_what_a_system_does_not_have_is_named(place):
     strange = run(*shared, "--system", "dpboost", "--set", "colour=red")
     assert (strange.exit_code, "colour='red' is not for DPBoost, whose parameters are" in strange.stderr) == (1, True)
     assert run(*shared, "--set", "colour").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "pair", ["adjacency=zero-out", "delta=0.1", "epsilon=9", "schema=null", "verbose=1", "system=sgbdt", "max_depth=2"]
+)
+def test_what_has_an_option_is_not_set_beside_it(place, pair):
+    """`plan --set adjacency=zero-out` showed the price under zero-out as one under add-remove."""
+    shared = ("plan", "--schema", place / "regression.json", "--epsilon", 1, "--delta", 0, "--system", "dpboost")
+    refused = run(*shared, "--set", pair)
+    said = " ".join(refused.stderr.split())
+    assert (refused.exit_code, "has an option of its own" in said or "the command itself sets" in said) == (1, True)
+    twice = run(*shared, "--set", "clip=1", "--set", "clip=2")
+    assert (twice.exit_code, "clip is set twice" in twice.stderr) == (1, True)
 
 
 def test_any_parameter_can_be_set_by_name(place):
@@ -356,6 +373,7 @@ def check_demo(found):
     assert answer("ledger", "verify", found["ledger"])["epsilon_readded"] == found["epsilon_readded"]
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_demo_on_the_offline_data():
     found = answer("demo", "--epsilon", 1)
     check_demo(found)
@@ -365,6 +383,7 @@ def test_demo_on_the_offline_data():
     assert 0.0 <= accuracy["private"] <= 1.0
 
 
+@pytest.mark.slow  # trains and checks by the command line
 def test_demo_prints_a_table_and_says_why_few_rows_cost():
     result = run("demo")
     assert result.exit_code == 0, result.output

@@ -54,6 +54,7 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow_after(2)  # trains and checks by the command line
 @pytest.mark.parametrize("command", [("ledger", "verify"), ("audit", "ledger")])
 def test_the_exit_code_is_the_word(word, place, command):
     plain = run(*command, place)

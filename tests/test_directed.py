@@ -11,6 +11,7 @@ from ledgerwood.errors import InvalidParameter
 values = st.fractions(min_value=0, max_value=10**30) | st.floats(1e-300, 1e300).map(Fraction)
 
 
+@pytest.mark.slow  # several fits
 @given(values)
 def test_floats_are_the_nearest_on_their_side(value):
     up, down = float_up(value), float_down(value)

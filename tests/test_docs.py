@@ -36,6 +36,7 @@ def test_every_page_is_covered_here():
     }  # fmt: skip
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_noise_for_a_target(tmp_path, monkeypatch):
     names = run("noise-for-a-target", tmp_path, monkeypatch)
     assert lw.price(names["plan"](names["sigma"])).epsilon(1e-5) == pytest.approx(1.0, rel=1e-4)
@@ -128,6 +129,7 @@ def test_attack_a_model(tmp_path, monkeypatch, capsys):
     assert "not a bound on epsilon" in capsys.readouterr().out
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_train_on_data_frames(tmp_path, monkeypatch):
     length = np.random.default_rng(0).uniform(0, 1, 200)
     lines = [f"{value},{'MFI'[i % 3]},{1 + round(20 * value)}" for i, value in enumerate(length)]
@@ -165,6 +167,7 @@ def test_learn_on_streams(tmp_path, monkeypatch):
         assert len(vault._contents.units) == 300
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_bring_a_statistic(tmp_path, monkeypatch, capsys):
     names = run("bring-a-statistic", tmp_path, monkeypatch)
     assert names["count"] == pytest.approx(20_000, abs=200)
@@ -237,6 +240,7 @@ def test_every_fence_is_closed_before_the_next_one_opens():
         assert len(fences) % 2 == 0, page
 
 
+@pytest.mark.slow  # the page's own examples, as they stand
 def test_test_your_mechanism(tmp_path, monkeypatch, capsys):
     names = run("test-your-mechanism", tmp_path, monkeypatch)
     printed = capsys.readouterr().out

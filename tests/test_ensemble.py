@@ -50,6 +50,7 @@ def test_rows_go_to_the_leaf_that_a_walk_finds(structure, cells, dtype):
     assert structure.route(cells.astype(dtype)).tolist() == [walk(structure, column) for column in cells.T]
 
 
+@pytest.mark.slow  # several fits
 def test_cells_beyond_eight_bits_are_compared_whole():
     structure = structure_of([0], [300], [True])
     # 300 - 256 = 44 must not be taken for 300, nor 300 for 44.

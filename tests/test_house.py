@@ -34,6 +34,7 @@ def test_no_modules_import_each_other():
     assert circles(graph) == []
 
 
+@pytest.mark.slow_after(88)  # several fits
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_module_is_too_long(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
@@ -122,6 +123,7 @@ def said_of_new_modules(tmp_path_factory):
     return re.sub(r"\s+", " ", run.stdout)
 
 
+@pytest.mark.slow  # several fits
 @pytest.mark.parametrize("said", [said for _, said in NEW.values()])
 def test_a_new_module_cannot_escape_its_contract(said, said_of_new_modules):
     assert said in said_of_new_modules

@@ -46,7 +46,7 @@ def loaded_by(statement):
     return set(finished.stdout.split())
 
 
-@pytest.mark.slow_after(1)  # a process for each import
+@pytest.mark.slow  # a process for each import
 @pytest.mark.parametrize(
     "module", ["ledgerwood", "ledgerwood.accounting", "ledgerwood.mechanisms", "ledgerwood.cli.commands"]
 )

@@ -39,7 +39,7 @@ class PureOdometer:
 
     @property
     def delta(self) -> float:
-        """The delta at which it reads: 0."""
+        """The delta of its readings: always 0."""
         return 0.0
 
     def epsilon(self, events: Iterable[Event]) -> float:

@@ -346,7 +346,7 @@ def ledger_migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do all of it, and take it back.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Carry a database's tables over to this release; with --share, a ledger from format version 1 to 2, for ever."""
+    """Migrate a database's tables to this release; with --share, a ledger from format version 1 to 2 (irreversible)."""
     from ledgerwood.report.ledgers.migrations import migrate
 
     migrate(ledger, dataset=dataset, shares=share or [], dry_run=dry_run, as_json=as_json)

@@ -81,7 +81,7 @@ class Curator(Recorded):
     def open(self, event: Event, *, purpose: str) -> "CuratorRound | FilteredRounds":
         """Draw one planned event, or all parts of one composition, then sample the rows once, at the event's rate.
 
-        Of a `FilteredEvent` every release is a round of its own, see `FilteredRounds`.
+        Of a `FilteredEvent` every release is its own round, see `FilteredRounds`.
 
         Raises:
             DrawRefused: the grant does not hold the event; nothing was read.

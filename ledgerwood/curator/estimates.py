@@ -32,7 +32,7 @@ def mean_of_moments(release: Release[Numbers], query: ColumnMoments) -> float:
 
 
 def mean_of_sum_and_count(total: Release[Numbers], count: Release[Numbers] | int, query: ColumnSum) -> float:
-    """As `mean_of_moments`, from two releases, or from one and a public number.
+    """Estimate a mean as `mean_of_moments`, from two releases, or from one and a public number.
 
     Args:
         total: of `query`.
@@ -58,7 +58,7 @@ def quantiles_of_histogram(
 ) -> tuple[float, ...]:
     """Where shares q of the values lie below, linear within a cell; in the column's unit, rising with q.
 
-    At any number of rows, and at the price of one histogram however many there are.
+    At any number of rows, and at the privacy cost of one histogram however many there are.
 
     Args:
         release: of `query`.

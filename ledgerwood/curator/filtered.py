@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 @final
 class FilteredRounds(Recorded):
-    """A `Round` in which every release is a round of its own: a fresh sample, and each row charged before it is read.
+    """A `Round` in which every release is its own round: a fresh sample, and each row charged before it is read.
 
     A row whose next cost does not fit what it has left contributes 0 to that release, and is not charged; every other
     row is charged, drawn or not. How many rows are left shows nowhere, and nothing depends on it. Made by

@@ -21,13 +21,15 @@ from ledgerwood.mechanisms import BoxShifts, RandomSource
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 MOST_FOLDS = 256
+FOLD_SCORES = LeafMoments(loss="squared", clip=1.0)
+"""What is released of each fold: its rows, and minus the sum of their scores."""
 Judgement = Literal["right", "absolute", "squared"]
 """What a held-out row counts: whether its class was predicted, or 1 minus its absolute or squared error in ranges."""
 
 
 @final
 class Folds:
-    """Rows, each in one of k folds by a coin of its own: uniform, independent of all other rows, and never released.
+    """Rows, each in one of k folds by its own coin: uniform, independent of all other rows, and never released.
 
     Args:
         X: array-like or data frame, shape (n_rows, n_features).
@@ -146,7 +148,7 @@ def fold_sums(folds: int) -> LeafQuery[BoxShifts]:
         split=np.array(splits, dtype=np.uint16),
         equals=np.zeros(len(splits), dtype=np.bool_),
     )
-    return LeafMoments(loss="squared", clip=1.0).of(structure, Ensemble(initial_score=0.0))
+    return FOLD_SCORES.of(structure, Ensemble(initial_score=0.0))
 
 
 def _depth(folds: int) -> int:

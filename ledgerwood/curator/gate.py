@@ -25,12 +25,12 @@ class Gate:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither it nor what is around it was closed."""
+        """True if neither it nor what is around it was closed."""
         return self._open and (self._outer is None or self._outer.is_open)
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is the process that it was made in."""
+        """True if this is the process that it was made in."""
         return self._owner == os.getpid()
 
     def close(self) -> None:

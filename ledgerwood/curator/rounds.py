@@ -12,6 +12,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.gate import Gate
+from ledgerwood.curator.queries.declared import caveats_in
 from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
@@ -45,7 +46,7 @@ class Round(Protocol):
 
 
 class Groups(Protocol):
-    """One draw of a `Parallel`: disjoint groups of rows, each with a round of its own."""
+    """One draw of a `Parallel`: disjoint groups of rows, each with its own round."""
 
     def __len__(self) -> int:
         """The number of groups."""
@@ -76,7 +77,7 @@ class Rows(Protocol):
         """A group for each row, or none, as `RandomSource.categories` draws them."""
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
-        """What evaluates the query over a sample; refuses a foreign query, and reads no row yet."""
+        """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet."""
 
     def caveat(self, query: object) -> str:
         """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
@@ -89,7 +90,7 @@ def held_by(event: Event) -> Counter[Event]:
     """What a round of this event holds: each release with its count.
 
     Raises:
-        UnsupportedEvent: a sample, groups or a filter inside, each of which is a draw of its own.
+        UnsupportedEvent: a sample, groups or a filter inside, each of which is its own draw.
     """
     held: Counter[Event] = Counter()
     for part, count in event.draws():
@@ -150,7 +151,7 @@ class CuratorRound(Recorded):
         """
         read = self._table.reader(query)
         caveat = self._table.caveat(query)
-        if caveat not in self._receipt.purpose:
+        if caveat and caveat not in caveats_in(self._receipt.purpose):
             raise RoundViolation(
                 f"release {purpose!r} is {caveat}, and the ledger does not say so: open the round with "
                 "purpose=statistic.purpose(...)"

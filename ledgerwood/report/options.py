@@ -12,6 +12,7 @@ import typer
 
 from ledgerwood.accounting import Adjacency
 from ledgerwood.accounting.quotes import Method
+from ledgerwood.errors import InvalidParameter
 
 Noise = Literal["gaussian", "laplace"]
 PaperName = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree", "peers"]
@@ -91,6 +92,10 @@ def _named(values: list[str]) -> list[str]:
     return values
 
 
+_OF_THE_COMMAND = ("schema", "verbose")
+"""Parameters of an estimator that a command sets from what is not in `Settings`."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -118,13 +123,26 @@ class Settings:
     ] = field(default_factory=list)
 
     def estimator_parameters(self) -> dict[str, Any]:
-        """The estimator's parameters by name, those of `--set` included; None where nothing was chosen."""
-        named = {each.name: getattr(self, each.name) for each in fields(self)}
-        del named["system"], named["parameters"]
+        """The estimator's parameters by name, those of `--set` included; None where nothing was chosen.
+
+        Raises:
+            InvalidParameter: a parameter of `--set` that an option of its own sets, or that stands there twice: what is
+                shown and what is done could differ.
+        """
+        chosen = {each.name: getattr(self, each.name) for each in fields(self)}
+        others: dict[str, Any] = {}
         for pair in self.parameters:
             name, _, value = pair.partition("=")
-            named[name] = _value(value)
-        return named
+            if name in chosen:
+                option = name.replace("_", "-")
+                raise InvalidParameter(f"--set {pair}: {name} has an option of its own, --{option}", parameter=name)
+            if name in _OF_THE_COMMAND:
+                raise InvalidParameter(f"--set {pair}: the command itself sets {name}", parameter=name)
+            if name in others:
+                raise InvalidParameter(f"--set {pair}: {name} is set twice", parameter=name)
+            others[name] = _value(value)
+        del chosen["system"], chosen["parameters"]
+        return chosen | others
 
 
 def _value(text: str) -> Any:

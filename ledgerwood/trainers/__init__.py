@@ -3,6 +3,11 @@
 from ledgerwood import _extras
 
 try:
+    from ledgerwood.trainers.base.estimator import AbstractTreeEstimator as AbstractTreeEstimator
+    from ledgerwood.trainers.base.outputs import AbstractClassifier as AbstractClassifier
+    from ledgerwood.trainers.base.outputs import AbstractRegressor as AbstractRegressor
+    from ledgerwood.trainers.base.plan import AbstractPlan as AbstractPlan
+    from ledgerwood.trainers.base.plan import Plan as Plan
     from ledgerwood.trainers.base.privacy import PrivacyStatement as PrivacyStatement
     from ledgerwood.trainers.base.systems import System as System
     from ledgerwood.trainers.choosing.cross_validation import CrossValidation as CrossValidation

@@ -47,7 +47,7 @@ def mixed(multiplier):
     )
 
 
-@pytest.mark.slow_after(11)  # calibrates many plans
+@pytest.mark.slow_after(6)  # calibrates many plans
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 8.0, 1000.0])
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-15, 1e-300])
 def test_a_full_batch_multiplier_is_one_over_mu(epsilon, delta):
@@ -70,7 +70,7 @@ def test_what_is_returned_fits_and_a_little_less_does_not(plan, epsilon, delta):
     assert price(make_event(found * (1 - 1e-9)), method=method).epsilon(delta) > epsilon
 
 
-@pytest.mark.slow_after(2)  # calibrates many plans
+@pytest.mark.slow_after(1)  # calibrates many plans
 @pytest.mark.parametrize("make_event", [training, mixed])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-12), (1.0, 0.1), (20.0, 1e-5)])
 def test_what_is_returned_by_composed_losses_fits_and_a_little_less_does_not(make_event, epsilon, delta):
@@ -162,7 +162,7 @@ EXACT = [
 ]
 
 
-@pytest.mark.slow_after(3)  # calibrates many plans
+@pytest.mark.slow_after(1)  # calibrates many plans
 @pytest.mark.parametrize(("rate", "steps", "epsilon", "exact"), EXACT)
 @pytest.mark.parametrize("bounds", [None, (0.2, 300.0), (0.05, 300.0), (1e-9, 1e12)])
 def test_composed_losses_need_the_exact_multiplier_from_any_bracket(rate, steps, epsilon, exact, bounds):
@@ -184,7 +184,7 @@ def test_a_whole_number_that_lowers_the_cost_is_the_least_one():
     assert count == math.ceil(100.0 / gdp.mu(1.0, 1e-5))
 
 
-@pytest.mark.slow_after(3)  # calibrates many plans
+@pytest.mark.slow_after(1)  # calibrates many plans
 @pytest.mark.parametrize("method", ["renyi", "pld"])
 @pytest.mark.parametrize("rate", [0.01, 1e-4])
 def test_the_largest_number_of_steps_fits_and_one_more_does_not(method, rate):
@@ -282,7 +282,7 @@ def test_the_end_of_given_bounds_is_the_answer_where_all_of_them_fit(method):
         calibrate(make_event, budget(1.0), method=method)
 
 
-@pytest.mark.slow_after(1)  # calibrates many plans
+@pytest.mark.slow  # calibrates many plans
 @pytest.mark.parametrize("method", ["renyi", "pld"])
 def test_bounds_next_to_the_answer(method):
     def make_event(count):
@@ -309,6 +309,7 @@ def test_no_value_of_the_bounds_fits():
         calibrate(lambda n: Repeated(gaussian(0.1), count=n), budget(1.0), integer=True)
 
 
+@pytest.mark.slow_after(1)  # calibrates many plans
 @pytest.mark.parametrize("method", ["renyi", "pld"])
 def test_a_cost_that_does_not_depend_on_the_value_says_so(method):
     with pytest.raises(CalibrationFailed, match="as at every other value .* above the budget of epsilon=1.0 nats"):

@@ -142,7 +142,7 @@ def coin_divergence(p, q, order):
     return mpmath.log(total) / (order - 1)
 
 
-@pytest.mark.slow_after(5)  # any event, and bounds of many groups
+@pytest.mark.slow_after(2)  # any event, and bounds of many groups
 @pytest.mark.parametrize("p", [0.999, 0.9, 0.4])
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 1.0])
 def test_coins_beyond_a_concentrated_bound_break_it_and_the_next_ones_do_not(p, rho):

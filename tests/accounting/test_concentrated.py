@@ -166,7 +166,7 @@ def best_price(rho, delta):
         return min(rho * a + mp.log1p(-1 / a) - (mp.log(delta) + mp.log(a)) / (a - 1) for a in orders)
 
 
-@pytest.mark.slow_after(1)  # searches beside the answer
+@pytest.mark.slow  # searches beside the answer
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.1, 1e-9), (8.0, 1e-6), (0.5, 0.1)])
 def test_the_largest_rho_fits_and_no_larger_one_does(epsilon, delta):
     limit = concentrated.largest_rho(epsilon, delta)

@@ -38,6 +38,7 @@ def test_mu_is_the_largest_that_fits_from_the_private_side(epsilon, delta):
     assert true_delta(mu * (1 + 1e-13), epsilon) > delta
 
 
+@pytest.mark.slow_after(7)  # prices many plans
 @pytest.mark.parametrize("delta", [0.2, 1e-5, 1e-30, 1e-300])
 @pytest.mark.parametrize("mu", [0.01, 1.0, 5.0])
 def test_epsilon_is_the_least_that_fits_from_the_private_side(mu, delta):

@@ -34,6 +34,7 @@ def test_log_moments_are_convex_in_the_square_of_mu_and_in_the_laplace_shift(kin
         assert k(pair, order, (1.0 - share) * left + share * right) <= chord * (1.0 + 1e-11)
 
 
+@pytest.mark.slow  # the ground truth of each row, in mpmath
 @settings(max_examples=200)
 @given(kind=st.sampled_from(sorted(PAIRS)), rate=rates, order=orders, log_s=st.floats(-9.0, 0.5))
 def test_the_tail_bounds_every_smaller_moment_and_is_exact_in_the_limit(kind, rate, order, log_s):
@@ -71,7 +72,7 @@ def laplace_moment(p, q, shift):
 MOMENTS = {"gaussian": gaussian_moment, "laplace": laplace_moment}
 
 
-@pytest.mark.slow_after(4)  # the ground truth of each row, in mpmath
+@pytest.mark.slow_after(2)  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize(("p", "q"), [(1.3, 0.4), (2.0, 0.05), (3.7, 0.1), (12.5, 0.02), (6.0, 1.0)])
 def test_the_bounds_in_the_complex_plane(kind, p, q):
@@ -101,6 +102,7 @@ def test_no_bound_is_claimed_near_the_zeros_of_the_laplace_ratio():
     assert LaplacePair(10.0, 0.1).around(-0.1, 0.1, 0.3) is None
 
 
+@pytest.mark.slow_after(1)  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize("kind", PAIRS)
 def test_the_condition_number_bounds_the_guard_of_every_moment(kind, monkeypatch):
     """With a coarse unit in the last place the guard, four times (8 + condition number) units, can be read off."""

@@ -141,7 +141,7 @@ COMBINED = [
 ]
 
 
-@pytest.mark.slow_after(2)  # the ground truth of each row, in mpmath
+@pytest.mark.slow_after(1)  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize("event", COMBINED, ids=str)
 def test_compositions_add_up_row_by_row(event):
     orders, s = np.array([1.25, 2.0, 17.0]), np.array([1e-7, 0.003, 0.25, 0.625, 1.0])
@@ -167,6 +167,7 @@ def test_a_row_that_contributes_nothing_costs_nothing_and_any_other_costs_someth
     assert np.all(found[1:4] > 0.0)
 
 
+@pytest.mark.slow_after(1)  # the ground truth of each row, in mpmath
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_row_that_contributes_more_costs_more_up_to_the_over_estimate(family):
     s = np.sort(np.random.default_rng(0).uniform(0.0, 1.0, 20_000))

@@ -94,7 +94,7 @@ def exceeds(loss, reading):
 MENU = [(1, 0.0), (2, 0.0), (5, 0.0)]
 
 
-@pytest.mark.slow_after(1)  # many runs of an adversary
+@pytest.mark.slow  # many runs of an adversary
 @pytest.mark.parametrize(
     ("odometer", "least"),
     [
@@ -111,7 +111,7 @@ def test_whoever_stops_when_it_suits_him_gains_at_most_delta(odometer, least):
     assert found >= least * odometer.delta  # the adversary is no straw man
 
 
-@pytest.mark.slow_after(1)  # many runs of an adversary
+@pytest.mark.slow  # many runs of an adversary
 @pytest.mark.parametrize(
     "odometer", [RenyiOdometer(delta=0.05), RenyiOdometer(delta=0.3), RenyiOdometer(delta=0.05, orders=(2.0,))]
 )
@@ -121,6 +121,7 @@ def test_the_loss_exceeds_its_bound_at_any_time_with_probability_at_most_delta(o
     assert strongest(PureOdometer().epsilon, MENU[:2], 8, exceeds) == 0.0
 
 
+@pytest.mark.slow  # many runs of an adversary
 def test_the_epsilon_of_a_stopped_transcript_is_no_bound_on_the_loss():
     odometer = RenyiOdometer(delta=0.05, orders=(2.0,))
     assert strongest(odometer.epsilon, MENU, 11, exceeds) > 2 * odometer.delta

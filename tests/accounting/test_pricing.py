@@ -202,6 +202,7 @@ def test_the_shared_draw_is_the_exact_inversion():
         assert profile(mpf(found) * (1 - mpf(10) ** -12)) > mpf(1e-5)
 
 
+@pytest.mark.slow_after(2)  # prices many plans
 @pytest.mark.parametrize(
     ("rate", "steps", "multiplier", "printed"),
     [

@@ -151,6 +151,7 @@ def test_success_of_composed_responses_is_the_sum_of_the_likelier_masses():
         assert truth <= found <= truth + 1e-4
 
 
+@pytest.mark.slow  # prices many plans
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.001, 0.999), st.floats(0.05, 4.0), st.floats(1e-6, 1.0))
 def test_belief_is_the_posterior_of_an_alarm(prior, mu, rate):

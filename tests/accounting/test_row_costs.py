@@ -48,6 +48,7 @@ def test_a_sampled_round_costs_the_rows_own_divergence(multiplier, rate, order, 
     assert int(found) >= exact * (1 - 2e-12)
 
 
+@pytest.mark.slow_after(1)  # prices many plans
 @pytest.mark.parametrize(("multiplier", "rate", "order"), [(5.0, 0.1, 8.0), (1.0, 0.01, 20.0), (20.0, 1.0, 5.0)])
 def test_chords_cost_little(multiplier, rate, order):
     round_ = lw.PoissonSampled(lw.GaussianEvent(noise_multiplier=multiplier, adjacency=A), sampling_rate=rate)
@@ -67,6 +68,7 @@ def test_a_limit_of_some_rounds_has_room_for_exactly_so_many_of_the_dearest(roun
     assert FULL // units == rounds
 
 
+@pytest.mark.slow  # prices many plans
 def test_a_round_that_costs_more_than_any_limit_stays_beyond_it():
     one = lw.GaussianEvent(noise_multiplier=1e-3, adjacency=A)
     limit = lw.RenyiEvent(orders=(300.0,), divergences=(1e-90,), adjacency=A)

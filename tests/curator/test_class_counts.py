@@ -95,6 +95,7 @@ def impurity(counts):
 sides = st.lists(st.integers(0, 10**6), min_size=2, max_size=6)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(sides, st.data())
 def test_a_row_raises_the_impurity_by_less_than_two_and_the_steps_by_the_range(side, data):
@@ -193,6 +194,7 @@ def flip_law(counts, rate):
     return law
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(tables, row, row)
 def test_the_exact_loss_of_all_labels_is_within_the_stated_epsilon(rows, one, other):
@@ -231,6 +233,7 @@ def test_labels_are_the_law_of_the_mechanism():
         assert np.abs(found - flip_law(counts, 0.6)).max() < 0.03
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_split_is_chosen_among_open_tests_only():
     tests = SplitTests.every([FeatureCells(ordered=4, equality=())])
     query = GiniSplits(structure=STUMP, tests=tests, classes=3)

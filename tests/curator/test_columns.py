@@ -120,6 +120,7 @@ def test_every_neighbour_of_a_small_table_is_within_the_shift_set(query):
             assert contains(query, Adjacency.REPLACE_ONE, first - second)
 
 
+@pytest.mark.slow_after(2)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("adjacency", [Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE])
 @pytest.mark.parametrize("query", STATISTICS[1:], ids=repr)
 def test_some_neighbour_attains_the_sensitivity(query, adjacency):
@@ -371,6 +372,7 @@ def many(query, mechanism, event, n, table):
         return [int(round_.release(query, mechanism, purpose="draws").value[0]) for _ in range(n)]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_count_has_the_law_that_was_priced():
     query, mechanism, n = ColumnCount(column=AGE), DiscreteLaplaceMechanism(scale=1.5), 3000
     event = mechanism.event(query.sensitivity(Adjacency.ADD_REMOVE), Adjacency.ADD_REMOVE)

@@ -125,6 +125,30 @@ def test_a_row_that_is_a_dict_of_other_names_leaves_itself_out_only():
     assert unnamed[1].tolist() == [False, True]  # no names are declared
 
 
+class Rude:
+    """What a row may be of, that raises when anybody looks at it."""
+
+    def keys(self):
+        raise ValueError("the secret")
+
+    def __iter__(self):
+        raise ValueError("the secret")
+
+    @property
+    def ndim(self):
+        raise ValueError("the secret")
+
+
+@pytest.mark.parametrize("base", [dict, list, tuple, np.ndarray])
+def test_a_row_that_raises_leaves_itself_out_only_and_no_error_tells_of_it(base):
+    kind = type("RudeRow", (Rude, base), {})
+    row = np.zeros(2).view(kind) if base is np.ndarray else kind(zip("ab", (0.0, 1.0), strict=True))
+    schema = Schema(features=(Numeric("a", 0, 1), Numeric("b", 0, 1)))
+    cells, left_out = encode_rows([[0.0, 1.0], row, [1.0, 0.0]], schema, bins=4)
+    assert left_out.tolist() == [False, True, False]
+    assert cells[:, [0, 2]].tolist() == [[0, 3], [3, 0]]
+
+
 @pytest.mark.parametrize(
     "texts", [pd.Series(["1", "2"], dtype="category"), pl.Series(["1", "2"], dtype=pl.Categorical)]
 )

@@ -160,6 +160,7 @@ def test_quotients_next_to_whole_numbers(total, quotient, by, beside, up):
         assert share(rows, total, np.uint64(2**20), np.uint64(damping), up, 0) == exact
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_a_product_has_two_words(a, b):

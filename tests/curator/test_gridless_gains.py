@@ -167,6 +167,7 @@ def test_all_tests_have_their_gains_and_weights(data):
     assert by_test(query, table.utilities(query, sampled)) == listed_gains(query, table, sampled)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_table_without_rows():
     query = asked(structure_of((0, 2, False, -1)))
     table = table_of([])
@@ -270,6 +271,7 @@ def largest(query, adjacency):
     return query.sensitivity(adjacency).range / 2.0 ** query.grid.exponents[0]
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=60)
 @given(st.lists(ROWS, min_size=1, max_size=12), ROWS, ROWS, STRUCTURES, st.sampled_from([1.0, 0.7]), st.booleans())
 def test_no_neighbour_exceeds_the_range(rows, row, other, structure, clip, drop):

@@ -332,6 +332,7 @@ SAMPLE = PoissonSampled(COUNT, sampling_rate=0.5)
 FILTERED = FilteredEvent(GaussianEvent(noise_multiplier=10.0, adjacency=A), limit=GDPEvent(mu=1.0, adjacency=A))
 
 
+@pytest.mark.slow_after(2)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize(
     ("event", "words"),
     [
@@ -516,6 +517,7 @@ def adaptive(sizes):
                 yield (one, two, three), p * q * r
 
 
+@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("weights", [(0.5, 0.25), (0.75, 0.25), (0.125, 0.5)])
 def test_the_joint_loss_of_adaptive_rounds_is_within_the_price(weights, masks):
     pures = [PureEvent(epsilon=math.nextafter(math.log(odds), 10.0), adjacency=A) for odds in ODDS]

@@ -403,6 +403,7 @@ def test_after_a_change_the_level_is_not_found_from_the_one_above(what):
     assert before.shape != found.shape or not np.array_equal(before, found)
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_sets_that_grow_wider_leave_the_upper_tests_as_they_were():
     rows = random_rows(60)
     above = TreeStructure.root().deeper(SETS.taken(np.array([0])))

@@ -97,6 +97,7 @@ def test_no_value_makes_a_regressor_read_objects_without_a_declaration(kind, odd
     assert ledger.entries == before
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("kind", [SGBDTClassifier, PrivaTreeClassifier])
 def test_floats_are_classes_only_where_these_are_declared(kind):
     y = np.array([0.0, 1.0] * 25)

@@ -143,7 +143,7 @@ def same(first, second, *, without):
         np.testing.assert_array_equal(np.delete(one, without, axis=0), other)
 
 
-@pytest.mark.slow_after(3)  # each odd value at each place
+@pytest.mark.slow_after(1)  # each odd value at each place
 @pytest.mark.parametrize(("target", "loss"), BOTH)
 @pytest.mark.parametrize(("form", "label_of"), list(zip(TABLES, LABELS, strict=True)))
 def test_an_odd_row_under_a_declared_schema(form, label_of, target, loss):
@@ -207,6 +207,7 @@ def named(column):
     return [column.keys[code] if code >= 0 else code for code in column.codes.tolist()]
 
 
+@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("label_of", LABELS[:4])
 @pytest.mark.parametrize("numeric", [True, False])
 def test_an_odd_row_without_a_schema(label_of, numeric):

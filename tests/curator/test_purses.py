@@ -92,6 +92,7 @@ def test_the_best_run_is_what_the_runs_say():
     assert abs(score - 15.0) < 60.0
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_a_run_takes_its_plan_uniformly():
     counts = np.zeros(3)
     for seed in range(400):

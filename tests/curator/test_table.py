@@ -159,7 +159,7 @@ def test_adding_or_removing_a_row_stays_in_the_shift_set(name, data):
             assert all(abs(d) <= Fraction(b) for moved in shift for d, b in zip(moved, box, strict=True))
 
 
-@pytest.mark.slow_after(1)  # many tables and their neighbours in exact integers
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=80)
 @given(data=st.data())
@@ -231,6 +231,7 @@ def test_leaf_moments_are_what_plain_python_finds(rows, query):
         assert statistic(rows, query, dtype=dtype).tolist() == expected
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @given(rows=st.lists(rows_of("logistic"), min_size=1, max_size=7), query=leaf_queries("curvature"))
 def test_leaf_curvatures_are_what_plain_python_finds(rows, query):
     expected = np.zeros((query.structure.n_leaves, 2))

@@ -344,6 +344,7 @@ def spend_until_killed(path, pipe):
             vault.settle(left - used[units])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 def test_killed_processes_lose_budget_at_most(path, fork):
     with RowVault.open(path) as vault:
         vault.begin(RECEIPT)

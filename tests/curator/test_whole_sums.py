@@ -58,6 +58,7 @@ def by_hand(leaf, bits, cell, target):
     return np.array([math.trunc(first * units), math.trunc(gradient * units)])
 
 
+@pytest.mark.slow  # many tables and their neighbours in exact integers
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(leaves, st.integers(4, 20), rows)
 def test_sums_are_those_of_truncated_contributions(leaf, bits, data):

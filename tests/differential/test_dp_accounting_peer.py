@@ -82,7 +82,7 @@ def optimistic(pld, event):
             return pld.from_randomized_response(tree.noise_parameter, tree.num_buckets, **options)
 
 
-@pytest.mark.slow_after(1)  # prices beside those of another library
+@pytest.mark.slow  # prices beside those of another library
 @pytest.mark.parametrize("name", PLANS)
 def test_both_lattices_hold_the_truth(name):
     event, delta = PLANS[name]
@@ -136,7 +136,7 @@ SAMPLES = {
 }
 
 
-@pytest.mark.slow_after(1)  # prices beside those of another library
+@pytest.mark.slow  # prices beside those of another library
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_under_replace_one_are_bounded_from_above(name):
     """The peer has the Gaussian's own three laws; ours bounds any release of that presence and replacement."""

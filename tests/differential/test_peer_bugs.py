@@ -194,6 +194,7 @@ BUGS = {
 MENDED = "mended upstream, or changed: drop this entry (or pin the new figure) here and in docs/explanation/peers.md"
 
 
+@pytest.mark.slow_after(3)  # prices beside those of another library
 @pytest.mark.parametrize("name", BUGS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the peers' searches
 def test_the_peer_is_too_small_and_we_are_not(name, capsys):
@@ -214,6 +215,7 @@ def test_the_central_limit_is_no_bound():
     assert limit < 0.77 < sampled_epsilon(multiplier, rate, count)
 
 
+@pytest.mark.slow  # prices beside those of another library
 def test_samples_of_fixed_size_take_half_the_sensitivity():
     """B5': all other records at +C, one at +C or -C: the sum moves by 2C whenever that one is drawn."""
     size, population, multiplier, count = 256, 60_000, 1.1, 14_040

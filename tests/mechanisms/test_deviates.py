@@ -257,6 +257,7 @@ def test_64_zeros_go_64_stairs_down():
     assert (x, bits) == (((16 + 130) << 64) + 5, 64)
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @both
 @pytest.mark.parametrize("bins", [40, 1024])
 def test_deviates_have_their_law(name, bins):

@@ -81,6 +81,7 @@ def test_a_ball_has_an_l2_norm_only():
         DiscreteLaplaceMechanism(scale=2.0).event(BallShifts(radius=3.0), A)
 
 
+@pytest.mark.slow_after(2)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("scale", [0.3, 0.7, 3.0, 60.0])
 def test_geometric_noise_has_its_law(scale):
     n, alpha = 1_000_000, math.exp(-1.0 / scale)

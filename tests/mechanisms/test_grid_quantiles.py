@@ -108,7 +108,7 @@ COUNTS = [
 ]
 
 
-@pytest.mark.slow_after(69)  # whole laws, by enumeration or many draws
+@pytest.mark.slow_after(40)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("exactly", [True, False])
 @pytest.mark.parametrize("rate", [1e-200, 1e-5, 0.9, 1e3])
 @pytest.mark.parametrize("quantiles", SHARES)
@@ -187,7 +187,7 @@ def test_integers_and_floats_choose_alike(monkeypatch):
     assert len(set(floats)) > 1
 
 
-@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("counts", [[30, 20, 0, 25, 25, 40, 1, 9, 50], [10**6, 40, 30, 2 * 10**6, 25, 30, 10**6]])
 def test_drawn_sequences_have_their_law(counts):
     mechanism, n, source = JointQuantilesMechanism(quantiles=(0.25, 0.75), rate=0.04), 4_000, SeededRandom(3)
@@ -224,6 +224,7 @@ def widest(counts, others, mechanism):
     return Fraction(mechanism.rate) * (max(changes) - min(changes))
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 @settings(max_examples=150)
 @given(
     counts=st.lists(st.integers(0, 4), min_size=2, max_size=5),

@@ -37,7 +37,7 @@ def distribution(law, parameter, first, last):
     return [sums.get(z, mpmath.mpf(0)) for z in range(first - 1, last + 1)]
 
 
-@pytest.mark.slow_after(10)  # the truth to 60 digits
+@pytest.mark.slow_after(6)  # the truth to 60 digits
 @pytest.mark.parametrize(("law", "parameter"), LAWS)
 @pytest.mark.parametrize("bits", [64, 128])
 def test_bounds_enclose_the_distribution_function_closely(law, parameter, bits):
@@ -55,6 +55,7 @@ def test_bounds_enclose_the_distribution_function_closely(law, parameter, bits):
     assert all(0 <= end < 2**bits for end in table.ends)
 
 
+@pytest.mark.slow_after(6)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize(("law", "parameter"), LAWS)
 def test_draws_have_the_law(law, parameter):
     n = 400_000

@@ -68,7 +68,7 @@ def test_the_weight_of_all_sequences_is_their_sum(rows, quantiles, rate):
         assert high - low <= low * mpmath.mpf(2) ** -200
 
 
-@pytest.mark.slow_after(6)  # whole laws by enumeration of the coins
+@pytest.mark.slow_after(2)  # whole laws by enumeration of the coins
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.25, 0.75), (0.2, 0.3, 0.9)])
 @pytest.mark.parametrize("rows", [[], [2], [1, 1, 4], [0, 2, 2, 3, 4]])
 def test_sequences_have_their_law(rows, quantiles):
@@ -93,6 +93,7 @@ def changes_range(rows, others, quantiles, points):
     return max(changes) - min(changes)
 
 
+@pytest.mark.slow_after(2)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("quantiles", [(0.5,), (0.75,), (0.25, 0.75), (0.5, 0.875), (0.25, 0.5, 0.75)])
 def test_no_neighbour_exceeds_the_range(quantiles):
     """All data sets of up to 4 rows on 2 or 3 thresholds."""
@@ -128,6 +129,7 @@ def test_one_quantile_is_the_single_mechanism():
         assert isinstance(joint.event(adjacency), BoundedRangeEvent)
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 def test_deciles_of_many_rows():
     rows = np.rint(np.random.default_rng(2).normal(0.0, 1000.0, 500)).astype(np.int64) + 2**14
     deciles = tuple(i / 10 for i in range(1, 10))
@@ -151,6 +153,7 @@ def test_convolutions_are_exact(pairs):
     assert _convolve(a, b) == [sum(a[i] * b[k - i] for i in range(k + 1)) for k in range(len(a))]
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize(("width", "times"), [(1, 4), (3, 2), (4, 3), (2, 5)])
 def test_multisets_are_uniform(width, times):
     source, n = SeededRandom(11), 4_000

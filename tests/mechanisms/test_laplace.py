@@ -15,6 +15,7 @@ from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, LaplaceMechanism,
 sizes = st.floats(min_value=1e-30, max_value=1e30)
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @given(box=st.tuples(sizes, sizes), scales=st.tuples(sizes, sizes))
 def test_the_multiplier_is_one_over_the_l1_norm_rounded_down(adjacency, box, scales):
@@ -26,6 +27,7 @@ def test_the_multiplier_is_one_over_the_l1_norm_rounded_down(adjacency, box, sca
     assert event.noise_multiplier == pytest.approx(float(1 / norm), rel=1e-15)
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @given(box=st.tuples(sizes, sizes), proportions=st.tuples(sizes, sizes), multiplier=sizes)
 def test_a_stated_multiplier_is_the_price_and_never_more_than_the_noise_gives(adjacency, box, proportions, multiplier):
@@ -93,6 +95,7 @@ def _profile_of_two_coordinates(epsilon, a, b):
     return float(total)
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 @given(a=st.floats(0.01, 20), b=st.floats(0.01, 20), fraction=st.floats(0, 1))
 def test_one_coordinate_dominates_two_of_the_same_l1_norm(a, b, fraction):
     event = LaplaceMechanism(scales=(1.0, 1.0)).event(BoxShifts(boxes=((a, b),)), Adjacency.ADD_REMOVE)

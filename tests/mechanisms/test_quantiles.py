@@ -36,7 +36,7 @@ def spread(rows, others, quantile):
     return max(changes) - min(changes)
 
 
-@pytest.mark.slow_after(1)  # whole laws by enumeration of the coins
+@pytest.mark.slow  # whole laws by enumeration of the coins
 @pytest.mark.parametrize("quantile", [0.5, 0.25, 0.9, 0.1])
 @pytest.mark.parametrize("rows", [[], [4], [0, 9, 9, 3], [7, 2, 2, 2, 5, 1]])
 def test_thresholds_have_their_law(rows, quantile):
@@ -54,6 +54,7 @@ def data_sets(n):
     return itertools.combinations_with_replacement(range(POINTS + 1), n)
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("quantile", [0.5, 0.25, 0.75, 0.125, 0.9375])
 def test_no_neighbour_exceeds_the_range(quantile):
     """Every data set of up to 7 rows and every row added, removed or replaced; the add-remove range is attained."""

@@ -73,7 +73,7 @@ MECHANISMS = [RepeatedSelectionMechanism(shape=s, stopping_rate=g) for s, g in R
 ]
 
 
-@pytest.mark.slow_after(1)  # a law from many draws
+@pytest.mark.slow  # a law from many draws
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_the_release_has_the_law_of_the_best_run(mechanism):
     law, n, source = randomised_response(1.0, 0), 4000, SeededRandom(20_261_120)
@@ -93,7 +93,7 @@ def test_the_release_has_the_law_of_the_best_run(mechanism):
     assert chi2.sf(float(statistic), int(often.sum()) - 1) > 1e-4
 
 
-@pytest.mark.slow_after(9)  # whole laws, by enumeration or many draws
+@pytest.mark.slow_after(5)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_price_is_never_below_the_exact_divergences(mechanism, epsilon):
@@ -227,7 +227,7 @@ def test_event_and_sampler_read_the_same_fields():
     assert PoissonSelectionMechanism(mean=3.0).event(pure) == PoissonSelection(pure, mean=3.0)
 
 
-@pytest.mark.slow_after(1)  # the truth is an integral in mpmath
+@pytest.mark.slow  # the truth is an integral in mpmath
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_the_price_of_gaussian_runs_is_between_the_truth_and_twice_it(mechanism):
     """The best of many N(0, 1) or N(.2, 1), in cells of 1/125: epsilon at delta 1e-6 by the exact law of the best."""

@@ -59,7 +59,7 @@ def law_of_bins(name, stddev, edges, n):
         return np.array([float(n * (a - b)) for a, b in pairwise(tails)])
 
 
-@pytest.mark.slow_after(9)  # whole laws, by enumeration or many draws
+@pytest.mark.slow_after(4)  # whole laws, by enumeration or many draws
 @both
 @pytest.mark.parametrize("stddev", RATIOS)
 @pytest.mark.parametrize("value", [0, 1])
@@ -73,6 +73,7 @@ def test_outputs_have_the_law_of_a_rounded_deviate(name, stddev, value):
     assert chi_squared(counts, law_of_bins(name, stddev, edges, n)) > 1e-4
 
 
+@pytest.mark.slow_after(3)  # whole laws, by enumeration or many draws
 @both
 @pytest.mark.parametrize("stddev", RATIOS)
 def test_moments_and_symmetry(name, stddev):
@@ -92,7 +93,7 @@ def test_moments_and_symmetry(name, stddev):
     assert abs(positive - negative) < 5 * np.sqrt(positive + negative)
 
 
-@pytest.mark.slow_after(7)  # a rare leak shows in many draws only
+@pytest.mark.slow_after(2)  # a rare leak shows in many draws only
 @both
 @pytest.mark.parametrize("stddev", [7.3, 2.0**20, 2.0**40])
 @pytest.mark.parametrize("bits", [1, 4, 8])
@@ -125,6 +126,7 @@ def test_every_integer_is_reachable_from_either_input(name):
     assert everything <= far
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @both
 @given(
     values=arrays.arrays(np.int64, (3, 2)),

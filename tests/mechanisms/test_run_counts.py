@@ -46,6 +46,7 @@ def test_the_sum_of_the_weights_is_enclosed_closely(shape, rate, precision):
         assert (high - low) / exact < mpmath.mpf(2) ** (60 - precision)
 
 
+@pytest.mark.slow_after(6)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize(("shape", "rate"), SMALL)
 def test_every_short_word_is_decided_as_the_distribution_function_says(shape, rate):
     """All words of 9 bits: a decided one lies between F(k - 1) and F(k), an undecided one holds a value of F."""
@@ -78,7 +79,7 @@ def test_a_word_on_a_boundary_waits_for_the_words_after_it(shape, rate):
     assert law.decide(digits + 2**20, 192) == 4
 
 
-@pytest.mark.slow_after(1)  # a law from many draws
+@pytest.mark.slow  # a law from many draws
 @pytest.mark.parametrize(("shape", "rate"), [(-0.5, 0.04), (0.0, 0.04), (1.0, 0.5), (2.5, 0.5), (100.0, 0.999)])
 def test_draws_have_the_law(shape, rate):
     n, source, law = 10_000, SeededRandom(20_261_120), RunCounts(shape, rate)

@@ -101,12 +101,13 @@ def test_counts_are_a_base_measure():
     assert_law(found[1:], law)
 
 
-@pytest.mark.slow_after(2)  # whole laws, by enumeration or many draws
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("utilities", UTILITIES)
 def test_permute_and_flip_has_its_law(utilities):
     assert_law(frequencies(PermuteAndFlipMechanism(rate=1.5), utilities, 6_000), permute_and_flip_law(utilities, 1.5))
 
 
+@pytest.mark.slow_after(1)  # whole laws, by enumeration or many draws
 @pytest.mark.parametrize("utilities", [[3], [0, 0, 0], [5, 1, -7, 16]])
 def test_the_noisy_maximum_has_its_law(utilities):
     law = noisy_max_law(utilities, 0.5)

@@ -38,6 +38,7 @@ def test_box_norms_are_the_truth_rounded_up(case):
         assert is_least_float_above(shifts.l2(weights), max(mpmath.sqrt(sum(r * r for r in row)) for row in ratios))
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 @given(boxes_and_weights())
 def test_a_box_is_as_long_as_its_corners(case):
     boxes, weights = case
@@ -156,6 +157,7 @@ def test_l1_boxes_have_the_columns_of_the_others():
         BoxShifts(boxes=((1.0,),), l1_boxes=((1.0, 1.0),))
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 @given(boxes_and_weights(), st.integers(1, 10**6))
 def test_repeated_norms_are_those_of_each_histogram_together(drawn, times):
     boxes, weights = drawn
@@ -171,6 +173,7 @@ def test_repeated_norms_are_those_of_each_histogram_together(drawn, times):
                 assert wanted * (1 - mpmath.mpf(2) ** -52) <= found <= wanted * (1 + mpmath.mpf(2) ** -50)
 
 
+@pytest.mark.slow  # whole laws, by enumeration or many draws
 @given(boxes_and_weights(), st.integers(1, 50))
 def test_repeated_boxes_bound_each_box_in_every_histogram_exactly(drawn, times):
     boxes, weights = drawn

@@ -46,6 +46,7 @@ def predictions(model):
     return model.predict(X).tobytes()
 
 
+@pytest.mark.slow  # fits of every estimator
 @pytest.mark.parametrize("other", [fit, boost])
 def test_a_second_thread_fits_while_one_replays_and_both_are_right(other):
     """Before, the second thread's fit died of `Stop` after its budget was granted, or its calls were the replay's."""
@@ -311,6 +312,7 @@ assert current() is None and everything() == before
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=120)
 
 
+@pytest.mark.slow  # fits of every estimator
 def test_a_closed_recording_lets_go_of_what_its_hooks_have_seen():
     class Evidence:
         """What a hook keeps of the rows."""

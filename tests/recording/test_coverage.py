@@ -232,7 +232,7 @@ def made(kind: type, **named: Any) -> tuple[Any, Any]:
     return kind(schema=lw.Schema(features=FEATURES, target=lw.Numeric("y", 0, 1)), **named), ROWS[:, 0]
 
 
-@pytest.mark.slow_after(2)  # one fit of every estimator
+@pytest.mark.slow  # one fit of every estimator
 @pytest.mark.parametrize("kind", estimators(), ids=lambda kind: kind.__name__)
 def test_each_estimator_draws_and_releases_through_the_points(kind):
     model, labels = made(kind, random_state=5)

@@ -37,6 +37,7 @@ def test_the_band_holds_at_all_thresholds_at_once():
     assert left <= stats.binom.isf(1e-6, runs, alpha)
 
 
+@pytest.mark.slow  # renders whole pages
 @given(SCORES, SCORES)
 def test_a_roc_counts_what_is_there(hits, alarms):
     found = roc(Scores(hits, alarms), alpha=0.05)
@@ -63,6 +64,7 @@ def below(edge, at):
     return np.array([min(y for x, y in zip(*edge, strict=True) if x >= a) for a in at])
 
 
+@pytest.mark.slow  # renders whole pages
 @given(SCORES, SCORES)
 def test_the_band_encloses_the_curve_and_stays_in_the_square(hits, alarms):
     found = roc(Scores(hits, alarms), alpha=0.05)
@@ -77,6 +79,7 @@ def test_the_band_encloses_the_curve_and_stays_in_the_square(hits, alarms):
     assert np.all(true <= above(found.upper, false))
 
 
+@pytest.mark.slow  # renders whole pages
 @given(st.integers(0, 2**32), st.floats(0.0, 2.0))
 def test_thresholds_that_are_left_out_are_within_the_band_too(seed, mu):
     """All rates that the margins allow, at all thresholds: none outside of the edges of the few that were kept."""

@@ -70,6 +70,7 @@ FIGURES = {
 }
 
 
+@pytest.mark.slow_after(1)  # renders whole pages
 @pytest.mark.parametrize("kind", FIGURES)
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_a_page_stands_alone(browser, pages, kind, width, dark):

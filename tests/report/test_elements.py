@@ -26,6 +26,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
+@pytest.mark.slow  # renders whole pages
 @given(st.text(), st.text())
 def test_no_text_becomes_markup(words, value):
     page = Reader(document(element("main", {"title": value}, element("p", {}, words, element("b", {}, value), words))))

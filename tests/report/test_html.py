@@ -43,6 +43,7 @@ def numbers(text):
     return json.loads(re.search(r'<script[^>]* id="audit"[^>]*>(.*?)</script>', text, re.DOTALL).group(1))
 
 
+@pytest.mark.slow  # renders whole pages
 @given(JSON)
 def test_the_numbers_come_back_as_they_went_in(record):
     assert numbers(render(page(record))) == record

@@ -53,6 +53,7 @@ def test_thresholds_part_the_rows_as_evenly_as_they_can(counts, wanted, found):
     assert thresholds.dtype == np.int64
 
 
+@pytest.mark.slow  # many fits and plans
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(counts=COUNTS, wanted=st.integers(1, 70))
 @example(counts=[0, 0], wanted=1)
@@ -64,6 +65,7 @@ def test_whatever_the_noise_there_are_some_thresholds_and_not_too_many(counts, w
     assert min(1, len(counts) - 1) <= len(found) <= wanted
 
 
+@pytest.mark.slow  # many fits and plans
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(counts=st.lists(st.integers(0, 40), min_size=2, max_size=30).filter(any), wanted=st.integers(1, 20))
 def test_without_noise_each_share_has_a_threshold_that_is_nearest(counts, wanted):

@@ -75,6 +75,7 @@ def test_the_total_is_that_of_all_fits_and_scores(folds):
     )
 
 
+@pytest.mark.slow_after(9)  # many fits and plans
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
 @pytest.mark.parametrize("model", [CLASSIFIER, REGRESSOR, PURE, DPBoostRegressor(schema=NUMBERS, n_estimators=2)])
 def test_scores_cost_their_share_of_one_fit(model, adjacency):
@@ -110,7 +111,7 @@ def hockey_stick(p, q, epsilon):
     return mpmath.fsum(max(p[key] - mpmath.exp(epsilon) * q[key], 0) for key in p)
 
 
-@pytest.mark.slow_after(2)  # many fits and plans
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("folds", [2, 3])
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_the_composition_covers_the_exact_loss_of_a_small_validation(folds, rows):
@@ -190,7 +191,7 @@ def test_one_grant_pays_and_the_ledger_verifies(tmp_path):
     assert "epsilon in all" in repr(result)
 
 
-@pytest.mark.slow_after(1)  # many fits and plans
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("model", [CLASSIFIER, PURE])
 def test_a_ledger_that_cannot_hold_all_refuses_all(model):
     total = ValidationPlan.of(model, n_features=2, cv=4).quote.epsilon
@@ -282,6 +283,7 @@ def test_private_scores_are_the_exact_ones_and_noise_of_the_stated_size():
     assert 0.5 * stddev < errors.std() < 1.2 * stddev
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_good_model_scores_better_than_one_that_learns_nothing():
     """Uniform labels in [0, 10] are missed by 2.5 on average if 5 is said of all of them."""
     good = SGBDTRegressor(schema=NUMBERS, n_estimators=60, max_depth=2, epsilon=50.0)
@@ -327,6 +329,7 @@ def test_rows_come_as_frames_or_lists(rows, labels):
     assert found.test_score == wanted.test_score
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_fold_that_leaves_no_training_rows_is_fitted_on_none(n):
     """With one row every validation has such a fold: it must run, or its error would tell of the number of rows."""

@@ -107,7 +107,7 @@ def test_with_a_delta_the_same_plan_is_priced_by_composition(initial):
     assert dataclasses.replace(pure, **same) == dataclasses.replace(plan, **same)
 
 
-@pytest.mark.slow_after(6)  # many fits and plans
+@pytest.mark.slow_after(4)  # many fits and plans
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("depth", [0, 1, 6])
 def test_the_event_is_that_of_the_papers_theorems(adjacency, depth):
@@ -317,7 +317,7 @@ def test_filtered_rows_take_no_part():
     assert np.abs(scores("clip", everything) - scores("clip", within)).max() > 0.01
 
 
-@pytest.mark.slow_after(2)  # many fits and plans
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-9])
 @pytest.mark.parametrize(
     "options",

@@ -59,6 +59,7 @@ PRESETS = {
 }
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("kind", [DPBoostRegressor, DPBoostClassifier])
 def test_a_preset_is_the_published_choice(preset, kind):
@@ -258,7 +259,7 @@ def test_fits_add_up_on_one_ledger():
     assert verify_ledger(ledger.record(), head=model.privacy_.ledger_head).grants == 2
 
 
-@pytest.mark.slow_after(3)  # one fit of each kind
+@pytest.mark.slow_after(1)  # one fit of each kind
 @pytest.mark.parametrize(
     ("make", "labels"),
     [
@@ -315,7 +316,7 @@ def test_the_default_is_pure_add_remove_and_has_a_plan_without_data():
     assert plan == DPBoostRegressor(schema=SCHEMA, epsilon=1.0).make_plan(SCHEMA)
 
 
-@pytest.mark.slow_after(1)  # learns a real data set
+@pytest.mark.slow  # learns a real data set
 @pytest.mark.parametrize(("preset", "worst"), [("default", 2.75), ("paper", 4.3)])
 def test_abalone_is_learned_at_epsilon_2(dataset, preset, worst):
     """The mean label alone has 3.2. By a seed; docs/explanation/dpboost.md has means over folds."""

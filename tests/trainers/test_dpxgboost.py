@@ -84,7 +84,7 @@ def exact_pure(plan):
         return first + plan.n_estimators * mpmath.log1p(plan.subsample * mpmath.expm1(tree))
 
 
-@pytest.mark.slow_after(1)  # many fits and plans
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(options):
     model = fitted(epsilon=0.7, **options)
@@ -124,6 +124,7 @@ def test_with_a_delta_the_same_plan_is_priced_by_composition(options):
     assert dataclasses.replace(pure, **same) == dataclasses.replace(plan, **same)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("adjacency", [A, Adjacency.ZERO_OUT])
 @pytest.mark.parametrize("depth", [1, 6])
 def test_the_event_is_the_papers(adjacency, depth):
@@ -155,6 +156,7 @@ def test_noise_is_the_papers():
     assert 1 / rows_scale == pytest.approx(plan.count_share * float(spent), rel=1e-12)
 
 
+@pytest.mark.slow  # many fits and plans
 def test_parts_that_are_not_bought_leave_their_share_to_the_others():
     def parts(**options):
         plan = regressor(preset="paper", epsilon=1.0, max_depth=2, **options).make_plan(REGRESSION)
@@ -206,6 +208,7 @@ def watched_training(plan, monkeypatch, n=300):
     return watched, train(plan, watched)
 
 
+@pytest.mark.slow  # many fits and plans
 def test_one_sample_a_tree_and_another_one_for_the_next(monkeypatch):
     plan = regressor(preset="paper", subsample=0.5, min_child_weight_by="levels").make_plan(REGRESSION)
     watched, _ = watched_training(plan, monkeypatch)
@@ -438,6 +441,7 @@ def test_initial_scores_take_their_share():
         regressor(initial_score="public_count", expected_rows=60).make_plan(REGRESSION)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("options", [{"preset": "default", "n_estimators": 50}, {"preset": "paper"}, {"max_depth": 0}])
 def test_a_budget_that_is_too_small_is_told_what_would_fit(options):
     model = regressor(epsilon=1e-9, **options)

@@ -32,6 +32,7 @@ def classifier(**options):
     return DPXGBoostClassifier(**({"schema": CLASSES} | SMALL | options))
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("kind", ["regressor", "classifier", "paper's classifier"])
 def test_a_model_learns_and_predicts(kind):
     if kind == "regressor":
@@ -131,7 +132,7 @@ def test_shallow_and_deep_trees(depth):
         np.testing.assert_array_equal(model.feature_importances_, 0.0)
 
 
-@pytest.mark.slow_after(1)  # calibrates plans that buy a schema
+@pytest.mark.slow  # calibrates plans that buy a schema
 @pytest.mark.filterwarnings("ignore:. classes were bought")
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_schema_is_bought_where_none_is_declared(preset):
@@ -166,6 +167,7 @@ def fitted(rows, labels, options, monkeypatch):
     return regressor(**options).fit(rows, labels)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("change", neighbours())
 @pytest.mark.parametrize("options", [{"preset": "paper", "min_child_weight_by": "levels"}, {"sketch": "once"}])
 def test_ledger_and_shapes_do_not_depend_on_the_rows(change, options, monkeypatch):

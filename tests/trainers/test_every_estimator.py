@@ -87,6 +87,7 @@ def assert_the_same(model, loaded):
     assert verify_ledger(loaded.ledger_, head=loaded.privacy_.ledger_head).grants == 1
 
 
+@pytest.mark.slow_after(2)  # many fits and plans
 @every
 def test_a_model_on_disk_is_the_model(kind, tmp_path):
     model = fitted(kind)
@@ -95,6 +96,7 @@ def test_a_model_on_disk_is_the_model(kind, tmp_path):
     assert type(load_model(tmp_path / "model")) is kind, "the command line reads it, too"
 
 
+@pytest.mark.slow_after(5)  # many fits and plans
 @every
 def test_fits_on_one_ledger_add_up_until_one_is_refused(kind):
     ledger = Ledger(Budget(epsilon=2.5, delta=1e-3, adjacency=Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
@@ -113,7 +115,7 @@ def test_fits_on_one_ledger_add_up_until_one_is_refused(kind):
     assert verify_ledger(first.ledger_, head=first.privacy_.ledger_head).grants == 1
 
 
-@pytest.mark.slow_after(4)  # many fits and plans
+@pytest.mark.slow_after(1)  # many fits and plans
 @every
 def test_a_schema_is_estimated_where_none_is_declared_within_the_budget(kind, tmp_path):
     rows = pd.concat([X] * 10, ignore_index=True)
@@ -134,6 +136,7 @@ def test_a_schema_is_estimated_where_none_is_declared_within_the_budget(kind, tm
     assert_the_same(model, kind.load(tmp_path / "model"))
 
 
+@pytest.mark.slow_after(3)  # many fits and plans
 @every
 def test_a_seed_repeats_a_fit_protects_nobody_and_warns(kind):
     with pytest.warns(PrivacyWarning, match="random_state"):

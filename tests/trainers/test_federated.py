@@ -184,7 +184,7 @@ COMBINATIONS = {
 }
 
 
-@pytest.mark.slow_after(5)  # fits any combination of the components
+@pytest.mark.slow  # fits any combination of the components
 @pytest.mark.parametrize("seed", range(60))
 def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, released):
     """What rounds give up is the plan's event, no more and no less; a stranger re-adds the plan's own price."""
@@ -213,6 +213,7 @@ def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, releas
     assert np.isfinite(model.predict(X).astype(float)).all()
 
 
+@pytest.mark.slow_after(4)  # many fits and plans
 @pytest.mark.parametrize(
     "changes",
     [
@@ -342,6 +343,7 @@ def test_a_plan_that_cannot_be_is_refused(changes, message):
         dataclasses.replace(start, **changes)
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_spent():
     X, y = np.full((4, M), 0.5), np.array([0, 1, 0, 1])
     with pytest.raises(PrivacyError, match="epsilon"):
@@ -384,7 +386,7 @@ def test_without_much_noise_every_component_learns(options):
     assert (model.predict(X[1500:]) == labels(X[1500:])).mean() > 0.85
 
 
-@pytest.mark.slow_after(1)  # many fits and plans
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("options", [{}, {"preset": "dp_rf"}, {"preset": "paper"}, {"preset": "feverless"}], ids=str)
 def test_a_regressor_learns(options):
     generator = np.random.default_rng(1)

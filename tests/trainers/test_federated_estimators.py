@@ -64,7 +64,7 @@ def lw_ensemble(forest, score):
     return type(forest)(initial_score=score, trees=forest.trees)
 
 
-@pytest.mark.slow_after(6)  # many fits and plans
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_trains_within_its_budget(preset):
     generator = np.random.default_rng(0)
@@ -105,7 +105,7 @@ def test_parameters_out_of_bounds_are_refused(options, message):
         FederatedGBDTClassifier(schema=TWO, **options).fit(np.full((4, 3), 0.5), [0, 1, 0, 1])
 
 
-@pytest.mark.slow_after(1)  # many fits and plans
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("split_method", ["histogram", "partially_random", "totally_random"])
 @pytest.mark.parametrize("odd", ["one class", "one row", "a missing column", "one category", "depth 0"])
 def test_odd_tables(odd, split_method):

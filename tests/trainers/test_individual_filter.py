@@ -80,7 +80,7 @@ def trained(plan, loss, X=X, y=None, *, seed=7, watched=False):
     return ensemble, np.array(aggregator.rounds) if watched else None
 
 
-@pytest.mark.slow_after(4)  # re-adds a ledger of each option
+@pytest.mark.slow_after(2)  # re-adds a ledger of each option
 @pytest.mark.parametrize("initial", ["zero", "moments", "laplace"])
 @pytest.mark.parametrize(
     ("loss", "rate", "kind"),
@@ -123,6 +123,7 @@ def test_the_filter_by_gaussian_privacy_costs_no_noise():
     assert plan_of("squared", extra_trees=1000).noise_multiplier == filtered.noise_multiplier
 
 
+@pytest.mark.slow  # many fits and plans
 def test_the_order_is_the_best_one_for_the_budget():
     """At neighbouring orders the same budget asks for more noise."""
     plan = plan_of("squared", subsample=0.3, initial_score="laplace")
@@ -133,6 +134,7 @@ def test_the_order_is_the_best_one_for_the_budget():
     assert plan.calibrated(budget) == plan
 
 
+@pytest.mark.slow_after(4)  # many fits and plans
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize(("kind", "rate"), [("gdp", 1.0), ("renyi", 1.0), ("renyi", 0.5)])
 def test_where_no_row_is_cut_the_releases_are_those_without_a_filter(loss, kind, rate):
@@ -149,7 +151,7 @@ def test_where_no_row_is_cut_the_releases_are_those_without_a_filter(loss, kind,
         np.testing.assert_array_equal(tree.values, other.values)
 
 
-@pytest.mark.slow_after(5)  # fits of many rounds
+@pytest.mark.slow_after(3)  # fits of many rounds
 @pytest.mark.parametrize("rounds", [1, 3, 50])
 @pytest.mark.parametrize(
     ("loss", "options"),
@@ -230,6 +232,7 @@ def test_dropped_rows_are_not_charged():
     np.testing.assert_array_equal(charged[0], np.abs(Y / 5.0 - 1.0) <= 0.5)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize(("loss", "rate"), [("squared", 1.0), ("squared", 0.2), ("logistic", 1.0)])
 def test_a_filtered_model_is_saved_and_read_back(loss, rate, tmp_path):
     model = model_of(loss, subsample=rate, large_gradients="drop").fit(X, labels(loss))

@@ -258,7 +258,7 @@ def test_a_row_outside_of_the_samples_changes_nothing_of_them(case):
         assert found.largest_share == 0.0
 
 
-@pytest.mark.slow_after(4)  # replays every option on weighted neighbours
+@pytest.mark.slow_after(1)  # replays every option on weighted neighbours
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case[1] is not PrivaTreeClassifier and "noise" not in case[2]], ids=named
 )
@@ -301,7 +301,7 @@ def frame(X):
     )  # fmt: skip
 
 
-@pytest.mark.slow_after(2)  # replays fits that buy a schema
+@pytest.mark.slow_after(1)  # replays fits that buy a schema
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("estimator", KINDS)
 def test_a_schema_that_is_bought_is_a_release_like_any_other(estimator, adjacency):

@@ -49,7 +49,7 @@ def fitted(delta=1e-6, epsilon=1.0, **more):
     return model.fit(X, y), X, y
 
 
-@pytest.mark.slow_after(1)  # many fits and plans
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_a_fit_costs_what_its_plan_says_and_the_ledger_re_adds_it(adjacency):
     model, _, _ = fitted(adjacency=adjacency)
@@ -59,6 +59,7 @@ def test_a_fit_costs_what_its_plan_says_and_the_ledger_re_adds_it(adjacency):
     assert model.privacy_.epsilon == pytest.approx(paid, rel=1e-6)
 
 
+@pytest.mark.slow  # many fits and plans
 def test_with_little_noise_it_learns_as_with_a_gaussian():
     model, X, y = fitted(epsilon=200.0, random_state=0)
     assert np.mean(model.predict(X) == y) > 0.9

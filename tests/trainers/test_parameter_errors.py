@@ -46,7 +46,7 @@ def test_all_estimators_are_found():
 CASES = [(kind, name) for kind in ESTIMATORS for name in inspect.signature(kind).parameters]
 
 
-@pytest.mark.slow_after(10)  # each parameter of each estimator
+@pytest.mark.slow_after(9)  # each parameter of each estimator
 @pytest.mark.parametrize(("kind", "name"), CASES, ids=lambda value: getattr(value, "__name__", value))
 def test_a_bad_value_is_called_by_the_name_of_its_parameter(kind, name):
     budget = lw.Budget(epsilon=1.0, delta=1e-6, adjacency=lw.Adjacency.ADD_REMOVE)
@@ -95,7 +95,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.slow_after(1)  # calibrates the plan that a refusal suggests
+@pytest.mark.slow  # calibrates the plan that a refusal suggests
 @pytest.mark.parametrize("estimated", [False, True])
 @pytest.mark.parametrize(("kind", "options"), PLANS, ids=str)
 def test_what_is_said_to_fit_fits(kind, options, estimated):

@@ -72,6 +72,7 @@ def structures(model):
 # ------------------------------------------------------------------------------------------------- the whole stream
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("options", [{}, {"subsample": 0.5}, {"extra_trees": 2}, {"initial_score": "zero"}])
 def test_one_draw_pays_for_all_calls(options):
     ledger = new_ledger()
@@ -246,6 +247,7 @@ def neighbours():
     }
 
 
+@pytest.mark.slow_after(4)  # many fits and plans
 @pytest.mark.parametrize("change", ["without unit 30", "with another"])
 @pytest.mark.parametrize("options", [{}, {"extra_trees": 3}, {"initial_score": "laplace"}])
 def test_only_released_values_depend_on_a_unit(change, options, monkeypatch):
@@ -556,7 +558,7 @@ def transcript(calls, monkeypatch, **options):
     return model, exact
 
 
-@pytest.mark.slow_after(5)  # replays streams
+@pytest.mark.slow_after(2)  # replays streams
 @pytest.mark.parametrize("seed", range(12))
 def test_given_the_same_past_a_unit_moves_all_releases_by_its_one_budget_at_most(seed, monkeypatch):
     """docs/explanation/sgbdt.md#sgbdt-streams: all rows of one unit, which comes in some calls and changes its row."""

@@ -44,6 +44,7 @@ def plan_of(**options):
     return classifier(**options).make_plan(SCHEMA)
 
 
+@pytest.mark.slow_after(7)  # many fits and plans
 @pytest.mark.parametrize(
     ("splits", "candidates", "adjacency"), [*itertools.product(SPLITS, CANDIDATES, ("add-remove", "replace-one"))]
 )
@@ -69,7 +70,7 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(split
     assert set(tree.values) <= {0.0, 1.0, 2.0}
 
 
-@pytest.mark.slow_after(1)  # composes the losses of greedy trees
+@pytest.mark.slow  # composes the losses of greedy trees
 @pytest.mark.parametrize("splits", [*SPLITS, "joint_gaussian"])
 @pytest.mark.parametrize("candidates", CANDIDATES)
 def test_with_a_delta_the_same_plan_is_priced_by_composition(splits, candidates):

@@ -45,6 +45,7 @@ PRESETS = {
 }
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_what_it_says(preset):
     plan = PrivaTreeClassifier(schema=SCHEMA, preset=preset, delta=1e-6).make_plan(SCHEMA)

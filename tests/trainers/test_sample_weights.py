@@ -116,7 +116,7 @@ def test_weights_that_do_not_fit_cost_nothing():
     ):
         refused(SchemaError, words, sample_weight=weights)
     refused(SchemaError, "declare the largest weight", schema=PLAIN, sample_weight=WEIGHTS)
-    refused(SchemaError, "a schema that is bought has none", schema=None, sample_weight=WEIGHTS)
+    refused(SchemaError, "an estimated schema has none", schema=None, sample_weight=WEIGHTS)
     refused(SchemaError, "every row weigh 1", schema=dataclasses.replace(NUMBERS, weight_bound=0.5))
 
 
@@ -156,6 +156,7 @@ def test_a_saved_model_keeps_the_bound(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_search_takes_weights():
     candidates = [{"n_estimators": 2}, {"n_estimators": 4, "leaf_noise": "static", "reg_lambda": 1.0}]
     weights = np.where(np.arange(N) % 3 == 0, 0, W)

@@ -61,7 +61,7 @@ def columns(*kinds, target="numeric"):
     )
 
 
-@pytest.mark.slow_after(2)  # calibrates plans that buy a schema
+@pytest.mark.slow_after(1)  # calibrates plans that buy a schema
 @pytest.mark.parametrize("kind", [SGBDTRegressor, SGBDTClassifier])
 @pytest.mark.parametrize(
     "options",
@@ -85,7 +85,7 @@ def test_the_whole_plan_costs_the_budget_and_never_more(kind, options):
     assert plan.purchase.events == plan.event.events[: len(plan.purchase.events)]
 
 
-@pytest.mark.slow_after(54)  # many fits and plans
+@pytest.mark.slow_after(30)  # many fits and plans
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.9])
 @pytest.mark.parametrize("kinds", [("numeric",), ("numeric", "text", "boolean", "text"), ("boolean",), ("text",) * 7])
@@ -149,7 +149,7 @@ def test_the_ledger_shows_the_purchase_first_and_adds_up(tmp_path):
     assert (report.grants, report.draws) == (1, 6 + ESTIMATED_CLASSES)
     assert report.verdict == "confirmed"
     assert report.epsilon_readded <= EPSILON
-    assert "the schema was bought within this epsilon and delta" in model.privacy_.assumptions[0]
+    assert "the schema was estimated within this epsilon and delta" in model.privacy_.assumptions[0]
     assert model.privacy_.epsilon <= EPSILON
     assert model.privacy_.certified
 
@@ -211,6 +211,7 @@ def test_one_class_is_predicted_everywhere(label):
     np.testing.assert_array_equal(model.predict_proba(X), np.ones((len(X), 1)))
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize(
     ("y", "classes"),
     [
@@ -246,6 +247,7 @@ def test_the_classes_of_a_boolean_target_are_public():
     assert not any("target" in entry.purpose for entry in model.ledger_.entries if isinstance(entry, DrawEntry))
 
 
+@pytest.mark.slow  # many fits and plans
 def test_a_bought_schema_serves_and_says_what_it_found(tmp_path):
     model = SGBDTRegressor(epsilon=EPSILON, delta=DELTA, random_state=1).fit(frame(), LABELS)
     a, b, words = model.schema_.features
@@ -283,7 +285,7 @@ def test_a_share_that_leaves_the_trees_nothing_is_refused_before_anything_is_spe
     assert len(ledger.entries) == 1
 
 
-@pytest.mark.slow_after(1)  # many fits and plans
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])
 def test_an_individual_filter_and_a_purchase_share_one_budget(adjacency):
     options = {"epsilon": EPSILON, "delta": DELTA, "adjacency": adjacency, "n_estimators": 20, "extra_trees": 5}

@@ -168,7 +168,7 @@ def test_a_declared_class_that_no_row_has_keeps_its_place(kind):
     assert np.mean(model.predict(X) == y) > 0.9
 
 
-@pytest.mark.slow_after(1)  # learns several classes
+@pytest.mark.slow  # learns several classes
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_a_rare_class_takes_no_part_and_no_class_is_said(kind):
     y, classes = labels(3, "text")
@@ -194,7 +194,7 @@ def test_more_classes_than_trees_are_said():
     assert len(fitted(SGBDTClassifier, y, epsilon=200.0, n_estimators=64).classes_) == len(set(y))
 
 
-@pytest.mark.slow_after(1)  # replays forests of several classes
+@pytest.mark.slow  # replays forests of several classes
 @pytest.mark.parametrize("schema", [None, "declared"])
 @pytest.mark.parametrize("kind", [SGBDTClassifier, DPXGBoostClassifier])
 def test_a_fit_of_several_classes_replays(kind, schema):
@@ -236,6 +236,7 @@ def test_trees_are_shared_evenly_and_put_together_again(trees, forests):
     assert sorted(sizes, reverse=True) == list(sizes)
 
 
+@pytest.mark.slow  # many fits and plans
 def test_forests_of_two_sizes_are_told_apart_again():
     model = fitted(SGBDTClassifier, labels(3, "text")[0], n_estimators=32)
     forests = unstacked(model.ensemble_, 3)

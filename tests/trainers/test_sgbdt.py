@@ -71,7 +71,7 @@ COMBINATIONS = [
 ] + [(*statistic, "replace-one", 1.0, "public_count") for statistic in STATISTICS]
 
 
-@pytest.mark.slow_after(6)  # fits any combination of the components
+@pytest.mark.slow_after(3)  # fits any combination of the components
 @pytest.mark.parametrize(("loss", "leaf_noise", "statistic", "adjacency", "rate", "initial"), COMBINATIONS)
 def test_every_combination_costs_at_most_the_budget_and_what_the_ledger_says(
     loss, leaf_noise, statistic, adjacency, rate, initial
@@ -119,6 +119,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.slow  # many fits and plans
 @pytest.mark.parametrize("loss", PUBLISHED)
 def test_the_papers_preset_is_the_published_one(loss):
     kind, schema = KINDS[loss]
@@ -178,7 +179,7 @@ def boosted_by_hand(plan, structures, cells, targets):
     return start, values
 
 
-@pytest.mark.slow_after(4)  # many fits and plans
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize(
     ("loss", "options"),
     [
@@ -250,7 +251,7 @@ def test_a_classifiers_probabilities_are_probabilities(clip):
     np.testing.assert_array_equal(model.predict(X), favoured)
 
 
-@pytest.mark.slow_after(3)  # many fits and plans
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize(("clip", "share"), [(0.5, 0.7), (0.5, 0.1), (0.8, 0.3), (1.0, 0.9), (1.0, 0.6)])
 def test_probabilities_undo_the_clip(clip, share):
     """Rows that cannot be told apart, without noise: the fit comes to rest where predict_proba says the true share."""
@@ -378,7 +379,7 @@ class Recorder:
         return release
 
 
-@pytest.mark.slow_after(3)  # many fits and plans
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize(
     ("loss", "options", "one_row"),
     [

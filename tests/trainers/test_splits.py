@@ -49,6 +49,7 @@ def schemas(draw):
     return tuple(cells)
 
 
+@pytest.mark.slow  # many fits and plans
 @settings(max_examples=150)
 @given(schemas(), st.integers(0, 5), st.integers(0, 2**32), st.data())
 def test_no_split_is_void_while_something_can_be_split(cells, depth, seed, data):

@@ -48,7 +48,7 @@ def search(kind=SGBDTClassifier, candidates=CANDIDATES, **options):
     return PrivateSearch(kind(), candidates, **{"epsilon": 2.0, "delta": 1e-5, "schema": schema} | options)
 
 
-@pytest.mark.slow_after(6)  # calibrates each law of runs
+@pytest.mark.slow_after(2)  # calibrates each law of runs
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("kind", "share"), [(SGBDTClassifier, 0.1), (SGBDTRegressor, 0.9), (SGBDTRegressor, 0.001)])
@@ -77,6 +77,7 @@ def test_the_search_finds_what_is_plainly_better():
     assert model.best_score_ == pytest.approx(fit, abs=10 * model.plan_.score_mechanism.stddev)
 
 
+@pytest.mark.slow_after(2)  # many fits and plans
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("kind", [SGBDTClassifier, SGBDTRegressor])
 def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, law, tmp_path):
@@ -94,6 +95,7 @@ def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, la
     assert hasattr(model, "predict_proba") == hasattr(model, "decision_function") == (kind is SGBDTClassifier)
 
 
+@pytest.mark.slow_after(1)  # many fits and plans
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_of_a_fit_but_the_best_run_depends_on_how_many_runs_there_were(seed, law, monkeypatch):

@@ -33,6 +33,7 @@ def relative_error(value: float, truth: str) -> float:
     return float((Fraction(value) - exact) / exact)
 
 
+@pytest.mark.slow_after(2)  # the truth again to fifty digits
 @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.value)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_point_is_right_to_1e12_and_never_below(family: str, direction: Direction) -> None:

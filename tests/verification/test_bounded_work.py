@@ -70,6 +70,7 @@ def test_a_bound_that_is_no_number_is_unconfirmed(monkeypatch):
     assert report(to_json(TRAINING), charged(1e6)).verdict == "unconfirmed"
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
 def test_too_much_work_is_unconfirmed_by_name_and_counts_what_is_surely_enough(monkeypatch):
     monkeypatch.setattr(_effort, "_GRANT", 300_000_000)
     wide = to_json(Composed(tuple(laplace(100.0 + i) for i in range(1000))))
@@ -113,6 +114,7 @@ def test_the_message_names_the_budget_that_was_exhausted():
         late.spend(_effort._GRANT)
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
 def test_a_file_whose_work_is_exhausted_says_so_of_each_grant_that_it_fails(monkeypatch):
     monkeypatch.setattr(ledgers, "Effort", lambda: _effort.Effort(file=0))
     monkeypatch.setattr(_effort, "_FILE_A_GRANT", 200_000_000)
@@ -137,6 +139,7 @@ def test_the_smallest_deltas_take_no_longer(delta):
     assert found.lower == pytest.approx(0.5 + math.sqrt(-2 * math.log(delta)), rel=0.15)
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
 def test_a_training_ledger_takes_two_seconds_at_most():
     began = time.process_time()
     assert report(to_json(TRAINING), charged(6.9077)).verdict == "confirmed"
@@ -172,7 +175,7 @@ def test_a_replaced_row_that_loses_more_than_two_presences_is_not_confirmed(even
     assert "two presences" in found.verdicts[0].reason
 
 
-@pytest.mark.slow_after(3)  # the verifier bounds many plans from both sides
+@pytest.mark.slow_after(1)  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize(("event", "present"), POSSIBLE)
 def test_a_replaced_row_within_two_presences_is_confirmed(event, present):
     record = to_json(ReplaceOneSampled(event, add_remove=present, sampling_rate=0.1))

@@ -100,6 +100,7 @@ def between(node, epsilon, remove, exact, bins):
             assert sign * (on_lattice - exact) <= 1e-9 * exact + 1e-18, (side, step)
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
 @settings(max_examples=60, deadline=None)
 @given(
     events(),
@@ -137,6 +138,7 @@ def test_a_sampled_composition_is_enumerated(losses, rate, epsilon, remove):
         between(_pairs.parse(to_json(event)), epsilon, remove, float(exact), 1024)
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.02, 1.0), st.integers(1, 40)), min_size=1, max_size=2),
@@ -162,6 +164,7 @@ def test_a_sampled_repetition_is_enumerated(parts, rate, epsilon, remove):
         between(_pairs.parse(to_json(event)), epsilon, remove, float(exact), 1024)
 
 
+@pytest.mark.slow_after(5)  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize("kind", [GaussianEvent, LaplaceEvent])
 @pytest.mark.parametrize("share", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("rate", [0.003, 0.3, 0.95])
@@ -188,7 +191,7 @@ def test_a_replaced_row_s_bound_is_above_a_real_mechanism_of_three_distributions
             assert stated <= rate * own * (1 + 1e-12)
 
 
-@pytest.mark.slow_after(8)  # the verifier bounds many plans from both sides
+@pytest.mark.slow_after(3)  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 5.0, 40.0, 100.0])
 @pytest.mark.parametrize("rate", [1.0, 0.1, 1e-4])
 @pytest.mark.parametrize("order", [1.0001, 1.5, 8.0, 1e3])

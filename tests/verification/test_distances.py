@@ -103,6 +103,7 @@ def held(rows, shifts, factor):
     return all(fits)
 
 
+@pytest.mark.slow  # many replays and searches
 @given(
     rows=st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=2),
     boxes=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=2),

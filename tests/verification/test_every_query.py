@@ -259,7 +259,7 @@ HALF = {
 SEARCHED = [case for case in SUMS if case[0] != "undeclared"] + [CHOICES[0][:2], CHOICES[2][:2], CHOICES[3][:2]]
 
 
-@pytest.mark.slow_after(4)  # a search for a breach of each query
+@pytest.mark.slow_after(1)  # a search for a breach of each query
 @pytest.mark.parametrize("adjacency", [A, R])
 @pytest.mark.parametrize("case", SEARCHED, ids=named)
 def test_a_search_comes_up_to_the_shift_set_and_not_beyond(case, adjacency):

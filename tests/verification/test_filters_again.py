@@ -118,7 +118,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow_after(1)  # proves the bounds of forged ledgers
+@pytest.mark.slow  # proves the bounds of forged ledgers
 @pytest.mark.parametrize(("filter_", "index", "change", "match"), CASES)
 def test_a_forger_is_held_to_the_filter(tmp_path, filter_, index, change, match):
     lines = lines_of(filter_)
@@ -243,6 +243,7 @@ def test_gaussian_totals_of_any_size_are_numbers(tmp_path, multiplier, budget):
     assert report.epsilon_readded == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.slow_after(4)  # proves the bounds of many plans
 @pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.3, 1 - 1e-12])
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 1.0, 30.0])
 def test_a_gaussian_pairs_epsilon_is_the_formulas_in_four_hundred_digits(mu, delta):

@@ -34,6 +34,7 @@ def test_a_forged_charge_is_named_and_counted_at_what_its_plan_costs():
         assert finding.epsilon >= honest.least
 
 
+@pytest.mark.slow  # the verifier bounds many forged charges from both sides
 def test_only_the_head_tells_of_entries_that_are_gone_without_a_trace():
     """docs/explanation/ledger.md#verification: a chain that was rebuilt as a whole is found against its head only."""
     honest = books.book("basic", np.random.default_rng(9))

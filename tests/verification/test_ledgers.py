@@ -112,6 +112,7 @@ def test_the_report_says_what_the_ledger_says():
     assert (report.unit, report.filter, report.dataset) == ("row", "basic", None)
 
 
+@pytest.mark.slow  # verifies many ledgers
 def test_a_saved_file_and_the_record_give_the_same_report(tmp_path):
     book = example()
     book.save(tmp_path / "run.ledger.jsonl")
@@ -185,6 +186,7 @@ def test_a_changed_entry_is_named(index):
         verify_text(edited)
 
 
+@pytest.mark.slow_after(22)  # verifies many ledgers
 @pytest.mark.parametrize("first", range(len(LINES)))
 @pytest.mark.parametrize("second", range(len(LINES)))
 def test_swapped_entries_are_found_at_the_first(first, second):
@@ -212,7 +214,7 @@ def test_a_cut_tail_is_found_against_the_head_only():
         verify_text(rebuilt(LINES, 2, lambda body: body | {"purpose": "other"}), head)
 
 
-@pytest.mark.slow_after(11)  # verifies many ledgers
+@pytest.mark.slow_after(1)  # verifies many ledgers
 @pytest.mark.parametrize(
     ("index", "change", "match"),
     [
@@ -250,6 +252,7 @@ def test_a_forger_who_rebuilds_the_chain_is_held_to_the_rules(index, change, mat
 NEAR_ONE = PoissonSampled(GaussianEvent(noise_multiplier=8.0, adjacency=A), sampling_rate=0.999)
 
 
+@pytest.mark.slow_after(5)  # verifies many ledgers
 @pytest.mark.parametrize(
     ("event", "delta", "asked", "method"),
     [
@@ -314,7 +317,7 @@ ENDLESS = [  # leaves that a forger may state at no cost, and that take for ever
 ]
 
 
-@pytest.mark.slow_after(1)  # the costliest ledgers that a forger can write
+@pytest.mark.slow  # the costliest ledgers that a forger can write
 @pytest.mark.parametrize("leaf", ENDLESS)
 @pytest.mark.parametrize("charge", [{"method": "renyi", "order": 1.5}, {"method": "profile"}, {"method": "pld"}])
 def test_no_forged_noise_stalls_the_verifier(leaf, charge):
@@ -328,6 +331,7 @@ def test_no_forged_noise_stalls_the_verifier(leaf, charge):
         verify_text(lines)
 
 
+@pytest.mark.slow  # verifies many ledgers
 def test_honest_ledgers_of_tiny_multipliers_are_accepted():
     book = ledger(budget=Budget(epsilon=1e12, delta=1e-5, adjacency=A))
     tiny = PoissonSampled(GaussianEvent(noise_multiplier=1e-4, adjacency=A), sampling_rate=0.01)

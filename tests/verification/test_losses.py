@@ -81,7 +81,7 @@ PLANS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow_after(1)  # the verifier composes the losses of many plans from both sides
+@pytest.mark.slow  # the verifier composes the losses of many plans from both sides
 @pytest.mark.parametrize(("event", "delta", "reference"), PLANS)
 def test_both_bounds_are_within_a_ten_thousandth(event, delta, reference):
     low, high = bounds(event, delta)

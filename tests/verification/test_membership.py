@@ -99,6 +99,7 @@ def test_a_nearest_neighbour_gives_everybody_away():
         assert all(rate.true_positive_rate > 0.9 for rate in reading.rates)
 
 
+@pytest.mark.slow_after(1)  # many replays and searches
 @pytest.mark.parametrize("fit", [tree, lambda X, y: RandomForestClassifier(20, random_state=1).fit(X, y)])
 def test_trees_that_have_learned_their_rows_by_heart(fit):
     """Labels of noise: a row that was left out is right once in eight times."""
@@ -124,6 +125,7 @@ SCHEMA = lw.Schema.uniform(0, 1, n_features=3, target=lw.Numeric("y", -1, 2))
 CLASSES = lw.Schema.uniform(0, 1, n_features=3, target=lw.Categorical("y", (0, 1)))
 
 
+@pytest.mark.slow  # many replays and searches
 @pytest.mark.parametrize("classes", [None, (0, 1)])
 def test_a_private_model_stays_within_its_price(classes):
     """At alpha 1e-3 an interval; three rates, four attacks, two models."""

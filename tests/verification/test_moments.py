@@ -40,7 +40,7 @@ CASES = {  # by what they are
 MANY = lw.Composed(tuple(sampled(gaussian(0.4 + 0.001 * k), 0.01) for k in range(30)))
 
 
-@pytest.mark.slow_after(22)  # the verifier's bounds beside the truth in mpmath
+@pytest.mark.slow_after(7)  # the verifier's bounds beside the truth in mpmath
 @pytest.mark.parametrize(
     ("event", "order"),
     [

@@ -111,7 +111,7 @@ REVEALING = [
 ]
 
 
-@pytest.mark.slow_after(21)  # the verifier's own Rényi divergences, in mpmath
+@pytest.mark.slow_after(8)  # the verifier's own Rényi divergences, in mpmath
 @pytest.mark.parametrize("event", [*DRAWS, *CURVES, *COMPOSITIONS], ids=repr)
 @pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
 def test_both_implementations_agree_on_renyi(event, order):

@@ -32,6 +32,7 @@ def test_an_unknown_name_is_an_attribute_error():
         verification.prove
 
 
+@pytest.mark.slow  # many replays and searches
 def test_the_package_itself_loads_nothing_heavy():
     program = "import sys, ledgerwood.verification; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     assert not set(run(program).split()) & HEAVY

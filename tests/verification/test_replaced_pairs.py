@@ -49,7 +49,7 @@ def node(event):
     return _pairs.parse(to_json(event))
 
 
-@pytest.mark.slow_after(3)  # the verifier's own bounds, in mpmath
+@pytest.mark.slow_after(1)  # the verifier's own bounds, in mpmath
 @pytest.mark.parametrize("event", SAMPLES, ids=repr)
 def test_both_implementations_agree_on_a_replaced_row(event):
     with mp.workdps(30):

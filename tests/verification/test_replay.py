@@ -147,6 +147,7 @@ def test_the_order_of_rows_moves_nothing():
     assert found.largest_share == 0.0
 
 
+@pytest.mark.slow_after(1)  # many replays and searches
 @pytest.mark.parametrize("neighbour", [FAR, LESS], ids=["added", "removed"])
 def test_samples_are_coupled_and_a_row_outside_of_them_moves_nothing(neighbour):
     def sampled(data):

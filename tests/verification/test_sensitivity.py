@@ -72,7 +72,7 @@ WRONG = {
 }
 
 
-@pytest.mark.slow_after(8)  # many replays and searches
+@pytest.mark.slow_after(7)  # many replays and searches
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_sensitivity_is_refuted_with_a_pair_that_shows_it(name):
@@ -127,7 +127,7 @@ def norms(X):
     return np.array([math.hypot(*row) for row in np.nan_to_num(X, posinf=0, neginf=0).tolist()])
 
 
-@pytest.mark.slow_after(2)  # a search for a breach of each mechanism
+@pytest.mark.slow  # a search for a breach of each mechanism
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_not_refuted_and_the_search_comes_as_far_as_it_may(name):
     query, options, claims, least = RIGHT[name]
@@ -140,6 +140,7 @@ def test_what_is_right_is_not_refuted_and_the_search_comes_as_far_as_it_may(name
         assert check_sensitivity(query, claimed=0.99 * claimed, adjacency=adjacency, **options).refuted
 
 
+@pytest.mark.slow  # many replays and searches
 @settings(max_examples=30)
 @given(
     scale=st.floats(1e-6, 1e6), offset=st.floats(-1e6, 1e6), parts=st.integers(1, 4), dtype=st.sampled_from("fd"),
@@ -175,6 +176,7 @@ def weighted_counts(data):
     return np.bincount(y[known].astype(int), weights=kept[known], minlength=2)
 
 
+@pytest.mark.slow  # many replays and searches
 def test_rows_of_a_schema_have_labels_weights_and_missing_values():
     report = assert_sensitivity(weighted_counts, claimed=2.0, schema=SCHEMA)
     assert report.ratio == pytest.approx(1.0)
@@ -311,6 +313,7 @@ def test_arguments_of_other_kinds_are_refused_by_name(named, message):
         check_sensitivity(**{"query": len, "claimed": 1.0, **named})
 
 
+@pytest.mark.slow_after(2)  # many replays and searches
 @pytest.mark.parametrize("least", [2, 10, 15, 30])
 def test_a_least_number_of_rows_is_found(least):
     found = check_sensitivity(

@@ -37,7 +37,7 @@ def parts(data):
     return data if isinstance(data, tuple) else (data,)
 
 
-@pytest.mark.slow_after(5)  # draws many pairs of each schema
+@pytest.mark.slow_after(1)  # draws many pairs of each schema
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", ["any", "valid"])
 @pytest.mark.parametrize("adjacency", [A, Z, R])
@@ -57,7 +57,7 @@ def test_what_is_drawn_is_a_pair_of_neighbours(kind, rows, adjacency, data):
                 assert str(other[place]) == str(one[origin])
 
 
-@pytest.mark.slow_after(3)  # many replays and searches
+@pytest.mark.slow_after(1)  # many replays and searches
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=20)
 @given(data=st.data())
@@ -87,7 +87,7 @@ def values(pair):
     return [str(value) for part in parts(pair[1].data) for value in part.ravel().tolist()]
 
 
-@pytest.mark.slow_after(4)  # many replays and searches
+@pytest.mark.slow_after(2)  # many replays and searches
 @pytest.mark.parametrize(
     "condition",
     [
@@ -110,6 +110,7 @@ def test_the_rows_that_move_most_are_drawn(condition):
     assert condition(*pair)
 
 
+@pytest.mark.slow  # many replays and searches
 def test_it_shrinks_to_few_rows():
     search = settings(max_examples=3_000, derandomize=True, database=None)
     first, neighbour = find(neighbours(bounds=(0, 1)), lambda pair: pair[1].data.sum() >= 1.0, settings=search)
@@ -117,6 +118,7 @@ def test_it_shrinks_to_few_rows():
     assert neighbour.data.tolist() == [1.0]
 
 
+@pytest.mark.slow  # many replays and searches
 @settings(max_examples=5, phases=[Phase.generate])
 @given(pair=neighbours(SCHEMA, min_rows=1, max_rows=8))
 def test_a_trainer_is_replayed_on_them(pair):

@@ -119,6 +119,7 @@ def test_nothing_is_left_out(tmp_path, event, least, share):
     assert report.epsilon_readded >= least
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize(
     ("event", "rho"),
     [
@@ -164,6 +165,7 @@ HONEST = [
 ]
 
 
+@pytest.mark.slow_after(1)  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize("event", HONEST)
 def test_honest_nestings_are_confirmed(event):
     report = verify_ledger(LedgerRecord.from_lines(tuple(book(event, delta=1e-6))))
@@ -285,6 +287,7 @@ REPLACED = [  # a row's presence costs far more than its replacement, so that th
 ]
 
 
+@pytest.mark.slow_after(2)  # the verifier bounds many plans from both sides
 @pytest.mark.parametrize("filter_", [None, RenyiFilter(order=8.0)], ids=["basic", "renyi"])
 @pytest.mark.parametrize(("event", "present", "rate"), REPLACED)
 def test_a_row_whose_presence_costs_more_than_its_replacement_is_confirmed(event, present, rate, filter_):

@@ -57,8 +57,8 @@ def rho(event: Event) -> float:
         if math.isfinite(event.pure_epsilon()):
             return _swept_rho(event)
         raise UnsupportedEvent(
-            f"no rho is proven for {event!r}; sampling lowers that of no Gaussian: grant it unsampled, or use "
-            "RenyiFilter"
+            f"no rho is proven for {event!r}: sampling does not lower the rho of a Gaussian. Grant it unsampled, or "
+            "use RenyiFilter"
         ) from error
 
 

@@ -95,7 +95,7 @@ class Event(abc.ABC):
         return self
 
     def draws(self) -> Iterator[tuple["Event", int]]:
-        """The events that a grant of this event holds, each with its count: compositions opened, samples not."""
+        """The events that can be drawn from a grant of this event, with counts; a sample is one event."""
         yield self, 1
 
 

@@ -60,7 +60,7 @@ class BasicFilter:
         )
 
     def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
-        """The sums, rounded up."""
+        """The total epsilon and delta of all grants, rounded up."""
         return Spent(
             epsilon=float_up(total(charges, "epsilon")),
             delta=float_up(total(charges, "delta")),

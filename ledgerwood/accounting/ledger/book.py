@@ -101,7 +101,7 @@ class Ledger:
 
     @property
     def budget(self) -> Budget:
-        """The limit."""
+        """The ledger's budget: the limit on the sum of its grants."""
         return self._state.terms.budget
 
     @property

@@ -1,4 +1,4 @@
-"""Where a ledger keeps its entries: what every store promises, and the one that keeps nothing."""
+"""The storage of a ledger's entries: the interface of all stores, and a store that keeps nothing."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, final

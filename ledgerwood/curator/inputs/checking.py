@@ -104,7 +104,7 @@ class SchemaReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every value is as the schema declares it: nothing is clamped, "other" by surprise, or left out."""
+        """True if every value is as the schema declares it: nothing is clamped, "other" by surprise, or left out."""
         return not self.problems
 
     def raise_for_problems(self) -> None:
@@ -263,7 +263,7 @@ def _wrong(column: Column, unread: np.ndarray[Any, np.dtype[np.bool_]]) -> list[
 
 
 def _is_missing(value: object) -> bool:
-    """Whether it is one of the ways to say that there is no value."""
+    """Returns whether it is one of the ways to say that there is no value."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and math.isnan(value)

@@ -182,12 +182,12 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
 
 
 def has_objects(series: Series) -> bool:
-    """Whether a pandas column may hold anything: narwhals would name its type by a look at its values."""
+    """Returns whether a pandas column may hold anything: narwhals would name its type by a look at its values."""
     return series.implementation.is_pandas_like() and series.to_native().dtype == np.dtype(object)
 
 
 def _is_foreign(series: Series) -> bool:
-    """Whether a pandas column is of a type without a name in narwhals whose values are neither numbers nor texts.
+    """Returns whether a pandas column has a type unknown to narwhals, with values that are neither numbers nor texts.
 
     Periods, intervals (what `pandas.cut` makes, as categories) and complex numbers: no row could be read.
     """
@@ -201,7 +201,7 @@ def _is_foreign(series: Series) -> bool:
 
 
 def _has_text_categories(series: Series) -> bool:
-    """Whether the categories of a column are no numbers by their own type, which the data frame declares."""
+    """Returns whether the categories of a column are no numbers by their own type, which the data frame declares."""
     if series.dtype != nw.Categorical:
         return False
     pandas, native = nw.dependencies.get_pandas(), series.to_native()
@@ -343,15 +343,22 @@ def _cells(row: Any, width: int, names: tuple[str, ...]) -> Sequence[Any]:
         width: the number of columns.
         names: of the columns; none where the schema has one range for all of them.
     """
+    try:
+        cells = _listed(row, names)
+    except Exception:  # noqa: BLE001  # of a class that raises when it is looked at: its error would tell of the row
+        cells = None
+    return [(row,)] * width if cells is None or len(cells) != width else cells
+
+
+def _listed(row: Any, names: tuple[str, ...]) -> list[Any] | None:
+    """A row's cells, by name or in their order; None of what is no row."""
     kind = type(row)
     if issubclass(kind, dict):
-        return [row[name] for name in names] if names and row.keys() == set(names) else [(row,)] * width
+        return [row[name] for name in names] if names and row.keys() == set(names) else None
     series = kind.__name__ == "Series" and _series_of(row) is not None
     if series or issubclass(kind, list | tuple) or (issubclass(kind, np.ndarray) and row.ndim == 1):
-        cells = list(row)
-        if len(cells) == width:
-            return cells
-    return [(row,)] * width
+        return list(row)
+    return None
 
 
 def _require_names(found: list[str], declared: list[str]) -> None:

@@ -54,7 +54,7 @@ class TypedColumns:
         """The names and types of a table's columns; no value is looked at.
 
         Args:
-            X: array with a type of its own (n_rows, n_features), or data frame.
+            X: array with its own type (n_rows, n_features), or data frame.
             y: array-like (n_rows,), which the estimator takes for numbers or for classes.
             numeric_target: for numbers.
 

@@ -38,7 +38,7 @@ def encode_weights(sample_weight: Any, schema: Schema, *, n_rows: int) -> Weight
             return ALL_WHOLE
         raise SchemaError(
             "sample_weight needs a public bound: declare the largest weight that a row may have, "
-            "Schema(..., weight_bound=...). It is never read off the weights, which would tell of a row"
+            "Schema(..., weight_bound=...). It is never taken from the weights: that would depend on a row"
         )
     if sample_weight is None and bound < 1.0:
         raise SchemaError(

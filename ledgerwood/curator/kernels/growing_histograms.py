@@ -130,7 +130,7 @@ def _last_level(structure: TreeStructure) -> Lowered:
 
 
 def _continues(structure: TreeStructure, above: TreeStructure) -> bool:
-    """Whether a structure is another one with levels more: the upper tests send each cell to the same side."""
+    """Returns whether a structure is another one with levels more: the upper tests send each cell to the same side."""
     n = len(above.feature)
     feature, below, besides, sets = structure.lowered()
     other_feature, other_below, other_besides, other_sets = above.lowered()

@@ -153,7 +153,7 @@ def packed_sums(n_rows, by_row, offsets, order, starts, stops, packed, shift, at
 
 @rows_kernel
 def parted_rows(n_rows, cells, feature, below, besides, sets, order, bounds, deeper, middles):
-    """Part the rows of each leaf by a test of its own: left ones first, in the order that they had.
+    """Part the rows of each leaf by its own test: left ones first, in the order that they had.
 
     Args:
         feature, below, besides, sets: the tests, one a leaf, as `Lowered`.

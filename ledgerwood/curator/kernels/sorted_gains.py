@@ -225,7 +225,7 @@ def fill_equalities(
     ends,
     gains,
 ):
-    """Write the end and the gain of each test of equality: a group of its own.
+    """Write the end and the gain of each test of equality: its own group.
 
     Args:
         _visits, cells, rows, own_steps, bounds: as in `sort_rows`.

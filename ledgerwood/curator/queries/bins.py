@@ -66,7 +66,7 @@ class CandidateBins:
         thresholds: Sequence[NDArray[np.int64]] | None = None,
         features: Sequence[int] | None = None,
     ) -> "CandidateBins":
-        """Of a schema's cells.
+        """The bins of a schema's cells.
 
         Args:
             cells: of every feature.

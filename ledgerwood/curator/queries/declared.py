@@ -5,11 +5,13 @@ returns; what it cannot see is whether the function looks at one row only
 (docs/explanation/queries.md#declared-statistics).
 """
 
+import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.curator.inputs.encoding import sorted_classes
 from ledgerwood.curator.queries.columns.statistics import require_feature
 from ledgerwood.curator.queries.registry import COLUMNS, TREES, Integers
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
@@ -49,10 +52,12 @@ class DeclaredStatistic:
     does a row for which the function raises, or does not return `width` whole numbers. What one row changes is then
     within the bounds, *if* what the function makes of a row depends on no other row. A row counts whatever it weighs.
 
+    Nothing in Python can prove that a row's contribution is its own, so that releases and ledger say "declared by ...,
+    not proven here" (`caveat`), and a round that releases it is opened with `purpose=statistic.purpose(...)`.
+
     * `one_by_one=True`: the function never sees two rows at once, so that this holds for every function without a
-      memory of its own: the sensitivity is proven. A call for each row: about 10 microseconds a row.
-    * `one_by_one=False`: the function sees chunks of rows. Rounds, releases and ledger then say "declared by ..., not
-      proven here" (`caveat`); a round that releases it is opened with `purpose=statistic.purpose(...)`.
+      memory of its own, and nothing else is declared. A call for each row: about 10 microseconds a row.
+    * `one_by_one=False`: the function sees chunks of rows, each of which it has to treat by itself.
 
     Args:
         name: of the statistic.
@@ -66,7 +71,8 @@ class DeclaredStatistic:
         sensitivities: shifts under an adjacency that are smaller than those that follow from the bounds, in the
             statistic's unit; each is declared, and not proven.
         rehearse: whether the function is tried on synthetic rows of the columns before its first use: it must return
-            what is declared, treat rows apart, and keep to `sensitivities`. Training rows are never used for that.
+            what is declared, treat rows apart, remember none, and keep to `sensitivities`. Training rows are never used
+            for that.
 
     Raises:
         InvalidParameter: a value outside its bound.
@@ -122,7 +128,7 @@ class DeclaredStatistic:
                 raise _validate.fail("sensitivities", stated, "BoxShifts or BallShifts by Adjacency", "shift sets")
             if shifts.columns not in (None, len(most)):
                 raise _validate.fail("sensitivities", shifts, f"of {len(most)} columns", "shift sets")
-        object.__setattr__(self, "sensitivities", stated)
+        object.__setattr__(self, "sensitivities", MappingProxyType(stated))
 
     @property
     def width(self) -> int:
@@ -136,13 +142,13 @@ class DeclaredStatistic:
 
     @property
     def caveat(self) -> str:
-        """What the ledger says of a sensitivity that is not proven; empty where it is."""
-        proven = self.one_by_one and not self.sensitivities
-        return "" if proven else f"{self.name} declared by {self.declared_by}{NOT_PROVEN}"
+        """What the ledger says: who declares what nothing proves."""
+        alone = " to remember no row" if self.one_by_one and not self.sensitivities else ""
+        return f"{self.name} declared by {self.declared_by}{alone}{NOT_PROVEN}"
 
     def purpose(self, what: str) -> str:
         """The purpose with which a round is opened that releases this statistic."""
-        return f"{what} ({self.caveat})" if self.caveat else what
+        return f"{what} ({self.caveat})"
 
     def sensitivity(self, adjacency: Adjacency) -> Shifts:
         """What is declared under this adjacency; else what the bounds of a row allow.
@@ -162,10 +168,9 @@ class DeclaredStatistic:
         return BoxShifts(boxes=(tuple(float_up(move * step) for move in moves),))
 
 
-def caveat_in(purpose: str) -> str:
-    """What `DeclaredStatistic.purpose` added to the purpose of a draw; empty where it added nothing."""
-    start = purpose.rfind("(") + 1
-    return purpose[start:-1] if start and purpose.endswith(NOT_PROVEN + ")") else ""
+def caveats_in(purpose: str) -> tuple[str, ...]:
+    """What `DeclaredStatistic.purpose` added to the purpose of a draw, for one statistic or several."""
+    return tuple(re.findall(rf"\(([^()]*{NOT_PROVEN})\)", purpose))
 
 
 def _bound(name: str, value: object) -> int:
@@ -212,8 +217,9 @@ def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
             cells = rows.cells[features.index(column.name)][places]
             return _middles(cells, column, rows.shape.bins or 1) if isinstance(column, Numeric) else cells
         if isinstance(column, Categorical):
-            classes = rows.labelled[places]
-            return np.where(classes < 0, column.other_cell, classes)
+            # Classes are places among the sorted ones; the function knows those in the declared order.
+            declared = [*map(column.categories.index, sorted_classes(column).tolist()), column.other_cell]
+            return np.array(declared)[rows.labelled[places]]
         return column.low + (rows.targets[places] + 1.0) * ((column.high - column.low) / 2.0)
 
     def chunk(places: Integers) -> Chunk:
@@ -297,10 +303,18 @@ def _rehearsed(query: DeclaredStatistic) -> None:
     if not query.rehearse or query in _REHEARSED:
         return
     rows = _synthetic(query.columns)
-    alone = []
-    for place in range(SYNTHETIC_ROWS):
-        one = {name: values[place : place + 1] for name, values in rows.items()}
-        alone.append(_tried(query, one, 1)[0])
+
+    def one(place: int) -> Integers:
+        return _tried(query, {name: values[place : place + 1] for name, values in rows.items()}, 1)
+
+    alone = [one(place)[0] for place in range(SYNTHETIC_ROWS)]
+    for place in reversed(range(SYNTHETIC_ROWS)):
+        again = one(place)[0]
+        if not np.array_equal(again, alone[place]):
+            raise InvalidParameter(
+                f"{query.name}: the synthetic row {_shown(rows, place)} contributes {alone[place].tolist()} at first, "
+                f"and {again.tolist()} after other rows; a row's contribution must depend on that row only"
+            )
     if not query.one_by_one:
         together = _tried(query, rows, SYNTHETIC_ROWS)
         for place, (mine, own) in enumerate(zip(together, alone, strict=True)):

@@ -40,7 +40,7 @@ class LabelMoments:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCount:
-    """Number of rows, shape (1,); private under add-remove, so that it has a price."""
+    """Number of rows, shape (1,); private under add-remove, so that it has a privacy cost."""
 
     @property
     def grid(self) -> Grid:

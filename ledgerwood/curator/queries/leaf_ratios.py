@@ -38,7 +38,7 @@ class LeafRatios(LeafStatistic[BoxShifts]):
         damping: lambda > 0 of the denominator, in rows, taken down to a whole number of steps.
         leaf_clip: largest absolute ratio, in [2**-20, 2**8] units of the gradient, taken down to a whole number of
             steps (the geometric leaf clipping of DPBoost, 2020); None for no bound but the clip's.
-        weighted: whether rows may have weights of their own; the denominator then is their sum, and its bound larger.
+        weighted: whether rows may have their own weights; the denominator then is their sum, and its bound larger.
     """
 
     loss: Loss
@@ -73,7 +73,7 @@ class LeafRatios(LeafStatistic[BoxShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the ratios use gradients, which depend on the scores."""
         return True
 
     @property

@@ -40,7 +40,7 @@ class LeafStatistic(abc.ABC, Generic[S_co]):
     @property
     @abc.abstractmethod
     def uses_scores(self) -> bool:
-        """Whether rows contribute by their scores, so that an ensemble is needed."""
+        """True if rows contribute by their scores, so that an ensemble is needed."""
 
     @abc.abstractmethod
     def sensitivity(self, adjacency: Adjacency) -> S_co:

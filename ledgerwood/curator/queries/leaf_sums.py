@@ -162,7 +162,7 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
     (docs/explanation/queries.md#whole-sums).
 
     Args:
-        leaf: what is added up; its rows have no weights of their own.
+        leaf: what is added up; its rows have no their own weights.
         bits: in [0, 20]; a unit is 2**-bits of the leaf statistic's.
 
     Raises:

@@ -1,7 +1,7 @@
 """The queries that each kind of table carries out, with the check and the evaluator of each.
 
 A query's module says in one place what is asked, what one row can change in it, what is refused, and how it is
-evaluated:
+evaluated::
 
     @final
     @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class SelectionQuery(Protocol[M_contra, R_co]):
 
 
 class Placed:
-    """A query that is made of a statistic and of where it is asked."""
+    """A query that consists of a statistic and of the tree or ensemble to which it is applied."""
 
     __slots__ = ()
     statistic: object
@@ -177,9 +177,9 @@ TREE_CHOICES: Registry[TreeShape, TreeRows] = Registry("is not a selection that 
 COLUMNS: Registry[ColumnShape, ColumnRows] = Registry("is not a query that a table of columns carries out")
 """Statistics of a table of columns."""
 COLUMN_CHOICES: Registry[ColumnShape, ColumnRows] = Registry("is not a selection that a table of columns carries out")
-UNDECLARED: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which has not been bought yet")
+UNDECLARED: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which is not estimated yet")
 """Statistics of rows without a schema; what is public of these is found beside them."""
-UNDECLARED_CHOICES: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which has not been bought yet")
+UNDECLARED_CHOICES: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which is not estimated yet")
 REGISTRIES = (TREES, TREE_CHOICES, COLUMNS, COLUMN_CHOICES, UNDECLARED, UNDECLARED_CHOICES)
 
 

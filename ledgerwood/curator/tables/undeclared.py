@@ -57,7 +57,7 @@ class UndeclaredTable(AbstractRows):
         Raises:
             SchemaError: always.
         """
-        raise SchemaError("the schema has not been bought yet")
+        raise SchemaError("the schema has not been estimated yet")
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """What counts a column's bins over a sample. For the curator alone; no row is read here.

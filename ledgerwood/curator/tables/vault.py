@@ -135,7 +135,7 @@ class RowVault:
             )
 
     def claim(self, keys: UnitKeys, receipt: Receipt) -> NDArray[np.int64]:
-        """Take the units that are about to be read; until they are settled, nothing is left of them.
+        """Reserve the units that are about to be read; until they are settled, their remaining budget is 0.
 
         Args:
             keys: the units of the rows. One that is not known yet has its full budget.

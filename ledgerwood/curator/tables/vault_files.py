@@ -144,7 +144,7 @@ class VaultFile:
 
     @classmethod
     def hold(cls, path: Path) -> "VaultFile | None":
-        """Lock the file that is there; None where there is none.
+        """Lock the file that is there; None if there is none.
 
         Raises:
             LedgerError: it cannot be opened, or another holder has it.

@@ -17,7 +17,7 @@ class TreeShape:
         schema: resolved.
         n_features: columns of the table.
         n_classes: of the target; 0 where it is a number, or no classes were kept.
-        weighted: whether rows have weights of their own.
+        weighted: whether rows have their own weights.
         bins: even steps of a numeric feature's range, which its cells are; None for cells that were given as such.
     """
 

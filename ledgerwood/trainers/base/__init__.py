@@ -1,1 +1,1 @@
-"""What every trainer is made of: estimator, plan, budget, outputs, model files."""
+"""The common parts of all trainers: estimator, plan, budget, outputs, model files."""

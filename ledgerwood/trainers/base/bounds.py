@@ -162,7 +162,7 @@ def require_name(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def is_word(value: object, word: str) -> bool:
-    """Whether a parameter is this word; what it is compared with may be an array."""
+    """Returns whether a parameter is this word; what it is compared with may be an array."""
     return isinstance(value, str) and value == word
 
 

@@ -1,4 +1,4 @@
-"""What every estimator of this package does around its plan: check, grant, curate, state, save."""
+"""The base class of estimators, with the steps around a plan: check, grant, train, state, save."""
 
 import abc
 from dataclasses import dataclass
@@ -131,30 +131,29 @@ class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
 
     @keeps_no_rows
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
-        """Pay for the plan, train.
+        """Pay for the plan from the ledger, then train.
 
-        Nothing is refused, warned of or shown because of a value, or of the number of rows: values outside the schema
-        are clamped, and rows that cannot be read contribute 0. Whether the rows fit the schema is what
-        `schema.check(X, y)` tells their owner.
+        No error, warning or output depends on a value or on the number of rows: values outside the schema are clamped,
+        and rows that cannot be read contribute 0. Use `schema.check(X, y)` to check whether the rows fit the schema.
 
         Args:
             X: array-like or data frame, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
-            ledger: where the fit is paid from; without one it opens its own, and `privacy_` covers this fit only. A
-                grant that holds the plan beside those of other fits is drawn from as it stands: for validations, whose
-                models are not kept. A model that is saved is loaded only with a grant of its plan alone.
+            ledger: the ledger that pays for the fit. Without one the fit opens its own, and `privacy_` covers this fit
+                only. A grant of several plans, this one among them, may be given for validations, whose models are not
+                kept: a saved model can be loaded only if its grant was of its plan alone.
             sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
-                and each a matter of its own row: weights that are normalised or balanced over the rows tell of others.
-                A row of half that bound counts as half a row. None: every row weighs 1.
+                and each dependent on its own row only, so not normalised or balanced over the rows. A row
+                of half that bound counts as half a row. None: every row weighs 1.
 
         Raises:
             SchemaError: columns, types or shapes that are not the schema's, or no schema was given for columns without
                 a type or for rows with weights. Nothing was spent.
-            InvalidParameter, CalibrationFailed: parameters that make no plan within the budget. Nothing was spent.
+            InvalidParameter, CalibrationFailed: no plan with these parameters fits the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
 
         Warns:
-            PrivacyWarning: of a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
+            PrivacyWarning: a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
                 docs/how-to/privacy-warnings.md.
         """
         self._check_parameters()
@@ -163,7 +162,7 @@ class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
         declared = self._declared_schema()
         if declared is None and sample_weight is not None:
             raise SchemaError(
-                "sample_weight needs a declared schema with a weight_bound: a schema that is bought has none, since "
+                "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
                 "the largest weight of the rows is not public"
             )
         with points_to_check(declared):
@@ -227,7 +226,7 @@ class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
             return grant_plan(plan, budget, ledger, purpose=purpose)
 
     def plan_cautions(self, plan: Plan) -> list[str]:
-        """What a fit would warn of by its budget and its plan alone, as texts; pure, no data."""
+        """Returns the warnings that a fit would give by its budget and its plan, as texts; uses no data."""
         budget, rows = self.budget, self._public_rows()
         found = (
             cautions.delta_caution(budget.delta, rows),
@@ -256,7 +255,7 @@ class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
         return tags
 
     def _random_source(self, call: int = 0) -> RandomSource:
-        """Secure, or from the seed; each call of a stream, numbered from 0, has a seed of its own."""
+        """Secure, or from the seed; each call of a stream, numbered from 0, has its own seed."""
         match self.random_state:
             case None:
                 return SecureRandom()

@@ -32,7 +32,7 @@ def forest_count(classes: int) -> int:
 
 
 def estimates_classes(schema: Schema | TypedColumns) -> bool:
-    """Whether the number of classes is known only once the schema has been estimated."""
+    """Returns whether the number of classes is known only once the schema has been estimated."""
     return isinstance(schema, TypedColumns) and schema.target.kind in KEYED
 
 
@@ -64,7 +64,7 @@ class Forests:
 
     @classmethod
     def of(cls, plan: AbstractBoostedPlan, aggregator: Aggregator) -> "Forests":
-        """As many as the schema's target asks for, which share all trees of the plan; the initial score is released.
+        """The forests for the schema's target, which share all trees of the plan; the initial score is released.
 
         Of several forests, which start at 0, its draws are made and left unused: a ledger does not depend on the number
         of classes that was estimated.

@@ -19,7 +19,7 @@ P = TypeVar("P", bound=AbstractBoostedPlan)
 class AbstractSystemEstimator(AbstractTreeEstimator):
     """An estimator of a published system. A parameter has the name of the plan's field that it sets: see there.
 
-    None means: as the preset says.
+    None takes the preset's value.
 
     Args:
         schema_share: share of the budget for a schema that is privately estimated: of mu**2 and of delta, or of epsilon

@@ -15,8 +15,8 @@ from ledgerwood.trainers.base.privacy import PrivacyStatement, declared_in
 ROW_IS_UNIT = "each row is one privacy unit"
 DECLARED = "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows"
 BOUGHT = (
-    "the schema was bought within this epsilon and delta; the number, names and types of the columns, hyper-parameters "
-    "and expected_rows are public: none was chosen by looking at these rows"
+    "the schema was estimated within this epsilon and delta; the number, names and types of the columns, "
+    "hyper-parameters and expected_rows are public: none was chosen by looking at these rows"
 )
 OWN_WEIGHTS = "each row's weight is its own: it was neither normalised nor balanced by a look at other rows"
 NOT_FITTED = (
@@ -97,7 +97,7 @@ def require_held(grant: Grant, event: Event) -> None:
 def privacy_statement(
     plan: Plan, budget: Budget, source: RandomSource, record: LedgerRecord, assumptions: tuple[str, ...]
 ) -> PrivacyStatement:
-    """What a model that was trained by the plan says of its privacy."""
+    """Returns the privacy statement of a model that was trained by the plan."""
     quote = price(plan.event).quote(budget.delta)
     return PrivacyStatement(
         epsilon=quote.epsilon if source.kind == "secure" else float("inf"),

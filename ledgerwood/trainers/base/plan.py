@@ -177,11 +177,11 @@ class AbstractEpsilonPlan(AbstractPlan):
         return self.pure().calibrated(Budget(epsilon=budget.epsilon, delta=0.0, adjacency=budget.adjacency))
 
     def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for trees that learn anything."""
+        """Returns whether the budget is enough for trees that learn anything."""
         return self.prepared(budget).fits_least(budget)
 
     def fits_least(self, budget: Budget) -> bool:
-        """Whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
+        """Returns whether a prepared plan fits the budget at the least epsilon that a tree can do anything with."""
         try:
             self.require_first_fit()
         except InvalidParameter:
@@ -217,7 +217,7 @@ class AbstractBoostedPlan(AbstractPlan):
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         expected_rows: public guess of the number of rows, for rules of tuning; exact for the initial score
             "public_count". Ours.
-        weighted: whether rows may have weights of their own, up to the schema's bound; "rows" then are rows of that
+        weighted: whether rows may have their own weights, up to the schema's bound; "rows" then are rows of that
             weight. Ours.
         classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
             whose trees the classes of an estimated schema share. Ours.
@@ -375,7 +375,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
             raise type(error)(too_small(self.size, budget, NO_GRID)) from error
 
     def has_room(self, budget: Budget) -> bool:
-        """Whether the budget is enough for noise that can be drawn."""
+        """Returns whether the budget is enough for noise that can be drawn."""
         try:
             self._found(budget)
         except (InvalidParameter, CalibrationFailed):
@@ -406,7 +406,7 @@ def too_small(plan: str, budget: Budget, why: str) -> str:
 
 
 def require_zero_start(classes: int, initial_score: str) -> None:
-    """Refuse a plan of several forests that would ask for the mean label: each forest has a label of its own.
+    """Refuse a plan of several forests that would ask for the mean label: each forest has its own label.
 
     Raises:
         InvalidParameter: so it is.

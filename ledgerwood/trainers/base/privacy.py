@@ -1,4 +1,4 @@
-"""What a fitted model says of its own privacy."""
+"""The privacy statement of a fitted model."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -10,23 +10,23 @@ from ledgerwood.accounting.events import Event, PoissonSelection, RepeatedSelect
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import require_within
-from ledgerwood.curator.queries.declared import caveat_in
+from ledgerwood.curator.queries.declared import caveats_in
 from ledgerwood.errors import LedgerCorrupted, PrivacyError
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyStatement:
-    """The guarantee of one fit, and what it rests on.
+    """The privacy guarantee of one fit, with its assumptions.
 
     Args:
-        epsilon: price of this fit's plan at `delta`, in nats; inf where the randomness can be repeated.
-        delta: probability.
+        epsilon: privacy cost of this fit's plan at `delta`, in nats; inf if the noise is reproducible (a seed was set).
+        delta: the probability at which epsilon holds.
         adjacency: the relation of neighbouring data sets.
         unit: what one protected record is.
-        method: how the price was found.
-        certified: whether the price is a proven upper bound.
-        randomness: "test" protects nobody.
+        method: the accounting method.
+        certified: whether the privacy cost is a proven upper bound.
+        randomness: "secure", or "test" for reproducible noise, which protects no one.
         assumptions: what must hold outside the library.
         ledger_head: hash of the ledger's last entry after the fit.
     """
@@ -104,11 +104,11 @@ def declared_in(ledger: LedgerRecord, plan: Event) -> tuple[str, ...]:
     """What the plan's draws say of statistics whose sensitivity is declared and not proven: assumptions of the fit."""
     grants = [entry.index for entry in ledger.entries if isinstance(entry, GrantEntry) and _pays(entry.event, plan)]
     own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant in grants[-1:]]
-    return tuple(dict.fromkeys(caveat for entry in own if (caveat := caveat_in(entry.purpose))))
+    return tuple(dict.fromkeys(caveat for entry in own for caveat in caveats_in(entry.purpose)))
 
 
 def _pays(granted: Event, plan: Event) -> bool:
-    """Whether a grant is of this plan, or of a search that may have run it (`trainers.tuning`)."""
+    """Returns whether a grant is of this plan, or of a search that may have run it (`trainers.tuning`)."""
     if not isinstance(granted, RepeatedSelection | PoissonSelection):
         return granted == plan
     try:

@@ -1,4 +1,4 @@
-"""A schema that nobody declared: what of it is bought, at which noise, and how releases become a `Schema`.
+"""Private estimation of a schema that is not declared: its parts, their noise, and the resulting `Schema`.
 
 What is bought of each column is fixed by public names and types alone, and so are the events; only the values of the
 schema depend on what was released. docs/explanation/bought-schema.md#bought-schema-plan.
@@ -56,7 +56,7 @@ NO_CODE: Category = 0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaPurchase:
-    """What is bought of each column: bounds of numbers, categories of the others, one draw each.
+    """A plan for a private estimate of each column: bounds of numbers, categories of the others, one draw each.
 
     Args:
         columns: the public names and types.
@@ -181,7 +181,7 @@ class SchemaPurchase:
             self.bin_mechanism(number).require_fit(ANY_BINS.grid)
 
     def buy(self, aggregator: Aggregator) -> Schema:
-        """The schema, from one release a column; nothing in it is known of the rows but by these.
+        """Estimate the schema from one release per column; it depends on the rows through these only.
 
         Args:
             aggregator: over the columns, with a grant that holds `events`.
@@ -309,7 +309,7 @@ def schema_share(value: object) -> float:
 
 
 def keyed_names(columns: TypedColumns) -> list[str]:
-    """The columns whose categories are bought, which costs a delta."""
+    """The columns whose categories are estimated, which needs a delta."""
     return [column.name for column in (*columns.features, columns.target) if column.kind in KEYED]
 
 

@@ -32,7 +32,7 @@ class Suggesting(Protocol):
 
 
 def says_parameter(estimator: Suggesting, error: Exception) -> bool:
-    """Whether an error tells the user all: it names a parameter that he set, or is not of one value at all."""
+    """Returns whether an error tells the user all: it names a parameter that he set, or is not of one value at all."""
     if not isinstance(error, InvalidParameter):
         return False
     if error.parameter is None:
@@ -41,7 +41,7 @@ def says_parameter(estimator: Suggesting, error: Exception) -> bool:
 
 
 def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: CalibrationFailed | InvalidParameter) -> Exception:
-    """The error of a plan that does not fit its budget, with what would fit: each value was tried out.
+    """Returns the error of a plan that does not fit its budget, with values that would fit; each value was tried.
 
     Args:
         estimator: with such a plan.

@@ -64,7 +64,7 @@ OWNER_SCORES = (
 
 @final
 class OwnerOnly(Generic[T_co]):
-    """A value that was computed from rows without noise: for the owner of the rows only, not private.
+    """A value that was computed from rows without noise: not private, for the data owner only.
 
     It does not show its value, and is neither copied nor pickled, so that it does not get into a report by mistake.
     """
@@ -75,7 +75,7 @@ class OwnerOnly(Generic[T_co]):
         self._value = value
 
     def reveal(self) -> T_co:
-        """The value. Whoever sees it, or anything that was decided by it, has learned about single rows."""
+        """Returns the value. It, and anything that was decided by it, reveals information about single rows."""
         return self._value
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class FoldScores:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CrossValidation:
-    """What a private cross-validation found, and what it cost.
+    """The result of a private cross-validation, and its privacy cost.
 
     Args:
         plan: all fits and scores.
@@ -134,7 +134,7 @@ class CrossValidation:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GridSearch:
-    """What a private search over a grid found, and what it cost.
+    """The result of a private grid search, and its privacy cost.
 
     Args:
         plan, privacy, ledger, scoring: as in `CrossValidation`; the last fit is included.
@@ -391,7 +391,7 @@ class _Run:
         )
 
     def copy(self, candidate: int, *, seed_place: int) -> Any:
-        """An unfitted copy of a candidate, with a seed of its own where seeds are given."""
+        """An unfitted copy of a candidate, with its own seed where seeds are given."""
         model = clone(self.estimator).set_params(**self.candidates[candidate])
         return model if self.seeds is None else model.set_params(random_state=self.seeds[seed_place])
 

@@ -44,11 +44,11 @@ _SLACK = 1e-6
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPlan:
-    """A private search, fixed and priced before a row is read: the best of K runs, each one candidate and its score.
+    """The plan of a private search, fixed before a row is read: the best of K runs, each one candidate and its score.
 
     Args:
         adjacency: the relation under which every event is stated.
-        runs: the law of K.
+        runs: the distribution of K.
         noise_multiplier: of one run as a whole: 1 / mu.
         score_share: share of a run's mu**2 that is spent on the score.
         error_width: see `PredictionFit`.
@@ -90,17 +90,17 @@ class SearchPlan:
 
     @property
     def score_event(self) -> Event:
-        """What a run's score costs."""
+        """The event of a run's score."""
         return self.score_mechanism.event(self.score.sensitivity(self.adjacency), self.adjacency)
 
     @property
     def score(self) -> PredictionFit:
-        """What a run is judged by."""
+        """The query for a run's score."""
         return PredictionFit(loss=self.loss, width=self.error_width)
 
     @property
     def run_events(self) -> tuple[Event, ...]:
-        """What a run of each candidate draws."""
+        """The events that a run of each candidate draws."""
         return tuple(Composed((plan.event, self.score_event)) for plan in self.plans)
 
     def leaf_signal(self, rows: float) -> float:
@@ -146,21 +146,22 @@ def _has(name: str) -> Any:
 class PrivateSearch(AbstractTreeEstimator):
     """Random search over candidates, all of it within one (epsilon, delta): training runs, scores and choice.
 
-    K runs, K secret and random, each of a candidate drawn uniformly, trained on all rows and scored on the same rows
-    with noise; the best is kept. A candidate must be a plan of Gaussian releases over all rows: S-GBDT with
-    `subsample` 1 and an `initial_score` of "zero" or "moments". The time that a fit takes grows with K and must not
-    be seen.
+    It makes a secret, random number K of runs. Each run draws a candidate uniformly, trains it on all rows, and scores
+    it on the same rows with noise. The best run is kept. A candidate must be a plan of
+    Gaussian releases over all rows: S-GBDT with
+    `subsample` 1 and an `initial_score` of "zero" or "moments". The running time of a fit grows with K
+    and must stay secret.
 
     Args:
-        estimator: what is tuned; its own epsilon, delta, adjacency, schema and random state are the search's.
+        estimator: the estimator to tune; its epsilon, delta, adjacency, schema and random state are replaced by these.
         candidates: parameters of `estimator`, one mapping a candidate; public, at least one, all of one `max_bins`. A
             candidate that is listed twice is drawn twice as often.
         epsilon, delta: the budget of the whole search; delta > 0.
         adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
-        law: of K: "poisson", whose K is near its mean, and 0 with probability exp(-mean_runs) (a model that has learnt
-            nothing); or "negative_binomial", which is never 0, and often 1.
+        law: the distribution of K. With "poisson", K is near its mean, and 0 with probability exp(-mean_runs) (then
+            the model has learnt nothing). With "negative_binomial", K is never 0, and often 1.
         mean_runs: the expected number of runs; above 1 for "negative_binomial".
-        shape: eta of the negative binomial law; the smaller, the heavier its tail and the less the search costs.
+        shape: eta of the negative binomial distribution; a smaller one has a heavier tail and costs less.
         score_share: share of a run's mu**2 that is spent on its score.
         error_width: for the squared loss: the error, in halves of the label's range, at which a row counts 0.
 

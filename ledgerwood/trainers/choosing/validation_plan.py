@@ -1,4 +1,4 @@
-"""What a cross-validation or a search over a grid costs, as a whole: fixed and known before a row is read.
+"""The plan and privacy cost of a whole cross-validation or grid search, fixed before a row is read.
 
 docs/explanation/cross-validation.md.
 """
@@ -18,7 +18,7 @@ from ledgerwood.accounting.filters import GDPFilter
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.accounting.quotes import Quote
-from ledgerwood.curator import Categorical, Schema, fold_count, fold_sums
+from ledgerwood.curator import FOLD_SCORES, Categorical, Schema, fold_count
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism
 from ledgerwood.trainers.base.bounds import require_name
@@ -106,7 +106,7 @@ class ValidationPlan:
         require_name("scores", scores, get_args(ScoreRelease))
         folds = fold_count(cv)
         fits = tuple(plan.event for plan in plans)
-        mechanism = _score_noise(fits, budget, folds, score_share) if scores == "private" else None
+        mechanism = _score_noise(fits, budget, score_share) if scores == "private" else None
         return cls(
             budget=budget, folds=folds, fits=fits, score_mechanism=mechanism, refit=_validate.flag("refit", refit)
         )
@@ -123,10 +123,10 @@ class ValidationPlan:
 
     @property
     def score_event(self) -> Event | None:
-        """What the scores of one candidate cost, of all folds at once."""
+        """The event of the scores of one candidate, of all folds at once."""
         if self.score_mechanism is None:
             return None
-        return self.score_mechanism.event(fold_sums(self.folds).sensitivity(self.adjacency), self.adjacency)
+        return self.score_mechanism.event(FOLD_SCORES.sensitivity(self.adjacency), self.adjacency)
 
     @property
     def event(self) -> Event:
@@ -165,7 +165,7 @@ class ValidationPlan:
         )
 
     def own_ledger(self) -> Ledger:
-        """A ledger in memory that holds exactly this; Gaussian where all fits are."""
+        """Returns a ledger in memory with exactly this budget; with the Gaussian filter if all fits are Gaussian."""
         delta = self.budget.delta
         try:
             mu = self.total.mu() * _SLACK
@@ -196,7 +196,7 @@ class ValidationPlan:
 
 
 def require_trainer(estimator: object) -> None:
-    """Refuse what is no trainer of this library.
+    """Require a trainer of this library.
 
     Raises:
         InvalidParameter: a pipeline, a class, or another library's estimator.
@@ -253,13 +253,13 @@ def scoring_of(scoring: Scoring | None, schema: Schema) -> Scoring:
 
 
 def _score_noise(
-    fits: tuple[Event, ...], budget: Budget, folds: int, share: float
+    fits: tuple[Event, ...], budget: Budget, share: float
 ) -> EllipticalGaussianMechanism | LaplaceMechanism:
     """Noise whose cost is `share` of that of one fit: of mu squared where all fits are Gaussian, else of epsilon."""
     share = _validate.real("score_share", share, "share of the cost of one fit")
     if not 1e-3 <= share <= 100.0:
         raise _validate.fail("score_share", share, "in [.001, 100]", "share of the cost of one fit")
-    sensitivity = fold_sums(folds).sensitivity(budget.adjacency)
+    sensitivity = FOLD_SCORES.sensitivity(budget.adjacency)
     try:
         mu = math.sqrt(share) * min(fit.mu() for fit in fits)
     except UnsupportedEvent:

@@ -27,7 +27,7 @@ class AbstractDPBoost(AbstractBoostedEstimator):
 
     Args:
         delta: 0, the default, is pure privacy.
-        preset: "default" (what serves best), "paper" (the paper's own choices, made sound), "enhanced" (with the
+        preset: "default" (for accuracy), "paper" (the paper's own choices, made sound), "enhanced" (with the
             initial score and the grid-less choice of the S-GBDT paper), or what the paper compares with: "para", "seq"
             and "np", see docs/explanation/dpboost.md#dpboost-presets.
         loss: "squared" (classes are -1 and 1) or "logistic" (classes only).
@@ -99,7 +99,7 @@ class DPBoostRegressor(AbstractRegressor, AbstractDPBoost):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
 

@@ -86,7 +86,7 @@ class DPBoostPlan(AbstractLaplacePlan):
         )  # fmt: skip
 
     def leaves(self, place: int) -> LaplaceLeaves:
-        """The leaves of the tree at this place of its ensemble, from 0; all have one price."""
+        """The leaves of the tree at this place of its ensemble, from 0; all have one privacy cost."""
         epsilon = self._share("leaves").epsilon if self.max_depth else self.tree_epsilon
         leaf_clip = max(self.clip * (1.0 - self.learning_rate) ** place, STEP) if self.geometric_clipping else None
         return LaplaceLeaves(
@@ -184,7 +184,7 @@ class DPBoostPlan(AbstractLaplacePlan):
 
     @property
     def _sum_damping(self) -> float:
-        """Of the denominator of released sums, in rows."""
+        """Lambda of the denominator of released sums, in rows."""
         if self.leaf_regularization == "lambda":
             return self.reg_lambda
         unit = self.clip if self.loss == "squared" else 1.0
@@ -194,7 +194,7 @@ class DPBoostPlan(AbstractLaplacePlan):
 
 
 def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None = None) -> Ensemble:
-    """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over rows of its own.
+    """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over its own rows.
 
     Args:
         plan: calibrated.

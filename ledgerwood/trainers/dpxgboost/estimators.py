@@ -26,7 +26,7 @@ class AbstractDPXGBoost(AbstractBoostedEstimator):
 
     Args:
         delta: 0, the default, is pure, as published.
-        preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
+        preset: "default" (for accuracy) or "paper" (the paper's own choices, made sound).
         loss: "squared", on labels scaled to [-1, 1] and classes as -1 and 1, or "logistic" (classes only). Either way a
             row counts 1 in gains and leaves; Newton's gain is not offered, as no noise would make it private.
     """
@@ -100,7 +100,7 @@ class DPXGBoostRegressor(AbstractRegressor, AbstractDPXGBoost):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
     loss_ = "squared"

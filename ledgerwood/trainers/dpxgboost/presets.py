@@ -97,7 +97,7 @@ def paper_plan(budget: Budget, expected_rows: int | None, n_numeric: int) -> DPX
 def default_plan(
     loss: Loss, budget: Budget, expected_rows: int | None, n_numeric: int, *, classes: int = 1
 ) -> DPXGBoostPlan:
-    """The default, still to be calibrated: more trees for more rows, and a larger share for the mean of few."""
+    """The default plan, still to be calibrated: more trees for more rows; a larger share for the mean of few."""
     plan = dataclasses.replace(
         DEFAULT[loss],
         adjacency=budget.adjacency,

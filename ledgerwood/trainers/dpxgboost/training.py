@@ -101,13 +101,13 @@ class DPXGBoostPlan(AbstractLaplacePlan):
         return shares
 
     def epsilon_of(self, part: str, count: int = 1) -> float:
-        """Of one of `count` releases of a part of a tree, in nats, rounded down."""
+        """Epsilon of each of `count` releases of a part of a tree, in nats, rounded down."""
         tree = Budget(epsilon=self.tree_epsilon, delta=0.0, adjacency=self.adjacency)
         return split(tree, self.shares)[part].epsilon_each(count)
 
     @property
     def sketched(self) -> bool:
-        """Whether candidates come from a histogram that is bought."""
+        """True if candidates come from a histogram that is bought."""
         return bool(self.max_depth and self.n_numeric and self.sketch != "none")
 
     @property
@@ -118,7 +118,7 @@ class DPXGBoostPlan(AbstractLaplacePlan):
 
     @property
     def splits(self) -> GainSplits:
-        """How one level is chosen."""
+        """The mechanism that chooses one level's splits."""
         return GainSplits(
             adjacency=self.adjacency,
             epsilon=self.epsilon_of("splits", self.max_depth) if self.max_depth else 1.0,
@@ -135,7 +135,7 @@ class DPXGBoostPlan(AbstractLaplacePlan):
 
     @property
     def leaves(self) -> LaplaceLeaves:
-        """What is released of one tree's leaves."""
+        """The query for one tree's leaves."""
         return LaplaceLeaves(
             release=self.leaf_release,
             adjacency=self.adjacency,
@@ -273,7 +273,7 @@ class DPXGBoostPlan(AbstractLaplacePlan):
 
     @property
     def leaf_lambda(self) -> float:
-        """Of the denominator of released sums, in rows."""
+        """Lambda of the denominator of released sums, in rows."""
         if self.leaf_regularization == "lambda":
             return self.reg_lambda
         return self.leaves.lambda_by_noise(

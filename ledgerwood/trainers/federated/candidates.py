@@ -124,7 +124,7 @@ def hessian_total(hessians: Sequence[NDArray[np.float64]]) -> float:
 
 
 def as_cuts(thresholds: Sequence[Thresholds]) -> list[list[int]]:
-    """As `random_tree` takes candidates."""
+    """The candidates in the form that `random_tree` takes."""
     return [own.tolist() for own in thresholds]
 
 

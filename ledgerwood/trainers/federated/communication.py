@@ -39,7 +39,7 @@ class Communication:
 
     @property
     def bytes_up(self) -> float:
-        """Of one client in a round, on average."""
+        """Bytes from one client in a round, on average."""
         return WORD_BYTES * self.words_up / self.rounds
 
     @property

@@ -34,7 +34,7 @@ class AbstractFederatedGBDT(AbstractBoostedEstimator):
 
     Args:
         delta: > 0.
-        preset: "recommended" (what serves best), "paper" (the paper's proposed best, which is "tr_batched_ih_ebm"), or
+        preset: "recommended" (for accuracy), "paper" (the paper's proposed best, which is "tr_batched_ih_ebm"), or
             another configuration: "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton",
             "tr_newton_ih"; see docs/explanation/federated.md#federated-presets.
         n_estimators: T, as everywhere; with full_cycles, how often the cycle of all features is gone through.
@@ -130,7 +130,7 @@ class FederatedGBDTRegressor(AbstractRegressor, AbstractFederatedGBDT):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
 
@@ -138,13 +138,13 @@ class FederatedGBDTRegressor(AbstractRegressor, AbstractFederatedGBDT):
 class FederatedGBDTClassifier(AbstractClassifier, AbstractFederatedGBDT):
     """Trains the published federated framework over any `Aggregator`, in process here, for two classes or more.
 
-    Parameters: see `AbstractFederatedGBDT`. Of K > 2 classes each has a forest of its own, which tells it from all
+    Parameters: see `AbstractFederatedGBDT`. Of K > 2 classes each has its own forest, which tells it from all
     others; all is asked K times, and the plan says so.
 
     Attributes:
         classes_: the declared or estimated classes, sorted.
         ensemble_: the released trees; of K > 2 classes all T of the first one's, then those of the second one, ...,
-            each forest's first guess in its first tree.
+            each forest's initial score in its first tree.
         plan_, privacy_, ledger_, feature_importances_: as in `FederatedGBDTRegressor`.
     """
 

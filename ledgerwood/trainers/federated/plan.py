@@ -142,13 +142,13 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def gradient_stddev(self) -> float:
-        """Of the noise of a sum of gradients, in the clips of the squared loss; as it is for the logistic loss."""
+        """Noise standard deviation of a sum of gradients; in units of the clip for the squared loss."""
         stddev = self.pair_noise.stddevs[1]
         return stddev / self.clip if self.loss == "squared" else stddev
 
     @property
     def weight_stddev(self) -> float:
-        """Of the noise of a weight, in its unit."""
+        """Standard deviation of the noise of a weight, in its unit."""
         stddev = self.pair_noise.stddevs[0]
         return stddev / self.curvature_scale if self.update == "newton" and self.loss == "logistic" else stddev
 
@@ -203,7 +203,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def fixed_width(self) -> bool:
-        """Whether all trees have the same features."""
+        """True if all trees have the same features."""
         return self.width == self.n_features
 
     def features(self, tree: int) -> tuple[int, ...]:
@@ -223,7 +223,7 @@ class FederatedPlan(AbstractGaussianPlan):
         return len(set(self.features(tree)) & set(self.numeric_features))
 
     def refined(self, tree: int) -> bool:
-        """Whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
+        """Returns whether candidates are refined at tree t: in as many trees as s cycles of windows have."""
         cycle = math.ceil(self.n_features / self.width)
         return (
             self.candidates == "iterative_hessian"
@@ -234,7 +234,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def asks_leaves(self) -> bool:
-        """Whether leaves are a query of their own, and not what the last level's splits have shown."""
+        """True if leaves are their own query, and not what the last level's splits have shown."""
         return self.method is METHODS["totally_random"]
 
     @property

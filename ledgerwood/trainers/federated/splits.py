@@ -61,7 +61,7 @@ class HistogramTests:
     def of(
         cls, cells: Sequence[FeatureCells], thresholds: Sequence[Thresholds], features: Sequence[int]
     ) -> "HistogramTests | None":
-        """Of the features of one tree; None where none of them has a candidate.
+        """The candidates of the features of one tree; None if no feature has one.
 
         Args:
             cells: of every feature of the schema.

@@ -1,4 +1,4 @@
-"""Private first guesses: the mean label, bought before the first tree."""
+"""Private initial scores: the mean label, bought before the first tree."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ COUNT_SHARE = 0.2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialScore:
-    """What the first guess asks for, and the noise that it gets; all rows take part, whatever the trees sample.
+    """What the initial score asks for, and the noise that it gets; all rows take part, whatever the trees sample.
 
     Args:
         kind: "zero" asks for nothing; "moments" for (count, sum) with elliptical Gaussian noise; "laplace" for a

@@ -21,7 +21,7 @@ Counts = CellCounts | LeafCounts | LeafQuery[BoxShifts]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceCounts:
-    """One release of numbers of rows, at a price that does not depend on how many there are.
+    """One release of numbers of rows, at a privacy cost that does not depend on how many there are.
 
     The scale is the query's L1 sensitivity over epsilon: m / epsilon for the histograms of m features.
 
@@ -42,7 +42,7 @@ class LaplaceCounts:
         return LaplaceEvent(noise_multiplier=float_up(1 / Fraction(self.epsilon)), adjacency=self.adjacency)
 
     def mechanism(self, query: Counts) -> LaplaceMechanism:
-        """As much noise as the event is priced at."""
+        """The noise mechanism that the event assumes."""
         return LaplaceMechanism.of_multiplier(
             self.event.noise_multiplier, query.sensitivity(self.adjacency), proportions=(1.0,)
         )

@@ -26,7 +26,7 @@ learnt, and a budget is refused as too small for its plan."""
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceLeaves:
-    """What is released of one tree's leaves, and with how much noise. The price is `epsilon` for every tree.
+    """What is released of one tree's leaves, and with how much noise. The privacy cost is `epsilon` for every tree.
 
     Args:
         release: "ratio", the sum of gradients over (rows + reg_lambda), DPBoost's; or "sums", the number of rows and
@@ -37,7 +37,7 @@ class LaplaceLeaves:
         reg_lambda: lambda > 0 of the ratio, in rows.
         leaf_clip: largest absolute ratio, before the noise; None for no bound but the clip's ("ratio").
         count_share: share of epsilon for the number of rows, in (0, 1) ("sums").
-        weighted: whether rows may have weights of their own, up to the schema's bound; a row of that weight is 1 then.
+        weighted: whether rows may have their own weights, up to the schema's bound; a row of that weight is 1 then.
     """
 
     release: LeafRelease

@@ -54,7 +54,7 @@ class PairNoise:
 
     @property
     def stddevs(self) -> tuple[float, float]:
-        """Of the two columns, in the leaf statistic's units."""
+        """Standard deviations of the noise of both columns, in the leaf statistic's units."""
         if self.kind == "skellam" or isinstance(self.leaf, LeafCurvatures):
             return self._stddev, self._stddev
         count = self.multiplier / math.sqrt(self.count_share)

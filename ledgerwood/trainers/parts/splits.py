@@ -29,7 +29,7 @@ def cyclic_features(tree: int, *, n_features: int, per_tree: int | None) -> tupl
 
 
 def combined_features(tree: int, *, n_features: int, per_tree: int | None) -> tuple[int, ...]:
-    """As `cyclic_features`, through all sets of `per_tree` features in the order of `itertools.combinations`."""
+    """Like `cyclic_features`, through all sets of `per_tree` features in the order of `itertools.combinations`."""
     if per_tree is None or per_tree >= n_features:
         return tuple(range(n_features))
     place = tree % math.comb(n_features, per_tree)

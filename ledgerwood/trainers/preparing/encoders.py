@@ -168,7 +168,7 @@ class SchemaOneHotEncoder(AbstractSchemaTransformer):
     """Turns each declared category into a column of 0 and 1; the place of OneHotEncoder.
 
     A category that was not declared is 0 in all columns of its feature, and is never an error. A missing value is so
-    too, and has a column of its own where the schema declares missing=True. Numbers pass, within their declared range.
+    too, and has its own column where the schema declares missing=True. Numbers pass, within their declared range.
 
     Args:
         schema: the public description of the columns; the target, if any, is kept for the trainer.

@@ -44,7 +44,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
         delta: 0, the default, is pure privacy.
         expected_rows: a public guess of the number of rows, for the labels' share, the default's depth and the bins of
             an estimated schema.
-        preset: "default" (what serves best), "paper" (the paper's own choices, made sound), "public_bins" (the paper's
+        preset: "default" (for accuracy), "paper" (the paper's own choices, made sound), "public_bins" (the paper's
             PrivaTree*), "joint_gaussian" (for delta > 0) or "random" (random splits, the whole budget for the
             labels).
         max_depth: 4 as in the paper's tables (its code has 3); less by default where `expected_rows` times epsilon is
@@ -77,7 +77,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
 
     # Rows count whole: there is nothing that a weight could scale.
     def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None) -> Self:  # type: ignore[override]
-        """As `AbstractTreeEstimator.fit`, without weights."""
+        """Pay for the plan from the ledger, then train, as `AbstractTreeEstimator.fit`; without weights."""
         return super().fit(X, y, ledger)
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:

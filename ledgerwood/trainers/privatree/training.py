@@ -112,12 +112,12 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def buys_quantiles(self) -> bool:
-        """Whether thresholds are bought: not where there is nothing to split."""
+        """True if thresholds are bought: not where there is nothing to split."""
         return self.candidates == "quantiles" and self.n_numeric > 0 and self.max_depth > 0 and self.splits != "random"
 
     @property
     def buys_levels(self) -> bool:
-        """Whether splits are."""
+        """True if splits are."""
         return self.max_depth > 0 and self.splits != "random"
 
     def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
@@ -132,7 +132,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def quantiles(self) -> JointQuantilesMechanism:
-        """How one feature's thresholds are chosen; every numeric one's are, one after another."""
+        """The mechanism that chooses one feature's thresholds; it is used for each numeric feature in turn."""
         shares = tuple(i / self.candidate_bins for i in range(1, self.candidate_bins))
         range_ = JointQuantilesMechanism(quantiles=shares, rate=1.0).event(self.adjacency).epsilon
         epsilon = self._share("quantiles").epsilon_each(self.n_numeric)

@@ -26,11 +26,11 @@ class AbstractSGBDT(AbstractStreamEstimator, AbstractBoostedEstimator):
     """Parameters that the regressor and the classifier share. Those that are not listed are fields of `SGBDTPlan`.
 
     Args:
-        preset: "default" (what serves best) or "paper" (the paper's own choices, made sound).
+        preset: "default" (for accuracy) or "paper" (the paper's own choices, made sound).
         filter: individual privacy filter, "gdp" (full batch), "renyi" (sampled) or "none"; "auto" is "none" unless
             there are extra trees, see docs/explanation/sgbdt.md#sgbdt-filter.
         reg_lambda: lambda of the leaf's denominator, or "noise" for a multiple of the known noise, by `score_noise`.
-        features_per_tree: k features a tree, in a cycle, or "all".
+        features_per_tree: k features per tree, in a cycle, or "all".
     """
 
     loss_: ClassVar[Loss]
@@ -121,7 +121,7 @@ class SGBDTRegressor(AbstractRegressor, AbstractSGBDT):
         privacy_: the `PrivacyStatement` of the fit.
         ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
         ensemble_: the released trees.
-        feature_importances_: what each feature does to the released predictions.
+        feature_importances_: importance of each feature for the released predictions.
     """
 
     loss_ = "squared"

@@ -69,7 +69,7 @@ def check_filter(
 
 
 def row_limit(kind: IndividualFilter, tree: Event, *, trees: int, order: float | None) -> GDPEvent | RenyiEvent:
-    """What `trees` trees cost the row that contributes most: it takes part in exactly so many.
+    """What `trees` trees cost a maximally contributing row: it takes part in exactly so many.
 
     Args:
         kind: "gdp" or "renyi".

@@ -1,4 +1,4 @@
-"""What membership attacks look at, and each attack's score: larger for what looks like a member.
+"""The signals that membership attacks use, and each attack's score: larger for a likely member.
 
 docs/explanation/membership.md#membership-attacks.
 """
@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Signals:
-    """What a model, or several, say of each row's own label; (n_rows,) or (n_models, n_rows).
+    """The signals of one model or several for each row's own label; (n_rows,) or (n_models, n_rows).
 
     Args:
         confidence: log odds of the own class, or minus the absolute error.
@@ -38,7 +38,7 @@ class Signals:
 
     @classmethod
     def stacked(cls, parts: Sequence["Signals"]) -> "Signals":
-        """Of several models."""
+        """Stack the signals of several models."""
         return cls(
             np.stack([part.confidence for part in parts]), np.stack([part.likelihood for part in parts]), parts[0].error
         )
@@ -116,14 +116,14 @@ def lira(target: Signals, shadow: Signals | None, halves: Mask, _: float) -> Flo
 
 
 def lira_offline(target: Signals, shadow: Signals | None, halves: Mask, _: float) -> FloatArray:
-    """How far the confidence lies above that of the shadow models without the row, in their deviations."""
+    """The confidence less its mean over the shadow models without the row, in their standard deviations."""
     assert shadow is not None
     mean, deviation = _normal(shadow.confidence, ~halves)
     return np.asarray((target.confidence - mean) / deviation)
 
 
 def rmia(target: Signals, shadow: Signals | None, halves: Mask, gamma: float) -> FloatArray:
-    """Of all other rows, the share that gains `gamma` times less likelihood from the model than this row does."""
+    """The share of other rows whose likelihood ratio is at least `gamma` times smaller than this row's."""
     assert shadow is not None
     own, others = target.likelihood, shadow.likelihood
     if target.error:  # a normal density of the error, as wide as errors of rows that were left out are

@@ -17,7 +17,7 @@ _LARGEST_MU = 1e6
 
 
 def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_without: int, *, alpha: float) -> float:
-    """Of one threshold that was fixed beforehand: Phi^-1(true positive rate) - Phi^-1(false positive rate), bounded.
+    """Bound mu by one threshold, fixed beforehand: Phi^-1(true positive rate) - Phi^-1(false positive rate).
 
     Source: Nasr et al. 2023, section 4; docs/explanation/auditing.md#gaussian-scores.
     """
@@ -28,7 +28,7 @@ def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_wi
 
 
 def mu_from_means(mean_with: float, runs_with: int, mean_without: float, runs_without: int, *, alpha: float) -> float:
-    """Of scores that are N(mu, 1) with the canary and N(0, 1) without, independent: the difference of their means.
+    """Bound mu by independent scores, N(mu, 1) with the canary and N(0, 1) without: the difference of their means.
 
     Source: docs/explanation/auditing.md#gaussian-scores.
     """

@@ -91,7 +91,7 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, alpha: f
 
 
 def guess_grid(canaries: int) -> tuple[Pair, ...]:
-    """Pairs (included, left out) of numbers of guesses, fixed by the number of canaries alone.
+    """Returns candidate pairs (guesses "included", guesses "left out"), fixed by the number of canaries alone.
 
     Half of the canaries of each kind, a quarter, an eighth, down to a few: a strong canary is seen in the largest
     pair, a rare one in the smallest.
@@ -109,7 +109,7 @@ def guess_grid(canaries: int) -> tuple[Pair, ...]:
 
 
 def right_guesses(scores: FloatArray, included: NDArray[np.bool_], pair: Pair) -> int:
-    """Of the pair's guesses by the scores, how many are right. Ties go by a shuffle that is always the same.
+    """The number of correct guesses of a pair, by the scores. Ties are broken by a fixed shuffle.
 
     Not by position: scores that come sorted by their coins would tell the coins.
     """

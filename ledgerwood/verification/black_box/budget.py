@@ -90,7 +90,7 @@ class Sizes:
 
 
 def unlimited(n: int, stop: Stop) -> Sizes:
-    """As many as n asks for."""
+    """Returns sizes without limits: as many outputs as n asks for."""
     learn = n if stop == "never" else max(n // _EARLY, min(n, 2000))
     return Sizes(n=n, learn=learn, most=None, search=None, notes=())
 

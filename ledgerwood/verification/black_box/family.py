@@ -43,7 +43,7 @@ def member(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) ->
 
 
 def log_factor(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) -> float | None:
-    """By how much the noise of `member` differs from the claim's, as a logarithm; arguments as there."""
+    """The factor between the noise of `member` and the claim's, as a logarithm; arguments as there."""
 
     def excess(at: float) -> float:
         other = scaled(claim, at)

@@ -61,7 +61,7 @@ class AuditTerms:
 
     @property
     def claim(self) -> Claim:
-        """As it was given."""
+        """The claim as it was given."""
         return self.curve.claim
 
     def question(self) -> Question:
@@ -101,10 +101,10 @@ def least_outputs(alpha: float) -> int:
 
 
 def needed(claimed: float, alpha: float) -> int | None:
-    """The least number of runs, each of a fair coin, that refute this epsilon if every output tells its data set.
+    """The least number of fair-coin runs that can refute this epsilon, even if every output identifies its data set.
 
-    All of them are in the event and all have its label: alpha >= (e^epsilon / (1 + e^epsilon))^runs. None where nobody
-    could draw as many, or nothing is claimed.
+    All of them are in the event and all have its label: alpha >= (e^epsilon / (1 + e^epsilon))^runs. None if the
+    number is too large to draw, or if nothing is claimed.
     """
     if claimed > 40.0:
         return None

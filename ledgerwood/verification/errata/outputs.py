@@ -90,7 +90,7 @@ class Finite(Specimen):
 
     @final
     def log_ratio(self, outputs: FloatArray) -> FloatArray:
-        """By the numbers of the outputs."""
+        """The log ratio by the numbers of the outputs."""
         p, q = (self.distribution(part)[outputs.astype(np.int64)] for part in self.pair)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(p) - np.log(q))

@@ -85,7 +85,7 @@ class ReplacedLabel(Finite, PureClaim):
     epsilon: float = 0.1
 
     def distribution(self, dataset: FloatArray) -> FloatArray:
-        """Of the two labels; class 1 has more rows."""
+        """Probabilities of the two labels; class 1 has more rows."""
         other = 0.5 * math.exp(-self.epsilon * (2.0 * dataset.sum() - dataset.size))
         return np.array([other, 1.0 - other])
 
@@ -109,7 +109,7 @@ class SmoothLabel(Finite, PureClaim):
         return without_last(np.zeros(self.gap + 1))
 
     def distribution(self, dataset: FloatArray) -> FloatArray:
-        """Of the two labels; class 0 has all rows."""
+        """Probabilities of the two labels; class 0 has all rows."""
         odds = math.exp(-0.5 * self.epsilon * math.exp(self.epsilon * dataset.size))
         return np.array([1.0, odds]) / (1.0 + odds)
 
@@ -242,7 +242,7 @@ class CategoryNames(Finite):
         return without_last(np.append(np.zeros(self.count), 1.0))
 
     def distribution(self, dataset: FloatArray) -> FloatArray:
-        """Of the names that the model shows: both; the common one alone; neither.
+        """Probabilities of the names that the model shows: both; the common one alone; neither.
 
         A small category is merged with the smallest other one as long as both together are below the target; of two
         categories either both names are kept or none.

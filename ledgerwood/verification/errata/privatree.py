@@ -91,7 +91,7 @@ class NoisySize(Finite, PureClaim):
     depth: int = 4  # of the tree in `tree_loss`
 
     def distribution(self, dataset: FloatArray) -> FloatArray:
-        """Of the two candidates, over all noisy numbers of rows that have a probability in float64."""
+        """Probabilities of the two candidates, over all noisy numbers of rows that have a probability in float64."""
         half = 0.5 * self.epsilon
         gap = 0.5 * (dataset.shape[0] - 1)  # the impurity of one or two rows, less that of the pure sides
         sizes = np.arange(1.0, dataset.shape[0] + 745.0 / half)

@@ -41,7 +41,7 @@ class NoiseCheck:
     Args:
         of: the name of the mechanism or fit.
         draws: numbers of noise, and choices.
-        alpha: probability of a rejection of right noise, all tests together.
+        alpha: probability that correct noise is rejected, over all tests together.
         p_values: of each test by its name; each is compared with alpha over their number.
         scale: the noise's scale over the stated one, if it is of the stated family; None of choices, or of several
             families.

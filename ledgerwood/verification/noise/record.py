@@ -128,7 +128,7 @@ class NoiseRecord:
             stack[-1].drew = True
 
     def sum(self, mechanism: Any, statistic: NDArray[np.int64], noisy: object, grid: Grid) -> None:
-        """Of one release.
+        """Record one release.
 
         Raises:
             InvalidParameter: what came out has another type or shape than what went in.
@@ -163,7 +163,7 @@ class NoiseRecord:
         self.pairs.setdefault("releases", []).append(np.stack((before[:both].ravel(), scores[:both].ravel()), axis=1))
 
     def choice(self, mechanism: Any, given: Any, grid: Grid, counts: Any, chosen: Any) -> None:
-        """Of one choice."""
+        """Record one choice."""
         place = choice_uniform(mechanism, given, grid, counts, chosen, self.coins)
         self._keep("choices", np.array([place]), np.ones(1))
 

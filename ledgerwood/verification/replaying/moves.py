@@ -74,7 +74,7 @@ def sum_move(
     adjacency: Adjacency,
     changed: bool,
 ) -> Move:
-    """Of a statistic with noise.
+    """The move of a statistic with noise.
 
     Args:
         first, second: int64 (..., k), the exact values in steps of `grid`; they may have wrapped around.
@@ -219,7 +219,7 @@ def choice_move(
     adjacency: Adjacency,
     changed: bool,
 ) -> Move:
-    """Of a selection: one choice, or one a node of a tree's level.
+    """The move of a selection: one choice, or one for each node of a tree's level.
 
     Args:
         first, second: what each choice was made from.

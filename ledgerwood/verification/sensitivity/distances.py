@@ -37,7 +37,7 @@ class QueryValue:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """By how much two values differ.
+    """The difference of two values.
 
     Args:
         distance: in the norm, in the unit of the values; or in units of a stated shift set.

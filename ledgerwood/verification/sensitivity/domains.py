@@ -195,7 +195,7 @@ def domain(
     bounds: tuple[Any, Any] | None,
     columns: int | None,
 ) -> Domain:
-    """Of a schema; of data that are given; or of numbers within bounds.
+    """Returns the domain of a schema, of given data, or of numbers within bounds.
 
     Raises:
         InvalidParameter: data that are no arrays, bounds that are none, or columns without bounds.

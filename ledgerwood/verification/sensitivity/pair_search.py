@@ -34,7 +34,7 @@ class Gauge(Protocol):
         """The query's value on data of its own."""
 
     def gap(self, first: Any, second: Any, rows: int) -> Gap:
-        """Of two values, of tables of at most so many rows."""
+        """The gap of two values, for tables of at most `rows` rows."""
 
     def shown(self, value: Any) -> Any:
         """The value, for a reader."""
@@ -46,7 +46,7 @@ class Gauge(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainGauge:
-    """Of any function and a number that is claimed for it."""
+    """A gauge of any function and a number that is claimed for it."""
 
     query: Callable[[Data], Any]
     claimed: float
@@ -59,7 +59,7 @@ class PlainGauge:
             return value_of(self.query(data))
 
     def gap(self, first: QueryValue, second: QueryValue, rows: int) -> Gap:
-        """In the norm, against the claim."""
+        """The gap in the norm, against the claim."""
         return plain_gap(first, second, claimed=self.claimed, norm=self.norm, rows=rows, tolerance=self.tolerance)
 
     def shown(self, value: QueryValue) -> Any:
@@ -67,7 +67,7 @@ class PlainGauge:
         return np.array(value.numbers.tolist()) if len(value.numbers) else value.shape
 
     def exactly(self, first: Data, second: Data, rows: int) -> Exact | None:
-        """In fractions, or in longer floats."""
+        """The distance in fractions, or in longer floats."""
         return exactly(self.query, first, second, claimed=self.claimed, norm=self.norm, rows=rows)
 
 

@@ -33,7 +33,7 @@ class TableGauge:
 
     @classmethod
     def of(cls, query: Any, schema: Schema, adjacency: Adjacency, claimed: object, *, bins: int) -> "TableGauge":
-        """Of a query of `ledgerwood.curator`, and what it states or, if given, what is claimed for it.
+        """Returns the gauge of a query of `ledgerwood.curator`, against its stated or the given claim.
 
         Raises:
             InvalidParameter: no query whose exact value a table with a schema has, or a claim that is no shift set.
@@ -50,7 +50,7 @@ class TableGauge:
         return cls(read=_reader(query, schema, bins), grid=grid, shifts=shifts)
 
     def value(self, data: Data) -> Integers:
-        """In steps of the grid."""
+        """The value in steps of the grid."""
         return self.read(data)
 
     def gap(self, first: Integers, second: Integers, rows: int) -> Gap:
@@ -58,7 +58,7 @@ class TableGauge:
         return shift_gap(first, second, grid=self.grid, shifts=self.shifts)
 
     def shown(self, value: Integers) -> NDArray[np.float64]:
-        """In the columns' units."""
+        """The value in the columns' units."""
         return np.asarray(value * np.array(self.grid.steps), dtype=np.float64)
 
     def exactly(self, first: Data, second: Data, rows: int) -> None:

@@ -154,17 +154,17 @@ class TripwireTable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """The same as for an array."""
         return self._values.shape
 
     @property
     def dtype(self) -> Any:
-        """As of an array."""
+        """The same as for an array."""
         return self._values.dtype
 
     @property
     def ndim(self) -> int:
-        """As of an array."""
+        """The same as for an array."""
         return self._values.ndim
 
     def __len__(self) -> int:

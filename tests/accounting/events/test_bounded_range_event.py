@@ -41,6 +41,7 @@ def largest(function, end):
     return max(values[best], function((low + high) / 2))
 
 
+@pytest.mark.slow_after(1)  # the truth by integrals or enumeration
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_renyi_is_the_largest_over_all_shifts(epsilon: float) -> None:
     with mp.workdps(60):
@@ -54,7 +55,7 @@ def test_renyi_is_the_largest_over_all_shifts(epsilon: float) -> None:
             assert -1e-20 <= (mp.mpf(float(value)) - exact) / exact < 1e-13
 
 
-@pytest.mark.slow_after(3)  # every shift by mpmath's integrals
+@pytest.mark.slow_after(1)  # every shift by mpmath's integrals
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 20.0])
 @pytest.mark.parametrize("rate", [1e-6, 0.3, 1 - 1e-9])
 def test_sampled_moments_are_the_largest_over_all_shifts(epsilon: float, rate: float) -> None:
@@ -125,6 +126,7 @@ def test_an_exponential_mechanism_is_one() -> None:
             assert stick <= np.exp(event.log_profile([level], direction=Direction.REMOVE)[0])
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 @given(epsilon=st.floats(1e-6, 50.0), order=st.floats(1.0 + 1e-6, 1e5))
 def test_it_is_zero_concentrated_and_below_randomised_response(epsilon: float, order: float) -> None:
     """Cesar and Rogers 2021, Lemma 1.1: eps^2 / 8; and no more than any pure mechanism of the same epsilon."""

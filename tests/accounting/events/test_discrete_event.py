@@ -81,7 +81,7 @@ def test_renyi_by_enumeration_of_the_integers(event: Event, rate: float) -> None
                 assert 0 <= (mp.mpf(float(value)) - exact) / exact < 1e-12
 
 
-@pytest.mark.slow_after(10)  # the truth is enumerated in mpmath
+@pytest.mark.slow_after(2)  # the truth is enumerated in mpmath
 @pytest.mark.parametrize("event", LAWS, ids=repr)
 @pytest.mark.parametrize("rate", [1.0, 0.2])
 def test_profile_by_enumeration_of_the_integers(event: Event, rate: float) -> None:

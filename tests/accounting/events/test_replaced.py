@@ -26,7 +26,7 @@ def integral(function: object, profile: replaced.Profile, over: np.ndarray) -> f
     return sum(quad(function, a, b, epsabs=0.0, epsrel=1e-9, limit=200)[0] for a, b in itertools.pairwise(ends))
 
 
-@pytest.mark.slow_after(1)  # certified integrals by mpmath
+@pytest.mark.slow  # certified integrals by mpmath
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("q", [0.01, 0.6])
 def test_integrals_lie_on_the_side_that_they_must(event: Event, q: float) -> None:

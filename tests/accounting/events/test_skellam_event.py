@@ -52,7 +52,7 @@ def pair(event: SkellamEvent) -> list[tuple[mp.mpf, mp.mpf]]:
     return [(probability(z - shift, v), probability(z, v)) for z in range(-wide, wide + shift + 1)]
 
 
-@pytest.mark.slow_after(5)  # the truth is enumerated in mpmath
+@pytest.mark.slow_after(2)  # the truth is enumerated in mpmath
 @pytest.mark.parametrize("event", LAWS, ids=repr)
 @pytest.mark.parametrize("rate", [1.0, 0.2, 1e-4])
 def test_renyi_by_enumeration_of_the_integers(event: SkellamEvent, rate: float) -> None:
@@ -199,6 +199,7 @@ def test_wide_noise_comes_to_the_gaussian() -> None:
     np.testing.assert_allclose(fine.renyi(ORDERS), line.renyi(ORDERS), rtol=1e-5)
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 @given(variance=st.floats(0.01, 300.0), sensitivity=st.integers(1, 6), factor=st.floats(1.0, 4.0))
 @settings(max_examples=40)
 def test_a_larger_shift_or_less_noise_costs_more(variance: float, sensitivity: int, factor: float) -> None:
@@ -233,6 +234,7 @@ def test_orders_beyond_the_window_have_the_vector_bound() -> None:
     assert event.renyi([40.0])[0] < 0.5 * bound.renyi([40.0])[0]
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 def test_a_plan_of_vectors_and_counts_has_a_price() -> None:
     plan = Composed((vector(4096.0, 12.5), Repeated(skellam(20.0), count=4)))
     alone = [price(part).epsilon(5e-7) for part in plan.events]

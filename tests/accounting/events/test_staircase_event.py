@@ -44,7 +44,7 @@ def pieces(epsilon: float, width: float, shift: float) -> list[tuple[mp.mpf, mp.
 CASES = [(0.3, 0.0), (0.3, 0.2), (1.0, 0.5), (1.0, 0.9), (2.5, 0.223), (0.7, 1.0), (30.0, 0.1)]
 
 
-@pytest.mark.slow_after(4)  # the truth by integrals or enumeration
+@pytest.mark.slow_after(1)  # the truth by integrals or enumeration
 @pytest.mark.parametrize(("epsilon", "width"), CASES)
 @pytest.mark.parametrize("rate", [1.0, 0.1])
 def test_profile_and_renyi_by_the_pieces_of_the_density(epsilon: float, width: float, rate: float) -> None:

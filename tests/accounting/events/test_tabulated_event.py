@@ -64,6 +64,7 @@ def test_a_table_of_randomised_response_is_randomised_response(epsilon: float) -
     same_profile(event, pure, 1e-11)
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 @given(
     multiplier=st.floats(0.3, 5.0),
     grid=st.lists(st.floats(0.0, 6.0), min_size=1, max_size=12, unique=True).map(sorted),

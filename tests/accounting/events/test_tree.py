@@ -76,6 +76,7 @@ def test_the_walk_finds_every_event_that_a_record_writes():
     assert not tree.holds(plan, PoissonSampled)
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 def test_every_class_of_events_can_be_looked_into():
     def below(cls):
         return {cls}.union(*map(below, cls.__subclasses__()))

@@ -76,6 +76,7 @@ def closed_form(multiplier: float, bound: float, epsilon: float) -> mp.mpf:
     return above(x - 1) - mp.exp(t) * above(x)
 
 
+@pytest.mark.slow  # the truth by integrals or enumeration
 @given(
     multiplier=st.floats(-12.0, 12.0).map(lambda x: 10.0**x),
     bound=st.floats(-0.3, 9.0).map(lambda x: 10.0**x),

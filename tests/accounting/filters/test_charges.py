@@ -39,6 +39,7 @@ def decision(filter_, spent, new):
         return str(refusal), refusal.requested, refusal.remaining
 
 
+@pytest.mark.slow_after(2)  # many strategies against a filter
 @pytest.mark.parametrize("filter_", MADE, ids=lambda filter_: filter_.name)
 @settings(max_examples=25, deadline=None)
 @given(sizes=st.lists(SIZES, min_size=1, max_size=20), look=st.sets(st.integers(0, 19)))

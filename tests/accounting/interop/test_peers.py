@@ -18,10 +18,12 @@ def loaded_by(statement):
     return set(finished.stdout.split())
 
 
+@pytest.mark.slow  # any event that can be written, there and back
 def test_the_package_does_not_import_its_conversions():
     assert not {name for name in loaded_by("import ledgerwood") if name.startswith("ledgerwood.accounting.interop")}
 
 
+@pytest.mark.slow  # any event that can be written, there and back
 def test_the_conversions_do_not_import_a_peer():
     loaded = loaded_by("import ledgerwood.accounting.interop")
     assert "ledgerwood.accounting.interop.autodp" in loaded

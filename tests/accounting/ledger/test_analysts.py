@@ -125,6 +125,7 @@ def test_whoever_spends_says_who(place):
         opened(place, "ada", {"ada": 1.0})
 
 
+@pytest.mark.slow_after(2)  # any sequence of grants
 def test_a_stranger_makes_no_ledger(place):
     for analysts in (SHARES, None):
         with pytest.raises(LedgerError, match="no analyst 'eve'"):

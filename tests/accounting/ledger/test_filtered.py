@@ -102,7 +102,7 @@ FilteredMachine.TestCase.settings = settings(max_examples=10, stateful_step_coun
 TestFilteredMachine = pytest.mark.slow(FilteredMachine.TestCase)  # any sequence of grants
 
 
-@pytest.mark.slow_after(1)  # any sequence of grants
+@pytest.mark.slow  # any sequence of grants
 @pytest.mark.parametrize("filter_", FILTERS, ids=lambda f: f.name)
 @pytest.mark.parametrize("place", ["sqlite:///{}/team.db", "{}/run.ledger.jsonl"])
 def test_a_ledger_is_kept_and_reopened_with_its_filter(tmp_path, filter_, place):
@@ -122,6 +122,7 @@ def test_a_ledger_is_kept_and_reopened_with_its_filter(tmp_path, filter_, place)
             Ledger.open(place, dataset="d", filter=other)
 
 
+@pytest.mark.slow  # any sequence of grants
 @pytest.mark.parametrize("filter_", FILTERS, ids=lambda f: f.name)
 def test_analysts_stay_within_their_shares(tmp_path, filter_):
     path = tmp_path / "team.ledger.jsonl"

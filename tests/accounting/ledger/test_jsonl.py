@@ -113,6 +113,7 @@ def test_a_new_file_needs_terms_and_a_url_is_refused(path):
         create(path.parent)
 
 
+@pytest.mark.slow  # any sequence of grants
 def test_a_file_has_one_writer(path):
     with create(path):
         with pytest.raises(LedgerError, match="open for writing elsewhere"):
@@ -253,6 +254,7 @@ def test_a_torn_last_line_is_dropped_with_a_warning(path, keep):
     assert verify_ledger(path).epsilon_readded == 0.75
 
 
+@pytest.mark.slow  # any sequence of grants
 def test_a_complete_grant_line_stays_although_the_process_died(path):
     code = (
         "import os\n"

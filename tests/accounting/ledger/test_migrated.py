@@ -101,6 +101,7 @@ def test_a_share_is_a_ceiling_and_what_is_left_is_the_limit_too(place):
 SIZES = st.sampled_from([2.0**-6, 0.1, 0.125, 0.2, 0.3])
 
 
+@pytest.mark.slow  # any sequence of grants
 @settings(max_examples=60)
 @given(
     before=st.lists(SIZES, max_size=6), after=st.lists(st.tuples(st.sampled_from(sorted(SHARES)), SIZES), max_size=12)

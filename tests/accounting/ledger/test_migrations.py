@@ -114,6 +114,7 @@ def everything(url):
         }
 
 
+@pytest.mark.slow_after(1)  # a fault at each step
 def test_an_older_layout_is_carried_over_step_by_step(url, older, later):
     later(MAKE_HEADS, NO_CHANGE, first=0)
     with pytest.raises(LedgerError, match="version 0; this release reads version 2.*`ledgerwood ledger migrate URL`"):
@@ -149,6 +150,7 @@ def test_from_the_middle_only_what_is_missing(url, older, later):
     assert transfer.datasets(url) == ["adult", "census", "new"]
 
 
+@pytest.mark.slow_after(2)  # a fault at each step
 @pytest.mark.parametrize("taken", [(MAKE_HEADS, FAILS), (FAILS,)])
 def test_a_step_that_fails_leaves_the_old_version(url, older, later, taken):
     before = everything(url)
@@ -205,6 +207,7 @@ def test_a_migration_whose_commit_is_lost_is_asked_again(url, older, later, monk
     assert migrations.migrate_tables(url).found == 0
 
 
+@pytest.mark.slow_after(5)  # a fault at each step
 @pytest.mark.parametrize("version", [2, 7, 0, -1])
 def test_tables_of_a_later_or_an_unknown_release_are_refused(url, version):
     create(url).close()

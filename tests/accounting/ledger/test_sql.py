@@ -259,6 +259,7 @@ def test_without_the_extra_it_says_how_to_get_it(package, url):
     assert finished.stderr == f"this command needs {package}: pip install 'ledgerwood[sql]'\n"
 
 
+@pytest.mark.slow_after(1)  # starts processes, which import everything
 def test_many_threads_never_overspend_together(url):
     with create(url) as one, create(url) as other:
         granted, refused = [], []

@@ -256,7 +256,7 @@ def test_tables_of_another_version_are_left_alone(url, statement):
             use()
 
 
-@pytest.mark.slow_after(11)  # a fault at each step of each write
+@pytest.mark.slow_after(2)  # a fault at each step of each write
 @pytest.mark.parametrize(
     ("statement", "place"),
     [

@@ -107,6 +107,7 @@ def test_replay_refuses_what_may_not_stand_there():
             state.replay(bad)
 
 
+@pytest.mark.slow_after(7)  # any sequence of grants
 @pytest.mark.parametrize(
     ("index", "change"),
     [

@@ -74,6 +74,7 @@ def test_a_plan_of_many_draws_lies_between_plain_ones():
     assert high <= low * 1.02
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_draws_that_are_too_different_for_a_grid_are_grouped_by_their_profiles():
     event = Composed(
         tuple(gaussian(1.5**k) for k in range(40)) + tuple(PureEvent(epsilon=1.5**-k, adjacency=A) for k in range(40))

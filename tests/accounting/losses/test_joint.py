@@ -77,7 +77,7 @@ def sampled_delta(losses, rate, epsilon, direction):
         return total
 
 
-@pytest.mark.slow_after(3)  # composes the losses of many plans, beside their closed forms
+@pytest.mark.slow_after(2)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("epsilons", [(0.3, 0.5, 0.3), (1.0, 1.0), (0.1,) * 8, (2.0, 0.01, 0.7)])
 @pytest.mark.parametrize("rate", [1e-4, 0.2, 0.9])
 def test_samples_of_pure_compositions_enclose_the_sum_over_all_answers(epsilons, rate):
@@ -188,6 +188,7 @@ def test_gaussian_compositions_composed_enclose_their_closed_profile(multiplier,
             assert (exact[seen] - below[seen]).max() < 5e-3
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_laws_of_too_many_points_are_coarsened(monkeypatch):
     event = Composed((gaussian(2.0), gaussian(1.5)))
     monkeypatch.setattr(plans, "_MOST_JOINT_POINTS", 256)
@@ -238,6 +239,7 @@ def test_many_fresh_samples_of_a_mixed_composition():
     assert high < price(Repeated(dear, count=1000)).epsilon(1e-5)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_a_sample_of_a_sample_is_one_sample():
     inner = Composed((laplace(1.0), gaussian(1.5)))
     once = price(sampled(inner, 0.02)).epsilon_interval(1e-6)
@@ -252,6 +254,7 @@ def test_all_units_in_the_sample_is_no_sample():
     assert max(one[0], other[0]) <= min(one[1], other[1])
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_groups_of_compositions_mix_their_profiles():
     """Of two groups with the same composition each unit is in one: the composition itself."""
     inner = Composed((laplace(2.0), gaussian(1.5)))
@@ -263,6 +266,7 @@ def test_groups_of_compositions_mix_their_profiles():
     assert half.delta(1.0) == pytest.approx(0.5 * price(inner).delta(1.0), rel=1e-3)
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 def test_fixed_size_samples_of_compositions_follow_their_formula():
     inner = Composed((laplace(1.0, R), gaussian(1.5, R)))
     event = FixedSizeSampled(inner, sample_size=10, population=100)
@@ -370,6 +374,7 @@ def geometric(k):
     return tuple(0.1 * 0.9**place / (1 - 0.9**k) for place in range(k))
 
 
+@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("count", [1, 3, 20])
 def test_an_ensemble_of_equal_groups_that_everybody_enters_costs_one_tree(count):
     groups = Parallel((tree(1.0),) * 50, probabilities=geometric(50))

@@ -67,7 +67,7 @@ def test_very_large_prices_enclose_the_closed_form(multiplier, count, delta):
     assert high - low <= 1e-3 * exact
 
 
-@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(
     ("rate", "count", "multiplier", "delta", "reference"),
     [
@@ -170,6 +170,7 @@ def test_two_sampled_draws_agree_with_a_direct_integral():
             assert high - low <= width * exact
 
 
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from([gaussian, laplace]),

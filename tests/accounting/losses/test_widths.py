@@ -83,7 +83,7 @@ NARROW = [
 ]
 
 
-@pytest.mark.slow_after(1)  # composes the losses of many plans, beside their closed forms
+@pytest.mark.slow  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(("event", "delta"), NARROW)
 def test_both_ends_are_near(event, delta):
     low, high = plans.interval(plans.plan(event), math.log(delta))
@@ -169,6 +169,7 @@ def test_infinite_losses_count_from_below(epsilon, delta, rate, count, ratio):
             assert mp.exp(below) >= 0.97 * count * rate * delta * (1 - delta * rate) ** count
 
 
+@pytest.mark.slow_after(3)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize(
     ("event", "delta"),
     [

@@ -51,6 +51,7 @@ def test_the_worst_of_several_is_the_largest_profile():
     assert worst.Worst((MIXED[0], MIXED[-1])).symmetric()
 
 
+@pytest.mark.slow_after(2)  # composes the losses of many plans, beside their closed forms
 @pytest.mark.parametrize("most", [1, 5, 16, 90])
 def test_every_draw_stands_behind_exactly_one_of_few(most):
     parts = tuple((event, 1 + k % 3) for k, event in enumerate(MIXED))

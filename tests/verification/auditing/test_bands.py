@@ -10,7 +10,7 @@ from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.auditing import Scores, roc_band
 
 
-@pytest.mark.slow_after(1)  # a rate of error, by enumeration or many audits
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize("band", ["relative", "dkw"])
 @pytest.mark.parametrize("discrete", [False, True])
 def test_all_thresholds_are_covered_at_once(band, discrete):

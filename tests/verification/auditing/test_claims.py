@@ -111,6 +111,7 @@ def test_less_noise_has_the_delta_and_hardly_more(event, more):
     assert curve.less_noise(0.5, curve.delta(0.5) * 0.9) is None
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_less_noise_of_sampled_plans_takes_few_prices(monkeypatch):
     calls = []
     priced = module.price

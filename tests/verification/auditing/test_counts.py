@@ -84,6 +84,7 @@ def test_quantiles_of_large_counts_agree_with_the_distribution(trials):
             assert stats.beta.cdf(low, successes, trials - successes + 1) <= alpha
 
 
+@pytest.mark.slow_after(6)  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("delta", sorted({delta for _, delta in TRUTHS}))
 def test_clopper_pearson_errs_at_most_so_often_by_enumeration(alpha, delta):
@@ -100,7 +101,7 @@ def test_clopper_pearson_errs_at_most_so_often_by_enumeration(alpha, delta):
             assert chances[bounds > epsilon].sum() <= alpha
 
 
-@pytest.mark.slow_after(9)  # a rate of error, by enumeration or many audits
+@pytest.mark.slow_after(5)  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("delta", sorted({delta for _, delta in TRUTHS}))
 def test_randomised_labels_err_at_most_so_often_by_enumeration(alpha, delta):
@@ -151,6 +152,7 @@ LEVELS = st.floats(1e-9, 0.5)
 DELTAS = st.sampled_from([0.0, 1e-9, 1e-5, 0.01, 0.3])
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 @given(COUNTS, LEVELS, DELTAS)
 def test_more_evidence_never_lowers_a_bound(counts, alpha, delta):
     k1, n1, k2, n2 = counts

@@ -25,6 +25,7 @@ def test_one_threshold_errs_at_most_so_often_by_enumeration(mu):
         assert chances[bounds > mu].sum() <= alpha
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_means_err_exactly_so_often():
     """The law of the difference of means is normal: the error is alpha itself. 5000 draws, three standard errors."""
     rng = np.random.default_rng(20_260_741)

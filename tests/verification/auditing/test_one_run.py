@@ -143,6 +143,7 @@ def draws(epsilon, canaries, rng):
     return np.where(kept == coins, strength, -strength), coins
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_scores_with_the_best_pair_of_the_grid_err_at_most_so_often():
     """400 runs at the truth: the error rate's standard error is .011 at .05, and 3 of them are .033."""
     rng = np.random.default_rng(20_260_701)

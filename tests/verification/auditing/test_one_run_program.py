@@ -60,6 +60,7 @@ def largest_probability(canaries, guesses, correct, epsilon, delta):
 CASES = [(m, r, v) for m in (1, 2, 3) for r in range(1, m + 1) for v in range(1, r + 1)]
 
 
+@pytest.mark.slow_after(21)  # a rate of error, by enumeration or many audits
 @pytest.mark.parametrize(("canaries", "guesses", "correct"), CASES)
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 @pytest.mark.parametrize("delta", [0.0, 0.05])

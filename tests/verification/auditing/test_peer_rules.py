@@ -43,6 +43,7 @@ def test_a_margin_that_does_not_depend_on_alpha_is_too_small():
     assert band.right_upper[inside] - band.right_alarms[inside] == pytest.approx(ours, rel=1e-6)
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_the_best_of_many_numbers_of_guesses_is_not_valid_uncorrected():
     """ml_privacy_meter: the largest epsilon over pairs (k-, k+), each at level .05. 400 canaries without any effect."""
     rng = np.random.default_rng(20_260_712)

@@ -122,6 +122,7 @@ def test_a_tenth_of_the_samples_is_a_tenth_of_the_square():
         assert max(gaps) / min(gaps) < 1.1
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_laws_of_both():
     base = {"delta": 1e-4, "alpha": 0.05}
     for statistic, room in ((score, 1e-9), (score_certified, 0.02)):

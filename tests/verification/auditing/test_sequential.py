@@ -59,7 +59,7 @@ def test_it_is_the_mixture_of_products_by_mpmath():
             assert found == pytest.approx(float(mpmath.log(total)), abs=1e-9)
 
 
-@pytest.mark.slow_after(1)  # a rate of error needs many audits
+@pytest.mark.slow  # a rate of error needs many audits
 @pytest.mark.parametrize("alpha", [0.3, 0.05])
 @pytest.mark.parametrize(("epsilon", "delta", "p2"), TRUTHS)
 def test_the_bound_is_ever_above_the_truth_at_most_so_often(epsilon, delta, p2, alpha):
@@ -137,6 +137,7 @@ def test_independent_audits_multiply_and_dependent_ones_average():
         anytime_combined([one], delta=0.0, alpha=0.05, how="both")
 
 
+@pytest.mark.slow  # a rate of error, by enumeration or many audits
 def test_dependent_audits_err_at_most_so_often():
     """Two events that are complements of each other, on the same runs, at the truth: 200 audits, 8 looks each."""
     rng = np.random.default_rng(20_260_705)

@@ -38,6 +38,7 @@ def test_half_the_noise_is_caught_and_bounded():
     assert json.loads(json.dumps(found.to_dict()))["rejected"] is True
 
 
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize(
     "claim", [LaplaceEvent(noise_multiplier=1.0, adjacency=A), lambda e: max(0.0, -math.expm1((e - 1) / 2))]
 )
@@ -49,6 +50,7 @@ def test_an_event_or_a_curve_is_tested_at_one_of_its_points(claim):
     assert 0.85 < found.epsilon_lower < 1.05
 
 
+@pytest.mark.slow  # many audits
 def test_normal_noise_is_bounded_by_its_whole_curve_and_says_on_what_that_rests():
     claim = GaussianEvent(noise_multiplier=SIGMA, adjacency=A)
     found = run(normal(SIGMA), claim)
@@ -63,6 +65,7 @@ def test_normal_noise_is_bounded_by_its_whole_curve_and_says_on_what_that_rests(
     assert 1.15 < broken.epsilon_lower < gdp.epsilon(1.3 / SIGMA, 1e-5) + 0.1
 
 
+@pytest.mark.slow  # many audits
 def test_bits_are_seen_only_if_asked_for():
     assert not run(laplace(1.0)).rejected
     found = run(laplace(1.0), numeric="bitwise")
@@ -98,6 +101,7 @@ def test_patterns_and_a_number_that_is_released_with_them():
     assert found.epsilon_lower > 1.2
 
 
+@pytest.mark.slow  # many audits
 def test_light_learners_need_no_trees():
     found = run(lambda d, n, rng: d + rng.laplace(size=(n, 2)), learners="light")
     assert found.rejected

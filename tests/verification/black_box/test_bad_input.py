@@ -167,7 +167,7 @@ def test_a_sampler_with_a_seed_whose_outputs_are_laid_out_by_column():
 @pytest.mark.parametrize("own", [0.0, 1.0])
 def test_noise_that_is_drawn_once_a_call_is_refused(own):
     """With `own` = 0 all outputs of a call are one number, and differ between calls."""
-    with pytest.raises(AuditFailed, match="different laws"):
+    with pytest.raises(AuditFailed, match="different distributions"):
         run(lambda dataset, n, rng: dataset + own * rng.laplace(size=n) + 5.0 * rng.laplace(), n=5000)
 
 

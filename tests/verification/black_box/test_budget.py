@@ -26,6 +26,7 @@ class Counting:
         return np.sum(dataset) + rng.laplace(scale=0.4, size=n)
 
 
+@pytest.mark.slow_after(7)  # many audits
 @pytest.mark.parametrize("most", [400, 1_000, 5_000, 20_000])
 @pytest.mark.parametrize("stop", ["never", "rejected"])
 @pytest.mark.parametrize("pairs", [None, [(0.0, 0.1), (0.0, 1.0), (0.0, 0.5)]])

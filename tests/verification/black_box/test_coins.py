@@ -57,7 +57,7 @@ def test_the_level_is_kept_by_enumeration_at_the_truth(coin):
     assert wrong <= alpha * (1 + 1e-9)
 
 
-@pytest.mark.slow_after(1)  # many audits
+@pytest.mark.slow  # many audits
 @pytest.mark.parametrize("coin", [0.2, 0.5, 0.8])
 def test_the_level_is_kept_with_a_delta(coin):
     """p = e q + delta exactly: labels and event by enumeration of 40 runs."""

@@ -37,7 +37,7 @@ def run(sampler, claim, **named):
     return audit(sampler, (0.0, 1.0), claim=claim, delta=1e-5, **({"n": 20_000, "rng": 3, "learners": "light"} | named))
 
 
-@pytest.mark.slow_after(2)  # many audits
+@pytest.mark.slow_after(1)  # many audits
 @pytest.mark.parametrize(
     ("rate", "sigma", "stop"),
     [
@@ -70,7 +70,7 @@ def test_other_mechanisms_than_the_claim_s_family_have_no_conditional_headline(c
     assert found.notes
 
 
-@pytest.mark.slow_after(3)  # an audit of each member
+@pytest.mark.slow_after(1)  # an audit of each member
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("sigma", "stddev", "rate"), [(1.0, 1.0, 1.0), (3.7, 1.9, 1.0), (1.0, 1.0, 0.3), (1.0, 0.5, 0.3)]
@@ -120,6 +120,7 @@ def fifty(stddev=5.0):
     return lambda dataset, n, rng: dataset + rng.normal(scale=stddev, size=(n, 50))
 
 
+@pytest.mark.slow  # many audits
 def test_the_order_of_bounds_is_settled_before_the_test_and_a_smaller_headline_says_so(monkeypatch):
     """Fifty composed Gaussians, and an event inside the family that never happens: its bound is 0, the other one's not.
 

@@ -119,6 +119,7 @@ def test_texts_of_which_nothing_can_be_learned_are_refused_and_the_message_says_
               n=500, rng=1)  # fmt: skip
 
 
+@pytest.mark.slow  # many audits
 def test_a_column_of_such_texts_is_named_and_the_others_are_looked_at():
     def beside(dataset, n, rng):
         return [(token(rng), v) for v in (dataset + rng.laplace(scale=0.5, size=n)).tolist()]

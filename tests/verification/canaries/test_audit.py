@@ -157,7 +157,7 @@ SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_after(2)  # an audit of each system
+@pytest.mark.slow_after(1)  # an audit of each system
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_is_audited_and_not_accused(name: str) -> None:
     """Four audits at alpha 1e-3: one false alarm has probability .004, and the seeds are fixed."""

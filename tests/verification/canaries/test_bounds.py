@@ -8,7 +8,7 @@ from scipy import stats
 from ledgerwood.verification.canaries.evidence.bounds import gaussian_bound, guess, looks_gaussian, mu_from_scores
 
 
-@pytest.mark.slow_after(1)  # a rate of error needs many audits
+@pytest.mark.slow  # a rate of error needs many audits
 @pytest.mark.parametrize(("mu", "spread", "size"), [(0.0, 1.0, 8), (0.9, 1.0, 25), (2.0, 0.3, 25)])
 def test_mu_is_above_the_truth_no_more_often_than_alpha(mu: float, spread: float, size: int) -> None:
     """3000 audits at alpha .05: within 3.5 standard errors of sqrt(.05 * .95 / 3000) = .004; the bound is exact."""
@@ -24,7 +24,7 @@ def test_mu_is_above_the_truth_no_more_often_than_alpha(mu: float, spread: float
         assert above / 3000 >= 0.05 - 3.5 * 0.004
 
 
-@pytest.mark.slow_after(1)  # many fits
+@pytest.mark.slow  # many fits
 @pytest.mark.parametrize(("mu", "size"), [(150.0, 10), (30.0, 200)])
 def test_mu_of_hardly_any_noise_is_above_the_truth_no_more_often_than_alpha(mu: float, size: int) -> None:
     """The simpler bound of large statistics: 2000 audits, 3.5 standard errors of sqrt(.05 * .95 / 2000) = .0049."""

@@ -105,6 +105,7 @@ def test_other_learners_and_other_claims_are_refused() -> None:
         )  # fmt: skip
 
 
+@pytest.mark.slow  # many fits
 def test_the_command_line_shows_mode_power_and_warnings(tmp_path: Any) -> None:
     (tmp_path / "schema.json").write_text(
         Schema(features=(Numeric("a", 0, 1), Numeric("b", 0, 1)), target=Numeric("y", -1, 1)).to_json()

@@ -19,7 +19,7 @@ ROWS = np.random.default_rng(1).normal(size=(40, 2))
 LABELS = (ROWS[:, 0] > 0).astype(int)
 
 
-@pytest.mark.slow_after(1)  # many fits
+@pytest.mark.slow  # many fits
 @pytest.mark.parametrize(("epsilon", "runs"), [(0.5, 2000), (1.0, 400), (2.0, 2000)])
 def test_the_power_is_what_randomised_response_really_gives(epsilon: float, runs: int) -> None:
     """The pair of a pure claim is one coin of rate e^eps / (1 + e^eps), simulated with the best of all uneven coins."""
@@ -49,6 +49,7 @@ def test_the_ceiling_is_the_exact_bound_where_all_outputs_tell() -> None:
     assert max(by_hand) * (1.0 - 1e-6) < found <= max(by_hand)
 
 
+@pytest.mark.slow  # many fits
 def test_the_power_grows_with_the_audit_and_stays_below_the_claim() -> None:
     claim = GaussianEvent(noise_multiplier=1.0, adjacency=A)
     found = [power.perfect_bound(claim, runs=runs, delta=1e-5, alpha=0.05) for runs in (200, 2000, 200_000)]

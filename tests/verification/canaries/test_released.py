@@ -146,6 +146,7 @@ def test_the_hook_reads_numbers_texts_arrays_and_what_holds_them(value: Any) -> 
     assert audit.epsilon_lower > 1.5
 
 
+@pytest.mark.slow  # many fits
 def test_many_columns_of_noise_do_not_hide_a_small_shift_in_all_of_them() -> None:
     """500 columns, each moved by a third of its noise: by their sum, 7.5 standard deviations."""
     value = lambda y, rng: (len(y) - 16) / 3.0 + rng.normal(size=500)  # noqa: E731
@@ -235,6 +236,7 @@ class Strict:
         return np.full(len(X), self.sum_)
 
 
+@pytest.mark.slow  # many fits
 def test_refused_canaries_are_left_out_and_said_to_tell() -> None:
     audit = audited(Strict(), claim=budget(1.0), alpha=1e-3)
     assert not audit.rejected

@@ -97,7 +97,7 @@ def test_scores_are_standard_normal_shifted_by_the_mu_of_the_price(
     assert found.values == pytest.approx(found.mu * found.normal - 0.5 * found.mu**2, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.slow_after(2)  # many fits
+@pytest.mark.slow_after(1)  # many fits
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -70,6 +70,7 @@ def test_a_budget_is_a_claim_too() -> None:
     assert curve.hits(np.array([0.1]))[0] == pytest.approx(0.1 * math.e + 0.01, rel=1e-6)
 
 
+@pytest.mark.slow  # many fits
 def test_what_guesses_show_of_a_gaussian_is_as_simulated() -> None:
     """1000 canaries, 400 runs; sd of one bound .34, so .017 of the mean; the plan's own grid is off by .04 at most."""
     included, left_out, expected = theory.guesses_for(GAUSSIAN, 1000, 1e-5, 0.05, "both")

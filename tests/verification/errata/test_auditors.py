@@ -89,6 +89,7 @@ class Public(Deterministic):
         return (1.0, 2.0)
 
 
+@pytest.mark.slow_after(1)  # audits of specimens
 @pytest.mark.parametrize("kind", [Honest, HonestLikelihood, HonestBits, Public])
 def test_who_keeps_the_claim_is_not_caught(kind):
     """Ten runs at .001: one that is caught has probability .01 at most."""
@@ -104,7 +105,7 @@ def test_the_known_event_of_an_honest_one_is_refuted_no_more_often_than_stated()
     assert caught <= 20 + 4 * math.sqrt(400 * 0.05 * 0.95)
 
 
-@pytest.mark.slow_after(7)  # audits of specimens
+@pytest.mark.slow_after(4)  # audits of specimens
 @pytest.mark.parametrize("name", [s.name for s in SPECIMENS][::7])
 def test_the_same_seed_finds_the_same(name):
     specimen = find(name, SPECIMENS)

@@ -118,7 +118,7 @@ def test_geometric_index_the_librarys_price_of_the_right_scale_keeps_the_claim(l
 # hardwired lambda ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(5)  # the exact loss of each specimen
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("lam", [0.0, 0.05])
 @pytest.mark.parametrize("at", [0.0, 0.5, 1.0, 1.04])
 def test_hardwired_lambda_the_loss_by_quadrature(lam, at, laplace_delta):

@@ -46,7 +46,7 @@ def noisy_average_below(x, law):
     return mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2
 
 
-@pytest.mark.slow_after(5)  # the exact loss of each specimen
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [0, 1, 5, 50])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("at", [0.0, 0.08, 0.5])
@@ -90,6 +90,7 @@ def test_noisy_average_a_noisy_sum_over_a_noisy_count_keeps_the_claim():
 # small root ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("weight", [1.0, 50.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.95])
 def test_small_root_the_loss_by_quadrature(weight, fraction, laplace_delta):
@@ -147,7 +148,7 @@ def replaced_gain_exponents(rate, count, alike):
     return [gap, *[0] * alike], [0, *[gap] * alike]
 
 
-@pytest.mark.slow_after(11)  # the exact loss of each specimen
+@pytest.mark.slow_after(5)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [1, 1000])
 @pytest.mark.parametrize("alike", [1, 20, 500])
 @pytest.mark.parametrize("at", [0.0, 1.0, 1.2])
@@ -278,6 +279,7 @@ def test_shared_seed_fresh_noise_keeps_the_price():
 # public sample -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.9])
 @pytest.mark.parametrize("at", [0.0, 0.1586, 0.9])
 def test_public_sample_the_loss_is_that_without_sampling(rate, at, laplace_delta):
@@ -307,7 +309,7 @@ def test_public_sample_the_formula_holds_for_a_secret_poisson_sample():
 # replaced sample -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(5)  # the exact loss of each specimen
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize(("sample", "count"), [(1, 10), (1, 2), (9, 10)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 0.99])

@@ -100,7 +100,7 @@ def test_size_in_delta_the_noise_is_the_least_that_the_claim_needs(gaussian_delt
         assert gaussian_delta(mu, 1.0) == pytest.approx(1 / n, rel=1e-9)
 
 
-@pytest.mark.slow_after(4)  # the exact loss of each specimen
+@pytest.mark.slow_after(1)  # the exact loss of each specimen
 @pytest.mark.parametrize(("trees", "leaves"), [(1, 1), (5, 3), (200, 15)])
 @pytest.mark.parametrize("at", [0.0, 0.05, 1.0])
 def test_size_in_delta_the_loss_by_quadrature_over_the_radius(trees, leaves, at, hockey_stick):

@@ -25,6 +25,7 @@ def table(specimen):
     return [*head, *(f"| {row.quantity} | {row.claimed:.4g} | {row.exact:.4g} |" for row in specimen.rows())]
 
 
+@pytest.mark.slow_after(55)  # the exact loss of each specimen
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
 def test_the_page_shows_the_specimens_figures(specimen):
     lines = [*SECTIONS[specimen.anchor].splitlines(), ""]

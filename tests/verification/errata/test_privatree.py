@@ -80,6 +80,7 @@ def noisy_size_choice(epsilon, candidates, rows):
     return total
 
 
+@pytest.mark.slow_after(1)  # the exact loss of each specimen
 @pytest.mark.parametrize(("epsilon", "figure"), [(0.1, 0.0825), (0.03, 0.0647)])
 def test_noisy_size_the_loss_by_summation_over_noisy_sizes(epsilon, figure):
     with_row = noisy_size_choice(epsilon, (((0,), (1,)), ((0, 1), ())), 2)

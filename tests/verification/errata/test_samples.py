@@ -431,7 +431,7 @@ def marginals(s, which, x):
     return boosted_marginals(s, which, x) if s.name.startswith("dp") else other_marginals(s, which, x)
 
 
-@pytest.mark.slow_after(6)  # each specimen is drawn often
+@pytest.mark.slow_after(4)  # each specimen is drawn often
 @random
 def test_samples_show_the_exact_loss(specimen):
     # Pr[S] - e^eps Pr'[S] on the best set of either direction, within four standard errors of delta.

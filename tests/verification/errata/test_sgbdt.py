@@ -52,7 +52,7 @@ def test_initial_score_scale_the_claim_is_theorem_20(order):
     assert specimen.claim.renyi([order])[0] == pytest.approx(initial_score_scale_theorem_20(order, 0.3), rel=1e-12)
 
 
-@pytest.mark.slow_after(4)  # the exact loss of each specimen
+@pytest.mark.slow_after(1)  # the exact loss of each specimen
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0, 1.9])
 def test_initial_score_scale_the_loss_by_quadrature(epsilon, fraction, hockey_stick):
@@ -108,7 +108,7 @@ def initial_score_count_laws(specimen):
     return logs[0], logs[1], edges
 
 
-@pytest.mark.slow_after(2)  # the exact loss of each specimen
+@pytest.mark.slow_after(1)  # the exact loss of each specimen
 @pytest.mark.parametrize("count", [1, 10, 3342])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 @pytest.mark.parametrize("fraction", [0.0, 0.9, 3.0])
@@ -120,6 +120,7 @@ def test_initial_score_count_the_loss_by_quadrature(count, epsilon, fraction, ho
     assert specimen.delta(at) == pytest.approx(expected, rel=1e-8, abs=1e-15)
 
 
+@pytest.mark.slow_after(2)  # the exact loss of each specimen
 @pytest.mark.parametrize("order", [1.5, 2.0, 5.5, 10.5])
 def test_initial_score_count_the_divergence_by_quadrature(order):
     specimen = InitialScoreCount(count=10, epsilon=0.3)
@@ -459,12 +460,14 @@ def test_clock_seeded_sample_one_row_alone_keeps_its_secret():
     assert specimen.delta(1.0) == pytest.approx(specimen.claimed_delta(1.0), rel=1e-12)
 
 
+@pytest.mark.slow  # the exact loss of each specimen
 def test_clock_seeded_sample_many_rows_have_no_secret_left():
     event = lw.GaussianEvent(noise_multiplier=1.0, adjacency=lw.Adjacency.ADD_REMOVE)
     known = 0.1 * lw.price(event).delta(1.0)  # a tenth of the rows is in for certain
     assert 0.98 * known < ClockSeededSample(count=20_000).delta(1.0) < known
 
 
+@pytest.mark.slow  # the exact loss of each specimen
 def test_clock_seeded_sample_the_librarys_seed_is_marked_and_voids_the_guarantee():
     schema = lw.Schema.uniform(0.0, 1.0, target=lw.Numeric("y", 0.0, 1.0))
     rows = np.array([[0.2], [0.4], [0.8]])

@@ -63,7 +63,7 @@ def test_a_specimen_is_a_frozen_final_value_and_no_trainer(specimen):
     assert not {"fit", "predict", "partial_fit"} & set(dir(specimen))
 
 
-@pytest.mark.slow_after(55)  # the exact loss of each specimen
+@pytest.mark.slow_after(9)  # the exact loss of each specimen
 @every
 def test_the_claim_fails_at_the_witness(specimen):
     assert specimen.delta(specimen.witness) > 1.1 * specimen.claimed_delta(specimen.witness)
@@ -136,6 +136,7 @@ def test_an_epsilon_out_of_range_is_refused(wrong):
     assert Specimen.claimed_delta.__final__
 
 
+@pytest.mark.slow_after(9)  # the exact loss of each specimen
 @every
 def test_the_whole_range_has_a_number(specimen):
     for epsilon in (0.0, 100.0, 700.0):
@@ -203,7 +204,7 @@ def test_every_specimen_without_noise_has_its_outputs_here():
     assert [specimen.name for specimen in DETERMINISTIC] == list(OUTPUTS)
 
 
-@pytest.mark.slow_after(5)  # the exact loss of each specimen
+@pytest.mark.slow_after(1)  # the exact loss of each specimen
 @pytest.mark.parametrize("specimen", DETERMINISTIC, ids=lambda specimen: specimen.name)
 def test_the_librarys_models_differ_in_their_released_values_only(specimen, public_part):
     """Complete trees of a declared schema, the same with the row and without it."""

@@ -342,7 +342,7 @@ def log_deltas(found: LossPlan, epsilons: FloatArray) -> FloatArray:
             values = [max(curve.log_delta(float(epsilon)) for curve in composed) for epsilon in epsilons]
             best = np.minimum(best, values)
     if len(best) and math.isinf(best[0]):
-        raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
+        raise UnsupportedEvent("the plan's losses span too many scales for one lattice; use method='renyi'")
     return np.asarray(np.minimum(best, 0.0))
 
 
@@ -381,7 +381,7 @@ def _curve(
         if curve is not None:
             return curve
         step *= 1.01 * excess
-    raise UnsupportedEvent("the plan's losses span too many scales for one lattice")
+    raise UnsupportedEvent("the plan's losses span too many scales for one lattice; use method='renyi'")
 
 
 def _in_stages(

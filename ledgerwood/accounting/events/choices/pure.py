@@ -127,7 +127,7 @@ class RandomizedResponseEvent(Event):
         return True
 
     def log_excess_moments(self, powers: ArrayLike, *, sampling_rate: float) -> FloatArray:
-        """As of `PureEvent`, divided by e^eps + k - 1 in place of e^eps + 1: where nothing moves there is no excess."""
+        """The moments of `PureEvent` with e^eps + k - 1 for e^eps + 1: categories that do not move have no excess."""
         return moved_log_excess(powers, epsilon=self.epsilon, log_share=-self._log_total(), sampling_rate=sampling_rate)
 
     def _log_total(self) -> float:

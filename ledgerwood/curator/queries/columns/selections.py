@@ -66,7 +66,7 @@ class ColumnMode:
         return UtilityRange(range=2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0)
 
     def event(self, mechanism: Choice, adjacency: Adjacency) -> Event:
-        """As of the mechanism, at this range."""
+        """The mechanism's event, at this range."""
         _require(self, mechanism, get_args(Choice))
         if isinstance(mechanism, NoisyMaxMechanism):
             require_fit((mechanism.scale,), self.grid)
@@ -98,7 +98,7 @@ class ColumnQuantile:
         object.__setattr__(self, "points", _points(self.column, self.points))
 
     def event(self, mechanism: QuantileMechanism, adjacency: Adjacency) -> Event:
-        """As of the mechanism; a replaced row that is missing on one side costs no more (queries.md)."""
+        """The mechanism's event; a replaced row that is missing on one side costs no more (queries.md)."""
         _require(self, mechanism, (QuantileMechanism,))
         return mechanism.event(adjacency)
 
@@ -126,7 +126,7 @@ class ColumnQuantiles:
         object.__setattr__(self, "points", _points(self.column, self.points))
 
     def event(self, mechanism: JointQuantilesMechanism, adjacency: Adjacency) -> Event:
-        """As of the mechanism."""
+        """The mechanism's event."""
         _require(self, mechanism, (JointQuantilesMechanism,))
         return mechanism.event(adjacency)
 
@@ -161,7 +161,7 @@ class ColumnBounds:
         log_edges(column.low, column.high, smallest)
 
     def event(self, mechanism: PrivateBoundsMechanism, adjacency: Adjacency) -> Event:
-        """As of the mechanism; under replace-one the pure epsilon of its two counts, since a draw is one event."""
+        """The mechanism's event; under replace-one the pure epsilon of its two counts, since a draw is one event."""
         _require(self, mechanism, (PrivateBoundsMechanism,))
         if adjacency is Adjacency.REPLACE_ONE:
             return PureEvent(epsilon=float_up(2 / Fraction(mechanism.scale)), adjacency=adjacency)
@@ -190,7 +190,7 @@ class ColumnKeys:
         require_name(self.name)
 
     def event(self, mechanism: StabilityHistogramMechanism, adjacency: Adjacency) -> Event:
-        """As of the mechanism."""
+        """The mechanism's event."""
         _require(self, mechanism, (StabilityHistogramMechanism,))
         return mechanism.event(adjacency)
 

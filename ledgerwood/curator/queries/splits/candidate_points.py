@@ -55,7 +55,7 @@ class CandidateParts:
 
     @classmethod
     def of(cls, cells: Sequence[FeatureCells]) -> "CandidateParts":
-        """Of features that can be split; the others have no part."""
+        """The parts of the features that can be split; other features have none."""
         rows: list[tuple[int, ...]] = []
         equal: list[int] = []
         sizes = [count_tests(each) for each in cells]
@@ -105,7 +105,7 @@ class LevelPoints:
 
     @classmethod
     def of(cls, parts: CandidateParts, structure: TreeStructure) -> "LevelPoints":
-        """Of the leaves of a tree."""
+        """The candidate points of the leaves of a tree."""
         first = np.empty((len(parts), structure.n_leaves), dtype=np.int64)
         stop = np.empty(first.shape, dtype=np.int64)
         equal_open = np.empty((structure.n_leaves, len(parts.equal)), dtype=np.bool_)
@@ -167,7 +167,7 @@ def _open(feature, ordered, besides, offsets, equal, width, tested, below, other
 
 @numba.njit(cache=True)
 def _reaches(path, lefts, below, other, width, cell):  # type: ignore[no-untyped-def]
-    """Whether a row of this cell may be here; the cell `width` stands for all others, which a test may part."""
+    """Returns whether a row of this cell may be here; the cell `width` stands for all others, which a test may part."""
     for place in range(len(path)):
         test = path[place]
         left = cell < below[test] or cell == other[test]

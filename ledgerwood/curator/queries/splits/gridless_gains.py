@@ -1,6 +1,6 @@
 """Private splits by their gains among all thresholds of fine public grids, at a cost per row and not per threshold.
 
-The candidates are those of `SplitTests.every`; the law is that of the exponential mechanism over all of them, proven in
+The candidates are those of `SplitTests.every`; the choice is by the exponential mechanism over all of them, proven in
 docs/explanation/gains.md#gridless-gains.
 """
 

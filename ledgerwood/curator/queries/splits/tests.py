@@ -49,7 +49,7 @@ class TestedCells:
 
     @classmethod
     def of(cls, tests: SplitTests) -> "TestedCells":
-        """Of public tests."""
+        """The splits among these public tests."""
         feature, below, besides = (array.astype(np.int64) for array in tests.lowered()[:3])
         features, place = np.unique(feature, return_inverse=True)
         widths = np.zeros(len(features), dtype=np.int64)
@@ -89,7 +89,7 @@ class TestedCells:
 
 
 def require_choice(query: object, mechanism: object) -> None:
-    """Refuse what does not choose among tests: a subclass could draw from another law than its event prices.
+    """Refuse what does not choose among tests: a subclass could draw from another distribution than its event prices.
 
     Raises:
         RoundViolation: it does not.

@@ -38,7 +38,7 @@ class Bins:
 
     @property
     def number(self) -> int:
-        """Of cells."""
+        """The number of cells."""
         return self.edges.size + 1 + _SPECIAL
 
     def cells(self, column: FloatArray) -> IntArray:
@@ -82,7 +82,7 @@ class Atoms:
 
     @property
     def number(self) -> int:
-        """The code of all numbers that are no atoms."""
+        """The code of all numbers that are not atoms (values that recur)."""
         return self.values.size
 
     @property

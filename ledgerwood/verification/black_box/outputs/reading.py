@@ -70,7 +70,7 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
     @property

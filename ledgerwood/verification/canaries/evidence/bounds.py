@@ -41,7 +41,7 @@ class Guesses:
 
     @property
     def made(self) -> int:
-        """Of both kinds."""
+        """Bounds of both kinds."""
         return self.included + self.left_out
 
 

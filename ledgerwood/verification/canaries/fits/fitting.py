@@ -127,7 +127,7 @@ class OwnFits:
         return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
 
     def scores(self, recording: ReleaseRecording, evidence: Evidence) -> CanaryScores:
-        """Of the canaries, by one fit's releases."""
+        """The scores of the canaries, by one fit's releases."""
         return canary_scores(recording.releases, evidence)
 
 

@@ -99,7 +99,7 @@ class Encoder:
 
     @classmethod
     def learned(cls, first: Sequence[Shown], second: Sequence[Shown]) -> "Encoder":
-        """From learning fits of the two data sets."""
+        """Learn from fits of the two data sets."""
         layout = Layout.of([*first, *second])
         a, b = layout.rows(first), layout.rows(second)
         both = np.concatenate([a, b])
@@ -125,7 +125,7 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the numbers of an encoded row."""
+        """The names of the numbers of an encoded row."""
         columns = self.layout.columns
         own = tuple(columns[place] for place in self.kept.tolist())
         return own if len(own) < 2 else (*own, "the distance of all values from their middle", "a sum of all values")

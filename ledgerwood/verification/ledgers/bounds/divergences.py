@@ -36,7 +36,7 @@ def forget() -> None:
 
 
 def converted_epsilon(node: Node, delta: float, order: float | None) -> CostBounds:
-    """From above: the epsilon at delta that the divergences at this order, or at some orders, are worth."""
+    """An upper bound on the epsilon at delta that the divergences at this order, or at some orders, are worth."""
     moments, best = Moments(), math.inf
     for a in (order,) if order is not None else _ORDERS:
         _, high = moments.divergence(node, a)

@@ -21,6 +21,7 @@ from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedTabl
 
 _OUTPUTS = 1 << 17  # of all kinds together, from each side
 _FEWEST = 64  # of a kind
+_MOST_DIGITS = 500
 _RANGE_ORDERS = (1.2, 4.0, 10.0, 30.0)
 _MOST_DRAWS = 10**10  # of a kind, in a spectrum
 _CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, StatedTable)
@@ -39,15 +40,15 @@ def point_bounds(node: Node, delta: float, *, fine: bool = False) -> CostBounds:
         value = _above(gaussian_epsilon(node.square, mpf(delta)))
         return CostBounds(value, value, "")
     if _is_closed(node):
-        value = _closed_epsilon(node, delta)
-        return CostBounds(value, value, "")
+        with mp.workdps(mp.dps + min(_zeros(node), _MOST_DIGITS)):
+            return _closed_bounds(node, delta)
     found = _composed_bounds(node, delta, fine)
     limit = pure_bound(node, delta).upper
     return CostBounds(min(found.lower, limit), min(found.upper, limit), found.missing if limit > found.upper else "")
 
 
 def pure_bound(node: Node, delta: float) -> CostBounds:
-    """From above, in a few operations: the epsilon at delta of the randomised response of the pure epsilon."""
+    """An upper bound, in a few operations: the epsilon at delta of the randomised response of the pure epsilon."""
     pure = pure_epsilon(node)
     limit = math.inf if mp.isinf(pure) else _above(response_epsilon(pure, mpf(delta)))
     return CostBounds(0.0, limit, "")
@@ -56,6 +57,11 @@ def pure_bound(node: Node, delta: float) -> CostBounds:
 def _above(value: Number) -> float:
     found = float(value)
     return found if mpf(found) >= value else math.nextafter(found, math.inf)
+
+
+def _beneath(value: Number) -> float:
+    found = float(value)
+    return found if mpf(found) <= value else math.nextafter(found, -math.inf)
 
 
 def response_epsilon(pure: Number, delta: Number) -> Number:
@@ -79,16 +85,45 @@ def _is_closed(node: Node) -> bool:
             return isinstance(node, _CLOSED)
 
 
-def _closed_epsilon(node: Node, delta: float) -> float:
-    """Bisection of the exact profile, rounded up by less than 1e-15."""
+def _zeros(node: Node) -> int:
+    """How many digits a difference from 1 loses: rates and losses of 1e-100 leave none of 60."""
+    match node:
+        case Sampled():
+            return _zeros(node.inner) + _zeros_of(node.rate)
+        case Replaced():
+            inner = [node.replaced] if node.present is None else [node.replaced, node.present]
+            return max(map(_zeros, inner)) + _zeros_of(node.rate)
+        case GroupsNode():
+            weights = [p for p in node.probabilities or () if p > 0]
+            return max(map(_zeros, node.members)) + max(map(_zeros_of, weights), default=0)
+        case Gaussian():
+            return _zeros_of(mp.sqrt(node.square))
+        case Laplace() | TruncatedLaplace():
+            return _zeros_of(1 / node.scale)
+        case Pure() | Range() | Staircase() | Approximate():
+            return _zeros_of(node.epsilon)
+    return 0
+
+
+def _zeros_of(number: Number) -> int:
+    return int(mp.ceil(-mp.log10(number))) if 0 < number < 1 else 0
+
+
+def _closed_bounds(node: Node, delta: float) -> CostBounds:
+    """Bisection of the exact profile: both ends of what is left, which is less than 1e-17 of it unless it stalls."""
     limit = mpf(delta)
     low, high = mpf(0), mpf(1)
     if hockey_stick(node, low) <= limit:
-        return 0.0
+        return CostBounds(0.0, 0.0, "")
     while hockey_stick(node, high) > limit:
         low, high = high, 2 * high
         if high > mpf(10) ** 300:
-            return math.inf
+            return CostBounds(math.inf, math.inf, "")
+    while low == 0 and high > mpf(10) ** -320:  # an epsilon may be of any size
+        if hockey_stick(node, high / 1024) > limit:
+            low = high / 1024
+        else:
+            high /= 1024
     # regula falsi on the logarithm, which is nearly a line; the end that stays counts half (the Illinois rule)
     g_low, g_high = (
         mp.log(hockey_stick(node, x) / limit) if hockey_stick(node, x) > 0 else mpf(-50) for x in (low, high)
@@ -104,7 +139,7 @@ def _closed_epsilon(node: Node, delta: float) -> float:
             low, g_low, g_high = x, g, g_high / 2
         else:
             high, g_high, g_low = x, g, g_low / 2
-    return _above(high)
+    return CostBounds(_beneath(low), _above(high), "")
 
 
 @functools.lru_cache(maxsize=64)

@@ -96,7 +96,7 @@ class TruncatedLaplace(Node):
         elif x > 1 or x > self.bound:
             x = self.bound  # those that Q does not reach
         x = max(x, 1 - self.bound)
-        return slope * (1 - self._below(x - 1)) + constant * (1 - self._below(x))
+        return slope * self._above(x - 1) + constant * self._above(x)
 
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
         return mp.inf
@@ -104,10 +104,11 @@ class TruncatedLaplace(Node):
     def pure_epsilon(self) -> Number:
         return mp.inf
 
-    def _below(self, x: Number) -> Number:
-        """The noise's distribution function."""
+    def _above(self, x: Number) -> Number:
+        """The noise's probability to be above x, to all digits: where it is small, no difference from 1."""
         if x <= -self.bound or x >= self.bound:
-            return mpf(0) if x < 0 else mpf(1)
-        kept = 1 - mp.exp(-self.bound / self.scale)
-        half = (1 - mp.exp(-abs(x) / self.scale)) / kept / 2
-        return mpf(1) / 2 + (half if x > 0 else -half)
+            return mpf(1) if x < 0 else mpf(0)
+        if x < 0:
+            return 1 - self._above(-x)
+        kept = -2 * mp.expm1(-self.bound / self.scale)
+        return -mp.exp(-x / self.scale) * mp.expm1((x - self.bound) / self.scale) / kept

@@ -85,7 +85,7 @@ def _response(record: Record) -> Node:
 def _skellam_vector(record: Record) -> Node:
     sensitivity = _number(record["l2_sensitivity"])
     if sensitivity < 1:
-        raise ValueError(f"whole numbers do not move by {record['l2_sensitivity']!r}")
+        raise ValueError(f"l2_sensitivity={record['l2_sensitivity']!r} must be at least 1 for whole numbers")
     return SkellamVector(_positive(record["variance"]), sensitivity)
 
 
