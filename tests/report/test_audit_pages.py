@@ -158,7 +158,7 @@ def test_a_band_is_drawn_of_independent_scores_only():
     text = render(model_page(replace(model(shared=True), curves=curves)))
     assert "Not shown, ROC: Scores of canaries that may share leaves are not independent" in text
     assert "simultaneous band" not in text
-    assert "between these lies" not in text
+    assert "the true curve lies between these" not in text
 
 
 def test_a_training_without_a_claim_draws_none():
