@@ -7,6 +7,7 @@ from mpmath import mp, mpf
 
 from ledgerwood import Adjacency
 from ledgerwood.accounting import (
+    DiscreteLaplaceEvent,
     Event,
     FixedSizeSampled,
     LaplaceEvent,
@@ -84,3 +85,12 @@ def test_nothing_is_free_because_it_is_small(size):
     ):
         found = bounds(event, 1e-10 * size)
         assert (1.0 - 1e-8) * size < found.lower <= found.upper <= math.nextafter(size, 1.0)
+
+
+def test_a_sample_of_whole_noise_that_hardly_anybody_is_in_is_not_free():
+    """log(1 + q (e^30 - 1)) is the largest loss, and nearly all of it counts at this delta; floats near 1 show none."""
+    event = PoissonSampled(DiscreteLaplaceEvent(scale=5.0, sensitivity=150, adjacency=A), sampling_rate=1e-50)
+    found = bounds(event, 1e-110)
+    largest = float(mp.log1p(mpf(1e-50) * mp.expm1(30)))
+    assert found.upper >= largest * (1.0 - 1e-6)
+    assert found.lower <= largest * (1.0 + 1e-12)

@@ -22,6 +22,7 @@ from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedTabl
 _OUTPUTS = 1 << 17  # of all kinds together, from each side
 _FEWEST = 64  # of a kind
 _MOST_DIGITS = 500
+_LOG_ERROR = 1e-12  # nats, of the logarithm of a ratio of two sums of masses
 _RANGE_ORDERS = (1.2, 4.0, 10.0, 30.0)
 _MOST_DRAWS = 10**10  # of a kind, in a spectrum
 _CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, StatedTable)
@@ -252,7 +253,11 @@ def _single(pair: LossPair, delta: float, side: Side) -> float:
     # on the way down to this loss the tail from it on counts
     log_q = math.log(float(tail_q[place]))
     rest = float(tail_p[place]) - room
-    return max(math.log(rest) - log_q, 0.0) if rest > 0.0 else 0.0
+    found = max(math.log(rest) - log_q, 0.0) if rest > 0.0 else 0.0
+    # A logarithm near 0 has lost its digits; the two losses around it have theirs.
+    if side == "upper":
+        return min(found + _LOG_ERROR, max(float(pair.loss[place]), 0.0))
+    return max(found - _LOG_ERROR, float(pair.loss[place - 1]) if place else 0.0, 0.0)
 
 
 def _heights_by_mass(pair: LossPair) -> Floats:
