@@ -248,9 +248,10 @@ def train_tree(
         positive: the class that is told from all others, of several.
     """
     structure = TreeStructure.root()
-    for level in range(plan.max_depth):
+    for level in range(plan.max_depth):  # lines 4 to 10; all nodes of a level at once
         assert candidates is not None  # of a plan with levels
         purpose = f"splits of {name}, level {level + 1}"
         structure = plan.splits.deeper(structure, candidates, ensemble, round_, purpose=purpose, positive=positive)
+    # Lines 11 to 14.
     released = plan.leaves(place).released(structure, ensemble, round_, purpose=f"leaves of {name}", positive=positive)
     return Tree(structure=structure, values=plan.leaf_values(released))

@@ -284,6 +284,8 @@ class DPXGBoostPlan(AbstractLaplacePlan):
 def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress | None = None) -> Ensemble:
     """Section 4: for each tree draw a sample; sketch, split and average on it; `plan.n_estimators` times.
 
+    Deviations: the table of docs/explanation/dpxgboost.md#dpxgboost-deviations.
+
     Args:
         plan: calibrated.
         aggregator: holds a grant of `plan.event`.

@@ -94,12 +94,12 @@ class AbstractSplitMethod(abc.ABC):
 
     @abc.abstractmethod
     def grown(self, tree: Sapling) -> Grown:
-        """Lines 6 to 9 of Algorithm 1: the splits, and what the leaves hold."""
+        """Lines 6 to 9 of Algorithm 1, the splits; and the sums that line 10 takes a leaf's weight from."""
 
 
 @final
 class TotallyRandom(AbstractSplitMethod):
-    """Section 4.3.3: splits without a look at the rows; only the leaves are asked for."""
+    """Section 4.3.2: splits without a look at the rows; only the leaves are asked for."""
 
     def asked(self, plan: "FederatedPlan") -> tuple[int, ...]:
         """See `AbstractSplitMethod`."""

@@ -77,7 +77,7 @@ class _Forest:
             draws: what the schedule has for it.
         """
         plan = self.plan
-        # A2: batched updates; averaging is one batch (lines 5 and 10).
+        # Line 11, A2: a batch's trees are one update; averaging is a single batch.
         size = plan.n_estimators if plan.update == "averaging" else plan.batch
         gradients = Ensemble(initial_score=0.0) if plan.update == "averaging" else self.ensemble
         self._batch.append(self._tree(t, gradients, self._purpose(f"tree {number + 1}"), draws))
@@ -102,7 +102,7 @@ class _Forest:
     def _tree(
         self, t: int, ensemble: Ensemble, name: str, draws: Sequence[tuple[Event, Step]]
     ) -> tuple[TreeStructure, NDArray[np.float64]]:
-        """A tree of Algorithm 1: features (A1), candidates (C3), splits (C1), leaf values (C2)."""
+        """A tree of Algorithm 1: features (line 5, A1), candidates (C3), splits (6 to 9, C1), leaf values (10, C2)."""
         plan = self.plan
         if plan.feature_cycle == "random" and not plan.fixed_width:
             chosen = self._generator.choice(plan.n_features, size=plan.width, replace=False)
@@ -178,7 +178,9 @@ def train(
     generator: np.random.Generator,
     progress: Progress | None = None,
 ) -> Ensemble:
-    """Algorithm 1: a forest, or one for each class, tree after tree in turn.
+    """Algorithm 1: a forest, or one for each class, tree after tree in turn; candidates are line 1, trees lines 3 to 12.
+
+    Deviations: the table of docs/explanation/federated.md#federated-deviations.
 
     Args:
         plan: calibrated.

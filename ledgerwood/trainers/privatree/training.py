@@ -265,6 +265,8 @@ def train(
 ) -> Ensemble:
     """Algorithm 1: bin the features, split level by level, label the leaves; a tree whose values are classes' places.
 
+    Deviations: the table of docs/explanation/privatree.md#privatree-deviations.
+
     Args:
         plan: calibrated.
         aggregator: holds a grant of `plan.event`.
@@ -281,14 +283,14 @@ def train(
         done = plan.max_depth
     for event, step in plan.schedule():
         match step:
-            case "quantiles":
+            case "quantiles":  # lines 3 to 5
                 thresholds = _bought_thresholds(plan, event, cells, aggregator)
                 continue
-            case "labels":
+            case "labels":  # lines 8 and 9, of all leaves at once
                 with aggregator.open(event, purpose="labels") as round_:
                     query = LeafLabels(structure=structure, classes=classes)
                     labels = round_.select(query, plan.labels, purpose="labels").value
-            case level:
+            case level:  # lines 11 to 13, of all nodes of the level at once
                 structure = _deeper(plan, event, level, structure, classes, cells, thresholds, aggregator)
         done += 1
         if progress is not None:

@@ -246,6 +246,8 @@ def train(
 ) -> Ensemble:
     """Algorithm 8: draw a tree, release its leaves over the rows that may still take part, add it; `plan.trees` times.
 
+    Deviations: the table of docs/explanation/sgbdt.md#sgbdt-deviations.
+
     Args:
         plan: calibrated.
         aggregator: holds a grant of `plan.event`.
