@@ -5,6 +5,7 @@ thing why not.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -95,8 +96,11 @@ def patched(*changes: tuple[Any, str, Callable[[Any], Any]]) -> Iterator[None]:
     """Each (owner, name, from the old value to the new one)."""
     with ExitStack() as stack:
         for owner, name, change in changes:
-            old = vars(owner)[name]
-            stack.callback(setattr, owner, name, old)
+            old = inspect.getattr_static(owner, name)
+            if name in vars(owner):
+                stack.callback(setattr, owner, name, old)
+            else:  # a plan's base has it
+                stack.callback(delattr, owner, name)
             setattr(owner, name, with_body(old, change))
         yield
 

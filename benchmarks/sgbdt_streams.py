@@ -84,7 +84,7 @@ def spent_epsilons(plan: SGBDTPlan, rows: Batch, schema: Schema, *, places: int)
     aggregator = Counting(Curator(table, _grant(plan), source))
     train(plan, aggregator, structure_generator(source))
     spent = 1.0 - np.quantile(aggregator.rounds._left, np.linspace(1.0, 0.0, places)) / FULL
-    limit = next(plan.draws)[0].mu()
+    limit = next(plan.schedule())[0].mu()
     mu = np.sqrt(sum(event.mu() ** 2 for event in plan.initial.events) + spent * limit**2)
     return np.array([gdp.epsilon(float(value), DELTA) for value in mu])
 

@@ -184,7 +184,7 @@ def replayed_losses(model, calls):
     """
     plan = model.plan_
     count_noise, gradient_noise = (Fraction(s) for s in plan.leaf_mechanism.stddevs)
-    limit = Fraction(next(plan.draws)[0].limit.mu()) ** 2
+    limit = Fraction(next(plan.schedule())[0].limit.mu()) ** 2
     spent, per_call = {}, len(model.ensemble_.trees) // len(calls)
     for number, (rows, labels, keys) in enumerate(calls):
         cells = encode_features(rows, SCHEMA, bins=plan.max_bins)
@@ -579,7 +579,7 @@ def test_given_the_same_past_a_unit_moves_all_releases_by_its_one_budget_at_most
     initial, *rounds = (np.atleast_2d(one - another) for one, another in zip(exact, exact_without, strict=True))
     assert len(rounds) == len(calls) * model.plan_.trees
     assert all((moved != 0).any(axis=1).sum() <= 1 for moved in rounds)  # one leaf, the unit's
-    budget = next(model.plan_.draws)[0].limit.mu() ** 2
+    budget = next(model.plan_.schedule())[0].limit.mu() ** 2
     assert (initial**2).sum() <= model.plan_.initial.events[0].mu() ** 2 * (1 + 1e-12)
     assert 0 < sum((moved**2).sum() for moved in rounds) <= budget
     # The rest of its account is what the vault says, to the chords and roundings of the costs.

@@ -7,6 +7,7 @@ plans: all, those that add up trees, and those of Gaussian noise.
 import abc
 import dataclasses
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
@@ -15,12 +16,13 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
-from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.events import Composed, Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.accounting.splitting import relative_multipliers
 from ledgerwood.curator import LargeGradients, Loss
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Real, Trees, positive, require_bounds, share
+from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.parts.laplace_leaves import LeafRegularization, LeafRelease
@@ -88,13 +90,22 @@ class AbstractPlan(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def event(self) -> Event:
-        """The whole plan: what the ledger grants."""
+    def stages(self) -> tuple[Stage, ...]:
+        """What is drawn for the trees, in the order of the loop."""
+
+    def schedule(self) -> Iterator[tuple[Event, Any]]:
+        """(event, step) of each draw for the trees: what the loop opens, and what it does there."""
+        return ((stage.event, step) for stage in self.stages for step in stage.steps)
 
     @property
-    def bought(self) -> tuple[Event, ...]:
-        """What an estimated schema costs."""
+    def first_events(self) -> tuple[Event, ...]:
+        """What is drawn before the trees: an estimated schema."""
         return () if self.purchase is None else self.purchase.events
+
+    @property
+    def event(self) -> Event:
+        """The whole plan, what the ledger grants: the composition of all that is drawn."""
+        return Composed((*self.first_events, *(stage.whole for stage in self.stages)))
 
     def require_first_fit(self) -> None:
         """Refuse noise before the trees that cannot be drawn.
@@ -256,6 +267,12 @@ class AbstractBoostedPlan(AbstractPlan):
             multiplier=self.initial_multiplier,
             expected_rows=self.expected_rows,
         )
+
+    @property
+    def first_events(self) -> tuple[Event, ...]:
+        """What is drawn before the trees: an estimated schema, and the initial score."""
+        bought = () if self.purchase is None else self.purchase.events
+        return (*bought, *self.initial.events)
 
     def require_first_fit(self) -> None:
         """See `AbstractPlan.require_first_fit`."""

@@ -8,7 +8,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
 from typing import Annotated, Literal, final
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.events import Composed, Event, Parallel, Repeated
+from ledgerwood.accounting.events import Composed, Parallel, Repeated
 from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import MAX_DAMPING, STEP, Aggregator, Round
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
@@ -25,6 +24,7 @@ from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.forests import Forests
 from ledgerwood.trainers.base.plan import AbstractLaplacePlan
 from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.greedy_trees import Candidates, GainSplits, require_levels
 from ledgerwood.trainers.parts.laplace_leaves import LEAST_LEAF_EPSILON, LaplaceLeaves
 from ledgerwood.trainers.parts.leaves import newton_leaves
@@ -127,10 +127,13 @@ class DPBoostPlan(AbstractLaplacePlan):
         return Parallel((self.tree_event,) * trees, probabilities=self.shares(trees))
 
     @property
-    def event(self) -> Event:
-        """The whole plan: what the ledger grants."""
-        trained = (Repeated(self.ensemble_event(size), count=count) for size, count in self.ensembles)
-        return Composed((*self.bought, *self.initial.events, *trained))
+    def stages(self) -> tuple[Stage, ...]:
+        """A draw an ensemble; its step is the number of its first tree."""
+        found, first = [], 0
+        for size, count in self.ensembles:
+            found.append(Stage(event=self.ensemble_event(size), steps=range(first, first + size * count, size)))
+            first += size * count
+        return tuple(found)
 
     def tests(self, cells: Sequence[FeatureCells]) -> Candidates:
         """What a node may test, of the schema's cells.
@@ -201,25 +204,25 @@ def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None =
     cells = aggregator.schema.cells(plan.max_bins)
     candidates = plan.tests(cells) if plan.max_depth else None
     forests = Forests.of(plan, aggregator)
-    own, schedule, done = forests.plans(plan), forests.schedule, 0
-    sizes = chain.from_iterable(repeat(size, count) for size, count in plan.ensembles)
-    for number, size in enumerate(sizes):
-        with aggregator.open_groups(plan.ensemble_event(size), purpose=f"ensemble {number + 1}") as groups:
-            for place in range(size):
-                forest, _ = schedule[done]
-                done += 1
+    own, order = forests.plans(plan), forests.schedule
+    for ensemble, (event, first) in enumerate(plan.schedule(), start=1):
+        assert isinstance(event, Parallel)  # a group of rows a tree
+        with aggregator.open_groups(event, purpose=f"ensemble {ensemble}") as groups:
+            for place in range(len(event.events)):
+                number = first + place + 1
+                forest, _ = order[number - 1]
                 tree = train_tree(
                     own[forest],
                     place,
                     candidates,
                     forests.members[forest],
                     groups.round(place),
-                    name=f"tree {done}",
+                    name=f"tree {number}",
                     positive=forests.positive(forest),
                 )
                 forests.add(forest, tree)
                 if progress is not None:
-                    progress(done, len(schedule))
+                    progress(number, len(order))
     return forests.ensemble
 
 

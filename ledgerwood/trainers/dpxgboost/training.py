@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.events import Composed, Event, PoissonSampled, Repeated
+from ledgerwood.accounting.events import Composed, Event, PoissonSampled
 from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import MAX_DAMPING, Aggregator, CellCounts, LeafCounts, Round
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
@@ -23,6 +23,7 @@ from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.forests import Forests
 from ledgerwood.trainers.base.plan import AbstractLaplacePlan
 from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.candidates import even_thresholds, quantile_thresholds, tests_at
 from ledgerwood.trainers.parts.greedy_trees import GainSplits, require_nodes
 from ledgerwood.trainers.parts.laplace_counts import LaplaceCounts
@@ -161,17 +162,10 @@ class DPXGBoostPlan(AbstractLaplacePlan):
         return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
-    def event(self) -> Event:
-        """The whole plan: what the ledger grants."""
-        once = (self.sketches.event,) if self.sketched and self.sketch == "once" else ()
-        return Composed(
-            (
-                *self.bought,
-                *self.initial.events,
-                *once,
-                Repeated(self.tree_event, count=self.n_estimators * self.classes),
-            )
-        )
+    def stages(self) -> tuple[Stage, ...]:
+        """The sketch, where one is made once; then a draw a tree, whose step is its number from 1."""
+        once = (Stage.once(self.sketches.event, 0),) if self.sketched and self.sketch == "once" else ()
+        return (*once, Stage(event=self.tree_event, steps=range(1, self.n_estimators * self.classes + 1)))
 
     def leaf_signal(self, rows: float) -> float:
         """Bounds the signal-to-noise ratio of a leaf, all trees together; docs/explanation/cautions.md#leaf-signal.
@@ -297,15 +291,14 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress | None
     """
     cells = aggregator.schema.cells(plan.max_bins)
     forests = Forests.of(plan, aggregator)
-    own, schedule = forests.plans(plan), forests.schedule
-    tests: SplitTests | None = None
-    if plan.max_depth and plan.sketched and plan.sketch == "once":
-        with aggregator.open(plan.sketches.event, purpose="sketch") as round_:
-            tests = plan.candidate_tests(cells, round_, purpose="sketch")
-    elif plan.max_depth and not plan.sketched:
-        tests = plan.candidate_tests(cells, None, purpose="sketch")
-    event = plan.tree_event
-    for number, (forest, _) in enumerate(schedule, start=1):
+    own, order = forests.plans(plan), forests.schedule
+    tests = plan.candidate_tests(cells, None, purpose="sketch") if plan.max_depth and not plan.sketched else None
+    for event, number in plan.schedule():
+        if number == 0:
+            with aggregator.open(event, purpose="sketch") as round_:
+                tests = plan.candidate_tests(cells, round_, purpose="sketch")
+            continue
+        forest, _ = order[number - 1]
         purpose, ensemble, positive = f"tree {number}", forests.members[forest], forests.positive(forest)
         with aggregator.open(event, purpose=purpose) as round_:
             structure = TreeStructure.root()
@@ -319,5 +312,5 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress | None
             )
         forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(released)))
         if progress is not None:
-            progress(number, len(schedule))
+            progress(number, len(order))
     return forests.ensemble

@@ -67,7 +67,7 @@ def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_
     if plan.asks_leaves:
         sums, levels = 2 * (nodes + 1), 1
     elif plan.split_method == "histogram":
-        sums, levels = 2 * sum(n_bins[: plan.width]) * (1 if plan.width == 1 else nodes), plan.histogram_levels
+        sums, levels = 2 * sum(n_bins[: plan.width]) * (1 if plan.width == 1 else nodes), len(plan.method.asked(plan))
     else:
         sums, levels = 2 * (plan.width * nodes + 1), plan.max_depth + 1
     refined = [plan.refined_features(tree) for tree in range(plan.n_estimators)]

@@ -20,7 +20,8 @@ from ledgerwood.trainers.base.parameters import AbstractBoostedEstimator
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.federated.candidates import CandidateRule
 from ledgerwood.trainers.federated.communication import bins_of
-from ledgerwood.trainers.federated.plan import FeatureCycle, FederatedPlan, SplitMethod, Update
+from ledgerwood.trainers.federated.methods import SplitMethod
+from ledgerwood.trainers.federated.plan import FeatureCycle, FederatedPlan, Update
 from ledgerwood.trainers.federated.presets import Preset, preset_plan
 from ledgerwood.trainers.federated.training import train
 from ledgerwood.trainers.parts.greedy_trees import least_cells
@@ -160,6 +161,6 @@ def _require_size(plan: FederatedPlan, cells: Sequence[FeatureCells]) -> None:
         return
     by_bins = plan.split_method == "histogram"
     each = sum(bins_of(cells, plan.n_candidates)[: plan.width]) if by_bins else plan.width
-    nodes = 2 ** ((plan.histogram_levels if by_bins else plan.max_depth) - 1)
+    nodes = 2 ** ((len(plan.method.asked(plan)) if by_bins else plan.max_depth) - 1)
     if nodes * each > MAX_SUMS:
         raise _validate.fail("nodes * bins of a level", nodes * each, f"at most {MAX_SUMS}", "sums")

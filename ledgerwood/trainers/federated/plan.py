@@ -6,9 +6,9 @@ Maddock, Cormode, Wang, Maple and Jha: "Federated Boosted Decision Trees with Di
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, final
+from typing import Annotated, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.calibration import calibrate
-from ledgerwood.accounting.events import Composed, Event, Repeated
+from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import (
     BinCounts,
@@ -29,26 +29,34 @@ from ledgerwood.curator import (
     ScoreQuery,
     hessian_shifts,
 )
-from ledgerwood.ensemble import Ensemble, FeatureCells, TreeStructure
+from ledgerwood.ensemble import Ensemble, FeatureCells
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
 from ledgerwood.trainers.base.bounds import Count, positive, share
 from ledgerwood.trainers.base.plan import AbstractGaussianPlan
+from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.federated.candidates import (
     CandidateRule,
 )
 from ledgerwood.trainers.federated.communication import Communication, communication_of
+from ledgerwood.trainers.federated.methods import METHODS, AbstractSplitMethod, SplitMethod
 from ledgerwood.trainers.federated.query_counts import QueryCounts
 from ledgerwood.trainers.parts.leaves import lambda_by_noise, newton_leaves, pooled, score_noise_by_rule
 from ledgerwood.trainers.parts.pair_noise import NoiseKind, PairNoise
 from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
 
-SplitMethod = Literal["histogram", "partially_random", "totally_random"]
 Update = Literal["averaging", "gradient", "newton"]
 FeatureCycle = Literal["windows", "combinations", "random"]
-ROOT = TreeStructure.root()
 MAX_REACH = 1e100
 """Largest absolute score that all leaves together may give: squares of scores stay finite."""
+
+
+class Step(NamedTuple):
+    """What a draw is for: the tree, in the order of all forests, or None; what is released; of how many features."""
+
+    tree: int | None
+    what: Literal["quantiles", "candidates", "sums", "recalibration"]
+    features: int = 0
 
 
 @final
@@ -225,26 +233,20 @@ class FederatedPlan(AbstractGaussianPlan):
         )
 
     @property
-    def histogram_levels(self) -> int:
-        """Levels of a tree whose histograms are released; one feature's root histogram has those of all levels."""
-        return min(self.max_depth, 1) if self.width == 1 else self.max_depth
-
-    @property
     def asks_leaves(self) -> bool:
         """True if leaves are their own query, and not what the last level's splits have shown."""
-        return self.split_method == "totally_random" or self.max_depth == 0
+        return self.method is METHODS["totally_random"]
+
+    @property
+    def method(self) -> AbstractSplitMethod:
+        """C1: what is asked for a tree, and how it grows from it. Without levels only leaves are."""
+        return METHODS[self.split_method if self.max_depth else "totally_random"]
 
     @property
     def query_counts(self) -> QueryCounts:
         """Table 1, with what is needed beyond it: docs/explanation/federated.md#query-counts."""
         forests = self.n_estimators * self.classes
-        match self.split_method:
-            case _ if self.asks_leaves:
-                splits = 0
-            case "histogram":
-                splits = forests * self.width * self.histogram_levels
-            case _:
-                splits = forests * (self.width * self.max_depth + 1)
+        splits = 0 if self.asks_leaves else forests * sum(self.method.asked(self))
         return QueryCounts(
             splits=splits,
             weights=forests if self.asks_leaves else 0,
@@ -282,28 +284,31 @@ class FederatedPlan(AbstractGaussianPlan):
         return query.event(self.quantile_mechanism, self.adjacency)
 
     @property
-    def parts(self) -> Counter[Event]:
-        """Every Gaussian draw of the trees and after them, and how often it is made."""
+    def stages(self) -> tuple[Stage, ...]:
+        """What `schedule` draws, equal events together."""
         parts: Counter[Event] = Counter()
-        forests = self.n_estimators * self.classes
-        if self.asks_leaves or self.split_method == "partially_random":
-            parts[self.joint_event(1)] += forests  # leaves, or the totals of roots
-        if not self.asks_leaves:
-            levels = self.histogram_levels if self.split_method == "histogram" else self.max_depth
-            parts[self.joint_event(self.width)] += forests * levels
-        for features, count in Counter(self.refined_features(tree) for tree in range(self.n_estimators)).items():
+        for features, count in Counter(self.method.asked(self)).items():
+            parts[self.joint_event(features)] += self.n_estimators * self.classes * count
+        for features, count in Counter(map(self.refined_features, range(self.n_estimators))).items():
             if features:
-                parts[self.candidate_event(features)] += count * self.classes
+                parts[self.candidate_event(features)] += self.classes * count
         if self.recalibrate:
             parts[self.score_event] += self.classes
-        return parts
+        quantiles = () if self.quantile_event is None else (Stage.once(self.quantile_event, 0),)
+        return (*quantiles, *(Stage(event=event, steps=range(count)) for event, count in parts.items()))
 
-    @property
-    def event(self) -> Event:
-        """The whole plan: what the ledger grants."""
-        quantiles = () if self.quantile_event is None else (self.quantile_event,)
-        trees = (Repeated(event, count=count) for event, count in self.parts.items())
-        return Composed((*self.bought, *self.initial.events, *quantiles, *trees))
+    def schedule(self) -> Iterator[tuple[Event, Step]]:
+        """(event, step) of each draw after the initial score, in the order of the loop: forests take turns."""
+        if self.quantile_event is not None:
+            yield self.quantile_event, Step(tree=None, what="quantiles")
+        for number in range(self.n_estimators * self.classes):
+            tree = number // self.classes
+            if refined := self.refined_features(tree):
+                yield self.candidate_event(refined), Step(tree=number, what="candidates", features=refined)
+            for features in self.method.asked(self):
+                yield self.joint_event(features), Step(tree=number, what="sums", features=features)
+        for _ in range(self.classes if self.recalibrate else 0):
+            yield self.score_event, Step(tree=None, what="recalibration")
 
     @property
     def size(self) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.events import Composed, Event, Repeated
+from ledgerwood.accounting.events import Event, Repeated
 from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import (
     Aggregator,
@@ -51,6 +51,7 @@ from ledgerwood.mechanisms.sensitivity import quotient_down
 from ledgerwood.trainers.base.bounds import Count, positive, share
 from ledgerwood.trainers.base.plan import AbstractEpsilonPlan
 from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.candidates import even_thresholds
 from ledgerwood.trainers.parts.splits import random_tree
 from ledgerwood.trainers.privatree.partitions import least_gini_splits
@@ -183,11 +184,11 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         return self.labels.event(label_range(self.adjacency), self.adjacency)
 
     @property
-    def event(self) -> Event:
-        """The whole plan: what the ledger grants."""
-        quantiles = (self.quantile_event,) if self.buys_quantiles else ()
-        levels = (Repeated(self.level_event, count=self.max_depth),) if self.buys_levels else ()
-        return Composed((*self.bought, *quantiles, *levels, self.label_event))
+    def stages(self) -> tuple[Stage, ...]:
+        """The quantiles of all features, each level by its number, the labels."""
+        quantiles = (Stage.once(self.quantile_event, "quantiles"),) if self.buys_quantiles else ()
+        levels = (Stage(event=self.level_event, steps=range(self.max_depth)),) if self.buys_levels else ()
+        return (*quantiles, *levels, Stage.once(self.label_event, "labels"))
 
     def calibrated(self, budget: Budget) -> "PrivaTreePlan":
         """See `AbstractEpsilonPlan.calibrated`."""
@@ -270,32 +271,37 @@ def train(
         generator: public randomness of random splits.
         progress: called with (steps done, steps in all): the levels and the labels.
     """
-    cells = aggregator.schema.cells(plan.max_bins)
-    structure = TreeStructure.root()
-    classes = class_count(aggregator.schema)
-    if plan.buys_levels:
-        thresholds = _bought_thresholds(plan, cells, aggregator) if plan.buys_quantiles else plan.thresholds(cells)
-        grow = _grow_by_gini if plan.splits == "gini" else _grow_by_counts
-        structure = grow(plan, classes, cells, thresholds, aggregator, progress)
-    elif plan.max_depth:
-        everything = range(len(cells))
+    schema, done = aggregator.schema, 0
+    cells, classes = schema.cells(plan.max_bins), class_count(schema)
+    structure, thresholds = TreeStructure.root(), plan.thresholds(cells)
+    if plan.max_depth and not plan.buys_levels:
         structure = random_tree(
-            cells, depth=plan.max_depth, features=everything, numeric_weight=1.0, generator=generator
+            cells, depth=plan.max_depth, features=range(len(cells)), numeric_weight=1.0, generator=generator
         )
-    with aggregator.open(plan.label_event, purpose="labels") as round_:
-        query = LeafLabels(structure=structure, classes=classes)
-        labels = round_.select(query, plan.labels, purpose="labels").value
-    if progress is not None:
-        progress(plan.max_depth + 1, plan.max_depth + 1)
+        done = plan.max_depth
+    for event, step in plan.schedule():
+        match step:
+            case "quantiles":
+                thresholds = _bought_thresholds(plan, event, cells, aggregator)
+                continue
+            case "labels":
+                with aggregator.open(event, purpose="labels") as round_:
+                    query = LeafLabels(structure=structure, classes=classes)
+                    labels = round_.select(query, plan.labels, purpose="labels").value
+            case level:
+                structure = _deeper(plan, event, level, structure, classes, cells, thresholds, aggregator)
+        done += 1
+        if progress is not None:
+            progress(done, plan.max_depth + 1)
     return Ensemble(initial_score=0.0, trees=(Tree(structure=structure, values=labels.astype(np.float64)),))
 
 
 def _bought_thresholds(
-    plan: PrivaTreePlan, cells: Sequence[FeatureCells], aggregator: Aggregator
+    plan: PrivaTreePlan, event: Event, cells: Sequence[FeatureCells], aggregator: Aggregator
 ) -> list[NDArray[np.int64]]:
     """Private quantiles of the numeric features; equal ones are one threshold."""
     numeric = tuple(feature for feature, each in enumerate(cells) if each.ordered)
-    with aggregator.open(plan.quantile_event, purpose="quantiles") as round_:
+    with aggregator.open(event, purpose="quantiles") as round_:
         query = FeatureQuantiles(features=numeric, cells=plan.max_bins)
         chosen = round_.select(query, plan.quantiles, purpose="quantiles").value
     thresholds = [np.empty(0, dtype=np.int64) for _ in cells]
@@ -304,48 +310,28 @@ def _bought_thresholds(
     return thresholds
 
 
-def _grow_by_gini(
+def _deeper(
     plan: PrivaTreePlan,
+    event: Event,
+    level: int,
+    structure: TreeStructure,
     classes: int,
     cells: Sequence[FeatureCells],
     thresholds: list[NDArray[np.int64]],
     aggregator: Aggregator,
-    progress: Progress | None,
 ) -> TreeStructure:
-    tests = SplitTests.every(cells, thresholds)
-    structure, mechanism = TreeStructure.root(), plan.level
-    assert isinstance(mechanism, Choice)  # that of "gini"
-    for level in range(plan.max_depth):
+    """The tree with one level more: each node's split by its own impurity, or by released numbers of rows by class."""
+    mechanism = plan.level
+    if isinstance(mechanism, Choice):
         purpose = f"splits, level {level + 1}"
-        with aggregator.open(plan.level_event, purpose=purpose) as round_:
-            query = GiniSplits(structure=structure, tests=tests, classes=classes)
-            structure = structure.deeper(round_.select(query, mechanism, purpose=purpose).value)
-        if progress is not None:
-            progress(level + 1, plan.max_depth + 1)
-    return structure
-
-
-def _grow_by_counts(
-    plan: PrivaTreePlan,
-    classes: int,
-    cells: Sequence[FeatureCells],
-    thresholds: list[NDArray[np.int64]],
-    aggregator: Aggregator,
-    progress: Progress | None,
-) -> TreeStructure:
-    bins = CandidateBins.of(cells, thresholds)
-    structure, mechanism = TreeStructure.root(), plan.level
-    assert not isinstance(mechanism, Choice)  # that of "gini"
-    for level in range(plan.max_depth):
-        purpose = f"class histograms, level {level + 1}"
-        with aggregator.open(plan.level_event, purpose=purpose) as round_:
-            query = BinClassCounts(structure=structure, bins=bins, classes=classes)
-            counts = real(round_.release(query, mechanism, purpose=purpose))
-        found = least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes))
-        structure = structure.deeper(found)
-        if progress is not None:
-            progress(level + 1, plan.max_depth + 1)
-    return structure
+        with aggregator.open(event, purpose=purpose) as round_:
+            query = GiniSplits(structure=structure, tests=SplitTests.every(cells, thresholds), classes=classes)
+            return structure.deeper(round_.select(query, mechanism, purpose=purpose).value)
+    purpose, bins = f"class histograms, level {level + 1}", CandidateBins.of(cells, thresholds)
+    with aggregator.open(event, purpose=purpose) as round_:
+        asked = BinClassCounts(structure=structure, bins=bins, classes=classes)
+        counts = real(round_.release(asked, mechanism, purpose=purpose))
+    return structure.deeper(least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes)))
 
 
 def class_count(schema: Schema) -> int:

@@ -7,7 +7,7 @@ version is here, and docs/errata.md says so.
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, final
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
-from ledgerwood.accounting.events import Composed, Event, FilteredEvent, PoissonSampled, Repeated
+from ledgerwood.accounting.events import Event, FilteredEvent, PoissonSampled
 from ledgerwood.curator import (
     Aggregator,
     LargeGradients,
@@ -38,6 +38,7 @@ from ledgerwood.trainers.base.bounds import Count, Real, positive
 from ledgerwood.trainers.base.forests import Forests
 from ledgerwood.trainers.base.plan import AbstractGaussianPlan
 from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.base.schema_purchase import keyed_names
 from ledgerwood.trainers.parts.leaves import LambdaRule, lambda_by_noise, newton_leaves, pooled, score_noise_by_rule
 from ledgerwood.trainers.parts.splits import cyclic_features, random_tree
@@ -140,20 +141,13 @@ class SGBDTPlan(AbstractGaussianPlan):
         return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
-    def draws(self) -> Iterator[tuple[Event, range]]:
-        """What is drawn for the trees, and for which: a draw a tree or, with a filter, one draw for all."""
-        event = self.tree_event
+    def stages(self) -> tuple[Stage, ...]:
+        """A draw a tree or, with a filter, one draw for all; its steps are the trees that it is for."""
+        count = self.n_estimators * self.classes
         if self.filter == "none":
-            return ((event, range(t, t + 1)) for t in range(self.n_estimators * self.classes))
-        limit = row_limit(self.filter, event, trees=self.n_estimators * self.classes, order=self.filter_order)
-        return iter(((FilteredEvent(event, limit=limit), range(self.trees * self.classes)),))
-
-    @property
-    def event(self) -> Event:
-        """The whole plan: what the ledger grants."""
-        draw, _ = next(self.draws)
-        trees = Repeated(draw, count=self.n_estimators * self.classes) if self.filter == "none" else draw
-        return Composed((*self.bought, *self.initial.events, trees))
+            return (Stage(event=self.tree_event, steps=range(count)),)
+        limit = row_limit(self.filter, self.tree_event, trees=count, order=self.filter_order)
+        return (Stage.once(FilteredEvent(self.tree_event, limit=limit), range(self.trees * self.classes)),)
 
     @property
     def size(self) -> str:
@@ -263,7 +257,8 @@ def train(
     forests = Forests.of(plan, aggregator) if ensemble is None else Forests(members=[ensemble], sizes=(plan.trees,))
     before = 0 if ensemble is None else len(ensemble.trees)
     mechanism, own, schedule = plan.leaf_mechanism, forests.plans(plan), forests.schedule
-    for event, trees in plan.draws:
+    for event, step in plan.schedule():
+        trees = step if isinstance(step, range) else range(step, step + 1)
         purpose = f"tree {trees[-1] + 1}" if len(trees) == 1 else f"trees {trees[0] + 1} to {trees[-1] + 1}"
         with aggregator.open(event, purpose=purpose) as round_:
             for number in trees:
