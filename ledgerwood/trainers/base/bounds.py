@@ -7,7 +7,7 @@ import abc
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, final, get_args, get_origin, get_type_hints
 
@@ -40,7 +40,7 @@ class Bound(abc.ABC):
 class Count(Bound):
     """A whole number."""
 
-    unit: str
+    unit: str = field(repr=False)  # not in the reference pages' types
     minimum: int = 1
     most: int | None = None
 
@@ -56,7 +56,7 @@ class Count(Bound):
 class GridSteps(Bound):
     """A whole number of at least two."""
 
-    unit: str
+    unit: str = field(repr=False)  # not in the reference pages' types
     most: int
 
     def require(self, name: str, value: object) -> None:
@@ -70,7 +70,7 @@ class GridSteps(Bound):
 class Real(Bound):
     """A finite real number of an interval; open at an end that it does not `hold`."""
 
-    unit: str
+    unit: str = field(repr=False)  # not in the reference pages' types
     low: float = 0
     high: float = math.inf
     holds_low: bool = False
