@@ -196,6 +196,8 @@ class DPBoostPlan(AbstractLaplacePlan):
 def train(plan: DPBoostPlan, aggregator: Aggregator, progress: Progress | None = None) -> Ensemble:
     """Algorithm 2: ensembles in sequence over all rows; inside one, each tree over its own rows.
 
+    Deviations: the table of docs/explanation/dpboost.md#dpboost-deviations.
+
     Args:
         plan: calibrated.
         aggregator: holds a grant of `plan.event`.

@@ -178,9 +178,9 @@ def train(
     generator: np.random.Generator,
     progress: Progress | None = None,
 ) -> Ensemble:
-    """Algorithm 1: a forest, or one for each class, tree after tree in turn; candidates are line 1, trees lines 3 to 12.
+    """Algorithm 1: a forest, or one for each class, tree after tree in turn.
 
-    Deviations: the table of docs/explanation/federated.md#federated-deviations.
+    Candidates are line 1, trees lines 3 to 12. Deviations: docs/explanation/federated.md#federated-deviations.
 
     Args:
         plan: calibrated.
