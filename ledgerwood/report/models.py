@@ -13,7 +13,7 @@ from sklearn.base import is_regressor
 from ledgerwood.accounting import PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
-from ledgerwood.cautions import emit
+from ledgerwood.cautions import emit, seed_caution
 from ledgerwood.csv_files import read_csv
 from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
 from ledgerwood.report.options import Settings
@@ -61,7 +61,8 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
     """What a training would do and cost; pure, no data."""
     estimator = estimator_of(settings, schema, verbose=False)
     plan = estimator.make_plan(schema)
-    emit(estimator.plan_cautions(plan))
+    seed = estimator.random_state
+    emit([None if seed is None else seed_caution(seed), *estimator.plan_cautions(plan)])
     quote = price(plan.event).quote(settings.delta)
     return {
         "estimator": type(estimator).__name__,

@@ -80,5 +80,5 @@ def test_a_round_that_costs_more_than_any_limit_stays_beyond_it():
 @pytest.mark.parametrize(("multiplier", "mu"), [(1e-90, 1e-90), (1e-60, 1e-90)])
 def test_a_round_of_more_limits_than_a_table_holds_is_refused(multiplier, mu):
     one = lw.GaussianEvent(noise_multiplier=multiplier, adjacency=A)
-    with pytest.raises(UnsupportedEvent, match=r"at most 1e280 \(unit: limits\)"):
+    with pytest.raises(UnsupportedEvent, match=r"row 1e\+290 times its limit; at most 1e280 times"):
         row_costs(lw.FilteredEvent(one, limit=lw.GDPEvent(mu=mu, adjacency=A)))

@@ -161,7 +161,8 @@ def heard(fit, capfd):
 
 
 def test_every_estimator_is_among_them():
-    public = {value for value in vars(trainers).values() if inspect.isclass(value) and hasattr(value, "predict")}
+    classes = [value for value in vars(trainers).values() if inspect.isclass(value) and not inspect.isabstract(value)]
+    public = {value for value in classes if hasattr(value, "predict")}
     assert public <= {kind for kind, _ in CASES}
     assert len({kind for kind, _ in CASES}) >= 10
     assert len(CASES) >= 25

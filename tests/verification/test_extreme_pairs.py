@@ -13,11 +13,13 @@ from ledgerwood.accounting import (
     LaplaceEvent,
     PoissonSampled,
     PureEvent,
+    Repeated,
     ReplaceOneSampled,
     StaircaseEvent,
     TruncatedLaplaceEvent,
 )
 from ledgerwood.accounting.events import to_json
+from ledgerwood.verification.ledgers.bounds.divergences import renyi_bounds
 from ledgerwood.verification.ledgers.bounds.points import point_bounds
 from ledgerwood.verification.ledgers.pairs import parse
 
@@ -34,6 +36,17 @@ def sampled_response(epsilon, rate, delta):
     with mp.workdps(900):
         e = mp.exp(mpf(epsilon))
         return float(mp.log1p(mpf(rate) * (e - mpf(delta) / mpf(rate) * (1 + e) - 1)))
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(1e-100, 2**40), (1e-30, 1), (1e-3, 4)])
+def test_a_divergence_whose_moment_is_one_in_floats_is_not_nothing(epsilon, count):
+    event = Repeated(Repeated(PureEvent(epsilon=epsilon, adjacency=R), count=1000), count=count)
+    with mp.workdps(400):  # of the randomised response, order by order; 8 is the order of the filter
+        e = mp.exp(mpf(epsilon))
+        p, q = e / (1 + e), 1 / (1 + e)
+        truth = mp.log(p**8 * q**-7 + q**8 * p**-7) / 7 * 1000 * count
+        found = renyi_bounds(parse(to_json(event)), 8.0)
+        assert mpf(found.upper) >= truth > 0
 
 
 @pytest.mark.parametrize("rate", [0.3, 1e-9, 1e-50, 1e-100])

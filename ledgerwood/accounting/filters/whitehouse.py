@@ -16,6 +16,8 @@ from ledgerwood.errors import BudgetExceeded, InvalidParameter
 
 _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48  # more than the few roundings of a closed form without cancellation
 
+_LARGEST = 1e150  # nats: its square is a float
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +55,10 @@ class AdvancedCompositionFilter:
         """The budget's delta must cover delta_prime.
 
         Raises:
-            InvalidParameter: delta_prime is above the budget's delta.
+            InvalidParameter: delta_prime is above the budget's delta, or the square of its epsilon is beyond floats.
         """
+        if budget.epsilon > _LARGEST:
+            raise _validate.fail("epsilon", budget.epsilon, f"at most {_LARGEST:g} under this filter", "nats")
         if self.delta_prime > budget.delta:
             raise _validate.fail("delta_prime", self.delta_prime, f"at most delta={budget.delta!r}", "probability")
 

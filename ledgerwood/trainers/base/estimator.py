@@ -190,7 +190,7 @@ class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
         weighted = () if sample_weight is None else (OWN_WEIGHTS,)
         assumptions = (*ASSUMPTIONS, *weighted, f"epsilon covers {scope}")
-        statement = privacy_statement(plan, budget, source, record, assumptions)
+        statement = privacy_statement(plan, budget, source, record, assumptions, grant=grant.index)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
         self.schema_ = schema if declared is None else declared

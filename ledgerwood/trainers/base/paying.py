@@ -95,9 +95,15 @@ def require_held(grant: Grant, event: Event) -> None:
 
 
 def privacy_statement(
-    plan: Plan, budget: Budget, source: RandomSource, record: LedgerRecord, assumptions: tuple[str, ...]
+    plan: Plan,
+    budget: Budget,
+    source: RandomSource,
+    record: LedgerRecord,
+    assumptions: tuple[str, ...],
+    *,
+    grant: int,
 ) -> PrivacyStatement:
-    """Returns the privacy statement of a model that was trained by the plan."""
+    """Returns the privacy statement of a model that was trained by the plan, out of the grant of this index."""
     quote = price(plan.event).quote(budget.delta)
     return PrivacyStatement(
         epsilon=quote.epsilon if source.kind == "secure" else float("inf"),
@@ -107,6 +113,6 @@ def privacy_statement(
         method=quote.method,
         certified=quote.certified,
         randomness=source.kind,
-        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions, *declared_in(record, plan.event)),
+        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions, *declared_in(record, grant)),
         ledger_head=record.head,
     )

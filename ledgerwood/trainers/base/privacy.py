@@ -100,10 +100,14 @@ class PrivacyStatement:
         )
 
 
-def declared_in(ledger: LedgerRecord, plan: Event) -> tuple[str, ...]:
-    """What the plan's draws say of statistics whose sensitivity is declared and not proven: assumptions of the fit."""
-    grants = [entry.index for entry in ledger.entries if isinstance(entry, GrantEntry) and _pays(entry.event, plan)]
-    own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant in grants[-1:]]
+def declared_in(ledger: LedgerRecord, grant: int) -> tuple[str, ...]:
+    """What a grant's draws say of statistics whose sensitivity is declared and not proven: assumptions of the fit.
+
+    Args:
+        ledger: as it stood after the fit.
+        grant: the index of the grant that paid for the fit; others of an equal plan may be of other fits.
+    """
+    own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant == grant]
     return tuple(dict.fromkeys(caveat for entry in own for caveat in caveats_in(entry.purpose)))
 
 

@@ -163,7 +163,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         record = ledger.record()
         scope = "this stream only: other uses of the same rows add to it" if own else "this stream; the ledger has all"
         assumptions = (*STREAM_ASSUMPTIONS, f"epsilon covers all calls of {scope}")
-        self.privacy_ = privacy_statement(plan, budget, source, record, assumptions)
+        self.privacy_ = privacy_statement(plan, budget, source, record, assumptions, grant=grant.index)
         self.schema_, self.plan_, self.ledger_ = schema, plan, record
         self._restore()
         self.stream_ = StreamState(draw=curator.receipt.hash, claims=vault.claims, parameters=self._parameter_record())

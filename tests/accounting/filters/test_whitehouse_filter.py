@@ -14,6 +14,8 @@ from ledgerwood.accounting import (
     Budget,
     Charge,
     GaussianEvent,
+    Ledger,
+    PrivacyUnit,
     PureEvent,
 )
 from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter, filter_from, filter_record
@@ -64,6 +66,12 @@ def test_many_small_grants_fit_where_sums_do_not():
     assert most(BasicFilter()) == 64
     # (sqrt(2 l + 2) - sqrt(2 l))^2 * 64^2 with l = log(1e6)
     assert most(FILTER) == 143
+
+
+def test_a_budget_whose_square_is_no_float_is_refused():
+    with pytest.raises(InvalidParameter, match="epsilon=1e[+]308 must be at most 1e[+]150"):
+        Ledger(Budget(epsilon=1e308, delta=1e-5, adjacency=BUDGET.adjacency), unit=PrivacyUnit.ROW, filter=FILTER)
+    assert FILTER.remaining([], Budget(epsilon=1e150, delta=1e-5, adjacency=BUDGET.adjacency)).epsilon > 1e70
 
 
 def test_delta_prime_is_paid_from_the_budgets_delta():
