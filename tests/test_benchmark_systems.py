@@ -22,6 +22,7 @@ def made_up():
 
 def test_every_estimator_of_the_library_is_on_the_page():
     named = {name for name in dir(trainers) if name.endswith(("Classifier", "Regressor"))}
+    named -= {name for name in named if name.startswith("Abstract")}
     shown = {kind.__name__ for entry in systems.ENTRIES for kind in (entry.classifier, entry.regressor) if kind}
     assert shown == named
 

@@ -162,6 +162,7 @@ def heard(fit, capfd):
 
 def test_every_estimator_is_among_them():
     public = {value for value in vars(trainers).values() if inspect.isclass(value) and hasattr(value, "predict")}
+    public = {value for value in public if not value.__name__.startswith("Abstract")}
     assert public <= {kind for kind, _ in CASES}
     assert len({kind for kind, _ in CASES}) >= 10
     assert len(CASES) >= 25

@@ -264,5 +264,5 @@ def test_noise_that_is_too_wide_names_the_vector_event() -> None:
         skellam(1e9)
     with pytest.raises(UnsupportedEvent, match="cannot be sampled"):
         PoissonSampled(vector(1.0, 1.0), sampling_rate=0.5).renyi([2.0])
-    with pytest.raises(UnsupportedEvent, match="no profile"):
+    with pytest.raises(UnsupportedEvent, match="no privacy profile"):
         vector(1.0, 1.0).log_profile([1.0], direction=Direction.ADD)

@@ -115,7 +115,7 @@ def test_zero_concentrated_adds_up_and_never_understates() -> None:
 
 @pytest.mark.parametrize("event", [ZeroConcentratedEvent(rho=0.1, adjacency=A), renyi_event((2.0,), (0.1,))], ids=repr)
 def test_a_curve_has_no_profile_and_no_sample(event) -> None:
-    with pytest.raises(UnsupportedEvent, match="no profile"):
+    with pytest.raises(UnsupportedEvent, match="no privacy profile"):
         event.log_profile(EPSILONS, direction=Direction.REMOVE)
     sample = PoissonSampled(event, sampling_rate=0.1)
     with pytest.raises(UnsupportedEvent, match="cannot be sampled"):
