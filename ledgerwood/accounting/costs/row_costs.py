@@ -43,8 +43,8 @@ def row_costs(event: FilteredEvent) -> FloatArray:
         lost = curve.at(np.minimum(np.sqrt(shares) * (1.0 + 4.0 * renyi.ULP), 1.0)) / limit.divergences[0]
     if not lost[-1] <= 1e280:
         raise UnsupportedEvent(
-            f"a round costs a maximally contributing row {float(lost[-1])!r} times its limit; at most 1e280 (unit: limits) is "
-            f"supported: {event!r}"
+            f"a round costs a maximally contributing row {float(lost[-1])!r} times its limit; at most 1e280 (unit: limits) "
+            f"is supported: {event!r}"
         )
     units = np.ceil(lost * (1.0 + 32.0 * renyi.ULP) * FULL) + ROUNDING
     return np.append(units, units[-1])
