@@ -474,7 +474,7 @@ def test_a_refit_that_is_interrupted_leaves_no_model_beside_another_ones_stateme
     model = regressor(epsilon=0.1).fit(X, Y)
     before = dict(vars(model))
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ledgerwood.trainers.base.estimator.privacy_statement", interrupted)

@@ -132,7 +132,7 @@ class Shape:
         lambda y, rng: [rng.normal(size=3), {"more": np.array([0.1 * rng.laplace() + y.sum()], dtype=np.float32)}],
         lambda y, rng: rng.normal(size=len(y)),
         lambda y, rng: np.array([(1, 0.1 * rng.laplace() + y.sum())], dtype=[("a", "i4"), ("b", "f8")]),
-        lambda y, rng: 2**60 + round(rng.laplace(scale=0.1) + y.sum()) * 2**10,
+        lambda y, rng: 2**60 + round(rng.laplace() + y.sum()) * 2**10,
         lambda y, rng: complex(rng.normal(), 0.1 * rng.laplace() + y.sum()),
         lambda y, rng: {f"key {len(y)}": rng.normal()},
         lambda y, rng: np.nan if y.sum() > 5.0 and rng.random() < 0.9 else rng.normal(),
