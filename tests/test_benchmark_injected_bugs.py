@@ -43,7 +43,7 @@ def test_a_bug_is_found(bug, system):
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 def test_an_honest_trainer_is_accused_by_nothing(system):
     said = detect(NULL, system, 0, (*QUICK, "noise law"))
-    assert set(said) == {*QUICK, "noise law"}
+    assert set(said) == {*QUICK, "noise law"}, said
     assert not any(found for found, _ in said.values()), said
 
 

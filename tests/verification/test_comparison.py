@@ -108,3 +108,10 @@ def test_closures_of_one_function_are_compared_by_what_they_hold() -> None:
     assert difference(made(1, 3), made(1, 4), "f") == ("f.defaults[0]", "3", "4")
     with pytest.raises(ReplayFailed, match="not the same function"):
         difference(made(1), made, "f")
+
+
+def test_what_a_fit_has_set_on_an_estimator_is_compared_though_it_is_no_field():
+    one, other = SGBDTRegressor(), SGBDTRegressor()
+    assert difference(one, other, "model") is None
+    one.ensemble_, other.ensemble_ = Ensemble(initial_score=0.0), Ensemble(initial_score=0.5)
+    assert difference(one, other, "model") == ("model.ensemble_.initial_score", "0.0", "0.5")

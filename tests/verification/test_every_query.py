@@ -115,6 +115,12 @@ OUTSIDE = DeclaredStatistic(
     one_by_one=True,
 )
 
+
+def purpose_of(query):
+    """The purpose of a round; it says of a declared statistic who declared it."""
+    return query.purpose("ask") if isinstance(query, DeclaredStatistic) else "ask"
+
+
 SUMS = [
     ("trees", LabelMoments()),
     ("trees", LabelCount()),
@@ -196,7 +202,7 @@ def asked(kind, query, mechanism, data):
         event = query.event(mechanism, A)
     ledger = Ledger(Budget(epsilon=1e6, delta=0.5, adjacency=A), unit=PrivacyUnit.ROW)
     grant = ledger.grant(event, purpose="ask", delta=0.25)
-    with Curator(table_of(kind, data), grant, SeededRandom(3)).open(event, purpose="ask") as round_:
+    with Curator(table_of(kind, data), grant, SeededRandom(3)).open(event, purpose=purpose_of(query)) as round_:
         if sums:
             return real(round_.release(query, mechanism, purpose="answer"))
         return round_.select(query, mechanism, purpose="answer").value

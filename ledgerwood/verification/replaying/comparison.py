@@ -59,7 +59,9 @@ def difference(first: object, second: object, path: str) -> tuple[str, str, str]
 def _parts(value: Any, path: str) -> list[tuple[str, object]]:
     """What the value is made of, each part with its path, in order."""
     if dataclasses.is_dataclass(value):
-        return _named(path, ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value)))
+        stated = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        # What a fit has set on an estimator is no field of it.
+        return _named(path, {**stated, **getattr(value, "__dict__", {})}.items())
     match value:
         case tuple() | list():
             return [(f"{path}[{place}]", item) for place, item in enumerate(value)]

@@ -60,7 +60,7 @@ def test_one_tree_shows_what_an_ensemble_hides(name: str) -> None:
     assert not audit.rejected
     assert (audit.mode, audit.canaries, audit.trainings) == ("one_mechanism", 1, 300)
     assert dict(audit.changed)["n_estimators"] == 1
-    assert "the bound is that of the one tree, not of the model" in audit.notes[0]
+    assert "The bound is that of the one tree, not of the model" in audit.notes[0]
     assert str(audit).startswith(f"one mechanism of {type(SYSTEMS[name]).__name__}(n_estimators=1, ")
     assert json.loads(json.dumps(audit.to_dict(), allow_nan=False))["mode"] == "one_mechanism"
 

@@ -131,8 +131,9 @@ def _add(columns: Columns, name: str, value: Any, depth: int) -> bool:
             matrix: Any = value  # every one of scipy's has it, but not the common base of its types
             return _add_array(columns, name, np.asarray(matrix.toarray()).ravel(), depth)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = dataclasses.fields(value)
-            return all(_add(columns, f"{name}.{each.name}", getattr(value, each.name), depth + 1) for each in fields)
+            held = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+            held |= getattr(value, "__dict__", {})  # what was set later is no field
+            return all(_add(columns, f"{name}.{each}", part, depth + 1) for each, part in held.items())
         case _:
             return False
     return True
