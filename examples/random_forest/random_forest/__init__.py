@@ -12,6 +12,7 @@ from ledgerwood.ensemble import Ensemble, Tree
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
 from ledgerwood.trainers import AbstractClassifier, AbstractPlan, AbstractRegressor, AbstractTreeEstimator, System
 from ledgerwood.trainers.base.bounds import Trees, positive
+from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.splits import random_tree
 
 LEAF = LeafMoments(loss="squared", clip=1.0)
@@ -48,9 +49,9 @@ class ForestPlan(AbstractPlan):
         return self.mechanism.event(LEAF.sensitivity(self.adjacency), self.adjacency)
 
     @property
-    def event(self) -> lw.Event:
-        """The whole forest: what the ledger grants."""
-        return lw.Repeated(self.tree_event, count=self.n_estimators)
+    def stages(self) -> tuple[Stage, ...]:
+        """One draw a tree: the ledger grants them all, and the loop walks them."""
+        return (Stage(event=self.tree_event, steps=range(self.n_estimators)),)
 
     def calibrated(self, budget: lw.Budget) -> Self:
         """This plan with the least noise that fits the budget."""
@@ -89,11 +90,11 @@ class AbstractForest(AbstractTreeEstimator):
     ) -> Ensemble:
         cells, trees = aggregator.schema.cells(plan.max_bins), []
         start = Ensemble(initial_score=0.0)  # whose gradients are the labels themselves
-        for number in range(plan.n_estimators):
+        for event, number in plan.schedule():
             structure = random_tree(
                 cells, depth=plan.max_depth, features=range(len(cells)), numeric_weight=1.0, generator=generator
             )
-            with aggregator.open(plan.tree_event, purpose=f"tree {number + 1}") as round_:
+            with aggregator.open(event, purpose=f"tree {number + 1}") as round_:
                 release = round_.release(LEAF.of(structure, start), plan.mechanism, purpose=f"leaves {number + 1}")
             count, total = real(release).T
             means = np.clip(-total / np.maximum(count, 1.0), -1.0, 1.0)
