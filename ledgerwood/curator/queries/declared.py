@@ -31,7 +31,7 @@ from ledgerwood.curator.views.tree_rows import TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
-from ledgerwood.schema import Categorical, Feature, Numeric
+from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 Chunk = Mapping[str, NDArray[Any]]
 """Columns of some rows by name, each (n,): float64 within the declared range, NaN where missing; of a categorical
@@ -270,6 +270,20 @@ def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
 def _middles(cells: NDArray[Any], column: Numeric, bins: int) -> NDArray[np.float64]:
     values = column.low + (cells.astype(np.float64) + 0.5) * ((column.high - column.low) / bins)
     return np.where(cells < bins, values, np.nan)
+
+
+def chunk_of(cells: NDArray[Any], schema: Schema, *, bins: int) -> dict[str, NDArray[Any]]:
+    """The features of encoded rows, as the function of a `DeclaredStatistic` sees those of a `Table`.
+
+    Args:
+        cells: (n_features, n_rows), as `encode_features` returns them.
+        schema: resolved.
+        bins: even steps of a numeric feature's range, by which the rows were encoded.
+    """
+    return {
+        feature.name: _cleaned(_middles(row, feature, bins) if isinstance(feature, Numeric) else row, feature)
+        for feature, row in zip(schema.features, cells, strict=True)
+    }
 
 
 def _cleaned(values: NDArray[Any], column: Feature) -> NDArray[Any]:
