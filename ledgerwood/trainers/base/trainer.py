@@ -31,14 +31,14 @@ from ledgerwood.curator import (
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
 from ledgerwood.trainers.base.bounds import require_verbose
-from ledgerwood.trainers.base.paying import (
+from ledgerwood.trainers.base.plan import CalibratedPlan, Plan
+from ledgerwood.trainers.base.privacy import (
     ASSUMPTIONS,
     OWN_WEIGHTS,
     grant_plan,
     privacy_statement,
     require_ledger,
 )
-from ledgerwood.trainers.base.plan import CalibratedPlan, Plan
 from ledgerwood.trainers.base.progress import Progress, progress_bar
 from ledgerwood.trainers.base.saving import AbstractSavedModel
 from ledgerwood.trainers.base.schema_purchase import with_two_classes

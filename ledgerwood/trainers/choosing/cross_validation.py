@@ -34,9 +34,8 @@ from ledgerwood.curator import (
 )
 from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
-from ledgerwood.trainers.base.paying import ASSUMPTIONS, DECLARED, grant_delta, require_ledger
 from ledgerwood.trainers.base.plan import Plan
-from ledgerwood.trainers.base.privacy import PrivacyStatement
+from ledgerwood.trainers.base.privacy import ASSUMPTIONS, DECLARED, PrivacyStatement, grant_delta, require_ledger
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.choosing.validation_plan import (
     OF_THE_WHOLE,

@@ -22,8 +22,8 @@ from ledgerwood.curator import FOLD_SCORES, Categorical, Schema, fold_count
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism
 from ledgerwood.trainers.base.bounds import require_name
-from ledgerwood.trainers.base.paying import grant_delta
 from ledgerwood.trainers.base.plan import Plan
+from ledgerwood.trainers.base.privacy import grant_delta
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 ScoreRelease = Literal["private", "owner"]
