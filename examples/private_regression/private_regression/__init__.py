@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import ledgerwood as lw
-from ledgerwood.curator import Aggregator, DeclaredStatistic, Feature, Loss, real, sorted_classes
+from ledgerwood.curator import Aggregator, DeclaredStatistic, Feature, Loss, sorted_classes
 from ledgerwood.mechanisms import BallShifts, BoxShifts, GaussianMechanism
 from ledgerwood.trainers import (
     AbstractClassifier,
@@ -182,7 +182,7 @@ class AbstractRegression(AbstractTrainer):
             with aggregator.open(
                 event, purpose=asked.purpose("rows" if step is None else f"step {step + 1}")
             ) as round_:
-                found = real(round_.release(asked, plan.mechanism(step), purpose=asked.name))
+                found = round_.release(asked, plan.mechanism(step), purpose=asked.name).real
             if step is None:
                 n_rows = max(float(found[0]), 1.0)
                 continue

@@ -225,7 +225,7 @@ def _bound(name: str, value: object) -> int:
 def _check_columns(query: DeclaredStatistic, shape: ColumnShape) -> None:
     for column in query.columns:
         shape.require(column)
-    _rehearsed(query)
+    rehearsed(query)
 
 
 @COLUMNS.carries_out(DeclaredStatistic, check=_check_columns, caveat=lambda query: query.caveat)
@@ -243,7 +243,7 @@ def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
     for column in query.columns:
         if held.get(column.name) != column:
             raise RoundViolation(f"column {column!r} is not one of the table's: {sorted(held)}")
-    _rehearsed(query)
+    rehearsed(query)
 
 
 @TREES.carries_out(DeclaredStatistic, check=_check_tree, caveat=lambda query: query.caveat)
@@ -323,7 +323,7 @@ def _contributions(
             yield from _contributions(query, chunk, places[place : place + 1])
 
 
-def _made(query: DeclaredStatistic, chunk: Chunk) -> NDArray[Any]:
+def made_of(query: DeclaredStatistic, chunk: Chunk) -> NDArray[Any]:
     """What the function makes of the rows, with the constants where it has any."""
     function: Callable[..., Any] = query.function
     return np.asarray(function(chunk, query.constants) if query.constants else function(chunk))
@@ -334,7 +334,7 @@ def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | Non
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = _made(query, chunk)
+            found = made_of(query, chunk)
     except (Exception, SystemExit):  # noqa: BLE001  # whatever it is, it would tell of a row
         return None
     if found.shape != (rows, query.width) or found.dtype.kind != "i":
@@ -372,13 +372,17 @@ def _weighed(held: Integers, weights: Weights) -> Integers:
 _REHEARSED: "weakref.WeakSet[DeclaredStatistic]" = weakref.WeakSet()
 
 
-def _rehearsed(query: DeclaredStatistic) -> None:
+def rehearsed(query: DeclaredStatistic, *, again: bool = False) -> None:
     """Try the function on synthetic rows, once.
+
+    Args:
+        query: whose function is tried.
+        again: even if it was tried before, or is not to be.
 
     Raises:
         InvalidParameter: it does not do what is declared; of synthetic rows only, so that the error may say which.
     """
-    if not query.rehearse or query in _REHEARSED:
+    if not again and (not query.rehearse or query in _REHEARSED):
         return
     rows = _synthetic(query.columns)
 
@@ -387,11 +391,11 @@ def _rehearsed(query: DeclaredStatistic) -> None:
 
     alone = [one(place)[0] for place in range(SYNTHETIC_ROWS)]
     for place in reversed(range(SYNTHETIC_ROWS)):
-        again = one(place)[0]
-        if not np.array_equal(again, alone[place]):
+        later = one(place)[0]
+        if not np.array_equal(later, alone[place]):
             raise InvalidParameter(
                 f"{query.name}: the synthetic row {_shown(rows, place)} contributes {alone[place].tolist()} at first, "
-                f"and {again.tolist()} after other rows; a row's contribution must depend on that row only"
+                f"and {later.tolist()} after other rows; a row's contribution must depend on that row only"
             )
     if not query.one_by_one:
         together = _tried(query, rows, SYNTHETIC_ROWS)
@@ -427,7 +431,7 @@ def _require_within(query: DeclaredStatistic, alone: Integers, adjacency: Adjace
 def _tried(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers:
     try:
         with np.errstate(all="ignore"):
-            found = _made(query, {name: values.copy() for name, values in chunk.items()})
+            found = made_of(query, {name: values.copy() for name, values in chunk.items()})
     except Exception as error:
         raise InvalidParameter(
             f"{query.name}: the function raises {type(error).__name__} for a chunk of {rows} synthetic rows, such as "

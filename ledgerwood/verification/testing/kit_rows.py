@@ -53,7 +53,7 @@ def _values(feature: Feature, n_rows: int, generator: np.random.Generator) -> li
     values = generator.uniform(feature.low, feature.high, n_rows)
     if feature.missing:
         values[generator.random(n_rows) < 0.1] = math.nan
-    return values.tolist()
+    return list(values.tolist())
 
 
 def _labels(schema: Schema, share: NDArray[np.float64]) -> NDArray[Any]:
@@ -152,7 +152,8 @@ def heard(call: Callable[[], Any]) -> tuple[Heard, Any]:
     handler.emit = lambda record: records.append((record.name, record.levelno, record.getMessage()))  # type: ignore[method-assign]
     root, level = logging.getLogger(), logging.getLogger().level
     out, err = io.StringIO(), io.StringIO()
-    result, raised = None, ()
+    result: Any = None
+    raised: tuple[str, ...] = ()
     root.addHandler(handler)
     root.setLevel(0)
     try:

@@ -20,6 +20,8 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Categorical, DeclaredStatistic, Schema
+from ledgerwood.curator.queries.declared import rehearsed
+from ledgerwood.curator.queries.registry import name_of
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, PrivacyError
 from ledgerwood.recording.opening import recording
 from ledgerwood.trainers.base.systems import system
@@ -38,7 +40,7 @@ from ledgerwood.verification.sensitivity.neighbour_rows import (
     replaced,
     worst_rows,
 )
-from ledgerwood.verification.testing.kit_reports import Checks, Inapplicable, KitReport, not_released, require
+from ledgerwood.verification.testing.kit_reports import Checks, Failure, Inapplicable, KitReport, not_released, require
 from ledgerwood.verification.testing.kit_rows import ODD, Data, Heard, heard, kit_rows, kit_schema, odd_row, with_row
 
 _ROUNDING = 1e-9
@@ -82,7 +84,7 @@ def check_trainer(trainer: AbstractTrainer | str, *, n_rows: int = 40, alpha: fl
             f"trainer={trainer!r} must be an estimator that subclasses ledgerwood.trainers.AbstractTrainer, or the "
             "name of a system (unit: trainer)"
         )
-    return _Kit.of(trainer, n_rows, alpha, seed).report()
+    return TrainerKit.of(trainer, n_rows, alpha, seed).report()
 
 
 def assert_trainer(
@@ -106,7 +108,7 @@ def _named(name: str, check: Any) -> Any:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Kit:
+class TrainerKit:
     """A trainer under test.
 
     Args:
@@ -124,7 +126,7 @@ class _Kit:
     seed: int
 
     @classmethod
-    def of(cls, trainer: AbstractTrainer, n_rows: int, alpha: float, seed: int) -> "_Kit":
+    def of(cls, trainer: AbstractTrainer, n_rows: int, alpha: float, seed: int) -> "TrainerKit":
         schema = trainer.schema if isinstance(trainer.schema, Schema) else kit_schema(classes=not is_regressor(trainer))
         schema = schema.resolved(3)
         return cls(
@@ -343,12 +345,12 @@ class _Kit:
         share, queries = {}, set()
         for weight in (0.0, 1.0, 2.0):
             row, label = next((row, label) for name, row, label in worst_rows(self.schema) if name == "highest")
-            data = (X, y, whole)
+            data: Any = (X, y, whole)
             neighbour = replaced(data, 3, row, label, weight) if self.replaces else added(data, row, label, weight)
             found = replay(lambda data: self.seeded(data, schema=schema), data, neighbour)
             _require_replay(f"a row of weight {weight:g}", found)
             share[weight] = found.largest_share
-            queries |= {type(call.fields["query"]).__name__ for call in found.calls if "query" in call.fields}
+            queries |= {name_of(call.fields["query"]) for call in found.calls if "query" in call.fields}
         if not self.replaces and share[0.0] > 0.0:
             counting = sorted(queries & _COUNTING)
             require(
@@ -371,6 +373,10 @@ class _Kit:
             return f"proven in ledgerwood: {', '.join(sorted({name for name, _ in asked}))}"
         adjacency = self.trainer.budget.adjacency
         for query in declared:
+            try:
+                rehearsed(query, again=True)
+            except InvalidParameter as error:
+                raise Failure(str(error)) from error
             found = check_sensitivity(
                 query, schema=self.schema, adjacency=adjacency, evaluations=150, rng=self.seed, bins=256
             )
@@ -448,11 +454,11 @@ class _Kit:
         return ", ".join(names)
 
     def estimated_schema(self) -> str | None:
-        frame = _frame(self.schema, kit_rows(self.schema, 400, seed=self.seed))
+        rows = _typed(self.schema, kit_rows(self.schema, 400, seed=self.seed))
         ledger = Ledger(self.trainer.budget, unit=PrivacyUnit.ROW)
         before = ledger.entries
         with not_released():
-            said, model = heard(lambda: self.copy(schema=None, random_state=None).fit(*frame, ledger=ledger))
+            said, model = heard(lambda: self.copy(schema=None, random_state=None).fit(*rows, ledger=ledger))
         if said.raised:
             require(said.raised[0].split(":")[0] in _REFUSALS, f"schema=None raises {said.raised[0]}")
             require(ledger.entries == before, f"schema=None is refused after something was spent: {said.raised[0]}")
@@ -473,7 +479,7 @@ class _Kit:
         for adjacency in Adjacency:
             if adjacency is self.trainer.budget.adjacency:
                 continue
-            kit = _Kit(
+            kit = TrainerKit(
                 trainer=clone(self.trainer).set_params(adjacency=adjacency.value), schema=self.schema, data=self.data,
                 replaces=adjacency is Adjacency.REPLACE_ONE, alpha=self.alpha, seed=self.seed,
             )  # fmt: skip
@@ -522,15 +528,11 @@ def _drawn(fit: Callable[[], object]) -> int:
         return int(words[0]) if words and words[0].isdigit() else 0
 
 
-def _frame(schema: Schema, data: Data) -> tuple[Any, Any]:
-    """The rows as columns with a type, which an estimated schema needs: a structured array."""
+def _typed(schema: Schema, data: Data) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """The rows as arrays with a type, which an estimated schema needs: categories by their places."""
     X, y = data
-    columns: dict[str, Any] = {}
+    columns = np.empty(X.shape, dtype=np.float64)
     for place, feature in enumerate(schema.features):
-        if isinstance(feature, Categorical):
-            columns[feature.name] = np.array([str(value) for value in X[:, place]], dtype=object)
-        else:
-            columns[feature.name] = X[:, place].astype(np.float64)
-    import pandas as pd
-
-    return pd.DataFrame(columns), y.tolist() if y.dtype == object else y
+        codes = feature.categories.index if isinstance(feature, Categorical) else float
+        columns[:, place] = [codes(value) for value in X[:, place]]
+    return columns, np.array([str(label) for label in y]) if y.dtype == object else y
