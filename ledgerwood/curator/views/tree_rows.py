@@ -12,8 +12,7 @@ from ledgerwood.curator.inputs.encoding import signs
 from ledgerwood.curator.inputs.weights import Weights
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.views.tree_shape import TreeShape
-from ledgerwood.ensemble import Ensemble, TreeStructure
-from ledgerwood.routing import add_tree
+from ledgerwood.ensemble import Ensemble, TreeStructure, add_values
 
 M = TypeVar("M")
 Mask = NDArray[np.bool_]
@@ -157,7 +156,7 @@ class TreeRows:
             if structure is self.state.routed:
                 kernels.add_leaf_values(self.n_rows, self.state.leaves, tree.values, state.scores)
             else:
-                add_tree(self.n_rows, self.cells, *structure.lowered(), tree.values, state.scores)
+                add_values((tree,), self.cells, state.scores)
             state.prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
         return state
 
