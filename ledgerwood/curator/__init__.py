@@ -85,7 +85,6 @@ try:
     from ledgerwood.curator.queries.splits.gridless_gains import GridlessGains as GridlessGains
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
-    from ledgerwood.curator.release import real as real
     from ledgerwood.curator.rounds import Groups as Groups
     from ledgerwood.curator.rounds import Round as Round
     from ledgerwood.curator.streams import StreamCurator as StreamCurator

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, ColumnMoments, ColumnSum, Steps, numeric
-from ledgerwood.curator.release import Release, real
+from ledgerwood.curator.release import Release
 from ledgerwood.errors import InvalidParameter
 
 Numbers = NDArray[np.int64]
@@ -27,7 +27,7 @@ def mean_of_moments(release: Release[Numbers], query: ColumnMoments) -> float:
         InvalidParameter: a release of another shape or grid.
     """
     _require(release, query, "release")
-    count, total = real(release).tolist()
+    count, total = release.real.tolist()
     return _mean(query.steps, total, count)
 
 
@@ -47,10 +47,10 @@ def mean_of_sum_and_count(total: Release[Numbers], count: Release[Numbers] | int
     if not isinstance(count, Release):
         values = float(_validate.count("count", count, "rows"))
     elif count.value.shape == (1,):
-        values = float(real(count)[0])
+        values = float(count.real[0])
     else:
         raise InvalidParameter(f"count has shape {count.value.shape}, not (1,) (unit: rows)")
-    return _mean(query.steps, float(real(total)[0]), values)
+    return _mean(query.steps, float(total.real[0]), values)
 
 
 def quantiles_of_histogram(
@@ -79,7 +79,7 @@ def quantiles_of_histogram(
     shares = [_validate.real("quantiles", q, "share of the rows") for q in quantiles]
     if not all(0.0 < q < 1.0 for q in shares):
         raise _validate.fail("quantiles", tuple(quantiles), "in (0, 1)", "share of the rows")
-    rising = rising_counts(real(release)[: query.values, 0])
+    rising = rising_counts(release.real[: query.values, 0])
     if rising is None:
         rising = (edges - edges[0]) / (edges[-1] - edges[0])  # nothing is known but the range
     found = []

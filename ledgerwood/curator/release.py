@@ -31,6 +31,11 @@ class Release(Generic[R_co]):
     randomness: Literal["secure", "test"]
     caveat: str = ""
 
+    @property
+    def real(self: "Release[NDArray[np.int64]]") -> NDArray[np.float64]:
+        """The value in real units, float64, its shape."""
+        return self.grid.to_real(self.value)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,8 +50,3 @@ class Selected(Generic[R_co]):
     value: R_co
     receipt: Receipt
     randomness: Literal["secure", "test"]
-
-
-def real(release: Release[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """A release of integers in real units, float64, its shape."""
-    return release.grid.to_real(release.value)

@@ -9,7 +9,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Composed, GaussianEvent, Ledger, Numeric, PoissonSampled, PrivacyUnit, Schema
-from ledgerwood.curator import Curator, LabelCount, LabelMoments, LabelSum, LeafMoments, Table, real
+from ledgerwood.curator import Curator, LabelCount, LabelMoments, LabelSum, LeafMoments, Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import DrawRefused, RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import (
@@ -51,7 +51,7 @@ def test_a_release_is_the_statistic_plus_the_noise_that_was_priced():
     with curator.open(PAIR_EVENT, purpose="pair") as round_:
         release = round_.release(LabelMoments(), PAIR, purpose="pair")
     # Ten standard deviations; the mechanism's own law is tested elsewhere.
-    np.testing.assert_allclose(real(release), [100, 25], atol=20)
+    np.testing.assert_allclose(release.real, [100, 25], atol=20)
     assert release.value.dtype == np.int64
     assert release.grid == LabelMoments().grid
     assert (release.receipt.event, release.receipt.index) == (PAIR_EVENT, 2)
@@ -174,7 +174,7 @@ def test_a_sample_inside_a_draw_is_refused_before_anything_is_drawn():
 def exact_count(round_):
     """The number of rows that the round sees, to the nearest whole one: noise of stddev 0.01."""
     release = round_.release(LabelCount(), GaussianMechanism(stddev=0.01), purpose="count")
-    return float(real(release)[0])
+    return float(release.real[0])
 
 
 def sampled_rounds(rate, n_rounds, n_rows=5_000, source=None):
@@ -206,7 +206,7 @@ def test_everything_in_one_round_sees_the_same_rows():
     curator, _ = opened(event, table=table_of(5_000, 1.0))
     with curator.open(event, purpose="sample") as round_:
         rows = exact_count(round_)
-        labels = real(round_.release(LabelSum(), first, purpose="labels"))[0]
+        labels = round_.release(LabelSum(), first, purpose="labels").real[0]
     assert abs(rows - labels) < 0.2
     assert 1_200 < rows < 1_800
 

@@ -22,7 +22,6 @@ from ledgerwood.curator import (
     RowVault,
     StreamCurator,
     StreamRows,
-    real,
 )
 from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
 from ledgerwood.curator.inputs.keys import read_keys
@@ -208,7 +207,7 @@ def test_the_released_sums_are_those_of_the_rows_that_can_pay():
     event = rounds_of(mechanism, moments(), 2)
     rounds, ledger = opened(event, table_of([0] * 100 + [7] * 100, [1.0] * 100 + [0.0] * 100))
     with rounds:
-        found = [real(rounds.release(moments(), mechanism, purpose="round")) for _ in range(3)]
+        found = [rounds.release(moments(), mechanism, purpose="round").real for _ in range(3)]
     np.testing.assert_allclose(found[1], [[100, -50], [100, 0]], atol=4)
     np.testing.assert_allclose(found[2], [[0, 0], [100, 0]], atol=4)
     assert [type(entry).__name__ for entry in ledger.entries] == ["OpenEntry", "GrantEntry", "DrawEntry"]
@@ -220,7 +219,7 @@ def test_each_release_draws_a_sample_of_its_own():
     mechanism = EllipticalGaussianMechanism(stddevs=(0.01, 0.01))
     event = rounds_of(mechanism, moments(), 50, rate=0.5)
     rounds, _ = opened(event, table_of([0] * 400, [0.0] * 400))
-    counts = [real(rounds.release(moments(), mechanism, purpose="round"))[0, 0] for _ in range(10)]
+    counts = [rounds.release(moments(), mechanism, purpose="round").real[0, 0] for _ in range(10)]
     assert len({round(count) for count in counts}) > 3
     assert all(140 < count < 260 for count in counts)
 
@@ -281,6 +280,6 @@ def test_rounds_go_on_from_what_rows_have_left():
     ledger = lw.Ledger(lw.Budget(epsilon=1e8, delta=1e-3, adjacency=A), unit=lw.PrivacyUnit.ROW)
     receipt = ledger.grant(event, purpose="test").draw(event, purpose="test", randomness="test")
     rounds = FilteredRounds(table, event, row_costs(event), receipt, SeededRandom(3), left)
-    assert real(rounds.release(moments(), mechanism, purpose="round"))[0, 0] == pytest.approx(5, abs=3)
+    assert rounds.release(moments(), mechanism, purpose="round").real[0, 0] == pytest.approx(5, abs=3)
     assert (left[:5] == 0).all()
     assert (left[5:] < FULL).all()

@@ -41,7 +41,6 @@ from ledgerwood.curator import (
     StreamCurator,
     StreamRows,
     Table,
-    real,
 )
 from ledgerwood.curator.groups import group_ends
 from ledgerwood.errors import (
@@ -188,7 +187,7 @@ def test_every_row_is_in_exactly_one_group_where_the_probabilities_are_one(masks
     table = table_of(200_000)
     curator, _ = opened(event, table=table, source=SecureRandom())
     with curator.open_groups(event, purpose="groups") as groups:
-        sizes = [real(released(groups, number))[0] for number in range(4)]
+        sizes = [released(groups, number).real[0] for number in range(4)]
     np.testing.assert_array_equal(np.sum(masks, axis=0), 1)
     np.testing.assert_allclose(sizes, np.sum(masks, axis=1), atol=1.0)
     expected = 200_000 * np.array(event.probabilities)
@@ -212,13 +211,13 @@ def test_a_group_that_nobody_can_enter_still_adds_its_noise():
     curator, _ = opened(event)
     with curator.open_groups(event, purpose="groups") as groups:
         empty = released(groups, 1)
-    assert 0.0 < abs(real(empty)[0]) < 1.0
+    assert 0.0 < abs(empty.real[0]) < 1.0
 
 
 def test_a_table_without_rows_has_groups_without_rows():
     curator, _ = opened(table=table_of(0))
     with curator.open_groups(GROUPS, purpose="groups") as groups:
-        assert abs(real(released(groups, 0))[0]) < 1.0
+        assert abs(released(groups, 0).real[0]) < 1.0
 
 
 # --- the budget
@@ -453,7 +452,7 @@ def test_a_run_of_a_selection_has_groups_that_end_with_it():
     def run(index, rows, source):
         groups = rows.open_groups(run_event, purpose="groups")
         kept.append((groups, groups.round(1)))
-        return float(real(released(groups, 0))[0]), None
+        return float(released(groups, 0).real[0]), None
 
     before = len(ledger.entries)
     assert curator.select(selection, [run_event], run, purpose="search") is not None
@@ -474,7 +473,7 @@ def test_a_group_of_a_table_of_columns_counts_and_chooses():
     event = Parallel((Composed((count, query.event(choice, A))),), probabilities=(1.0,))
     curator, _ = opened(event, table=table)
     with curator.open_groups(event, purpose="groups") as groups, groups.round(0) as round_:
-        assert abs(real(round_.release(RowCount(), QUIET, purpose="count"))[0] - 3.0) < 1.0
+        assert abs(round_.release(RowCount(), QUIET, purpose="count").real[0] - 3.0) < 1.0
         assert round_.select(query, choice, purpose="mode").value == 0
 
 
@@ -576,7 +575,7 @@ def test_a_replaced_row_keeps_its_place_and_its_group(masks):
             curator, _ = opened(event, table=table, adjacency=R)
             with curator.open_groups(event, purpose="groups") as groups:
                 values = [groups.round(k).release(LabelSum(), mechanism, purpose="sum") for k in range(2)]
-        found.append([real(value)[0] for value in values])
+        found.append([value.real[0] for value in values])
     # The same words of noise, so that the difference is the statistic's: group 1 alone, by the row's change.
     np.testing.assert_array_equal(np.subtract(*found), [0.0, 0.75])
     np.testing.assert_array_equal(masks[0], masks[2])

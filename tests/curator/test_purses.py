@@ -22,7 +22,7 @@ from ledgerwood import (
     Schema,
 )
 from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent
-from ledgerwood.curator import Curator, LabelCount, LabelSum, LeafMoments, Table, real
+from ledgerwood.curator import Curator, LabelCount, LabelSum, LeafMoments, Table
 from ledgerwood.curator.purses import RunPurse, require_within
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import (
@@ -67,7 +67,7 @@ def test_the_ledger_has_one_draw_made_before_the_first_run_whatever_the_number_o
             runs.append(len(ledger.entries))
             first, second = noisy_sum(rows), noisy_sum(rows)
             assert first.receipt.event == SELECTION
-            return float(real(first)[0]), (real(first), real(second))
+            return float(first.real[0]), (first.real, second.real)
 
         curator.select(SELECTION, [PLAN], run, purpose="search")
         assert set(runs) == {3}  # terms, grant, draw: no run finds another number of entries
@@ -82,7 +82,7 @@ def test_the_best_run_is_what_the_runs_say():
     seen = []
 
     def run(index, rows, source):
-        release = real(noisy_sum(rows))
+        release = noisy_sum(rows).real
         seen.append((float(release[0]), index))
         return seen[-1][0], index
 
@@ -172,7 +172,7 @@ def test_a_run_that_raises_loses_the_draw_and_shows_nothing():
     curator, ledger = opened()
 
     def run(index, rows, source):
-        raise ValueError(f"the sum is {real(noisy_sum(rows))}")
+        raise ValueError(f"the sum is {noisy_sum(rows).real}")
 
     with pytest.raises(RunFailed) as caught:
         curator.select(SELECTION, [PLAN], run, purpose="search")

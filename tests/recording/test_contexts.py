@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.curator import Curator, LeafMoments, Table, real
+from ledgerwood.curator import Curator, LeafMoments, Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, SecureRandom, SeededRandom
@@ -165,7 +165,7 @@ def curator_of(data, count, source=None):
 
 def released(curator, name):
     with curator.open(EVENT, purpose=name) as round_:
-        return real(round_.release(QUERY, NOISE, purpose=name))
+        return round_.release(QUERY, NOISE, purpose=name).real
 
 
 def pooled(data, workers=1, source=None):

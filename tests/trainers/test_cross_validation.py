@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit, cautions
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry
-from ledgerwood.curator import Curator, Folds, fold_sums, real
+from ledgerwood.curator import Curator, Folds, fold_sums
 from ledgerwood.errors import BudgetExceeded, DrawRefused, InvalidParameter, LedgerError, PrivacyWarning, SchemaError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, SecureRandom, SeededRandom
 from ledgerwood.trainers import (
@@ -610,7 +610,7 @@ def test_the_score_round_releases_the_planned_event_and_no_more():
     held = folds.judged([lambda rows: np.full(len(rows), "yes")] * 3, CLASSES.target, "right")
     grant = ledger().grant(plan.score_event, purpose="scores")
     with Curator(held.table(), grant, SecureRandom()).open(plan.score_event, purpose="scores") as round_:
-        sums = real(round_.release(fold_sums(3), plan.score_mechanism, purpose="scores"))
+        sums = round_.release(fold_sums(3), plan.score_mechanism, purpose="scores").real
     assert sums.shape == (4, 2)
     assert not grant.remaining
 

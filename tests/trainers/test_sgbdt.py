@@ -10,7 +10,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
-from ledgerwood.curator import Curator, Table, real
+from ledgerwood.curator import Curator, Table
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, DrawRefused, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import SeededRandom
@@ -375,7 +375,7 @@ class Recorder:
 
     def release(self, query, mechanism, *, purpose):
         release = self.round.release(query, mechanism, purpose=purpose)
-        self.released.append((self.event, real(release)))
+        self.released.append((self.event, release.real))
         return release
 
 

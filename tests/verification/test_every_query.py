@@ -55,7 +55,6 @@ from ledgerwood.curator import (
     UndeclaredTable,
     ValueCounts,
     WholeSums,
-    real,
 )
 from ledgerwood.curator.queries.leaf_statistics import LEAVES
 from ledgerwood.curator.queries.registry import REGISTRIES
@@ -204,7 +203,7 @@ def asked(kind, query, mechanism, data):
     grant = ledger.grant(event, purpose="ask", delta=0.25)
     with Curator(table_of(kind, data), grant, SeededRandom(3)).open(event, purpose=purpose_of(query)) as round_:
         if sums:
-            return real(round_.release(query, mechanism, purpose="answer"))
+            return round_.release(query, mechanism, purpose="answer").real
         return round_.select(query, mechanism, purpose="answer").value
 
 

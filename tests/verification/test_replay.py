@@ -20,7 +20,6 @@ from ledgerwood.curator import (
     SplitGains,
     Table,
     gain_range,
-    real,
 )
 from ledgerwood.curator.groups import CuratorGroups
 from ledgerwood.curator.inputs.encoding import encode_features
@@ -94,7 +93,7 @@ def grown(
         structure = one_split(0, 1 + drawn % 7) if structures is None else structures(t)
         with curator.open(event, purpose=f"tree {t + 1}") as round_:
             release = round_.release(query(structure, ensemble, clip), noise, purpose=f"leaves of tree {t + 1}")
-        values = 0.1 * np.tanh(real(release)[:, 1])
+        values = 0.1 * np.tanh(release.real[:, 1])
         ensemble = ensemble.extended(Tree(structure=structure, values=values))
         if stop is not None and stop(t):
             break
@@ -186,7 +185,7 @@ def grouped(data, *, order=(0, 1, 2), noise=NOISE, times=1):
             for turn in (1, 2):
                 for k in order:
                     release = groups.round(k).release(query(one_split(1, 3)), noise, purpose=f"group {k}, turn {turn}")
-                    released.append(real(release))
+                    released.append(release.real)
     return released, ledger
 
 
@@ -213,7 +212,7 @@ def test_equal_releases_of_one_draw_are_counted():
         _, grant = granted(event)
         curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
         with curator.open(event, purpose="both") as round_:
-            return [real(round_.release(query(one_split(0, k)), NOISE, purpose=f"release {k}")) for k in (2, 5)]
+            return [round_.release(query(one_split(0, k)), NOISE, purpose=f"release {k}").real for k in (2, 5)]
 
     found = replay(fit, DATA, FAR)
     assert found.ok, found
@@ -317,7 +316,7 @@ def test_a_trainer_that_pays_for_more_noise_than_it_asks_for_is_found(monkeypatc
         _, grant = granted(event_of())
         curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
         with curator.open(event_of(), purpose="once") as round_:
-            return real(round_.release(query(one_split(0, 4)), half, purpose="leaves"))
+            return round_.release(query(one_split(0, 4)), half, purpose="leaves").real
 
     with pytest.raises(RoundViolation, match="which this draw does not hold"):
         replay(fit, DATA, FAR)
@@ -478,7 +477,7 @@ def test_a_second_draw_by_data_is_found():
             release = round_.release(query(one_split(0, 4)), NOISE, purpose="first")
             if len(data[1]) > 40:
                 round_.release(query(one_split(0, 4)), NOISE, purpose="second")
-        return real(release)
+        return release.real
 
     text = faults(replay(fit, DATA, FAR))
     assert "call 5, release 'first': stated a fit that ends; found RoundViolation: release 'second'" in text
@@ -690,7 +689,7 @@ def test_noise_and_choices_that_it_does_not_know_are_refused():
         _, grant = granted(event)
         table = ColumnTable.from_data(data[0], SCHEMA)
         with Curator(table, grant, SeededRandom(7)).open(event, purpose="count") as round_:
-            return real(round_.release(high, noise, purpose="count"))
+            return round_.release(high, noise, purpose="count").real
 
     with pytest.raises(ReplayFailed, match="DiscreteGaussianMechanism.*is noise that a replay does not know"):
         replay(counted, DATA, FAR)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ledgerwood as lw
-from ledgerwood.curator import ColumnTable, Curator, DeclaredStatistic, real
+from ledgerwood.curator import ColumnTable, Curator, DeclaredStatistic
 from ledgerwood.mechanisms import GaussianMechanism, SecureRandom
 
 STEPS = 2**10
@@ -77,7 +77,7 @@ def private_correlations(
     curator = Curator(ColumnTable.from_data(X, schema), grant, SecureRandom())
     with curator.open(plan, purpose=statistic.purpose("correlation matrix")) as round_:
         release = round_.release(statistic, mechanism, purpose="sums and products")
-    return Correlations(matrix=_matrix(real(release), k), event=plan, caveat=release.caveat)
+    return Correlations(matrix=_matrix(release.real, k), event=plan, caveat=release.caveat)
 
 
 def _matrix(numbers: NDArray[np.float64], k: int) -> NDArray[np.float64]:

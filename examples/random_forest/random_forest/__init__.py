@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self, final
 import numpy as np
 
 import ledgerwood as lw
-from ledgerwood.curator import Aggregator, LeafMoments, Loss, real
+from ledgerwood.curator import Aggregator, LeafMoments, Loss
 from ledgerwood.ensemble import Ensemble, Tree
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
 from ledgerwood.trainers import AbstractClassifier, AbstractPlan, AbstractRegressor, AbstractTreeEstimator, System
@@ -96,7 +96,7 @@ class AbstractForest(AbstractTreeEstimator):
             )
             with aggregator.open(event, purpose=f"tree {number + 1}") as round_:
                 release = round_.release(LEAF.of(structure, start), plan.mechanism, purpose=f"leaves {number + 1}")
-            count, total = real(release).T
+            count, total = release.real.T
             means = np.clip(-total / np.maximum(count, 1.0), -1.0, 1.0)
             trees.append(Tree(structure=structure, values=means / plan.n_estimators))
             progress(number + 1, plan.n_estimators)

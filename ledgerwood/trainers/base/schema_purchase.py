@@ -31,7 +31,6 @@ from ledgerwood.curator import (
     TypedColumn,
     TypedColumns,
     ValueCounts,
-    real,
 )
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism, LaplaceMechanism
@@ -239,7 +238,7 @@ class SchemaPurchase:
             query = ValueCounts(column=number, edges=edges)
             release = round_.release(query, self.bin_mechanism(number), purpose=purpose)
         full = SURELY[self.noise] * self._scale(number)
-        counts = real(release)[:, 0]
+        counts = release.real[:, 0]
         low, high = likely_range(counts, edges, per_bin=PER_BIN * self._stddev(number), full=full)
         why = self._why_useless(number, counts, edges.index(low), edges.index(high))
         if why is not None:

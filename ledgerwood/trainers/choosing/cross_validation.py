@@ -29,7 +29,6 @@ from ledgerwood.curator import (
     fold_sums,
     keeps_no_rows,
     points_to_check,
-    real,
     require_labels,
 )
 from ledgerwood.errors import InvalidParameter, LedgerError
@@ -461,7 +460,7 @@ class _Run:
         query, event = fold_sums(self.plan.folds), self.plan.score_event
         assert event is not None  # there is a mechanism
         with Curator(held.table(), grant, self.source).open(event, purpose="held-out scores") as round_:
-            sums = real(round_.release(query, mechanism, purpose="held-out scores"))
+            sums = round_.release(query, mechanism, purpose="held-out scores").real
         if isinstance(mechanism, EllipticalGaussianMechanism):
             stddev = mechanism.stddevs[1]
         else:

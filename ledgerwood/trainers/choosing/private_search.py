@@ -23,7 +23,7 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger
-from ledgerwood.curator import Aggregator, Loss, PredictionFit, Schema, TypedColumns, real, require_within
+from ledgerwood.curator import Aggregator, Loss, PredictionFit, Schema, TypedColumns, require_within
 from ledgerwood.curator.queries.scores import fit_width
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
@@ -299,7 +299,7 @@ class PrivateSearch(AbstractTreeEstimator):
             query = plan.score.of(ensemble)
             with rows.open(plan.score_event, purpose="score") as round_:
                 release = round_.release(query, plan.score_mechanism, purpose="score")
-            return float(real(release)[0]), ensemble
+            return float(release.real[0]), ensemble
 
         best = aggregator.select(plan.event, plan.run_events, run, purpose="private search")
         progress(1, 1)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events import Event
-from ledgerwood.curator import Aggregator, BinSums, SideSums, real
+from ledgerwood.curator import Aggregator, BinSums, SideSums
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.trainers.federated.candidates import as_cuts
 from ledgerwood.trainers.federated.splits import HistogramTests, best_of, random_tests
@@ -72,7 +72,7 @@ class Sapling:
             query = (
                 BinSums(leaf=leaf, bins=of.bins) if isinstance(of, HistogramTests) else SideSums(leaf=leaf, tests=of)
             )
-            return real(round_.release(query, mechanism, purpose=purpose)).reshape(2**level, -1, 2)
+            return round_.release(query, mechanism, purpose=purpose).real.reshape(2**level, -1, 2)
 
 
 @final

@@ -19,7 +19,6 @@ from ledgerwood.curator import (
     FeatureQuantiles,
     Query,
     ScoreCounts,
-    real,
 )
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.mechanisms import BoxShifts
@@ -95,7 +94,7 @@ class _Forest:
             if not plan.recalibrate:
                 return
             query = ScoreCounts(edges=edges).of(self.ensemble, positive=self._positive)
-            released = real(round_.release(query, plan.score_mechanism, purpose=purpose))
+            released = round_.release(query, plan.score_mechanism, purpose=purpose).real
         line = platt_line(released, edges, stddev=plan.score_mechanism.stddevs[0])
         self.ensemble = recalibrated(self.ensemble, *line)
 
@@ -148,7 +147,7 @@ class _Forest:
                 return
             bins = CandidateBins.of(self._cells, thresholds, asked)
             query: Query[BoxShifts] = plan.candidate_query(bins, ensemble, self._positive)
-            released = real(round_.release(query, plan.candidate_mechanism, purpose=purpose))[:, 0]
+            released = round_.release(query, plan.candidate_mechanism, purpose=purpose).real[:, 0]
         self._refine_with(thresholds, bins, released)
 
     def _refine_by(self, thresholds: list[Thresholds], features: tuple[int, ...], root: NDArray[np.float64]) -> None:

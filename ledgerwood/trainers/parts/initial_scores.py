@@ -10,7 +10,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
-from ledgerwood.curator import Aggregator, LabelCount, LabelMoments, LabelSum, Loss, Query, real
+from ledgerwood.curator import Aggregator, LabelCount, LabelMoments, LabelSum, Loss, Query
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, EllipticalGaussianMechanism, LaplaceMechanism
 
@@ -119,7 +119,7 @@ def mean_label(score: InitialScore, aggregator: Aggregator) -> float:
     sums: list[float] = []
     for event, query, purpose in _asked(score):
         with aggregator.open(event, purpose=purpose) as round_:
-            sums.extend(real(round_.release(query, score.mechanism, purpose=purpose)).tolist())
+            sums.extend(round_.release(query, score.mechanism, purpose=purpose).real.tolist())
     match sums:
         case []:
             return 0.0

@@ -11,7 +11,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
-from ledgerwood.curator import CellCounts, LeafCounts, LeafQuery, Round, real
+from ledgerwood.curator import CellCounts, LeafCounts, LeafQuery, Round
 from ledgerwood.mechanisms import BoxShifts, LaplaceMechanism
 
 Counts = CellCounts | LeafCounts | LeafQuery[BoxShifts]
@@ -57,4 +57,4 @@ class LaplaceCounts:
 
     def released(self, query: CellCounts | LeafQuery[BoxShifts], round_: Round, *, purpose: str) -> NDArray[np.float64]:
         """The numbers, noise included, float64 (k,)."""
-        return real(round_.release(query, self.mechanism(query), purpose=purpose))[:, 0]
+        return round_.release(query, self.mechanism(query), purpose=purpose).real[:, 0]

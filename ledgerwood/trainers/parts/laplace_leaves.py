@@ -12,7 +12,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
-from ledgerwood.curator import LargeGradients, LeafMoments, LeafRatios, Loss, Round, real
+from ledgerwood.curator import LargeGradients, LeafMoments, LeafRatios, Loss, Round
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.mechanisms import LaplaceMechanism
 
@@ -119,7 +119,7 @@ class LaplaceLeaves:
         Of several classes `positive` is the one that is told from all others.
         """
         query = self.leaf.of(structure, ensemble, positive=positive)
-        return real(round_.release(query, self.mechanism, purpose=purpose))
+        return round_.release(query, self.mechanism, purpose=purpose).real
 
     @property
     def _multiplier(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import LeafCurvatures, LeafMoments, LeafStatistic, Release, WholeSums, real
+from ledgerwood.curator import LeafCurvatures, LeafMoments, LeafStatistic, Release, WholeSums
 from ledgerwood.curator.queries.leaf_sums import MAX_BITS
 from ledgerwood.mechanisms import (
     BallShifts,
@@ -67,7 +67,7 @@ class PairNoise:
 
     def real(self, release: Release[NDArray[np.int64]]) -> NDArray[np.float64]:
         """The released sums in the leaf statistic's units."""
-        return real(release) * 2.0**-self._bits if self.kind == "skellam" else real(release)
+        return release.real * 2.0**-self._bits if self.kind == "skellam" else release.real
 
     @property
     def _stddev(self) -> float:

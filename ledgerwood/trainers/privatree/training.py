@@ -31,7 +31,6 @@ from ledgerwood.curator import (
     Schema,
     gini_range,
     label_range,
-    real,
 )
 from ledgerwood.curator.queries.class_counts import class_number
 from ledgerwood.curator.queries.row_counts import MAX_COUNTS
@@ -332,7 +331,7 @@ def _deeper(
     purpose, bins = f"class histograms, level {level + 1}", CandidateBins.of(cells, thresholds)
     with aggregator.open(event, purpose=purpose) as round_:
         asked = BinClassCounts(structure=structure, bins=bins, classes=classes)
-        counts = real(round_.release(asked, mechanism, purpose=purpose))
+        counts = round_.release(asked, mechanism, purpose=purpose).real
     return structure.deeper(least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes)))
 
 

@@ -24,7 +24,6 @@ from ledgerwood.curator import (
     LeafMoments,
     LeafRatios,
     LeafStatistic,
-    real,
 )
 from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.errors import InvalidParameter
@@ -275,7 +274,7 @@ def train(
                 )
                 query = plan.leaf.of(structure, forests.members[forest], positive=forests.positive(forest))
                 release = round_.release(query, mechanism, purpose=f"leaves of tree {number + 1}")
-                forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(real(release))))
+                forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(release.real)))
                 if progress is not None:
                     progress(number + 1, len(schedule))
     return forests.ensemble
