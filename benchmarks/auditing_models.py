@@ -1,4 +1,4 @@
-"""Audits of trained models: lower bounds of the five systems next to their claims, and how often a bound is above the claim.
+"""Audits of trained models: lower bounds of the five systems next to their claims; counts bounds above the claim.
 
 Run: python -m benchmarks.auditing_models [--only sgbdt systems power released one] [--quick] [--save file]
 
