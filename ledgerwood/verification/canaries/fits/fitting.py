@@ -16,8 +16,8 @@ from ledgerwood.errors import InvalidParameter, LedgerCorrupted
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.federated.plan import FederatedPlan
-from ledgerwood.trainers.privatree.training import PrivaTreePlan
-from ledgerwood.trainers.sgbdt.training import SGBDTPlan
+from ledgerwood.trainers.privatree.plan import PrivaTreePlan
+from ledgerwood.trainers.sgbdt.plan import SGBDTPlan
 from ledgerwood.verification.canaries.evidence.scores import CanaryScores, Evidence, canary_scores
 from ledgerwood.verification.canaries.evidence.theory import best_background
 from ledgerwood.verification.canaries.fits.cells import cell_count
@@ -69,7 +69,7 @@ class OwnFits:
     @property
     def labels_only(self) -> bool:
         """True if a canary shows by the label of its leaf alone."""
-        return isinstance(self.plan, PrivaTreePlan) and self.plan.splits == "random"
+        return isinstance(self.plan, PrivaTreePlan) and self.plan.split_method == "random"
 
     @property
     def public_trees(self) -> bool:
@@ -98,7 +98,7 @@ class OwnFits:
                 assert isinstance(mechanism, EllipticalGaussianMechanism)  # that of these leaves
                 stddevs = mechanism.stddevs
             case FederatedPlan(loss="squared"):
-                stddevs = self.plan.pair_noise.stddevs
+                stddevs = self.plan.leaf_stddevs
             case _:
                 return 1.0
         best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])
