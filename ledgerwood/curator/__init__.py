@@ -51,6 +51,7 @@ try:
     from ledgerwood.curator.queries.columns.undeclared import KeyCounts as KeyCounts
     from ledgerwood.curator.queries.columns.undeclared import ValueCounts as ValueCounts
     from ledgerwood.curator.queries.declared import DeclaredStatistic as DeclaredStatistic
+    from ledgerwood.curator.queries.declared import chunk_of as chunk_of
     from ledgerwood.curator.queries.feature_quantiles import FeatureQuantiles as FeatureQuantiles
     from ledgerwood.curator.queries.gradients import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
     from ledgerwood.curator.queries.gradients import MAX_DAMPING as MAX_DAMPING

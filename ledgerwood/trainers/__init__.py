@@ -7,9 +7,14 @@ try:
     from ledgerwood.trainers.base.outputs import AbstractClassifier as AbstractClassifier
     from ledgerwood.trainers.base.outputs import AbstractRegressor as AbstractRegressor
     from ledgerwood.trainers.base.plan import AbstractPlan as AbstractPlan
+    from ledgerwood.trainers.base.plan import AbstractTreePlan as AbstractTreePlan
     from ledgerwood.trainers.base.plan import Plan as Plan
     from ledgerwood.trainers.base.privacy import PrivacyStatement as PrivacyStatement
+    from ledgerwood.trainers.base.saving import ReleasedModel as ReleasedModel
+    from ledgerwood.trainers.base.schedule import Stage as Stage
+    from ledgerwood.trainers.base.schema_purchase import SchemaPurchase as SchemaPurchase
     from ledgerwood.trainers.base.systems import System as System
+    from ledgerwood.trainers.base.trainer import AbstractTrainer as AbstractTrainer
     from ledgerwood.trainers.choosing.cross_validation import CrossValidation as CrossValidation
     from ledgerwood.trainers.choosing.cross_validation import FoldScores as FoldScores
     from ledgerwood.trainers.choosing.cross_validation import GridSearch as GridSearch

@@ -42,6 +42,12 @@ if TYPE_CHECKING:
     from ledgerwood.verification.sensitivity.neighbour_rows import worst_rows as worst_rows
     from ledgerwood.verification.sensitivity.strategies import neighbours as neighbours
     from ledgerwood.verification.testing.assertions import assert_dp as assert_dp
+    from ledgerwood.verification.testing.kit_reports import KitCheck as KitCheck
+    from ledgerwood.verification.testing.kit_reports import KitReport as KitReport
+    from ledgerwood.verification.testing.statistic_kit import assert_statistic as assert_statistic
+    from ledgerwood.verification.testing.statistic_kit import check_statistic as check_statistic
+    from ledgerwood.verification.testing.trainer_kit import assert_trainer as assert_trainer
+    from ledgerwood.verification.testing.trainer_kit import check_trainer as check_trainer
     from ledgerwood.verification.testing.tripwires import RowsRead as RowsRead
     from ledgerwood.verification.testing.tripwires import tripwire as tripwire
 
@@ -50,6 +56,8 @@ _LATE = {
     "Audit": "black_box",
     "Call": "replaying.session",
     "GrantVerdict": "ledgers.verdicts",
+    "KitCheck": "testing.kit_reports",
+    "KitReport": "testing.kit_reports",
     "LedgerReport": "ledgers.verifying",
     "ModelAudit": "canaries",
     "Neighbour": "sensitivity.neighbour_rows",
@@ -61,12 +69,16 @@ _LATE = {
     "added": "sensitivity.neighbour_rows",
     "assert_dp": "testing.assertions",
     "assert_sensitivity": "sensitivity.checking",
+    "assert_statistic": "testing.statistic_kit",
+    "assert_trainer": "testing.trainer_kit",
     "attack_model": "attacks.membership",
     "audit": "black_box",
     "audit_model": "canaries",
     "check_fit_noise": "noise.law",
     "check_noise": "noise.law",
     "check_sensitivity": "sensitivity.checking",
+    "check_statistic": "testing.statistic_kit",
+    "check_trainer": "testing.trainer_kit",
     "duplicated": "sensitivity.neighbour_rows",
     "neighbour_of": "replaying.matching",
     "neighbours": "sensitivity.strategies",
@@ -93,6 +105,8 @@ _NAMES = [
     "Audit",
     "Call",
     "GrantVerdict",
+    "KitCheck",
+    "KitReport",
     "LedgerReport",
     "ModelAudit",
     "Neighbour",
@@ -104,12 +118,16 @@ _NAMES = [
     "added",
     "assert_dp",
     "assert_sensitivity",
+    "assert_statistic",
+    "assert_trainer",
     "attack_model",
     "audit",
     "audit_model",
     "check_fit_noise",
     "check_noise",
     "check_sensitivity",
+    "check_statistic",
+    "check_trainer",
     "duplicated",
     "errata",
     "membership",

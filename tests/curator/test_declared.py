@@ -390,3 +390,95 @@ def test_a_models_statement_names_what_its_draws_say_is_not_proven():
     other = ledger.grant(mechanism.event(query.sensitivity(A), A), purpose="another fit of an equal plan", delta=1e-3)
     assert declared_in(ledger.record(), grant) == (query.caveat,)
     assert declared_in(ledger.record(), other.index) == ()
+
+
+# ------------------------------------------------------------------------------------- weights, norms and constants
+
+WEIGHTED = Schema(features=(AGE, KIND), target=Y, weight_bound=2.0)
+
+
+def weighted_table(rows, weights, bins=1 << 15):
+    X = np.array([[age, kind] for age, kind, _ in rows], dtype=object).reshape(-1, 2)
+    y = np.array([y for *_, y in rows], dtype=np.float64)
+    return Table.from_data(X, y, WEIGHTED, loss="squared", bins=bins, sample_weight=np.array(weights))
+
+
+def test_a_row_contributes_its_share_of_the_weight_bound_truncated_toward_zero():
+    def whole(chunk):
+        return np.stack([np.full(len(chunk["y"]), 7), np.full(len(chunk["y"]), -7)], axis=1)
+
+    query = declared(whole, most=(7, 7), exponent=0)
+    rows = [(1.0, "u", 0.0)] * 5
+    weights = [2.0, 1.0, 0.5, 0.0, 1.999999]
+    shares = [int(Fraction(7) * Fraction(round(w / 2.0 * 2**20), 2**20)) for w in weights]
+    found = weighted_table(rows, weights).statistic(query, EVERYBODY)
+    assert found.tolist() == [sum(shares), -sum(shares)]
+    assert weighted_table(rows, [2.0] * 5).statistic(query, EVERYBODY).tolist() == [35, -35]
+
+
+@pytest.mark.parametrize("adjacency", [A, R])
+@pytest.mark.parametrize("more", [{}, {"norm": 1200.0}, {"least": (0, 0, -1024, -1024)}], ids=str)
+def test_a_search_over_rows_and_weights_finds_no_more_than_is_stated(adjacency, more):
+    found = check_sensitivity(declared(**more), schema=WEIGHTED, adjacency=adjacency, evaluations=80, rng=1)
+    assert found.verdict == "not refuted"
+    assert 0.4 < found.ratio <= 1.0
+
+
+@pytest.mark.parametrize("norm", [5.0, 5.0 - 2**-40, 5.0 + 2**-40, float(2**40), math.nextafter(2**40, 0)])
+def test_a_norm_is_held_exactly(norm):
+    rows = np.array([[3, 4], [4, 4], [2**40, 0], [2**40, 1], [0, -5], [-3, -4], [0, 0]])
+    query = declared(lambda chunk: rows[: len(chunk["y"])], most=(2**40, 2**40), norm=norm, rehearse=False)
+    kept = [row for row in rows.tolist() if sum(n * n for n in row) <= Fraction(norm) ** 2]
+    table = columns_of([(1.0, "u", 0.0)] * len(rows))
+    assert table.statistic(query, EVERYBODY).tolist() == np.sum(kept, axis=0).tolist()
+
+
+def scaled_by(chunk, constants):
+    return np.rint(chunk["y"] * constants["factor"])[:, np.newaxis].astype(np.int64) + constants["shift"].sum()
+
+
+def test_a_function_gets_its_constants_and_cannot_change_them():
+    shift = np.array([1, 2])
+    query = declared(scaled_by, most=(100,), constants={"factor": np.float64(10.0), "shift": shift}, exponent=0)
+    shift[:] = 50
+    assert query.constants["shift"].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        query.constants["shift"][0] = 5
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        query.constants["shift"].flags.writeable = True
+    with pytest.raises(TypeError):
+        query.constants["factor"] = 3.0
+    rows = [(1.0, "u", 0.5), (2.0, "v", -1.0)]
+    assert columns_of(rows).statistic(query, EVERYBODY).tolist() == [5 + 3 - 10 + 3]
+    assert check_sensitivity(query, schema=SCHEMA, evaluations=40, rng=0).verdict == "not refuted"
+
+
+@pytest.mark.parametrize("constants", [{"a b": 1}, {"a": [1, 2]}, {"a": np.array([None])}, {"a": {"b": 1}}, {1: 2}])
+def test_a_constant_that_is_no_public_value_is_refused(constants):
+    with pytest.raises(InvalidParameter, match="constants"):
+        declared(constants=constants)
+
+
+def test_a_replay_tells_the_constants_of_two_fits_apart():
+    def fit(data):
+        table = columns_of(data[0])
+        learned = float(len(data[0]))  # which a constant must not be made of
+        query = declared(scaled_by, most=(100,), constants={"factor": learned, "shift": np.zeros(1, np.int64)})
+        round_, mechanism, _ = opened(query, table)
+        with round_ as open_round:
+            return open_round.release(query, mechanism, purpose="sums").value
+
+    rows = np.array([(1.0, "u", 0.5), (2.0, "v", -1.0)], dtype=object)
+    found = replay(fit, (rows,), ((rows[:1]),))
+    assert not found.ok
+    assert "constants" in str(found)
+
+
+def test_a_replaced_row_may_be_unreadable_on_one_side_which_a_declared_sensitivity_has_to_cover():
+    def one(chunk):
+        return np.ones((len(chunk["y"]), 1), dtype=np.int64)
+
+    nothing_moves = BoxShifts(boxes=((0.5,),))
+    query = declared(one, most=(1,), exponent=0, sensitivities={R: nothing_moves})
+    with pytest.raises(InvalidParameter, match="differ by"):
+        columns_of([(1.0, "u", 0.5)]).reader(query)

@@ -477,7 +477,7 @@ def test_a_refit_that_is_interrupted_leaves_no_model_beside_another_ones_stateme
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ledgerwood.trainers.base.estimator.privacy_statement", interrupted)
+    monkeypatch.setattr("ledgerwood.trainers.base.trainer.privacy_statement", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(epsilon=9.0).fit(X, Y)
     for name in ("ensemble_", "plan_", "privacy_", "ledger_", "schema_"):

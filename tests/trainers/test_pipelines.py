@@ -25,7 +25,7 @@ from sklearn.utils import all_estimators
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import PrivaTreeClassifier, SchemaScaler, SGBDTRegressor, check_pipeline
-from ledgerwood.trainers.base.paying import NOT_FITTED
+from ledgerwood.trainers.base.privacy import NOT_FITTED
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
 TRAINER = SGBDTRegressor(schema=SCHEMA, n_estimators=2)

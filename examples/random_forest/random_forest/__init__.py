@@ -10,7 +10,7 @@ import ledgerwood as lw
 from ledgerwood.curator import Aggregator, LeafMoments, Loss
 from ledgerwood.ensemble import Ensemble, Tree
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
-from ledgerwood.trainers import AbstractClassifier, AbstractPlan, AbstractRegressor, AbstractTreeEstimator, System
+from ledgerwood.trainers import AbstractClassifier, AbstractRegressor, AbstractTreeEstimator, AbstractTreePlan, System
 from ledgerwood.trainers.base.bounds import Trees, positive
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.splits import random_tree
@@ -21,7 +21,7 @@ LEAF = LeafMoments(loss="squared", clip=1.0)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForestPlan(AbstractPlan):
+class ForestPlan(AbstractTreePlan):
     """All that the forest will do: one Gaussian release of all leaves for each tree, over all rows.
 
     Args:

@@ -5,6 +5,7 @@ returns; what it cannot see is whether the function looks at one row only
 (docs/explanation/queries.md#declared-statistics).
 """
 
+import math
 import re
 import warnings
 import weakref
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.curator.grid import STEP
 from ledgerwood.curator.inputs.encoding import sorted_classes
+from ledgerwood.curator.inputs.weights import ALL_WHOLE, Weights
 from ledgerwood.curator.queries.columns.statistics import require_feature
 from ledgerwood.curator.queries.registry import COLUMNS, TREES, Integers
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
@@ -28,7 +31,7 @@ from ledgerwood.curator.views.tree_rows import TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
-from ledgerwood.schema import Categorical, Feature, Numeric
+from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 Chunk = Mapping[str, NDArray[Any]]
 """Columns of some rows by name, each (n,): float64 within the declared range, NaN where missing; of a categorical
@@ -41,6 +44,9 @@ CHUNK_NUMBERS = 1 << 20
 """Contributions of a chunk, at most: 8 MiB."""
 SYNTHETIC_ROWS = 48
 NOT_PROVEN = ", not proven here"
+_WEIGHT_BITS = round(-math.log2(STEP))
+_SURE = 1e-9
+"""Relative: a norm in floats is surely off by less, so that only rows this near to the bound are added up exactly."""
 
 
 @final
@@ -50,7 +56,15 @@ class DeclaredStatistic:
 
     Each row's contribution is clamped to [least, most], column by column; with a norm, a row above it contributes 0. So
     does a row for which the function raises, or does not return `width` whole numbers. What one row changes is then
-    within the bounds, *if* what the function makes of a row depends on no other row. A row counts whatever it weighs.
+    within the bounds, *if* what the function makes of a row depends on no other row. In a table whose rows have weights
+    a row's contribution is multiplied by its share of the schema's `weight_bound`, and truncated toward zero.
+
+    An iterative model asks one statistic for each step, with what it has learned so far as `constants`::
+
+        def gradient(chunk, constants):
+            return steps_of(chunk, constants["coefficients"])
+
+        statistic = DeclaredStatistic(..., function=gradient, constants={"coefficients": coefficients})
 
     Nothing in Python can prove that a row's contribution is its own, so that releases and ledger say "declared by ...,
     not proven here" (`caveat`), and a round that releases it is opened with `purpose=statistic.purpose(...)`.
@@ -63,13 +77,17 @@ class DeclaredStatistic:
         name: of the statistic.
         declared_by: who answers for the function, such as a package and its version.
         columns: what the function sees, of the table's schema: features and target.
-        function: from a `Chunk` of n rows to whole numbers (n, width), in steps of 2**exponent.
+        function: from a `Chunk` of n rows to whole numbers (n, width), in steps of 2**exponent; where there are
+            `constants`, they are its second argument.
         least, most: bounds of each number of a row, in steps; `least` is `-most` where it is None.
         exponent: of the step, in the statistic's unit.
         norm: the largest Euclidean norm of a row's numbers, in steps, if that is less than what the bounds allow.
         one_by_one: whether the function is called for one row at a time.
         sensitivities: shifts under an adjacency that are smaller than those that follow from the bounds, in the
-            statistic's unit; each is declared, and not proven.
+            statistic's unit; each is declared, and not proven. A replaced row may also be one that cannot be read, on
+            one side, and contributes 0 there.
+        constants: public values by name: numbers, texts, or arrays of numbers, which are copied and read-only. Only
+            what was released, or known before: nothing that was computed from rows.
         rehearse: whether the function is tried on synthetic rows of the columns before its first use: it must return
             what is declared, treat rows apart, remember none, and keep to `sensitivities`. Training rows are never used
             for that.
@@ -88,6 +106,7 @@ class DeclaredStatistic:
     norm: float | None = None
     one_by_one: bool = False
     sensitivities: Mapping[Adjacency, Shifts] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
     rehearse: bool = True
 
     def __post_init__(self) -> None:
@@ -129,6 +148,8 @@ class DeclaredStatistic:
             if shifts.columns not in (None, len(most)):
                 raise _validate.fail("sensitivities", shifts, f"of {len(most)} columns", "shift sets")
         object.__setattr__(self, "sensitivities", MappingProxyType(stated))
+        constants = {_name(name): _constant(name, value) for name, value in dict(self.constants).items()}
+        object.__setattr__(self, "constants", MappingProxyType(constants))
 
     @property
     def width(self) -> int:
@@ -173,6 +194,24 @@ def caveats_in(purpose: str) -> tuple[str, ...]:
     return tuple(re.findall(rf"\(([^()]*{NOT_PROVEN})\)", purpose))
 
 
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise _validate.fail("constants", name, "names of letters, digits and underscores", "names")
+    return name
+
+
+def _constant(name: str, value: object) -> Any:
+    """A copy that nobody can change: not even a function that sets the array's flags."""
+    match value:
+        case bool() | int() | float() | str():
+            return value
+        case np.generic() if value.dtype.kind in "biuf":
+            return value.item()
+        case np.ndarray() if value.dtype.kind in "biuf":
+            return np.frombuffer(value.tobytes(), dtype=value.dtype).reshape(value.shape)
+    raise _validate.fail(f"constants[{name!r}]", value, "a number, a text, or a numpy array of numbers", "constants")
+
+
 def _bound(name: str, value: object) -> int:
     bound = _validate.count(name, value, "steps", minimum=0)
     if bound > MAX_BOUND:
@@ -186,7 +225,7 @@ def _bound(name: str, value: object) -> int:
 def _check_columns(query: DeclaredStatistic, shape: ColumnShape) -> None:
     for column in query.columns:
         shape.require(column)
-    _rehearsed(query)
+    rehearsed(query)
 
 
 @COLUMNS.carries_out(DeclaredStatistic, check=_check_columns, caveat=lambda query: query.caveat)
@@ -194,7 +233,7 @@ def _of_columns(query: DeclaredStatistic, rows: ColumnRows) -> Integers:
     def chunk(places: Integers) -> Chunk:
         return {column.name: _cleaned(rows.columns[column.name][places], column) for column in query.columns}
 
-    return _sums(query, chunk, rows.n_rows, rows.sampled)
+    return _sums(query, chunk, rows.n_rows, rows.sampled, ALL_WHOLE)
 
 
 def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
@@ -204,7 +243,7 @@ def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
     for column in query.columns:
         if held.get(column.name) != column:
             raise RoundViolation(f"column {column!r} is not one of the table's: {sorted(held)}")
-    _rehearsed(query)
+    rehearsed(query)
 
 
 @TREES.carries_out(DeclaredStatistic, check=_check_tree, caveat=lambda query: query.caveat)
@@ -225,12 +264,26 @@ def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
     def chunk(places: Integers) -> Chunk:
         return {column.name: _cleaned(values(column, places), column) for column in query.columns}
 
-    return _sums(query, chunk, rows.n_rows, rows.sampled)
+    return _sums(query, chunk, rows.n_rows, rows.sampled, rows.weights)
 
 
 def _middles(cells: NDArray[Any], column: Numeric, bins: int) -> NDArray[np.float64]:
     values = column.low + (cells.astype(np.float64) + 0.5) * ((column.high - column.low) / bins)
     return np.where(cells < bins, values, np.nan)
+
+
+def chunk_of(cells: NDArray[Any], schema: Schema, *, bins: int) -> dict[str, NDArray[Any]]:
+    """The features of encoded rows, as the function of a `DeclaredStatistic` sees those of a `Table`.
+
+    Args:
+        cells: (n_features, n_rows), as `encode_features` returns them.
+        schema: resolved.
+        bins: even steps of a numeric feature's range, by which the rows were encoded.
+    """
+    return {
+        feature.name: _cleaned(_middles(row, feature, bins) if isinstance(feature, Numeric) else row, feature)
+        for feature, row in zip(schema.features, cells, strict=True)
+    }
 
 
 def _cleaned(values: NDArray[Any], column: Feature) -> NDArray[Any]:
@@ -241,28 +294,39 @@ def _cleaned(values: NDArray[Any], column: Feature) -> NDArray[Any]:
 
 
 def _sums(
-    query: DeclaredStatistic, chunk: Callable[[Integers], Chunk], n_rows: int, sampled: NDArray[np.bool_]
+    query: DeclaredStatistic,
+    chunk: Callable[[Integers], Chunk],
+    n_rows: int,
+    sampled: NDArray[np.bool_],
+    weights: Weights,
 ) -> Integers:
     """The sums over the rows that take part, chunk by chunk, modulo 2**64."""
     total = np.zeros(query.width, dtype=np.int64)
     places = np.flatnonzero(sampled) if sampled.size else np.arange(n_rows)
     size = 1 if query.one_by_one else max(1, CHUNK_NUMBERS // query.width)
     for start in range(0, len(places), size):
-        for contributions in _contributions(query, chunk, places[start : start + size]):
-            total += _clamped(query, contributions).sum(axis=0, dtype=np.int64)
+        for inside, contributions in _contributions(query, chunk, places[start : start + size]):
+            held = _clamped(query, contributions)
+            total += (_weighed(held, weights[inside]) if weights.size else held).sum(axis=0, dtype=np.int64)
     return total
 
 
 def _contributions(
     query: DeclaredStatistic, chunk: Callable[[Integers], Chunk], places: Integers
-) -> Iterator[Integers]:
-    """What the rows contribute; row by row where the function fails, so that one row's failure is its own."""
+) -> Iterator[tuple[Integers, Integers]]:
+    """Rows and what they contribute; row by row where the function fails, so that one row's failure is its own."""
     found = _called(query, chunk(places), len(places))
     if found is not None:
-        yield found
+        yield places, found
     elif len(places) > 1:
         for place in range(len(places)):
             yield from _contributions(query, chunk, places[place : place + 1])
+
+
+def made_of(query: DeclaredStatistic, chunk: Chunk) -> NDArray[Any]:
+    """What the function makes of the rows, with the constants where it has any."""
+    function: Callable[..., Any] = query.function
+    return np.asarray(function(chunk, query.constants) if query.constants else function(chunk))
 
 
 def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | None:
@@ -270,7 +334,7 @@ def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | Non
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = np.asarray(query.function(chunk))
+            found = made_of(query, chunk)
     except (Exception, SystemExit):  # noqa: BLE001  # whatever it is, it would tell of a row
         return None
     if found.shape != (rows, query.width) or found.dtype.kind != "i":
@@ -282,11 +346,25 @@ def _clamped(query: DeclaredStatistic, contributions: Integers) -> Integers:
     """Within the bounds, row by row, exact."""
     held: Integers = np.clip(contributions, np.array(query.least), np.array(query.most))
     if query.norm is not None:
-        most = Fraction(query.norm) ** 2
-        # Python integers: squares of large bounds have no room in 64 bits.
-        within = [sum(number * number for number in row) <= most for row in held.tolist()]
-        held[~np.array(within, dtype=np.bool_)] = 0
+        held[~_within(held, query.norm)] = 0
     return held
+
+
+def _within(held: Integers, norm: float) -> NDArray[np.bool_]:
+    """Which rows have at most this norm, exact."""
+    squares = np.square(held.astype(np.float64)).sum(axis=1)
+    within = squares <= norm**2
+    near = np.flatnonzero(np.abs(squares - norm**2) <= _SURE * norm**2)
+    most = Fraction(norm) ** 2
+    # Python integers: squares of large bounds have no room in 64 bits.
+    within[near] = [sum(number * number for number in row) <= most for row in held[near].tolist()]
+    return np.asarray(within)
+
+
+def _weighed(held: Integers, weights: Weights) -> Integers:
+    """Each row's share of its contribution, truncated toward zero: no number grows. Both have less than 2**62."""
+    scaled = np.abs(held) * weights[:, np.newaxis].astype(np.int64) >> _WEIGHT_BITS
+    return np.asarray(np.where(held < 0, -scaled, scaled))
 
 
 # ----------------------------------------------------------------------------------------------------------- rehearsal
@@ -294,13 +372,17 @@ def _clamped(query: DeclaredStatistic, contributions: Integers) -> Integers:
 _REHEARSED: "weakref.WeakSet[DeclaredStatistic]" = weakref.WeakSet()
 
 
-def _rehearsed(query: DeclaredStatistic) -> None:
+def rehearsed(query: DeclaredStatistic, *, again: bool = False) -> None:
     """Try the function on synthetic rows, once.
+
+    Args:
+        query: whose function is tried.
+        again: even if it was tried before, or is not to be.
 
     Raises:
         InvalidParameter: it does not do what is declared; of synthetic rows only, so that the error may say which.
     """
-    if not query.rehearse or query in _REHEARSED:
+    if not again and (not query.rehearse or query in _REHEARSED):
         return
     rows = _synthetic(query.columns)
 
@@ -309,11 +391,11 @@ def _rehearsed(query: DeclaredStatistic) -> None:
 
     alone = [one(place)[0] for place in range(SYNTHETIC_ROWS)]
     for place in reversed(range(SYNTHETIC_ROWS)):
-        again = one(place)[0]
-        if not np.array_equal(again, alone[place]):
+        later = one(place)[0]
+        if not np.array_equal(later, alone[place]):
             raise InvalidParameter(
                 f"{query.name}: the synthetic row {_shown(rows, place)} contributes {alone[place].tolist()} at first, "
-                f"and {again.tolist()} after other rows; a row's contribution must depend on that row only"
+                f"and {later.tolist()} after other rows; a row's contribution must depend on that row only"
             )
     if not query.one_by_one:
         together = _tried(query, rows, SYNTHETIC_ROWS)
@@ -330,7 +412,11 @@ def _rehearsed(query: DeclaredStatistic) -> None:
 
 def _require_within(query: DeclaredStatistic, alone: Integers, adjacency: Adjacency, shifts: Shifts) -> None:
     held = _clamped(query, alone)
-    moves = held[:, np.newaxis] - held if adjacency is Adjacency.REPLACE_ONE else held
+    if adjacency is Adjacency.REPLACE_ONE:
+        held = np.concatenate((held, np.zeros_like(held[:1])))  # of a row that cannot be read
+        moves = held[:, np.newaxis] - held
+    else:
+        moves = held
     units = (1.0,) * query.width
     step = Fraction(2) ** query.exponent
     for move in moves.reshape(-1, query.width).tolist():
@@ -345,7 +431,7 @@ def _require_within(query: DeclaredStatistic, alone: Integers, adjacency: Adjace
 def _tried(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers:
     try:
         with np.errstate(all="ignore"):
-            found = np.asarray(query.function({name: values.copy() for name, values in chunk.items()}))
+            found = made_of(query, {name: values.copy() for name, values in chunk.items()})
     except Exception as error:
         raise InvalidParameter(
             f"{query.name}: the function raises {type(error).__name__} for a chunk of {rows} synthetic rows, such as "

@@ -1,285 +1,61 @@
-"""The base class of estimators, with the steps around a plan: check, grant, train, state, save."""
+"""The base class of estimators that release trees: an ensemble, its scores and importances, and a warning of noise."""
 
 import abc
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ledgerwood import _validate, cautions
-from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.ledger import Grant, Ledger
-from ledgerwood.curator import (
-    Aggregator,
-    Curator,
-    Schema,
-    Table,
-    TypedColumns,
-    UndeclaredTable,
-    column_count,
-    encode_features,
-    headings,
-    keeps_no_rows,
-    points_to_check,
-    require_labels,
-    schema_for,
-)
+from ledgerwood import cautions
+from ledgerwood.curator import Aggregator
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError
-from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
+from ledgerwood.errors import InvalidParameter
 from ledgerwood.reading.importances import feature_importances
-from ledgerwood.trainers.base.bounds import require_verbose
-from ledgerwood.trainers.base.paying import (
-    ASSUMPTIONS,
-    OWN_WEIGHTS,
-    grant_plan,
-    privacy_statement,
-    require_ledger,
-)
-from ledgerwood.trainers.base.plan import CalibratedPlan, Plan
-from ledgerwood.trainers.base.progress import Progress, progress_bar
-from ledgerwood.trainers.base.saving import AbstractSavedModel
-from ledgerwood.trainers.base.schema_purchase import with_two_classes
-from ledgerwood.trainers.base.suggestions import says_parameter, suggestion
-from ledgerwood.trainers.parts.splits import structure_generator
-
-AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
+from ledgerwood.trainers.base.forests import forest_count, unstacked
+from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
-    """Fits a plan over a curator and predicts from the released ensemble.
+class AbstractTreeEstimator(AbstractTrainer):
+    """Fits a plan over a curator and predicts from the released ensemble, which is `ensemble_`."""
 
-    A subclass is a dataclass of this kind, whose fields are its parameters; it makes its plan and runs its loop. What a
-    fit sets is annotated in no such class, or it would be a parameter.
-
-    Args:
-        epsilon, delta: the budget of one fit, in nats and as a probability.
-        adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
-        schema: public ranges and categories of the columns, and of the target; None estimates them privately, from
-            typed columns.
-        random_state: None for secure noise; a whole number repeats a run, for tests, and voids the guarantee.
-        verbose: 1 shows a progress bar.
-    """
-
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    adjacency: Adjacency | AdjacencyName = "add-remove"
-    schema: Schema | None = None
-    random_state: Any = None
-    verbose: int = 0
-
-    def make_plan(self, schema: Schema | TypedColumns) -> Plan:
-        """The calibrated plan for a resolved schema, or for columns whose schema is to be estimated; pure, no data.
-
-        The preset's choices, then the parameters that were named.
-
-        Raises:
-            InvalidParameter, AdjacencyMismatch: parameters that make no plan.
-            CalibrationFailed: a budget that is too small; the message says what would fit.
-        """
-        plan = None
-        try:
-            self._check_parameters()
-            plan = self._uncalibrated_plan(schema)
-            return plan.calibrated(self.budget)
-        except (CalibrationFailed, InvalidParameter) as error:
-            if plan is None and says_parameter(self, error):
-                raise
-            raise suggestion(self, schema, plan, error) from error
-
-    @abc.abstractmethod
-    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> CalibratedPlan:
-        """The plan, whose noise is still to be found for the budget; as `make_plan`."""
-
-    def _check_parameters(self) -> None:
-        """Refuse a parameter of all estimators that is out of its bound, whether or not this fit has a use for it.
-
-        Raises:
-            InvalidParameter: so it is.
-        """
-        self.budget  # noqa: B018  # epsilon, delta, adjacency
-        if not isinstance(self.random_state, np.random.RandomState):  # which a look would move on
-            self._random_source()
-        require_verbose(self.verbose)
+    _model_type: ClassVar[type[Any]] = Ensemble
+    _keeps: ClassVar[str] = "ensemble_"
 
     @abc.abstractmethod
     def _train(self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress) -> Ensemble:
-        """The system's loop."""
+        """The system's loop; see `AbstractTrainer._train`."""
 
-    @abc.abstractmethod
-    def _check_target(self, schema: Schema) -> None:
-        """Refuse a schema whose target this estimator cannot learn."""
-
-    def __init_subclass__(cls) -> None:
-        for name in {"fit", "partial_fit"} & vars(cls).keys():
-            setattr(cls, name, keeps_no_rows(vars(cls)[name]))
-        super().__init_subclass__()
-
-    @property
-    def budget(self) -> Budget:
-        """The budget that the parameters state."""
-        try:
-            adjacency = Adjacency(self.adjacency)
-        except ValueError as error:
-            names = [member.value for member in Adjacency]
-            raise _validate.fail("adjacency", self.adjacency, f"an Adjacency or one of {names}", "relation") from error
-        return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
-
-    @keeps_no_rows
-    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
-        """Pay for the plan from the ledger, then train.
-
-        No error, warning or output depends on a value or on the number of rows: values outside the schema are clamped,
-        and rows that cannot be read contribute 0. Use `schema.check(X, y)` to check whether the rows fit the schema.
-
-        Args:
-            X: array-like or data frame, shape (n_rows, n_features).
-            y: array-like, shape (n_rows,).
-            ledger: the ledger that pays for the fit. Without one the fit opens its own, and `privacy_` covers this fit
-                only. A grant of several plans, this one among them, may be given for validations, whose models are not
-                kept: a saved model can be loaded only if its grant was of its plan alone.
-            sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
-                and each dependent on its own row only, so not normalised or balanced over the rows. A row
-                of half that bound counts as half a row. None: every row weighs 1.
-
-        Raises:
-            SchemaError: columns, types or shapes that are not the schema's, or no schema was given for columns without
-                a type or for rows with weights. Nothing was spent.
-            InvalidParameter, CalibrationFailed: no plan with these parameters fits the budget. Nothing was spent.
-            BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
-
-        Warns:
-            PrivacyWarning: a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
-                docs/how-to/privacy-warnings.md.
-        """
-        self._check_parameters()
-        budget, source = self.budget, self._random_source()
-        require_ledger(ledger)
-        declared = self._declared_schema()
-        if declared is None and sample_weight is not None:
-            raise SchemaError(
-                "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
-                "the largest weight of the rows is not public"
-            )
-        with points_to_check(declared):
-            require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
-            n_features = column_count(X, declared)
-        # Takes the number and the names of the columns only; the values are the curator's.
-        validate_data(self, headings(X, declared), skip_check_array=True)
-        rows: Table | UndeclaredTable
-        if declared is None:
-            columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
-            described: Schema | TypedColumns = columns
-            plan = self.make_plan(columns)
-            rows = UndeclaredTable.from_data(X, y, columns)
-        else:
-            described = declared.resolved(n_features)
-            plan = self.make_plan(described)
-            with points_to_check(declared):
-                rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.max_bins, sample_weight=sample_weight)
-        own = ledger is None
-        ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
-        with progress_bar(type(self).__name__, self.verbose) as progress:
-            table, schema, told = _with_schema(rows, plan, grant, source)
-            ensemble = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
-        record = ledger.record()
-        scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
-        weighted = () if sample_weight is None else (OWN_WEIGHTS,)
-        assumptions = (*ASSUMPTIONS, *weighted, f"epsilon covers {scope}")
-        statement = privacy_statement(plan, budget, source, record, assumptions, grant=grant.index)
-        # All that takes time is done: an interrupt leaves no model beside another one's statement.
-        self.privacy_, self.plan_, self.ledger_ = statement, plan, record
-        self.schema_ = schema if declared is None else declared
-        self._restore()
-        self._forget()
-        self.ensemble_ = ensemble
-        cautions.emit(told)
-        return self
-
-    def _pay(
-        self,
-        plan: Plan,
-        described: Schema | TypedColumns,
-        source: RandomSource,
-        ledger: Ledger | Grant | None,
-        *,
-        purpose: str,
-    ) -> tuple[Ledger, Grant]:
-        """Warn of what may mislead, as far as it is public, and pay for the plan; errors as in `grant_plan`.
-
-        Args:
-            plan: calibrated.
-            described: the columns.
-            source: of all noise.
-            ledger: that pays; None for one of the fit's own.
-            purpose: for the ledger.
-        """
-        budget = self.budget
-        names = [column.name for column in described.features]
-        with cautions.counted_fit(names, own=ledger is None) as again:
-            seeded = cautions.seed_caution(self.random_state) if source.kind == "test" else None
-            cautions.emit([seeded, again, *self.plan_cautions(plan)])  # before anything is spent
-            return grant_plan(plan, budget, ledger, purpose=purpose)
-
-    def plan_cautions(self, plan: Plan) -> list[str]:
-        """Returns the warnings that a fit would give by its budget and its plan, as texts; uses no data."""
+    def plan_cautions(self, plan: Any) -> list[str]:
+        """See `AbstractTrainer.plan_cautions`."""
         budget, rows = self.budget, self._public_rows()
-        found = (
-            cautions.delta_caution(budget.delta, rows),
-            cautions.leaf_caution(plan.leaf_signal, epsilon=budget.epsilon, delta=budget.delta, expected_rows=rows),
-        )
-        return [text for text in found if text is not None]
+        leaves = cautions.leaf_caution(plan.leaf_signal, epsilon=budget.epsilon, delta=budget.delta, expected_rows=rows)
+        return [*super().plan_cautions(plan), *([] if leaves is None else [leaves])]
 
-    def _public_rows(self) -> int | None:
-        """The public guess of the number of rows, where there is one."""
-        return None
-
-    def _declared_schema(self) -> Schema | None:
-        if self.schema is None:
-            return None
-        if not isinstance(self.schema, Schema):
-            raise _validate.fail(
-                "schema", self.schema, "a ledgerwood.Schema, or None for one that is privately estimated", "schema"
-            )
-        self._check_target(self.schema)
-        return self.schema
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # A missing value is a value of its own, or its row contributes 0; none is refused.
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _random_source(self, call: int = 0) -> RandomSource:
-        """Secure, or from the seed; each call of a stream, numbered from 0, has its own seed."""
-        match self.random_state:
-            case None:
-                return SecureRandom()
-            case np.random.RandomState():
-                return SeededRandom(int(self.random_state.randint(2**31)))
-            case bool():
-                pass
-            case int() | np.integer() if self.random_state >= 0:
-                return SeededRandom(int(self.random_state) + (call << 64))
-        raise _validate.fail(
-            "random_state", self.random_state, "None (secure noise) or a whole number >= 0 (a test)", "seed"
-        )
+    def _require_loaded(self, model: Ensemble) -> None:
+        if not all(tree.structure.tests_only(self.n_features_in_) for tree in model.trees):
+            raise InvalidParameter(f"trees that test more features than its {self.n_features_in_}")
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        """Raw scores of rows given for prediction, float64 (n_rows,)."""
         cells = self._cells(X)  # which checks that there is a model
-        return self.ensemble_.scores(cells)
+        return self.ensemble_.scores(cells)  # type: ignore[no-any-return]
 
-    def _cells(self, X: Any) -> NDArray[np.uint8 | np.uint16]:
-        """The cells of rows given for prediction, (n_features, n_rows); no value is refused, as in `fit`."""
+    def _class_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "ensemble_")
-        schema = schema_for(X, self.schema_, self.n_features_in_)
-        validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
-        return encode_features(X, schema, bins=self.plan_.max_bins)
+        forests = forest_count(len(self.classes_))
+        if forests == 1:
+            return self._scores(X)
+        cells = self._cells(X)
+        return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, forests)])
+
+    @property
+    def _largest_probability(self) -> float:
+        # Where a clipped fit comes to rest, docs/explanation/sgbdt.md#link: clipping moves scores, not their order.
+        plan: Any = self.plan_
+        return float(plan.clip) if plan.clip >= 0.5 else 1.0
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -289,20 +65,3 @@ class AbstractTreeEstimator(AbstractSavedModel, abc.ABC):
         """
         check_is_fitted(self, "ensemble_")
         return feature_importances(self.ensemble_, self.n_features_in_)
-
-    def _forget(self) -> None:
-        """Drop what another way of training left behind, after a fit."""
-
-
-def _with_schema(
-    rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource
-) -> tuple[Table, Schema, tuple[str, ...]]:
-    """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
-
-    Of a single class the rows are kept as of two: the trees are trained as planned, and say nothing.
-    """
-    if isinstance(rows, Table):
-        return rows, rows.schema, ()
-    assert plan.purchase is not None  # made for these columns
-    schema, told = plan.purchase.estimated(Curator(rows, grant, source))
-    return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.max_bins), schema, told

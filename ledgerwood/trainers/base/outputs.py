@@ -1,21 +1,18 @@
-"""From an ensemble's scores to what scikit-learn expects of a regressor and of a classifier."""
+"""From a model's scores to what scikit-learn expects of a regressor and of a classifier."""
 
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood.curator import Categorical, Numeric, Schema, sorted_classes
 from ledgerwood.errors import SchemaError
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.base.forests import declared_forests, forest_count, unstacked
-from ledgerwood.trainers.base.plan import Plan
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 
-class AbstractRegressor(RegressorMixin, AbstractTreeEstimator):  # type: ignore[misc]
+class AbstractRegressor(RegressorMixin, AbstractTrainer):  # type: ignore[misc]
     """An estimator of a numeric target, whose declared range is [-1, 1] in the scores' unit."""
 
     def __sklearn_tags__(self) -> Any:
@@ -33,47 +30,40 @@ class AbstractRegressor(RegressorMixin, AbstractTreeEstimator):  # type: ignore[
         return target.low + (scores + 1.0) * ((target.high - target.low) / 2.0)
 
 
-class ClippedPlan(Plan, Protocol):
-    """A plan whose gradients are clipped, or left out, beyond one bound."""
-
-    @property
-    def clip(self) -> float:
-        """The largest absolute gradient that counts."""
-
-
-class AbstractClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: ignore[misc]
+class AbstractClassifier(ClassifierMixin, AbstractTrainer):  # type: ignore[misc]
     """An estimator of declared or estimated classes.
 
-    Of two, the score grows with the probability of the second one. Of K > 2 each has a forest, which tells it from all
-    others, and a score (docs/explanation/several-classes.md#one-against-all). Of one class nothing is asked.
+    Of two, the score grows with the probability of the second one. Of K > 2 each has a score of its own, by which it is
+    told from all others (docs/explanation/several-classes.md#one-against-all). Of one class nothing is asked.
+
+    A trainer that learns two classes only sets `_several_classes` to False, and refuses schemas of more.
     """
 
-    plan_: ClippedPlan
+    _several_classes: ClassVar[bool] = True
+
     classes_: NDArray[Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not isinstance(self.schema, Schema) or declared_forests(self.schema) > 1
+        many = not isinstance(self.schema, Schema) or len(getattr(self.schema.target, "categories", ())) > 2
+        tags.classifier_tags.multi_class = self._several_classes and many
         tags.classifier_tags.poor_score = True
         return tags
 
     def _check_target(self, schema: Schema) -> None:
-        sorted_classes(_categorical_target(schema))
+        classes = sorted_classes(_categorical_target(schema))
+        if len(classes) > 2 and not self._several_classes:
+            raise SchemaError(f"{type(self).__name__} learns two classes; the schema declares {len(classes)}")
 
     def _restore(self) -> None:
         self.classes_ = sorted_classes(_categorical_target(self.schema_), least=1)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Raw scores: float64 (n_rows,) of two classes, (n_rows, K) of more."""
-        check_is_fitted(self, "ensemble_")
-        forests = forest_count(len(self.classes_))
-        if forests == 1:
-            return self._scores(X)
-        cells = self._cells(X)
-        return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, forests)])
+        return self._class_scores(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes; float64 (n_rows, K). Of more than two: each forest's own, brought to sum 1."""
+        """Probabilities of the classes; float64 (n_rows, K). Of more than two: each class's own, brought to sum 1."""
         scores = self.decision_function(X)
         if len(self.classes_) == 1:
             return np.ones((len(scores), 1))
@@ -85,15 +75,11 @@ class AbstractClassifier(ClassifierMixin, AbstractTreeEstimator):  # type: ignor
         return np.asarray(np.divide(own, total, out=even, where=total > 0.0))
 
     def _pull(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities that one forest's scores give the others and its own class; float64 (n_rows, 2)."""
+        """Probabilities that one class's scores give the others and itself; float64 (n_rows, 2)."""
         if self.plan_.loss == "squared":  # on labels -1 and 1, whose mean is 2 p - 1
             pull = np.clip(0.5 * (1.0 + np.column_stack([-scores, scores])), 0.0, 1.0)
         else:
-            pull = expit(np.column_stack([-scores, scores]))
-            if self.plan_.clip >= 0.5:
-                # Where a clipped fit comes to rest, docs/explanation/sgbdt.md#link: clipping moves scores, not their
-                # order.
-                pull = np.minimum(pull, self.plan_.clip)
+            pull = np.minimum(expit(np.column_stack([-scores, scores])), self._largest_probability)
         return np.asarray(pull / pull.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -48,9 +48,6 @@ class Plan(Protocol):
     def purchase(self) -> SchemaPurchase | None:
         """The estimation of the schema, which comes first; None where it is declared."""
 
-    def leaf_signal(self, rows: float) -> float:
-        """Bounds the signal-to-noise ratio of a leaf, all trees together, in a table of so many rows."""
-
 
 class CalibratedPlan(Plan, Protocol):
     """A plan that finds its own noise."""
@@ -58,20 +55,29 @@ class CalibratedPlan(Plan, Protocol):
     def calibrated(self, budget: Budget) -> Self:
         """This plan with the least noise that fits the budget."""
 
+    def has_room(self, budget: Budget) -> bool:
+        """Returns whether the budget is enough for this plan."""
+
+
+class TreePlan(Plan, Protocol):
+    """A plan of trees."""
+
+    def leaf_signal(self, rows: float) -> float:
+        """Bounds the signal-to-noise ratio of a leaf, all trees together, in a table of so many rows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstractPlan(abc.ABC):
-    """All that a system will do, fixed and priced before a row is read.
+    """All that a trainer will do, fixed and priced before a row is read.
 
     Args:
         adjacency: the relation under which every event is stated.
-        max_depth: d, levels of splits of each tree.
-        max_bins: even steps of a numeric feature's range, among whose borders thresholds are found. Ours: public bins.
+        max_bins: even steps of a numeric feature's range, by which the rows are read: thresholds are borders of them,
+            and a `DeclaredStatistic` sees their middles. Ours: public bins.
         purchase: the estimation of the schema, which comes first; None where it is declared. Ours.
     """
 
     adjacency: Adjacency
-    max_depth: Depth
     max_bins: Bins
     purchase: SchemaPurchase | None = None
 
@@ -90,15 +96,15 @@ class AbstractPlan(abc.ABC):
     @property
     @abc.abstractmethod
     def stages(self) -> tuple[Stage, ...]:
-        """What is drawn for the trees, in the order of the loop."""
+        """What is drawn for the model, in the order of the loop."""
 
     def schedule(self) -> Iterator[tuple[Event, Any]]:
-        """(event, step) of each draw for the trees: what the loop opens, and what it does there."""
+        """(event, step) of each draw for the model: what the loop opens, and what it does there."""
         return ((stage.event, step) for stage in self.stages for step in stage.steps)
 
     @property
     def first_events(self) -> tuple[Event, ...]:
-        """What is drawn before the trees: an estimated schema."""
+        """What is drawn before the model: an estimated schema."""
         return () if self.purchase is None else self.purchase.events
 
     @property
@@ -107,7 +113,7 @@ class AbstractPlan(abc.ABC):
         return Composed((*self.first_events, *(stage.whole for stage in self.stages)))
 
     def require_first_fit(self) -> None:
-        """Refuse noise before the trees that cannot be drawn.
+        """Refuse noise before the model that cannot be drawn.
 
         Raises:
             InvalidParameter: it is too large for a statistic's grid.
@@ -116,7 +122,18 @@ class AbstractPlan(abc.ABC):
             self.purchase.require_fit()
 
 
-class AbstractEpsilonPlan(AbstractPlan):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractTreePlan(AbstractPlan):
+    """The plan of a system of trees.
+
+    Args:
+        max_depth: d, levels of splits of each tree.
+    """
+
+    max_depth: Depth
+
+
+class AbstractEpsilonPlan(AbstractTreePlan):
     """A plan whose one scale is `tree_epsilon`, the epsilon of each of its trees."""
 
     __slots__ = ()
@@ -203,7 +220,7 @@ def _calibrated(plan: Any, budget: Budget) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbstractBoostedPlan(AbstractPlan):
+class AbstractBoostedPlan(AbstractTreePlan):
     """The plan of a sum of trees.
 
     Args:

@@ -10,10 +10,11 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +22,6 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.curator import Schema
-from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, PrivacyError
 from ledgerwood.trainers.base.privacy import PrivacyStatement
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
@@ -30,10 +30,24 @@ FORMAT_VERSION = 1
 _MODEL, _ARRAYS, _LEDGER = "model.json", "arrays.npz", "ledger.jsonl"
 
 
+class ReleasedModel(Protocol):
+    """What a trainer releases: a value, best a frozen dataclass, of numbers that are public."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it consists of, as arrays of numbers by name."""
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """The inverse of `to_arrays`; raises KeyError, TypeError or ValueError where the arrays are no such model."""
+
+
 class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
     """What a fitted estimator is made of when it is on disk: public values only."""
 
     _plan_type: ClassVar[type[Any]]
+    _model_type: ClassVar[type[Any]]
+    _keeps: ClassVar[str] = "model_"
+    """The attribute that holds the released model."""
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle.
@@ -43,7 +57,7 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
         Raises:
             LedgerError: the folder holds another ledger, whose entries would be lost. Nothing was written.
         """
-        check_is_fitted(self, "ensemble_")
+        check_is_fitted(self, self._keeps)
         plan = self.plan_
         record = {
             "estimator": type(self).__name__,
@@ -55,7 +69,7 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
             "privacy": self.privacy_.to_record(),
             **self._more_record(),
         }
-        write_model(Path(path), record, self.ensemble_, self.ledger_)
+        write_model(Path(path), record, getattr(self, self._keeps), self.ledger_)
 
     def _parameter_record(self) -> dict[str, object]:
         parameters = {name: _plain(value) for name, value in self.get_params(deep=False).items() if name != "schema"}
@@ -70,7 +84,7 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
             InvalidParameter: not such a folder, another estimator's, or of another format version.
             LedgerCorrupted: the ledger is not the one that the privacy statement closed with, or does not back it.
         """
-        record, ensemble, ledger = read_model(Path(path), cls.__name__)
+        record, arrays, ledger = read_model(Path(path), cls.__name__)
         try:
             model = cls(**record["parameters"])
             model.schema_ = Schema.from_json(json.dumps(record["schema"]))
@@ -80,12 +94,13 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
             model.schema = model.schema_ if model.plan_.purchase is None else None
             model.privacy_ = PrivacyStatement.from_record(record["privacy"])
             names = record["feature_names_in"]
+            released = cls._model_type.from_arrays(arrays)
+            model._require_loaded(released)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidParameter(f"{path} is not a saved {cls.__name__}: {error!r}") from error
-        if not all(tree.structure.tests_only(model.n_features_in_) for tree in ensemble.trees):
-            raise InvalidParameter(f"{path} has trees that test more features than its {model.n_features_in_}")
         model.privacy_.require_backing(model.plan_.event, ledger)
-        model.ensemble_, model.ledger_ = ensemble, ledger
+        setattr(model, cls._keeps, released)
+        model.ledger_ = ledger
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
         model._read_more(record, Path(path))
@@ -110,6 +125,13 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
             InvalidParameter, LedgerCorrupted: as `load`.
         """
 
+    def _require_loaded(self, model: Any) -> None:
+        """Refuse a model that does not go with the schema and the number of columns, which are read before it.
+
+        Raises:
+            InvalidParameter, ValueError: so it is; `load` names the file.
+        """
+
     def _restore(self) -> None:
         """Set what follows from the schema alone (the classes, say), after a fit or a load."""
 
@@ -125,13 +147,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def write_model(folder: Path, record: dict[str, Any], ensemble: Ensemble, ledger: LedgerRecord) -> None:
+def write_model(folder: Path, record: dict[str, Any], model: ReleasedModel, ledger: LedgerRecord) -> None:
     """Write the three files, each whole or not at all, the one that vouches for the others last.
 
     Args:
         folder: made where it does not exist; a model that is in it is replaced, where its ledger is the start of this.
         record: plain values, of which "privacy" holds the ledger's head.
-        ensemble: the released trees.
+        model: what was released.
         ledger: as it stood after the fit.
 
     Raises:
@@ -139,7 +161,7 @@ def write_model(folder: Path, record: dict[str, Any], ensemble: Ensemble, ledger
     """
     folder.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **ensemble.to_arrays())
+    np.savez(buffer, allow_pickle=False, **model.to_arrays())
     arrays = buffer.getvalue()
     complete = {"format": FORMAT_VERSION, **record, "arrays_sha256": hashlib.sha256(arrays).hexdigest()}
     text = json.dumps(complete, indent=1, allow_nan=False) + "\n"
@@ -148,8 +170,8 @@ def write_model(folder: Path, record: dict[str, Any], ensemble: Ensemble, ledger
     _replace(folder / _MODEL, text.encode("utf-8"))
 
 
-def read_model(folder: Path, estimator: str) -> tuple[dict[str, Any], Ensemble, LedgerRecord]:
-    """The record, trees and ledger of a folder that `write_model` wrote.
+def read_model(folder: Path, estimator: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]], LedgerRecord]:
+    """The record, arrays and ledger of a folder that `write_model` wrote.
 
     Raises:
         InvalidParameter: not such a folder, another estimator's, of another format version, or with other arrays.
@@ -168,7 +190,7 @@ def read_model(folder: Path, estimator: str) -> tuple[dict[str, Any], Ensemble, 
                 f"{folder}: {_ARRAYS} is not the file that {_MODEL} was written with (unit: SHA-256)"
             )
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            ensemble = Ensemble.from_arrays(dict(arrays))
+            released = dict(arrays)
         ledger = LedgerRecord.from_lines(tuple((folder / _LEDGER).read_text(encoding="utf-8").splitlines()))
         if ledger.head != record["privacy"]["ledger_head"]:
             raise LedgerCorrupted(
@@ -179,7 +201,7 @@ def read_model(folder: Path, estimator: str) -> tuple[dict[str, Any], Ensemble, 
         raise
     except (OSError, KeyError, TypeError, ValueError, BadZipFile) as error:
         raise InvalidParameter(f"{folder} is not a saved {estimator}: {error!r}") from error
-    return record, ensemble, ledger
+    return record, released, ledger
 
 
 def _replace(path: Path, data: bytes) -> None:

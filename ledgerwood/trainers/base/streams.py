@@ -30,8 +30,8 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, SchemaError
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
-from ledgerwood.trainers.base.paying import ASSUMPTIONS, ROW_IS_UNIT, privacy_statement, require_ledger
 from ledgerwood.trainers.base.plan import Plan
+from ledgerwood.trainers.base.privacy import ASSUMPTIONS, ROW_IS_UNIT, privacy_statement, require_ledger
 from ledgerwood.trainers.base.progress import Progress, progress_bar
 from ledgerwood.trainers.parts.splits import structure_generator
 

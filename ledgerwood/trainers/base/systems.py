@@ -12,7 +12,7 @@ from typing import final
 
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.schema import Categorical, Schema
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 GROUP = "ledgerwood.trainers"
 
@@ -34,8 +34,8 @@ class System:
     """
 
     title: str
-    classifier: type[AbstractTreeEstimator] | None = None
-    regressor: type[AbstractTreeEstimator] | None = None
+    classifier: type[AbstractTrainer] | None = None
+    regressor: type[AbstractTrainer] | None = None
     preset: str | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)
 
@@ -43,17 +43,17 @@ class System:
         if not self.estimators:
             raise InvalidParameter(f"System(title={self.title!r}) needs a classifier or a regressor")
         for kind in self.estimators:
-            if AbstractTreeEstimator not in getattr(kind, "__mro__", ()):
+            if AbstractTrainer not in getattr(kind, "__mro__", ()):
                 raise InvalidParameter(
                     f"{kind!r} is no trainer: subclass ledgerwood.trainers.AbstractClassifier or AbstractRegressor"
                 )
 
     @property
-    def estimators(self) -> tuple[type[AbstractTreeEstimator], ...]:
+    def estimators(self) -> tuple[type[AbstractTrainer], ...]:
         """The estimator classes, the classifier first."""
         return tuple(kind for kind in (self.classifier, self.regressor) if kind is not None)
 
-    def for_target(self, schema: Schema) -> type[AbstractTreeEstimator]:
+    def for_target(self, schema: Schema) -> type[AbstractTrainer]:
         """The estimator that a schema's target asks for.
 
         Raises:
@@ -103,7 +103,7 @@ def system(name: str) -> System:
     return found
 
 
-def estimator_named(name: str) -> type[AbstractTreeEstimator]:
+def estimator_named(name: str) -> type[AbstractTrainer]:
     """The estimator class of this name, of whichever system.
 
     Raises:

@@ -33,10 +33,9 @@ from ledgerwood.curator import (
 )
 from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.base.paying import ASSUMPTIONS, DECLARED, grant_delta, require_ledger
 from ledgerwood.trainers.base.plan import Plan
-from ledgerwood.trainers.base.privacy import PrivacyStatement
+from ledgerwood.trainers.base.privacy import ASSUMPTIONS, DECLARED, PrivacyStatement, grant_delta, require_ledger
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.choosing.validation_plan import (
     OF_THE_WHOLE,
     ScoreRelease,
@@ -170,7 +169,7 @@ class GridSearch:
 
 @keeps_no_rows
 def private_cross_validate(
-    estimator: AbstractTreeEstimator,
+    estimator: AbstractTrainer,
     X: Any,
     y: Any,
     *,
@@ -222,7 +221,7 @@ def private_cross_validate(
 
 @keeps_no_rows
 def private_grid_search(
-    estimator: AbstractTreeEstimator,
+    estimator: AbstractTrainer,
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
     X: Any,
     y: Any,
@@ -301,7 +300,7 @@ def _require_jobs(n_jobs: object) -> None:
 
 
 def _warned(
-    estimator: AbstractTreeEstimator, candidates: Sequence[Mapping[str, Any]], plans: Sequence[Plan]
+    estimator: AbstractTrainer, candidates: Sequence[Mapping[str, Any]], plans: Sequence[Plan]
 ) -> tuple[str, ...]:
     """What a fit of each candidate would warn of by its plan; what holds for all of them, once."""
     models = [clone(estimator).set_params(**dict(each)) for each in candidates]
@@ -320,7 +319,7 @@ class _Run:
         others: see `private_cross_validate`.
     """
 
-    estimator: AbstractTreeEstimator
+    estimator: AbstractTrainer
     candidates: tuple[Mapping[str, Any], ...]
     plan: ValidationPlan
     scoring: Scoring
@@ -335,7 +334,7 @@ class _Run:
     @classmethod
     def checked(
         cls,
-        estimator: AbstractTreeEstimator,
+        estimator: AbstractTrainer,
         candidates: tuple[Mapping[str, Any], ...],
         X: Any,
         y: Any,

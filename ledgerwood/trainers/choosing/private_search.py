@@ -31,7 +31,7 @@ from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, 
 from ledgerwood.trainers.base.bounds import require_name, require_verbose
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
-from ledgerwood.trainers.base.plan import Plan, too_small
+from ledgerwood.trainers.base.plan import TreePlan, too_small
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.base.suggestions import suggestion
 from ledgerwood.trainers.parts.splits import structure_generator
@@ -60,7 +60,7 @@ class SearchPlan:
     noise_multiplier: float
     score_share: float
     error_width: float
-    plans: tuple[Plan, ...]
+    plans: tuple[TreePlan, ...]
 
     def __post_init__(self) -> None:
         _score_share(self.score_share)

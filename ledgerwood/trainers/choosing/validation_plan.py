@@ -22,9 +22,9 @@ from ledgerwood.curator import FOLD_SCORES, Categorical, Schema, fold_count
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism
 from ledgerwood.trainers.base.bounds import require_name
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.base.paying import grant_delta
 from ledgerwood.trainers.base.plan import Plan
+from ledgerwood.trainers.base.privacy import grant_delta
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 ScoreRelease = Literal["private", "owner"]
 """Held-out scores with noise and charged, or exact, uncharged and for the owner of the rows only."""
@@ -57,7 +57,7 @@ class ValidationPlan:
     @classmethod
     def of(
         cls,
-        estimator: AbstractTreeEstimator,
+        estimator: AbstractTrainer,
         *,
         n_features: int,
         cv: int = 5,
@@ -201,7 +201,7 @@ def require_trainer(estimator: object) -> None:
     Raises:
         InvalidParameter: a pipeline, a class, or another library's estimator.
     """
-    if not isinstance(estimator, AbstractTreeEstimator):
+    if not isinstance(estimator, AbstractTrainer):
         raise InvalidParameter(
             f"estimator={estimator!r} must be a trainer of this library, not {type(estimator).__name__}: of a "
             "pipeline, apply the steps before the trainer to X first (they must not be fitted on rows: see "
@@ -209,9 +209,7 @@ def require_trainer(estimator: object) -> None:
         )
 
 
-def plans_of(
-    estimator: AbstractTreeEstimator, schema: Schema, candidates: Sequence[Mapping[str, Any]]
-) -> tuple[Plan, ...]:
+def plans_of(estimator: AbstractTrainer, schema: Schema, candidates: Sequence[Mapping[str, Any]]) -> tuple[Plan, ...]:
     """The calibrated plan of each candidate; pure, no data. Errors are those of `make_plan`.
 
     Args:
@@ -222,7 +220,7 @@ def plans_of(
     return tuple(clone(estimator).set_params(**dict(each)).make_plan(schema) for each in candidates)
 
 
-def declared_schema(estimator: AbstractTreeEstimator) -> Schema:
+def declared_schema(estimator: AbstractTrainer) -> Schema:
     """The schema that an estimator declares.
 
     Raises:

@@ -15,7 +15,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
 
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.preparing.encoders import SchemaOneHotEncoder, SchemaScaler
 
 _ROW_BY_ROW = (
@@ -57,7 +57,7 @@ def check_pipeline(pipe: Any, *, example: Any = None) -> dict[str, str]:
     Raises:
         InvalidParameter: neither of these, nor a trainer.
     """
-    if not isinstance(pipe, Pipeline | TransformedTargetRegressor | AbstractTreeEstimator):
+    if not isinstance(pipe, Pipeline | TransformedTargetRegressor | AbstractTrainer):
         raise InvalidParameter(
             f"pipe={pipe!r} must be a scikit-learn Pipeline whose last step is a trainer, not {type(pipe).__name__}"
         )
@@ -67,7 +67,7 @@ def check_pipeline(pipe: Any, *, example: Any = None) -> dict[str, str]:
 def _last(path: str, step: Any, example: Any) -> Findings:
     """The end of a pipeline: a trainer, or something around one."""
     name = path or type(step).__name__
-    if isinstance(step, AbstractTreeEstimator):
+    if isinstance(step, AbstractTrainer):
         return
     if type(step) is Pipeline:
         for key, member in step.steps[:-1]:

@@ -14,7 +14,7 @@ from ledgerwood.accounting.events import GaussianEvent
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import require_name
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Scores
 from ledgerwood.verification.canaries.evidence import power, theory
@@ -125,7 +125,7 @@ def _stronger(view: View, fits: OwnFits | None, mode: Mode) -> str:
 
 
 def _require_view(estimator: Any, view: View | None) -> View:
-    own = isinstance(estimator, AbstractTreeEstimator)
+    own = isinstance(estimator, AbstractTrainer)
     if view == "fitted":
         raise InvalidParameter("view='fitted' needs released=: a function of the fitted model, or 'attributes'")
     if view is None:
@@ -159,7 +159,7 @@ def _prepared(
     estimator: Any, X: Any, y: Any, canaries: int, structure: Structure, schema: Schema | None,
     claim: Claim | None,
 ) -> tuple[OwnFits | None, AuditRows]:  # fmt: skip
-    if isinstance(estimator, AbstractTreeEstimator):
+    if isinstance(estimator, AbstractTrainer):
         if schema is not None:
             raise InvalidParameter(f"schema=...: {type(estimator).__name__} has a schema of its own")
         unfixed = OwnFits.of(estimator, column_count_of(X, y, estimator))

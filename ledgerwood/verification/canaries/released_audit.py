@@ -9,8 +9,8 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.curator import Categorical, Schema
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.progress import progress_bar
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.canaries.evidence import power, theory
 from ledgerwood.verification.canaries.fits.claiming import adjacency_of, claimed, column_count_of, require_known
@@ -41,7 +41,7 @@ def released_audit(
     processes = jobs(n_jobs)
     own: OwnFits | None = None
     bounded = True
-    if isinstance(estimator, AbstractTreeEstimator):
+    if isinstance(estimator, AbstractTrainer):
         if schema is not None:
             raise InvalidParameter(f"schema=...: {type(estimator).__name__} has a schema of its own")
         own = OwnFits.of(estimator, column_count_of(X, y, estimator))

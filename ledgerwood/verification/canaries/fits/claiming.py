@@ -6,7 +6,7 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator import Schema
 from ledgerwood.errors import AdjacencyMismatch
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import small_probability
 from ledgerwood.verification.canaries.fits.fitting import OwnFits
@@ -34,7 +34,7 @@ def adjacency_of(claim: Claim | None, planned: Event | None) -> Adjacency:
     return Adjacency.ADD_REMOVE if stated is None else stated.adjacency
 
 
-def column_count_of(X: Any, y: Any, estimator: AbstractTreeEstimator) -> int:
+def column_count_of(X: Any, y: Any, estimator: AbstractTrainer) -> int:
     """Counts the columns of X; 1 where the estimator has no schema, which `OwnFits.of` refuses."""
     if not isinstance(estimator.schema, Schema):
         return 1  # `OwnFits.of` says what is wrong

@@ -14,7 +14,7 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.federated.plan import FederatedPlan
 from ledgerwood.trainers.privatree.plan import PrivaTreePlan
 from ledgerwood.trainers.sgbdt.plan import SGBDTPlan
@@ -39,13 +39,13 @@ class OwnFits:
         structure: stands in for the public trees; None leaves them.
     """
 
-    estimator: AbstractTreeEstimator
+    estimator: AbstractTrainer
     plan: Any
     schema: Schema
     structure: TreeStructure | None = None
 
     @classmethod
-    def of(cls, estimator: AbstractTreeEstimator, n_features: int) -> "OwnFits":
+    def of(cls, estimator: AbstractTrainer, n_features: int) -> "OwnFits":
         """By the estimator's own parameters, with its own trees.
 
         Raises:
@@ -104,7 +104,7 @@ class OwnFits:
         best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])
         return 0.5 * (1.0 - best / self.plan.clip)
 
-    def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTreeEstimator, ReleaseRecording]:
+    def fitted(self, X: Any, y: Any, generator: np.random.Generator) -> tuple[AbstractTrainer, ReleaseRecording]:
         """One fit, with noise of its own, and what it released.
 
         Raises:
@@ -168,7 +168,7 @@ def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array(labels.tolist()) if len(kinds) == 1 else labels
 
 
-def require_own_ledger(model: AbstractTreeEstimator, event: Event) -> None:
+def require_own_ledger(model: AbstractTrainer, event: Event) -> None:
     """Refuse a model whose ledger is not the one that its statement closed with.
 
     Raises:
