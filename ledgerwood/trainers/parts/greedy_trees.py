@@ -26,8 +26,7 @@ from ledgerwood.curator import (
     SplitGains,
     gain_range,
 )
-from ledgerwood.curator.queries.splits.candidate_points import CandidateParts
-from ledgerwood.curator.queries.splits.tests import MAX_CELLS, TestedCells
+from ledgerwood.curator.queries.splits.tests import MAX_CELLS, CandidateParts, TestedCells
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, ExponentialMechanism, GridlessMechanism, LaplaceMechanism

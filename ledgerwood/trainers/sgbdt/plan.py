@@ -17,9 +17,8 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import conversion
-from ledgerwood.accounting.costs.row_costs import LIMIT_SLACK
 from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent, PoissonSampled, RenyiEvent
-from ledgerwood.accounting.individuals import OVERESTIMATE
+from ledgerwood.accounting.individuals import LIMIT_SLACK, OVERESTIMATE
 from ledgerwood.curator import LargeGradients, LeafCurvatures, LeafMoments, LeafRatios, LeafStatistic, Loss
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts, EllipticalGaussianMechanism, GaussianMechanism
