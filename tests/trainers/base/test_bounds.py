@@ -10,15 +10,15 @@ import ledgerwood as lw
 from ledgerwood import Adjacency, Budget
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import DPBoostRegressor, DPXGBoostRegressor, SGBDTRegressor
-from ledgerwood.trainers.dpboost import presets as dpboost_presets
-from ledgerwood.trainers.dpxgboost import presets as dpxgboost_presets
-from ledgerwood.trainers.sgbdt import presets as sgbdt_presets
+from ledgerwood.trainers.dpboost import plan as dpboost
+from ledgerwood.trainers.dpxgboost import plan as dpxgboost
+from ledgerwood.trainers.sgbdt import plan as sgbdt
 
-A = Adjacency.ADD_REMOVE
+BUDGET = Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE)
 PLANS = [
-    sgbdt_presets.paper_plan("squared", A),
-    dpboost_presets.PAPER,
-    dpxgboost_presets.paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2),
+    sgbdt.preset_plan("paper", "squared", BUDGET, None),
+    dpboost.PAPER,
+    dpxgboost.preset_plan("paper", "squared", BUDGET, None, 2),
 ]
 BAD = [
     ("max_depth", -1, "a whole number >= 0"),

@@ -118,14 +118,14 @@ def test_the_event_is_that_of_the_papers_theorems(adjacency, depth):
     assert plan.ensembles == ((2, 2), (1, 1))
     assert plan.tree_epsilon == pytest.approx(1.0, rel=1e-9)  # three ensembles share 3 nats
     tree = plan.tree_event
-    levels = [lw.Repeated(plan.splits.event, count=depth)] if depth else []
-    assert tree.events == (*levels, plan.leaves(0).event)
+    levels = [lw.Repeated(plan.split_event, count=depth)] if depth else []
+    assert tree.events == (*levels, plan.leaf_event)
     if depth:
-        assert plan.splits.event.pure_epsilon() == pytest.approx(0.5 / depth, rel=1e-9)
+        assert plan.split_event.pure_epsilon() == pytest.approx(0.5 / depth, rel=1e-9)
         # exp(rate x gain) with the range 4 of a unit clip, 8 where a row is replaced.
         width = 8.0 if adjacency is Adjacency.REPLACE_ONE else 4.0
-        assert plan.splits.mechanism.rate == pytest.approx(0.5 / depth / width, rel=1e-9)
-    assert plan.leaves(0).event.pure_epsilon() == pytest.approx(0.5 if depth else 1.0, rel=1e-9)
+        assert plan.split_mechanism.rate == pytest.approx(0.5 / depth / width, rel=1e-9)
+    assert plan.leaf_event.pure_epsilon() == pytest.approx(0.5 if depth else 1.0, rel=1e-9)
     two, one = (lw.Parallel((tree,) * k, probabilities=plan.shares(k)) for k in (2, 1))
     assert plan.event == lw.Composed((lw.Repeated(two, count=2), lw.Repeated(one, count=1)))
 
@@ -139,17 +139,18 @@ def test_the_noise_of_leaves_follows_their_place_in_the_ensemble(damping):
     ).make_plan(REGRESSION)
     step = 2.0**-20
     for place in range(12):
-        (scale,) = plan.leaves(place).mechanism.scales
+        (scale,) = plan.leaf_mechanism(place).scales
         moved = min(clip / (1 + damping) + step, 2 * clip * (1 - eta) ** place)
         assert scale == pytest.approx(moved / 0.5, rel=2e-3 if place > 8 else 1e-4)
-        # Whatever the noise, the price is one.
-        assert plan.leaves(place).event == plan.leaves(0).event
-    assert dataclasses.replace(plan, geometric_clipping=False).leaves(7).leaf_clip is None
+        # Whatever the noise, the cost is one.
+        drawn = plan.leaf_mechanism(place).event(plan.leaf(place).sensitivity(plan.adjacency), plan.adjacency)
+        assert drawn == plan.leaf_event
+    assert dataclasses.replace(plan, geometric_clipping=False).leaf_clip(7) is None
 
 
 def test_leaf_clips_end_at_one_step():
     plan = regressor(preset="paper", learning_rate=1.0, n_estimators=3, reg_lambda=0.1).make_plan(REGRESSION)
-    assert [plan.leaves(place).leaf_clip for place in range(3)] == [1.0, 2.0**-20, 2.0**-20]
+    assert [plan.leaf_clip(place) for place in range(3)] == [1.0, 2.0**-20, 2.0**-20]
     assert plan.shares(3) == (1.0, 0.0, 0.0)
 
 

@@ -16,9 +16,9 @@ from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import DPXGBoostClassifier, DPXGBoostRegressor
-from ledgerwood.trainers.dpxgboost.presets import default_plan, paper_plan
+from ledgerwood.trainers.dpxgboost.plan import preset_plan
 from ledgerwood.trainers.dpxgboost.training import train
-from ledgerwood.trainers.parts import candidates as candidate
+from ledgerwood.trainers.parts.candidates import quantile_thresholds
 from ledgerwood.verification import verify_ledger
 
 FEATURES = (
@@ -31,6 +31,12 @@ CLASSIFICATION = lw.Schema(features=FEATURES, target=lw.Categorical("y", ("no", 
 ALMOST_NO_NOISE = 1e11
 A = Adjacency.ADD_REMOVE
 SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 16, "n_candidates": 4}
+
+
+def all_tests(thresholds, cells):
+    """All tests of these thresholds, and of equality."""
+    none = np.empty(0, dtype=np.int64)
+    return SplitTests.every(cells, [thresholds.get(feature, none) for feature in range(len(cells))])
 
 
 def rows(n, seed=0):
@@ -139,19 +145,19 @@ def test_the_event_is_the_papers(adjacency, depth):
     assert sketch.pure_epsilon() == pytest.approx(each, rel=1e-9)
     assert leaves.pure_epsilon() == pytest.approx(each, rel=1e-9)
     assert [level.pure_epsilon() for level in levels] == [pytest.approx(each / depth, rel=1e-9)] * depth
-    assert plan.splits.mechanism.rate == pytest.approx(each / depth / 4.0, rel=1e-9)
+    assert plan.split_mechanism.rate == pytest.approx(each / depth / 4.0, rel=1e-9)
     assert plan.event == lw.Composed((lw.Repeated(tree, count=3),))
 
 
 def test_noise_is_the_papers():
     """Lap(m / epsilon) on each count of the sketch; 1 / b_n + g* / b_g on the leaves; numbers of rows by level."""
     plan = regressor(preset="paper", epsilon=2.0, min_child_weight_by="levels", clip=0.5).make_plan(REGRESSION)
-    sketch = plan.sketches.mechanism(CellCounts(features=(0, 2), cells=16))
-    assert sketch.scales == (pytest.approx(2 / plan.sketches.event.pure_epsilon(), rel=1e-12),)
-    weights = plan.weights.mechanism(LeafCounts().of(TreeStructure.root()))
-    assert weights.scales == (pytest.approx(1 / plan.weights.event.pure_epsilon(), rel=1e-12),)
-    rows_scale, sum_scale = plan.leaves.mechanism.scales
-    spent = Fraction(plan.leaves.epsilon)
+    sketch = plan.count_noise(plan.sketch_epsilon, CellCounts(features=(0, 2), cells=16))
+    assert sketch.scales == (pytest.approx(2 / plan.count_event(plan.sketch_epsilon).pure_epsilon(), rel=1e-12),)
+    weights = plan.count_noise(plan.weight_epsilon, LeafCounts().of(TreeStructure.root()))
+    assert weights.scales == (pytest.approx(1 / plan.count_event(plan.weight_epsilon).pure_epsilon(), rel=1e-12),)
+    rows_scale, sum_scale = plan.leaf_mechanism().scales
+    spent = Fraction(plan.leaf_epsilon)
     assert 1 / Fraction(rows_scale) + Fraction(0.5) / Fraction(sum_scale) <= spent
     assert 1 / rows_scale == pytest.approx(plan.count_share * float(spent), rel=1e-12)
 
@@ -280,8 +286,8 @@ def test_candidates_are_quantiles_of_the_released_counts_and_nothing_else(sketch
     cells = REGRESSION.cells(plan.max_bins)
     for tree in range(3):
         own = asked[tree if sketch == "tree" else 0]
-        wanted = candidate.tests_at(
-            {f: candidate.quantile_thresholds(c, plan.n_candidates) for f, c in zip((0, 2), own, strict=True)}, cells
+        wanted = all_tests(
+            {f: quantile_thresholds(c, plan.n_candidates) for f, c in zip((0, 2), own, strict=True)}, cells
         )
         gains = [query for query in fake.queries if type(query).__name__ == "SplitGains"][2 * tree : 2 * tree + 2]
         for query in gains:
@@ -388,7 +394,7 @@ def test_without_noise_trees_are_the_greedy_ones(loss, large, clip, options):
     cells = encode_features(X, schema, bins=64).astype(int)
     targets = y / 5.0 - 1.0 if loss == "squared" else np.where(y > 5, 1.0, -1.0)
     numeric = {f: np.bincount(cells[f][cells[f] < 64], minlength=64).astype(float) for f in (0, 2)}
-    tests = candidate.tests_at({f: candidate.quantile_thresholds(c, 5) for f, c in numeric.items()}, schema.cells(64))
+    tests = all_tests({f: quantile_thresholds(c, 5) for f, c in numeric.items()}, schema.cells(64))
     scores = np.zeros(400)
     for tree in model.ensemble_.trees:
         gradient = scores - targets if loss == "squared" else -targets / (1 + np.exp(targets * scores))
@@ -400,7 +406,7 @@ def test_without_noise_trees_are_the_greedy_ones(loss, large, clip, options):
 def test_the_papers_preset_is_the_published_one():
     """Section 5, and section 4.4 for the thirds."""
     for rows_expected, minimum in ((None, 50.0), (100_000, 50.0), (100_001, 500.0)):
-        plan = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), rows_expected, 8)
+        plan = preset_plan("paper", "squared", Budget(epsilon=1.0, delta=0.0, adjacency=A), rows_expected, 8)
         assert (plan.n_estimators, plan.max_depth, plan.learning_rate, plan.reg_lambda, plan.subsample) == (
             20,
             6,
@@ -413,7 +419,7 @@ def test_the_papers_preset_is_the_published_one():
             minimum, "leaves", 1024, "tree",
         )  # fmt: skip
         assert plan.sketch_share == plan.split_share == plan.leaf_share
-    replaced = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.REPLACE_ONE), None, 8)
+    replaced = preset_plan("paper", "squared", Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.REPLACE_ONE), None, 8)
     assert replaced.subsample == 1.0
     with pytest.raises(UnsupportedEvent, match="replace-one"):
         regressor(preset="paper", adjacency="replace-one", subsample=0.1).make_plan(REGRESSION)
@@ -421,9 +427,9 @@ def test_the_papers_preset_is_the_published_one():
 
 def test_the_default_follows_public_quantities_only():
     budget = Budget(epsilon=1.0, delta=0.0, adjacency=A)
-    trees = [default_plan("squared", budget, n, 8).trees for n in (None, 100, 3_000, 30_000, 10**9)]
+    trees = [preset_plan("default", "squared", budget, n, 8).trees for n in (None, 100, 3_000, 30_000, 10**9)]
     assert trees[1] <= trees[2] < trees[3] <= trees[4] <= 400
-    assert default_plan("squared", budget, 3_000, 8).subsample == 1.0
+    assert preset_plan("default", "squared", budget, 3_000, 8).subsample == 1.0
     plan = regressor(epsilon=1.0, expected_rows=3_000).make_plan(REGRESSION)
     assert plan == regressor(epsilon=1.0, expected_rows=3_000).make_plan(REGRESSION)
 
@@ -467,7 +473,7 @@ def test_fewer_trees_are_offered_where_they_would_do():
         model.set_params(n_estimators=fewer + 1).make_plan(REGRESSION)
 
 
-PLAN = paper_plan(Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2)
+PLAN = preset_plan("paper", "squared", Budget(epsilon=1.0, delta=0.0, adjacency=A), None, 2)
 
 
 @pytest.mark.parametrize(

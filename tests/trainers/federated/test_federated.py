@@ -14,7 +14,7 @@ from ledgerwood.accounting.events import Composed, EllipticalGaussianEvent, Gaus
 from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyError
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
-from ledgerwood.trainers.federated.presets import preset_plan
+from ledgerwood.trainers.federated.plan import preset_plan
 from ledgerwood.verification import verify_ledger
 
 A = lw.Adjacency.ADD_REMOVE
@@ -68,8 +68,8 @@ TABLE_1 = [
         {"features_per_tree": K, "candidates": "iterative_hessian", "feature_cycle": "random"},
         0, T, K * min(S * math.ceil(M / K), T), 0,
     ),
-    ({"batch": 3}, 0, T, 0, 0),
-    ({"batch": T, "recalibrate": True}, 0, T, 0, 1),
+    ({"trees_per_batch": 3}, 0, T, 0, 0),
+    ({"trees_per_batch": T, "recalibrate": True}, 0, T, 0, 1),
     ({"classes": 4, "recalibrate": True, "candidates": "iterative_hessian"}, 0, 4 * T, 4 * S * M, 4),
     ({"max_depth": 0, "split_method": "histogram"}, 0, T, 0, 0),
     ({"max_depth": 0, "split_method": "partially_random"}, 0, T, 0, 0),
@@ -171,7 +171,7 @@ COMBINATIONS = {
     "candidates": ("uniform", "log", "quantiles", "iterative_hessian"),
     "features_per_tree": (1, 2, "all"),
     "feature_cycle": ("windows", "combinations", "random"),
-    "batch": (1, 2, 0.5),
+    "trees_per_batch": (1, 2, 0.5),
     "recalibrate": (None, True),
     "max_depth": (0, 2),
     "n_candidates": (1, 4, 40),
@@ -252,9 +252,9 @@ def test_words_up_are_what_is_released(changes, released):
 def test_rounds_of_trees_that_are_asked_together():
     """Means are one batch; of histograms that refine the next ones' candidates the roots come one after another."""
     cells = CLASSES.cells(32)
-    means = plan(update="averaging", loss="squared", clip=1.0, batch=1)
+    means = plan(update="averaging", loss="squared", clip=1.0, trees_per_batch=1)
     assert means.communication(cells).rounds == 1
-    refined = plan(split_method="histogram", candidates="iterative_hessian", batch=T)
+    refined = plan(split_method="histogram", candidates="iterative_hessian", trees_per_batch=T)
     assert refined.communication(cells).rounds == D + S
 
 
@@ -302,7 +302,7 @@ def test_histograms_beyond_memory_are_refused_before_anything_is_spent(released)
 
 
 def test_communication_of_totally_random_trees():
-    made = plan(batch=3)
+    made = plan(trees_per_batch=3)
     sent = made.communication(CLASSES.cells(made.max_bins), n_clients=10)
     leaves = 2**D
     assert sent.rounds == 2  # two batches, whose trees' leaves come together
@@ -325,7 +325,7 @@ def test_communication_of_histograms():
     [
         ({"n_estimators": 0}, "n_estimators"),
         ({"max_depth": 21}, "max_depth"),
-        ({"batch": 0}, "batch"),
+        ({"trees_per_batch": 0}, "trees_per_batch"),
         ({"candidates": 0}, "candidates"),
         ({"features_per_tree": 0}, "features_per_tree"),
         ({"split_method": "greedy"}, "split_method"),
@@ -352,7 +352,7 @@ def test_a_budget_that_is_too_small_is_refused_before_anything_is_spent():
 
 def test_mu_squared_of_joint_releases_is_a_whole_number_of_queries():
     made = plan(split_method="histogram")
-    assert Fraction(multiplier(made.joint_event(4))) == pytest.approx(Fraction(3.5), rel=1e-12)
+    assert Fraction(multiplier(made.event_of("sums", 4))) == pytest.approx(Fraction(3.5), rel=1e-12)
 
 
 def labels(X):

@@ -91,8 +91,8 @@ def test_the_paper_is_its_proposed_best():
     [
         ({"preset": "best"}, "preset"),
         ({"n_estimators": 0}, "n_estimators"),
-        ({"batch": 0}, "batch"),
-        ({"batch": 2.5}, "batch"),
+        ({"trees_per_batch": 0}, "trees_per_batch"),
+        ({"trees_per_batch": 2.5}, "trees_per_batch"),
         ({"full_cycles": "yes"}, "full_cycles"),
         ({"feature_cycle": "spiral"}, "feature_cycle"),
         ({"candidates": "sketch"}, "candidates='sketch'"),

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Categorical, Numeric, Schema
-from ledgerwood.ensemble import FeatureCells, SplitTests
+from ledgerwood.ensemble import SplitTests
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.parts import candidates
 
@@ -128,8 +128,13 @@ def rows_of(tests):
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
+def all_tests(thresholds, cells):
+    none = np.empty(0, dtype=np.int64)
+    return SplitTests.every(cells, [thresholds.get(feature, none) for feature in range(len(cells))])
+
+
 def test_the_candidates_are_thresholds_both_ways_and_every_equality():
-    found = rows_of(candidates.tests_at({0: np.array([1, 3]), 2: np.array([2])}, CELLS))
+    found = rows_of(all_tests({0: np.array([1, 3]), 2: np.array([2])}, CELLS))
     missing_b = CELLS[1].equality[-1]
     assert found == [
         (0, 1, False, -1), (0, 3, False, -1), (0, 1, False, 4), (0, 3, False, 4), (0, 4, True, -1),
@@ -137,23 +142,12 @@ def test_the_candidates_are_thresholds_both_ways_and_every_equality():
         (2, 2, False, -1),
     ]  # fmt: skip
     everywhere = {0: np.arange(1, 4), 2: np.arange(1, 4)}
-    assert rows_of(candidates.tests_at(everywhere, CELLS)) == rows_of(SplitTests.every(CELLS))
+    assert rows_of(all_tests(everywhere, CELLS)) == rows_of(SplitTests.every(CELLS))
 
 
 def test_a_feature_that_is_not_named_has_no_thresholds():
-    assert [test[:3] for test in rows_of(candidates.tests_at({}, CELLS))] == [
+    assert [test[:3] for test in rows_of(all_tests({}, CELLS))] == [
         (0, 4, True), (1, 0, True), (1, 1, True), (1, CELLS[1].equality[-1], True)
     ]  # fmt: skip
     with pytest.raises(InvalidParameter, match="tests=0 must be >= 1"):
-        candidates.tests_at({}, CELLS[2:])
-
-
-@pytest.mark.parametrize("feature", [3, -1])
-def test_thresholds_of_no_feature_are_refused(feature):
-    with pytest.raises(InvalidParameter, match=r"thresholds of features=.* must be in 0 \.\. 2"):
-        candidates.tests_at({feature: np.array([1])}, CELLS)
-    for thresholds, place in (([4], 0), ([1], 1)):
-        with pytest.raises(InvalidParameter, match=f"thresholds of feature {place}"):
-            candidates.tests_at({place: np.array(thresholds)}, CELLS)
-    with pytest.raises(InvalidParameter, match="cells of feature 0=65537"):
-        candidates.tests_at({}, [FeatureCells(ordered=2**16, equality=(2**16,))])
+        all_tests({}, CELLS[2:])

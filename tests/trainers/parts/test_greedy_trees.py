@@ -1,5 +1,6 @@
 """What a level costs, and how many nodes it may have. That trees are greedy is in each system's own tests."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -9,23 +10,23 @@ from ledgerwood import Adjacency, BoundedRangeEvent
 from ledgerwood.curator.queries.splits.tests import MAX_CELLS
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.parts.greedy_trees import GainSplits, require_levels, require_nodes
+from ledgerwood.trainers.dpboost.plan import DEFAULT
+from ledgerwood.trainers.parts.greedy_trees import require_levels, require_nodes
 
 
 @pytest.mark.parametrize("clip", [1.0, 0.3, 2.0])
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_the_rate_is_epsilon_over_the_range(clip, adjacency):
-    splits = GainSplits(
-        adjacency=adjacency, epsilon=0.7, loss="squared", clip=clip, reg_lambda=0.1, large_gradients="drop"
-    )
+    plan = dataclasses.replace(DEFAULT, adjacency=adjacency, clip=clip, tree_epsilon=2.8, leaf_share=0.25, max_depth=3)
+    assert plan.split_epsilon == pytest.approx(0.7, rel=1e-12)
     held = Fraction(math.floor(clip * 2**20), 2**20)  # the clip in whole steps
     width = (8 if adjacency is Adjacency.REPLACE_ONE else 4) * held**2
-    assert Fraction(splits.mechanism.rate) * width <= Fraction(0.7)
+    assert Fraction(plan.split_mechanism.rate) * width <= Fraction(plan.split_epsilon)
     # Gains in whole steps cost at most that share: docs/explanation/gains.md#gain-integers.
-    assert splits.mechanism.rate >= 0.7 / float(width) * (1 - 2**-28)
-    assert isinstance(splits.event, BoundedRangeEvent)
-    assert splits.event.epsilon == pytest.approx(0.7, rel=1e-12)
-    assert splits.event.epsilon <= 0.7
+    assert plan.split_mechanism.rate >= plan.split_epsilon / float(width) * (1 - 2**-28)
+    assert isinstance(plan.split_event, BoundedRangeEvent)
+    assert plan.split_event.epsilon == pytest.approx(0.7, rel=1e-12)
+    assert plan.split_event.epsilon <= plan.split_epsilon
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 1000, 2**20])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood.ensemble import SplitTests, TreeStructure
-from ledgerwood.trainers.parts.minimum_weight import merged_leaves, without_light_splits
+from ledgerwood.trainers.parts.leaves import merged_leaves, without_light_splits
 
 
 def pooled_from_the_leaves(sums, minimum):

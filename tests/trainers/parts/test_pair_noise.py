@@ -1,5 +1,6 @@
-"""Gaussian or Skellam: one price for any tree, units that follow from the noise, and refusals where more is asked."""
+"""Gaussian or Skellam: one cost for any tree, units that follow from the noise, and refusals where more is asked."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from ledgerwood.accounting.events import SkellamVectorEvent
 from ledgerwood.curator import LeafCurvatures, LeafMoments
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
-from ledgerwood.trainers.parts.pair_noise import PairNoise
+from ledgerwood.trainers.federated.plan import preset_plan
 from ledgerwood.verification import verify_ledger
 
 A, R = lw.Adjacency.ADD_REMOVE, lw.Adjacency.REPLACE_ONE
@@ -19,15 +20,21 @@ MOMENTS = LeafMoments(loss="squared", clip=0.25)
 SCHEMA = lw.Schema.uniform(0.0, 1.0, target=lw.Categorical("y", (0, 1)))
 
 
-def noise(kind, leaf, multiplier):
-    return PairNoise(kind=kind, leaf=leaf, multiplier=multiplier, count_share=0.1)
+def skellam_plan(leaf, multiplier):
+    """A plan whose leaves are these, with Skellam noise."""
+    loss = "logistic" if leaf is CURVATURES else "squared"
+    scale = leaf.curvature_scale if leaf is CURVATURES else 1.0
+    plan = preset_plan("tr_newton", loss, lw.Budget(epsilon=1.0, delta=1e-6, adjacency=A), None, (True, True))
+    plan = dataclasses.replace(plan, initial_score="zero", clip=leaf.clip, curvature_scale=scale)
+    return dataclasses.replace(plan, noise="skellam", noise_multiplier=multiplier)
 
 
 @pytest.mark.parametrize("leaf", [CURVATURES, MOMENTS], ids=["curvatures", "moments"])
 @pytest.mark.parametrize("multiplier", [0.5, 3.0, 60.0, 1400.0])
 def test_a_stddev_has_many_units_and_costs_what_its_multiplier_says(leaf, multiplier):
-    found = noise("skellam", leaf, multiplier)
-    query, mechanism = found.asked, found.mechanism
+    found = skellam_plan(leaf, multiplier)
+    assert found.leaf == leaf
+    query, mechanism = found.asked, found.leaf_mechanism
     assert 2.0**13 <= math.sqrt(mechanism.variance) <= 2.0**14
     for adjacency in (A, R):
         event = mechanism.event(query.sensitivity(adjacency), adjacency)
@@ -36,7 +43,7 @@ def test_a_stddev_has_many_units_and_costs_what_its_multiplier_says(leaf, multip
         wide = query.leaf.sensitivity(adjacency).l2((1.0, 1.0)) / leaf.sensitivity(A).l2((1.0, 1.0))
         assert ratio == pytest.approx(multiplier / wide, rel=1e-12)
     # The column's noise, in the leaf query's units.
-    assert found.stddevs[0] == pytest.approx(math.sqrt(mechanism.variance) * 2.0**-query.bits)
+    assert found.leaf_stddevs[0] == pytest.approx(math.sqrt(mechanism.variance) * 2.0**-query.bits)
 
 
 def fitted(delta=1e-6, epsilon=1.0, **more):

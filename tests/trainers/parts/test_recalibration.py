@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
-from ledgerwood.trainers.parts.recalibration import platt_line, recalibrated, score_edges
+from ledgerwood.trainers.federated.candidates import platt_line, recalibrated, score_edges
 
 EDGES = tuple(np.linspace(-1.5, 1.5, 61).tolist())
 CENTRES = np.concatenate(([-1.525], (np.array(EDGES[1:]) + EDGES[:-1]) / 2, [1.525]))

@@ -49,7 +49,7 @@ def plan_of(**options):
     ("splits", "candidates", "adjacency"), [*itertools.product(SPLITS, CANDIDATES, ("add-remove", "replace-one"))]
 )
 def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(splits, candidates, adjacency):
-    model = classifier(epsilon=0.7, splits=splits, candidates=candidates, adjacency=adjacency).fit(*rows())
+    model = classifier(epsilon=0.7, split_method=splits, candidates=candidates, adjacency=adjacency).fit(*rows())
     plan, privacy = model.plan_, model.privacy_
     priced = lw.price(plan.event).epsilon(0.0)
     assert 0.7 * (1 - 1e-9) < priced <= 0.7
@@ -74,7 +74,7 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(split
 @pytest.mark.parametrize("splits", [*SPLITS, "joint_gaussian"])
 @pytest.mark.parametrize("candidates", CANDIDATES)
 def test_with_a_delta_the_same_plan_is_priced_by_composition(splits, candidates):
-    model = classifier(epsilon=1.0, delta=1e-6, splits=splits, candidates=candidates, max_depth=3).fit(*rows())
+    model = classifier(epsilon=1.0, delta=1e-6, split_method=splits, candidates=candidates, max_depth=3).fit(*rows())
     plan = model.plan_
     assert 0.999 < lw.price(plan.event).epsilon(1e-6) == model.privacy_.epsilon <= 1.0
     report = verify_ledger(model.ledger_, head=model.privacy_.ledger_head)
@@ -90,7 +90,7 @@ def test_with_a_delta_the_same_plan_is_priced_by_composition(splits, candidates)
 @pytest.mark.parametrize("splits", SPLITS)
 def test_the_events_are_those_of_the_theorem(splits, adjacency):
     """Each part's price from the shares alone; a row is in all m histograms, and in all quantiles."""
-    plan = plan_of(epsilon=3.0, splits=splits, candidates="quantiles", adjacency=adjacency, leaf_share=0.4)
+    plan = plan_of(epsilon=3.0, split_method=splits, candidates="quantiles", adjacency=adjacency, leaf_share=0.4)
     parts = {}
     for part, count in plan.event.draws():
         parts[part] = parts.get(part, 0) + count
@@ -107,7 +107,7 @@ def test_the_events_are_those_of_the_theorem(splits, adjacency):
     assert labels.epsilon == pytest.approx(1.2, rel=1e-9)
     if splits == "gini":
         assert isinstance(level, PureEvent)
-        by_range = plan_of(epsilon=3.0, splits=splits, choice="exponential", adjacency=adjacency, leaf_share=0.4)
+        by_range = plan_of(epsilon=3.0, split_method=splits, choice="exponential", adjacency=adjacency, leaf_share=0.4)
         assert isinstance(by_range.level_event, BoundedRangeEvent)
         assert level.epsilon == pytest.approx(rest, rel=1e-9)
         assert plan.level.rate == pytest.approx(rest / (4 if adjacency is Adjacency.REPLACE_ONE else 2), rel=1e-9)
@@ -119,7 +119,7 @@ def test_the_events_are_those_of_the_theorem(splits, adjacency):
 
 
 def test_joint_gaussian_noise_is_in_proportion_to_the_root_of_the_features():
-    plan = plan_of(epsilon=1.0, delta=1e-6, splits="joint_gaussian", max_depth=2)
+    plan = plan_of(epsilon=1.0, delta=1e-6, split_method="joint_gaussian", max_depth=2)
     assert isinstance(plan.level_event, GaussianEvent)
     assert plan.level.stddev / plan.level_event.noise_multiplier == pytest.approx(math.sqrt(3), rel=1e-9)
 
@@ -137,7 +137,7 @@ def leaf_counts(cells, structure, y, classes):
 @pytest.mark.parametrize("splits", ["gini", "histograms"])
 def test_without_noise_the_root_is_the_best_split_and_labels_are_the_commonest(splits):
     X, y = rows(200)
-    model = classifier(epsilon=ALMOST_NO_NOISE, splits=splits, max_depth=1, candidate_bins=8).fit(X, y)
+    model = classifier(epsilon=ALMOST_NO_NOISE, split_method=splits, max_depth=1, candidate_bins=8).fit(X, y)
     cells = encode_features(X, SCHEMA, bins=8)
     structure = model.ensemble_.trees[0].structure
     found = sum(map(gini, leaf_counts(cells, structure, y, model.classes_)))
@@ -173,31 +173,31 @@ def test_without_noise_quantiles_part_the_rows_evenly():
 
 @pytest.mark.parametrize("splits", SPLITS)
 def test_depth_0_is_one_leaf_for_the_whole_budget(splits):
-    model = classifier(epsilon=0.5, splits=splits, candidates="quantiles", max_depth=0).fit(*rows())
+    model = classifier(epsilon=0.5, split_method=splits, candidates="quantiles", max_depth=0).fit(*rows())
     assert model.ensemble_.trees[0].structure.n_leaves == 1
     assert model.plan_.label_event.epsilon == pytest.approx(0.5, rel=1e-9)
 
 
 def test_a_great_depth_is_for_random_splits_only():
-    assert plan_of(splits="random", max_depth=20).max_depth == 20
-    model = classifier(splits="random", max_depth=11).fit(*rows())
+    assert plan_of(split_method="random", max_depth=20).max_depth == 20
+    model = classifier(split_method="random", max_depth=11).fit(*rows())
     assert model.ensemble_.trees[0].structure.n_leaves == 2**11
     for splits in ("gini", "histograms"):
         with pytest.raises(InvalidParameter, match="max_depth=20 must be at most 1[0-9]"):
-            classifier(splits=splits, max_depth=20).fit(*rows())
+            classifier(split_method=splits, max_depth=20).fit(*rows())
 
 
 def test_gaussian_noise_needs_a_delta():
     with pytest.raises(InvalidParameter, match="delta"):
-        plan_of(splits="joint_gaussian")
+        plan_of(split_method="joint_gaussian")
 
 
 @pytest.mark.parametrize("splits", SPLITS)
 def test_a_budget_that_is_too_small_says_what_fits(splits):
     with pytest.raises(CalibrationFailed, match="what would fit: epsilon=") as refused:
-        plan_of(epsilon=1e-12, splits=splits)
+        plan_of(epsilon=1e-12, split_method=splits)
     enough = float(str(refused.value).rsplit("epsilon=", 1)[1])
-    plan = plan_of(epsilon=enough, splits=splits)
+    plan = plan_of(epsilon=enough, split_method=splits)
     assert lw.price(plan.event).epsilon(0.0) <= enough
 
 
@@ -208,7 +208,7 @@ WRONG = [
     ({"candidates": "quantiles", "max_bins": 200, "candidate_bins": 66}, "candidate_bins=66"),
     ({"leaf_share": 1.0}, "leaf_share"),
     ({"quantile_share": 0.0}, "quantile_share"),
-    ({"splits": "best"}, "splits"),
+    ({"split_method": "best"}, "split_method"),
     ({"candidates": "exact"}, "candidates"),
     ({"max_depth": -1}, "max_depth"),
     ({"max_depth": 21}, "max_depth"),

@@ -9,7 +9,7 @@ import pytest
 
 from ledgerwood import Adjacency
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.privatree.budget import label_error_constant, leaf_epsilon
+from ledgerwood.trainers.privatree.plan import label_error_constant, leaf_epsilon
 
 A = Adjacency.ADD_REMOVE
 

@@ -13,7 +13,7 @@ from ledgerwood.curator import GiniSplits, LeafLabels
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.trainers import PrivateSearch, PrivaTreeClassifier
-from ledgerwood.trainers.privatree.presets import default_depth
+from ledgerwood.trainers.privatree.plan import default_depth
 
 FEATURES = (
     lw.Numeric("a", 0.0, 1.0, missing=True), lw.Categorical("c", ("p", "q", "r", "s"), missing=True),
@@ -49,7 +49,7 @@ PRESETS = {
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_what_it_says(preset):
     plan = PrivaTreeClassifier(schema=SCHEMA, preset=preset, delta=1e-6).make_plan(SCHEMA)
-    assert (plan.splits, plan.candidates, plan.candidate_bins) == PRESETS[preset]
+    assert (plan.split_method, plan.candidates, plan.candidate_bins) == PRESETS[preset]
     assert (plan.max_depth, plan.n_features, plan.n_numeric, plan.max_bins) == (4, 3, 2, 255)
     assert plan.leaf_share == 0.5  # as many rows as nobody knows
     assert plan.quantile_share == 0.2
@@ -62,14 +62,14 @@ def test_the_default_is_as_deep_as_the_rows_can_pay_for(evidence, depth):
     assert default_depth(evidence) == depth
     rows = None if evidence is None else round(evidence / 0.5)
     plan = classifier(epsilon=0.5, expected_rows=rows).make_plan(SCHEMA)
-    assert (plan.splits, plan.max_depth) == ("gini", depth)
+    assert (plan.split_method, plan.max_depth) == ("gini", depth)
     assert classifier(epsilon=0.5, expected_rows=rows, preset="paper").make_plan(SCHEMA).max_depth == 4
     assert classifier(epsilon=0.5, expected_rows=rows, max_depth=3).make_plan(SCHEMA).max_depth == 3
 
 
 def test_where_there_is_next_to_no_evidence_splits_are_free():
-    assert classifier(epsilon=0.1, expected_rows=999).make_plan(SCHEMA).splits == "random"
-    assert classifier(epsilon=0.1, expected_rows=999, splits="gini").make_plan(SCHEMA).splits == "gini"
+    assert classifier(epsilon=0.1, expected_rows=999).make_plan(SCHEMA).split_method == "random"
+    assert classifier(epsilon=0.1, expected_rows=999, split_method="gini").make_plan(SCHEMA).split_method == "gini"
 
 
 def test_labels_get_what_the_rule_gives():
@@ -82,13 +82,13 @@ def test_labels_get_what_the_rule_gives():
 @pytest.mark.parametrize("rows", [10**12, 10**30])
 @pytest.mark.parametrize("splits", ["gini", "histograms", "random"])
 def test_more_rows_than_anybody_has_do_not_make_a_budget_too_small(rows, splits):
-    plan = classifier(epsilon=1.0, expected_rows=rows, splits=splits).make_plan(SCHEMA)
+    plan = classifier(epsilon=1.0, expected_rows=rows, split_method=splits).make_plan(SCHEMA)
     assert 0.999 < lw.price(plan.event).epsilon(0.0) <= 1.0
 
 
 @pytest.mark.parametrize("splits", ["gini", "histograms"])
 def test_several_classes_are_learnt(splits):
-    model = classifier(epsilon=ALMOST_NO_NOISE, splits=splits).fit(X, Y)
+    model = classifier(epsilon=ALMOST_NO_NOISE, split_method=splits).fit(X, Y)
     assert model.classes_.tolist() == ["no", "perhaps", "yes"]
     assert (model.predict(X) == Y).mean() > 0.97
     found = model.predict_proba(X)
@@ -98,7 +98,7 @@ def test_several_classes_are_learnt(splits):
 
 
 def test_two_classes_part_categories_by_one_set():
-    model = classifier(schema=TWO, epsilon=ALMOST_NO_NOISE, splits="histograms", max_depth=1).fit(X, ODD)
+    model = classifier(schema=TWO, epsilon=ALMOST_NO_NOISE, split_method="histograms", max_depth=1).fit(X, ODD)
     assert (model.predict(X) == ODD).all()
     assert model.predict(X).dtype == np.bool_
     np.testing.assert_array_equal(model.feature_importances_, [0.0, 1.0, 0.0])
@@ -110,7 +110,9 @@ def test_importances_are_of_labels_and_not_of_their_places():
     assert model.feature_importances_[0] < 0.2
 
 
-@pytest.mark.parametrize("options", [{"splits": "histograms"}, {"splits": "gini"}, {"preset": "paper", "max_bins": 50}])
+@pytest.mark.parametrize(
+    "options", [{"split_method": "histograms"}, {"split_method": "gini"}, {"preset": "paper", "max_bins": 50}]
+)
 def test_a_model_on_disk_predicts_as_before(options, tmp_path):
     model = classifier(epsilon=1e3, **options).fit(X, Y)
     model.save(tmp_path / "model")
@@ -118,10 +120,10 @@ def test_a_model_on_disk_predicts_as_before(options, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert (loaded.plan_, loaded.privacy_, loaded.ledger_) == (model.plan_, model.privacy_, model.ledger_)
     assert loaded.classes_.tolist() == model.classes_.tolist()
-    if options == {"splits": "histograms"}:
+    if options == {"split_method": "histograms"}:
         assert model.ensemble_.trees[0].structure.left_sets is not None
     record = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert record["plan"]["splits"] == model.plan_.splits
+    assert record["plan"]["split_method"] == model.plan_.split_method
 
 
 def test_a_schema_is_bought_with_classes_nobody_listed():
@@ -166,12 +168,12 @@ def numeric_schema(classes, *, missing=False):
 
 
 TOO_LARGE = [
-    (1025, {"splits": "random"}, "classes=1025"),
+    (1025, {"split_method": "random"}, "classes=1025"),
     (1025, {"max_depth": 0}, "classes=1025"),
-    (1025, {"splits": "gini", "max_depth": 1}, "classes=1025"),
-    (1025, {"splits": "histograms", "max_depth": 1}, "classes=1025"),
-    (17, {"splits": "random", "max_depth": 20}, "max_depth=20 must be at most 19"),
-    (2, {"splits": "gini", "max_bins": 200, "max_depth": 16}, "max_depth=16 must be at most 15"),
+    (1025, {"split_method": "gini", "max_depth": 1}, "classes=1025"),
+    (1025, {"split_method": "histograms", "max_depth": 1}, "classes=1025"),
+    (17, {"split_method": "random", "max_depth": 20}, "max_depth=20 must be at most 19"),
+    (2, {"split_method": "gini", "max_bins": 200, "max_depth": 16}, "max_depth=16 must be at most 15"),
 ]
 
 
