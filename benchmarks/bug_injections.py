@@ -169,9 +169,9 @@ def not_granted(system: System) -> Any:
     """The plan forgets a level of each tree, or a tree where levels cost nothing; the loop does not."""
 
     def less(plan: Any) -> Any:
-        levels = Repeated(plan.splits.event, count=plan.max_depth - 1)
-        parts = (plan.sketches.event,) if isinstance(plan, dpxgboost.DPXGBoostPlan) else ()
-        event = Composed((*parts, levels, plan.leaves.event if parts else plan.leaves(0).event))
+        levels = Repeated(plan.split_event, count=plan.max_depth - 1)
+        parts = (plan.count_event(plan.sketch_epsilon),) if isinstance(plan, dpxgboost.DPXGBoostPlan) else ()
+        event = Composed((*parts, levels, plan.leaf_event))
         rate = getattr(plan, "subsample", 1.0)
         return event if rate == 1.0 else PoissonSampled(event, sampling_rate=rate)
 
