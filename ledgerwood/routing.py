@@ -1,39 +1,58 @@
-"""The loops that route rows through a public tree, and how a loop over rows is compiled."""
+"""The loops that route rows through a public tree, and how a loop over rows is compiled and shared among threads."""
+# mypy: disable-error-code="no-untyped-def"
 
 import functools
-import threading
-import types
 from collections.abc import Callable
 
 import numba
+import numpy as np
 
-_TEAM = threading.Lock()
+from ledgerwood.threads import share_out
+
+CHUNK_ROWS = 16_384
+"""Rows that are summed apart from others: a loop over rows is parted between them."""
 THREADED_ROWS = 150_000
-"""Below this many rows a team of threads costs more than it gives, and far more on a busy machine."""
+"""Below this many rows threads cost more than they give."""
+BLOCK_ROWS = 2_048
+"""Rows that are routed level by level, together: their leaves stay in the fastest memory."""
 
 
 def rows_kernel(loop: Callable[..., None]) -> Callable[..., None]:
-    """Compile a loop over rows for one thread and for all; its first argument, the number of rows, decides."""
-    alone = types.FunctionType(loop.__code__, loop.__globals__, loop.__name__)
-    # numba's file cache knows a function by its qualified name: two ways to compile need two names.
-    alone.__qualname__ = f"{loop.__qualname__}_alone"
-    serial = numba.njit(cache=True, nogil=True)(alone)
-    parallel = numba.njit(parallel=True, cache=True, nogil=True)(loop)
+    """Compile a loop over the rows from its first argument to its second one; who calls it gives their number instead.
+
+    A loop over many rows is shared among threads. Each part begins at a multiple of `CHUNK_ROWS`.
+    """
+    compiled = numba.njit(cache=True, nogil=True)(loop)
 
     @functools.wraps(loop)
     def run(n_rows: int, *arguments: object) -> None:
         if n_rows < THREADED_ROWS:
-            serial(n_rows, *arguments)
-            return
-        # One team at a time: it takes all cores, and not every threading layer of numba bears a second one.
-        with _TEAM:
-            parallel(n_rows, *arguments)
+            compiled(0, n_rows, *arguments)
+        else:
+            share_out(compiled, n_rows, CHUNK_ROWS, arguments)
+
+    return run
+
+
+def parts_kernel(loop: Callable[..., None]) -> Callable[..., None]:
+    """Compile a loop over some parts of the work, from its first argument to its second one.
+
+    Who calls it gives two numbers instead: how often a row is looked at in all, and how many parts there are.
+    """
+    compiled = numba.njit(cache=True, nogil=True)(loop)
+
+    @functools.wraps(loop)
+    def run(visits: int, parts: int, *arguments: object) -> None:
+        if visits < THREADED_ROWS:
+            compiled(0, parts, *arguments)
+        else:
+            share_out(compiled, parts, 1, arguments)
 
     return run
 
 
 @numba.njit(inline="always")
-def leaf_of(cells, row, feature, below, besides, sets):  # type: ignore[no-untyped-def]
+def leaf_of(cells, row, feature, below, besides, sets):
     """The leaf of one row: walk the heap from the root. The tree comes as `ensemble.Lowered`."""
     node = 0
     inner = len(feature)
@@ -47,15 +66,49 @@ def leaf_of(cells, row, feature, below, besides, sets):  # type: ignore[no-untyp
     return node - inner
 
 
+@numba.njit(nogil=True)
+def leaves_of(first, end, cells, feature, below, besides, sets, leaves, at):
+    """Write the leaves of the rows from `first` to `end` - 1 into `leaves` from `at` on; see `leaf_of`.
+
+    All rows take one step before any takes the next one: a step of one row need not wait for another row's.
+    """
+    # Unsigned, and never below 0: an index is then not asked whether it counts from the end.
+    row, until = np.uint64(first), np.uint64(end)
+    away = np.uint64(at) - row  # modulo 2**64
+    if len(sets) > 0:
+        while row < until:
+            leaves[row + away] = leaf_of(cells, row, feature, below, besides, sets)
+            row += np.uint64(1)
+        return
+    tested, edge, beside = feature.astype(np.uint64), below.astype(np.uint32), besides.astype(np.uint32)
+    begin = row
+    while begin < until:
+        stop = min(begin + np.uint64(BLOCK_ROWS), until)
+        for each in range(begin, stop):
+            leaves[each + away] = 0
+        level = np.uint64(0)
+        while level < np.uint64(len(tested)):
+            for each in range(begin, stop):
+                leaf = np.uint64(leaves[each + away])
+                cell = np.uint32(cells[tested[level + leaf], each])
+                right = np.uint64(cell >= edge[level + leaf]) & np.uint64(cell != beside[level + leaf])
+                leaves[each + away] = leaf + leaf + right
+            level += level + np.uint64(1)
+        begin = stop
+
+
 @rows_kernel
-def route_rows(n_rows, cells, feature, below, besides, sets, leaves):  # type: ignore[no-untyped-def]
+def route_rows(first, end, cells, feature, below, besides, sets, leaves):
     """Write the leaf of each row into `leaves`, int32 (n_rows,)."""
-    for row in numba.prange(n_rows):
-        leaves[row] = leaf_of(cells, row, feature, below, besides, sets)
+    leaves_of(first, end, cells, feature, below, besides, sets, leaves, first)
 
 
 @rows_kernel
-def add_tree(n_rows, cells, feature, below, besides, sets, values, scores):  # type: ignore[no-untyped-def]
+def add_tree(first, end, cells, feature, below, besides, sets, values, scores):
     """Add the value of each row's leaf to `scores`, float64 (n_rows,)."""
-    for row in numba.prange(n_rows):
-        scores[row] += values[leaf_of(cells, row, feature, below, besides, sets)]
+    leaves = np.empty(min(BLOCK_ROWS, end - first), dtype=np.int32)
+    for begin in range(first, end, BLOCK_ROWS):
+        stop = min(end, begin + BLOCK_ROWS)
+        leaves_of(begin, stop, cells, feature, below, besides, sets, leaves, 0)
+        for row in range(begin, stop):
+            scores[row] += values[leaves[row - begin]]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ledgerwood import routing
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.threads import threads
 
 
 def structure_of(feature, split, equals):
@@ -70,19 +71,18 @@ def test_a_score_is_the_initial_score_plus_each_trees_leaf(trees, cells, start, 
     assert ensemble.scores(cells).tolist() == expected
 
 
-@pytest.mark.slow  # compiles the kernel for threads
-@given(structures(), tables())
-def test_both_compilations_agree(structure, cells):
-    tree = Tree(structure=structure, values=np.arange(structure.n_leaves) / 7)
-    ensemble = Ensemble(initial_score=0.5, trees=(tree,))
+def test_several_threads_and_one_agree(monkeypatch):
+    generator = np.random.default_rng(0)
+    cells = generator.integers(0, 6, (3, 2 * routing.CHUNK_ROWS + 5), dtype=np.uint8)
+    structure = structure_of([0, 1, 2], [3, 2, 4], [False, True, False])
+    ensemble = Ensemble(initial_score=0.5, trees=(Tree(structure=structure, values=np.arange(4) / 7),))
     alone = structure.route(cells), ensemble.scores(cells)
-    threshold, routing.THREADED_ROWS = routing.THREADED_ROWS, 0
-    try:
+    monkeypatch.setattr(routing, "THREADED_ROWS", 0)
+    with threads(3):
         threaded = structure.route(cells), ensemble.scores(cells)
-    finally:
-        routing.THREADED_ROWS = threshold
     np.testing.assert_array_equal(alone[0], threaded[0])
     np.testing.assert_array_equal(alone[1], threaded[1])
+    assert [walk(structure, column) for column in cells.T[:200]] == alone[0][:200].tolist()
 
 
 def stump(value=1.0):

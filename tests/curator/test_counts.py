@@ -21,6 +21,7 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     SeededRandom,
 )
+from ledgerwood.threads import threads
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EVERYONE = np.empty(0, dtype=np.bool_)
@@ -157,7 +158,6 @@ def test_a_count_that_was_interrupted_leaves_no_tree_routed(monkeypatch):
     assert table.statistic(query, EVERYONE)[0, 1] == (0.25 - 0.5) * 2**20
 
 
-@pytest.mark.slow  # compiles the kernel for threads
 def test_one_thread_and_many_count_alike(monkeypatch):
     generator = np.random.default_rng(3)
     n = 40_001
@@ -169,7 +169,8 @@ def test_one_thread_and_many_count_alike(monkeypatch):
     for rows in (0, 10**9):
         monkeypatch.setattr(routing, "THREADED_ROWS", rows)
         table = Table(schema=SCHEMA, cells=cells, targets=np.zeros(n))
-        found.append([table.statistic(query, mask) for query in queries for mask in masks])
+        with threads(3):
+            found.append([table.statistic(query, mask) for query in queries for mask in masks])
     for threaded, alone in zip(*found, strict=True):
         np.testing.assert_array_equal(threaded, alone)
     leaves = tree.route(cells)

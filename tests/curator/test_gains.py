@@ -25,7 +25,7 @@ from ledgerwood import (
 )
 from ledgerwood.accounting.events import BoundedRangeEvent, LaplaceEvent, Parallel, PureEvent
 from ledgerwood.curator import Curator, LeafRatios, SplitGains, Table, gain_range
-from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.kernels import histograms as histogram_kernels
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import DrawRefused, InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (
@@ -589,7 +589,7 @@ def test_what_is_refused_reads_no_row_and_takes_nothing(monkeypatch):
     outside = SplitTests(feature=np.array([2], np.int32), split=np.array([1], np.uint16), equals=np.array([True]))
     with curator.open(level, purpose="level") as round_:
         with monkeypatch.context() as patched:
-            patched.setattr(kernels, "node_gradients", tripwire)
+            patched.setattr(histogram_kernels, "row_contributions", tripwire)
             with pytest.raises(RoundViolation, match="Cheaper is not a selection"):
                 round_.select(cheaper, mechanism, purpose="cheaper")
             with pytest.raises(RoundViolation, match="Twice is not SplitTests"):
@@ -653,8 +653,10 @@ def test_rows_are_read_after_their_draw(monkeypatch):
     level = asked().event(mechanism, A)
     curator, ledger = opened(level, table_of(ROWS))
     drawn = []
-    loop = kernels.node_gradients
-    monkeypatch.setattr(kernels, "node_gradients", lambda *rest: drawn.append(len(ledger.entries)) or loop(*rest))
+    loop = histogram_kernels.row_contributions
+    monkeypatch.setattr(
+        histogram_kernels, "row_contributions", lambda *rest: drawn.append(len(ledger.entries)) or loop(*rest)
+    )
     before = len(ledger.entries)
     with curator.open(level, purpose="level") as round_:
         round_.select(asked(), mechanism, purpose="level")

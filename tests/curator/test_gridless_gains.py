@@ -18,6 +18,7 @@ from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeSt
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism, SecureRandom, SeededRandom
 from ledgerwood.mechanisms.exact import choice
+from ledgerwood.threads import threads
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 EVERY = np.empty(0, dtype=np.bool_)
@@ -206,7 +207,6 @@ def test_groups_are_of_the_rows_that_contribute():
         assert (getattr(mine, name) == getattr(others, name)).all()
 
 
-@pytest.mark.slow  # compiles the kernels for threads
 def test_one_thread_and_several_find_the_same(monkeypatch):
     generator = np.random.default_rng(3)
     rows = [
@@ -215,7 +215,8 @@ def test_one_thread_and_several_find_the_same(monkeypatch):
     query, found = asked(structure_of((0, 3, False, 5))), []
     for least in (0, 10**9):
         monkeypatch.setattr("ledgerwood.routing.THREADED_ROWS", least)
-        found.append(table_of(rows).utilities(query, EVERY))
+        with threads(3):
+            found.append(table_of(rows).utilities(query, EVERY))
     for name in ("offsets", "ends", "gains"):
         assert (getattr(found[0], name) == getattr(found[1], name)).all()
     assert by_test(query, found[0]) == listed_gains(query, table_of(rows))

@@ -30,6 +30,7 @@ from ledgerwood.curator.kernels.growing_histograms import BinRows, LevelSums
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import GaussianMechanism, SeededRandom
+from ledgerwood.threads import threads
 
 A, Z, R = Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EVERYONE = np.empty(0, dtype=np.bool_)
@@ -456,7 +457,12 @@ def test_an_interrupt_leaves_nothing_half_done(monkeypatch, kernel, late):
 def test_levels_are_found_from_half_the_rows(monkeypatch):
     counted = []
     own = histogram_kernels.packed_sums
-    monkeypatch.setattr(histogram_kernels, "packed_sums", lambda n, *rest: (counted.append(n), own(n, *rest)))
+
+    def counting(visits, parts, words, offsets, leaves, order, bounds, *rest):
+        counted.append(int((bounds[:, leaves + 1] - bounds[:, leaves]).sum()))
+        own(visits, parts, words, offsets, leaves, order, bounds, *rest)
+
+    monkeypatch.setattr(histogram_kernels, "packed_sums", counting)
     table, tree = table_of(random_rows(200)), TreeStructure.root()
     for level in range(4):
         leaf = LeafMoments(loss="squared", clip=0.5).of(tree, GROWN)
@@ -464,6 +470,11 @@ def test_levels_are_found_from_half_the_rows(monkeypatch):
         tree = deepened(tree, level)
     assert counted[0] == 200
     assert all(n <= 100 for n in counted[1:])
+
+
+def bin_rows(binned):
+    same = np.minimum(np.arange(256), np.diff(BINS.offsets)[:, np.newaxis] - 1)
+    return BinRows(BINS.offsets, binned, np.arange(3), same)
 
 
 @pytest.mark.parametrize("largest", [1, STEPS - 1, STEPS, 2**28])
@@ -475,7 +486,7 @@ def test_the_largest_contributions_do_not_run_into_each_other(largest):
         firsts = np.full(n, STEPS, np.int32)
         seconds = (largest * np.resize(signs, n)).astype(np.int32)
         binned = np.zeros((3, n), np.uint8)
-        levels = LevelSums(BinRows(BINS.offsets, binned), firsts, seconds, largest)
+        levels = LevelSums(bin_rows(binned), firsts, seconds, (STEPS, largest))
         sums = levels.of(TreeStructure.root(), binned)[0]
         assert sums[BINS.offsets[:-1]].tolist() == [[n * STEPS, int(seconds.sum(dtype=np.int64))]] * 3
         assert np.count_nonzero(sums) <= 6
@@ -483,17 +494,18 @@ def test_the_largest_contributions_do_not_run_into_each_other(largest):
 
 def test_sums_wrap_modulo_two_to_the_64():
     most = 2**63 - 1
-    order, packed = np.arange(3, dtype=np.uint32), np.full(3, (5 << 30) - 7)
+    order, packed = np.arange(3, dtype=np.uint16), np.full(3, (5 << 30) - 7)
     partial = np.full((1, 1, BINS.total, 2), most)
-    starts, stops, by_row = np.array([0]), np.array([3]), np.zeros((3, 3), np.uint8)
+    binned = np.zeros((3, 3), np.uint8)
     histogram_kernels.packed_sums(
-        3, by_row, BINS.offsets.astype(np.uint64), order, starts, stops, packed, 30, 2, partial
+        3, 1, bin_rows(binned).words, BINS.offsets.astype(np.uint64), np.zeros(1, np.int64), order, np.array([[0, 3]]),
+        packed, 30, 2, partial, np.empty(8, np.uint64),
     )  # fmt: skip
     assert partial[0, 0, 0].tolist() == [-(2**63) + 14, most - 21]
     sides = np.full((1, 1, 2), most)
     two, nowhere = np.full(3, 2, np.int32), np.zeros(3, np.int32)
     test = SplitTests(feature=np.zeros(1, np.int32), split=np.ones(1, np.uint16), equals=np.zeros(1, np.bool_))
-    histogram_kernels.side_sums(3, by_row.T.copy(), *test.lowered(), nowhere, two, -two, sides)
+    histogram_kernels.side_sums(3, 1, binned, *test.lowered(), nowhere, two, -two, sides)
     assert sides[0, 0].tolist() == [-(2**63) + 5, most - 6]
 
 
@@ -521,7 +533,6 @@ def test_many_bins_of_a_feature_and_cells_beyond():
         assert counts.ravel().tolist() == (wanted.sum(axis=0)[:, 0] // STEPS).tolist()
 
 
-@pytest.mark.slow  # compiles the kernel for threads
 def test_one_thread_and_many_add_up_alike(monkeypatch):
     generator = np.random.default_rng(3)
     n = 20_001
@@ -533,15 +544,16 @@ def test_one_thread_and_many_add_up_alike(monkeypatch):
         monkeypatch.setattr(routing, "THREADED_ROWS", threshold)
         table = Table(schema=NUMBERS, cells=cells, targets=targets)
         own = []
-        for sampled in (EVERYONE, mask):
-            tree = TreeStructure.root()
-            for level in range(4):
-                leaf = LeafMoments(loss="logistic", clip=0.5).of(tree, GROWN)
-                sides = SideSums(leaf=leaf, tests=TESTS.taken(np.arange(2 * tree.n_leaves) % len(TESTS)))
-                own += [table.statistic(query, sampled) for query in (BinSums(leaf=leaf, bins=BINS), sides)]
-                tree = deepened(tree, level)
-            hessians = BinHessians(bins=BINS).of(GROWN)
-            own += [table.statistic(query, sampled) for query in (hessians, BinCounts(bins=BINS))]
+        with threads(3):
+            for sampled in (EVERYONE, mask):
+                tree = TreeStructure.root()
+                for level in range(4):
+                    leaf = LeafMoments(loss="logistic", clip=0.5).of(tree, GROWN)
+                    sides = SideSums(leaf=leaf, tests=TESTS.taken(np.arange(2 * tree.n_leaves) % len(TESTS)))
+                    own += [table.statistic(query, sampled) for query in (BinSums(leaf=leaf, bins=BINS), sides)]
+                    tree = deepened(tree, level)
+                hessians = BinHessians(bins=BINS).of(GROWN)
+                own += [table.statistic(query, sampled) for query in (hessians, BinCounts(bins=BINS))]
         found.append(own)
     for threaded, alone in zip(*found, strict=True):
         np.testing.assert_array_equal(threaded, alone)

@@ -1,4 +1,4 @@
-"""The loops over rows: the single-threaded and the threaded compilation agree, and sums wrap modulo 2**64."""
+"""The loops over rows: one thread and several agree, and sums wrap modulo 2**64."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from ledgerwood import routing
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.routing import add_tree, route_rows
+from ledgerwood.threads import threads
 
 ROWS = 3 * kernels.CHUNK_ROWS + 17
 UNIT = float(2**20)
@@ -84,11 +85,11 @@ def everything(world):
     ]
 
 
-@pytest.mark.slow  # compiles every kernel for threads
 def test_one_thread_and_many_give_the_same_bits(world, monkeypatch):
     alone = everything(world)
     monkeypatch.setattr(routing, "THREADED_ROWS", 0)
-    threaded = everything(world)
+    with threads(3):
+        threaded = everything(world)
     for one, other in zip(alone, threaded, strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(array.any() for array in alone)

@@ -1,44 +1,43 @@
 """The loops that count rows: by the leaf of a tree, and by the cells of features. `kernels` says what holds."""
 # mypy: disable-error-code="no-untyped-def"
 
-import numba
 import numpy as np
 
-from ledgerwood.routing import leaf_of, rows_kernel
+from ledgerwood.routing import CHUNK_ROWS, leaves_of, parts_kernel, rows_kernel
 
 
 @rows_kernel
-def leaf_counts(n_rows, cells, feature, below, besides, sets, sampled, leaves, partial):
+def leaf_counts(first, end, cells, feature, below, besides, sets, sampled, leaves, partial):
     """Count the rows of each leaf.
 
     Args:
         feature, below, besides, sets: the tree, as `Lowered`.
         sampled: bool (n_rows,), or empty where every row takes part.
         leaves: int32 (n_rows,), filled with each row's leaf.
-        partial: int64 (n_blocks, n_leaves), zeros: a row for each block of rows.
+        partial: int64 (n_chunks, n_leaves), zeros.
     """
-    block_rows = -(-n_rows // partial.shape[0])
-    for block in numba.prange(partial.shape[0]):
-        for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
-            leaf = leaf_of(cells, row, feature, below, besides, sets)
-            leaves[row] = leaf
+    for begin in range(first, end, CHUNK_ROWS):
+        chunk, stop = begin // CHUNK_ROWS, min(end, begin + CHUNK_ROWS)
+        leaves_of(begin, stop, cells, feature, below, besides, sets, leaves, begin)
+        for row in range(begin, stop):
             if len(sampled) == 0 or sampled[row]:
-                partial[block, leaf] += 1
+                partial[chunk, leaves[row]] += 1
 
 
-@rows_kernel
-def cell_counts(n_rows, cells, features, rows, counts):
+@parts_kernel
+def cell_counts(first, end, cells, features, rows, counts):
     """Count the rows of each cell of some features.
 
     Args:
-        n_rows: how many rows take part.
+        first, end: places among the features.
         cells: uint8 or uint16 (n_features, all rows).
         features: int64 (f,), which of them.
         rows: int64 (n_rows,), which rows take part, or empty where it is all of them.
         counts: int64 (f, n_cells), filled; a row in a cell from n_cells on is not counted.
     """
     n_cells = counts.shape[1]
-    for place in numba.prange(len(features)):
+    n_rows = len(rows) if len(rows) > 0 else cells.shape[1]
+    for place in range(first, end):
         column = cells[features[place]]
         # By turns into two histograms: equal cells one after the other need not wait for each other.
         even, odd = np.zeros(n_cells + 1, dtype=np.int64), np.zeros(n_cells + 1, dtype=np.int64)
@@ -55,7 +54,7 @@ def cell_counts(n_rows, cells, features, rows, counts):
 
 
 @rows_kernel
-def class_codes(n_rows, cells, feature, below, besides, sets, classes, sampled, n_classes, codes):
+def class_codes(first, end, cells, feature, below, besides, sets, classes, sampled, n_classes, codes):
     """Write leaf * n_classes + class of each row; n_leaves * n_classes for one of no class or not in the sample.
 
     Args:
@@ -65,26 +64,28 @@ def class_codes(n_rows, cells, feature, below, besides, sets, classes, sampled, 
         codes: int32 (n_rows,), filled.
     """
     none = (len(feature) + 1) * n_classes
-    for row in numba.prange(n_rows):
+    leaves_of(first, end, cells, feature, below, besides, sets, codes, first)
+    for row in range(first, end):
         if classes[row] < 0 or (len(sampled) > 0 and not sampled[row]):
             codes[row] = none
         else:
-            codes[row] = leaf_of(cells, row, feature, below, besides, sets) * n_classes + classes[row]
+            codes[row] = codes[row] * n_classes + classes[row]
 
 
-@rows_kernel
-def cell_code_counts(n_rows, columns, places, offsets, codes, counts):
+@parts_kernel
+def cell_code_counts(first, end, columns, places, offsets, codes, counts):
     """Count the rows of each code by the cell of each feature.
 
     Args:
+        first, end: places among the features.
         columns: uint8 or uint16 (n_columns, n_rows), the cells.
         places: int64 (f,), which columns.
         offsets: int64 (f + 1,), where each one's cells begin; a cell beyond its last one counts as the last one.
         codes: int32 (n_rows,), 0 .. n_codes; the last one is counted nowhere.
         counts: int64 (n_codes, n_cells), filled.
     """
-    n_codes = counts.shape[0]
-    for place in numba.prange(len(places)):
+    n_codes, n_rows = counts.shape[0], len(codes)
+    for place in range(first, end):
         column = columns[places[place]]
         width = offsets[place + 1] - offsets[place]
         last = width - 1

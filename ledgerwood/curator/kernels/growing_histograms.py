@@ -1,6 +1,7 @@
 """Exact histograms of a growing tree, level by level: each from the one above, of half the rows. For evaluators alone.
 
-Integers: what a level's sums are does not depend on how they were found, and so neither does any release.
+Integers: what a level's sums are does not depend on how they were found, and so neither does any release. Rows are
+ordered by leaf in chunks, each by itself: the sums of two sets of rows are the sums of their chunks.
 """
 
 from typing import Any, final
@@ -8,31 +9,41 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator.kernels import histograms as histogram_kernels
+from ledgerwood.curator.kernels import histograms as kernels
 from ledgerwood.ensemble import Lowered, TreeStructure
 
-FIRST_BITS = 21
-"""A first column is at most 2**20 steps a row."""
 MAX_BINS = 256
 """Of a feature: what fits a byte."""
 MAX_PARTIAL = 1 << 20
+PARTS = 16
+"""Into which the rows of a level are divided, for threads; of many leaves, each leaf's into as many fewer."""
 
 
 @final
 class BinRows:
-    """Each row's bins side by side: one row is read at once, wherever it lies.
+    """Each row's bins side by side, 64 at most: one row is read at once, wherever it lies.
 
     Args:
         offsets: int64 (f + 1,), where each feature's bins begin, and the end; at most `MAX_BINS` of each.
-        binned: uint8 or uint16 (f, n_rows).
+        cells: uint8 or uint16 (n_features, n_rows).
+        features: int64 (f,), which of them.
+        bins: whole (f, n), the bin of each cell, from 0; a cell that is not there has the last one's.
     """
 
-    __slots__ = ("by_row", "offsets")
+    __slots__ = ("offsets", "words")
 
-    def __init__(self, offsets: NDArray[np.int64], binned: NDArray[Any]) -> None:
+    def __init__(
+        self, offsets: NDArray[np.int64], cells: NDArray[Any], features: NDArray[np.int64], bins: NDArray[Any]
+    ) -> None:
         self.offsets = offsets
-        self.by_row = np.empty((binned.shape[1], len(binned)), dtype=np.uint8)
-        histogram_kernels.rows_first(len(self.by_row), binned, offsets, self.by_row)
+        n_rows, line = cells.shape[1], kernels.LINE
+        lines = max(1, -(-len(features) // (8 * line)))
+        # A row within one line of memory, or one line after another.
+        width = line if lines > 1 else 1 << (max(1, -(-len(features) // 8)) - 1).bit_length()
+        room = np.zeros(lines * n_rows * width + line, dtype=np.uint64)
+        begin = -(room.ctypes.data // 8) % line
+        self.words = room[begin : begin + lines * n_rows * width].reshape(lines, n_rows, width)
+        kernels.rows_first(n_rows, cells, features, bins.astype(np.uint8), self.words.view(np.uint8))
 
 
 @final
@@ -41,21 +52,24 @@ class LevelSums:
 
     Args:
         rows: the bins.
-        firsts, seconds: int32 (n_rows,), what each row contributes; 0 <= firsts <= 2**20.
-        largest: that no second is above, in size.
+        firsts, seconds: int32 (n_rows,), what each row contributes; no first is negative.
+        largest: that no first and no second is above, in size.
     """
 
     __slots__ = ("_at_once", "_bounds", "_order", "_packed", "_rows", "_shift", "_structure", "_sums")
 
-    def __init__(self, rows: BinRows, firsts: NDArray[np.int32], seconds: NDArray[np.int32], largest: int) -> None:
+    def __init__(
+        self, rows: BinRows, firsts: NDArray[np.int32], seconds: NDArray[np.int32], largest: tuple[int, int]
+    ) -> None:
         self._rows = rows
-        width = largest.bit_length()
-        # 2**bits rows at once: their seconds are below 2**(shift - 1) in size, their firsts at most 2**(62 - shift).
-        bits = (62 - FIRST_BITS - width) // 2
-        self._shift, self._at_once = bits + width + 1, 1 << bits
-        self._packed = (firsts.astype(np.int64) << self._shift) + seconds
-        self._order = np.empty(0, dtype=np.uint32)
-        self._bounds = np.empty(0, dtype=np.int64)
+        first, second = (each.bit_length() for each in largest)
+        # 2**bits rows at once: their seconds are below 2**(shift - 1) in size, their firsts below 2**(63 - shift).
+        bits = (62 - first - second) // 2
+        self._shift, self._at_once = bits + second + 1, 1 << bits
+        self._packed = np.empty(len(firsts), dtype=np.int64)
+        kernels.packed_rows(len(firsts), firsts, seconds, self._shift, self._packed)
+        self._order = np.empty(0, dtype=np.uint16)
+        self._bounds = np.empty((0, 2), dtype=np.int64)
         # None: order, bounds and sums are no tree's, as after an interrupt.
         self._structure: TreeStructure | None = None
         self._sums = np.empty((0, 0, 2), dtype=np.int64)
@@ -77,56 +91,52 @@ class LevelSums:
 
     def _begin(self, structure: TreeStructure, cells: NDArray[Any]) -> None:
         """Of all rows that contribute."""
-        rows = np.flatnonzero(self._packed)
-        if structure.depth:
-            leaves = structure.route(cells)[rows]
-            rows = rows[np.argsort(leaves, kind="stable")]
-            counts = np.bincount(leaves, minlength=structure.n_leaves)
-        else:
-            counts = np.array([len(rows)])
-        self._order = rows.astype(np.uint32)
-        self._bounds = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
-        self._sums = self._counted(self._bounds[:-1], self._bounds[1:])
+        self._order = np.empty(len(self._packed), dtype=np.uint16)
+        self._bounds = np.empty((max(1, -(-len(self._packed) // kernels.CHUNK)), 2), dtype=np.int64)
+        kernels.rows_in_order(len(self._packed), len(self._bounds), self._packed, self._order, self._bounds)
+        for level in range(structure.depth):
+            self._part(_level(structure, level), cells)
+        self._sums = self._counted(np.arange(structure.n_leaves))
 
     def _deepen(self, structure: TreeStructure, cells: NDArray[Any]) -> None:
         """Of the smaller child of each node; its sibling has the rest."""
-        tests = _last_level(structure)
-        order = np.empty_like(self._order)
-        n_nodes = len(self._bounds) - 1
-        middles = np.empty(n_nodes, dtype=np.int64)
-        histogram_kernels.parted_rows(len(order), cells, *tests, self._order, self._bounds, order, middles)
-        starts, stops = self._bounds[:-1], self._bounds[1:]
-        right = stops - middles < middles - starts
-        self._order = order
-        smaller = self._counted(np.where(right, middles, starts), np.where(right, stops, middles))
-        sums = np.empty((n_nodes, 2, *smaller.shape[1:]), dtype=np.int64)
-        nodes = np.arange(n_nodes)
-        sums[nodes, right.astype(np.int64)] = smaller
+        self._part(_level(structure, structure.depth - 1), cells)
+        counts = np.diff(self._bounds, axis=1).sum(axis=0).reshape(-1, 2)
+        nodes, right = np.arange(len(counts)), (counts[:, 1] < counts[:, 0]).astype(np.int64)
+        smaller = self._counted(2 * nodes + right)
+        sums = np.empty((len(counts), 2, *smaller.shape[1:]), dtype=np.int64)
+        sums[nodes, right] = smaller
         # Modulo 2**64, as all sums.
         sums[nodes, 1 - right] = self._sums - smaller
-        self._sums = sums.reshape(2 * n_nodes, *smaller.shape[1:])
-        self._bounds = np.append(np.stack((starts, middles), axis=1).ravel(), stops[-1])
+        self._sums = sums.reshape(2 * len(counts), *smaller.shape[1:])
 
-    def _counted(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sums of the rows from each start to its stop; (len(starts), n_bins, 2)."""
-        offsets = self._rows.offsets
-        n_rows = int((stops - starts).sum())
-        size = len(starts) * int(offsets[-1])
-        n_blocks = max(1, min(8, MAX_PARTIAL // size, n_rows // self._at_once))
-        partial = np.zeros((n_blocks, len(starts), int(offsets[-1]), 2), dtype=np.int64)
-        histogram_kernels.packed_sums(
-            n_rows, self._rows.by_row, offsets.astype(np.uint64), self._order, starts, stops, self._packed,
-            self._shift, self._at_once, partial,
+    def _part(self, tests: Lowered, cells: NDArray[Any]) -> None:
+        """Order the rows by the leaves of one level more."""
+        chunks, leaves = self._bounds.shape
+        bounds = np.empty((chunks, 2 * leaves - 1), dtype=np.int64)
+        kernels.parted_rows(len(self._order), chunks, cells, *tests, self._order, self._bounds, bounds)
+        self._bounds = bounds
+
+    def _counted(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sums of the rows of some leaves; (len(leaves), n_bins, 2)."""
+        offsets, words = self._rows.offsets, self._rows.words
+        size = len(leaves) * int(offsets[-1])
+        blocks = max(1, min(len(self._bounds), max(PARTS // len(leaves), PARTS // 4), MAX_PARTIAL // size))
+        partial = np.zeros((blocks, len(leaves), int(offsets[-1]), 2), dtype=np.int64)
+        parts = len(leaves) * blocks * len(words)
+        kernels.packed_sums(
+            len(self._packed), parts, words, offsets.astype(np.uint64), leaves, self._order, self._bounds,
+            self._packed, self._shift, self._at_once, partial, np.empty(parts * kernels.LINE, dtype=np.uint64),
         )  # fmt: skip
-        sums: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64) if n_blocks > 1 else partial[0]
+        sums: NDArray[np.int64] = partial.sum(axis=0, dtype=np.int64) if blocks > 1 else partial[0]
         return sums
 
 
-def _last_level(structure: TreeStructure) -> Lowered:
-    """The tests of the lowest inner nodes."""
+def _level(structure: TreeStructure, level: int) -> Lowered:
+    """The tests of one level of inner nodes."""
     feature, below, besides, sets = structure.lowered()
-    first = len(feature) // 2
-    return feature[first:], below[first:], besides[first:], sets
+    nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
+    return feature[nodes], below[nodes], besides[nodes], sets
 
 
 def _continues(structure: TreeStructure, above: TreeStructure) -> bool:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.curator.kernels.sums import curvature_steps, gradient_of, truncated, weighed
-from ledgerwood.routing import rows_kernel
+from ledgerwood.routing import parts_kernel, rows_kernel
 
 
 @rows_kernel
 def row_contributions(
-    n_rows,
+    first_row,
+    end_row,
     scores,
     targets,
     weights,
@@ -38,7 +39,7 @@ def row_contributions(
         squared_radius: of `curvature_sums`.
         firsts, seconds: int32 (n_rows,), filled; at most 2**28 in size.
     """
-    for row in numba.prange(n_rows):
+    for row in range(first_row, end_row):
         firsts[row], seconds[row] = 0, 0
         if len(sampled) == 0 or sampled[row]:
             gradient = gradient_of(scores[row], targets[row], logistic)
@@ -55,9 +56,9 @@ def row_contributions(
 
 
 @rows_kernel
-def row_hessians(n_rows, scores, targets, weights, sampled, per_unit, hessians):
+def row_hessians(first_row, end_row, scores, targets, weights, sampled, per_unit, hessians):
     """Write weight * hessian of the logistic loss, in grid steps; `hessians` int32 (n_rows,), in [0, per_unit / 4]."""
-    for row in numba.prange(n_rows):
+    for row in range(first_row, end_row):
         hessians[row] = 0
         if len(sampled) == 0 or sampled[row]:
             gradient = gradient_of(scores[row], targets[row], True)
@@ -67,17 +68,19 @@ def row_hessians(n_rows, scores, targets, weights, sampled, per_unit, hessians):
                 hessians[row] = steps if len(weights) == 0 else weighed(steps, weights[row], per_unit)
 
 
-@rows_kernel
-def bin_sums(n_rows, binned, offsets, nodes, firsts, seconds, sums):
+@parts_kernel
+def bin_sums(first, end, binned, offsets, nodes, firsts, seconds, sums):
     """Add up the contributions of the rows of each leaf and bin: a feature at a time, any number of bins.
 
     Args:
+        first, end: places among the features.
         binned: uint8 or uint16 (f, n_rows), each row's bin of each feature; one that is not there is its last one.
         offsets: int64 (f + 1,), where each feature's bins begin.
         nodes, firsts, seconds: int32 (n_rows,), leaf and contribution.
         sums: int64 (n_leaves, n_bins, 2), filled.
     """
-    for place in numba.prange(len(offsets) - 1):
+    n_rows = len(nodes)
+    for place in range(first, end):
         column = binned[place]
         n_bins = offsets[place + 1] - offsets[place]
         own = np.zeros((sums.shape[0] * n_bins, 2), dtype=np.int64)
@@ -94,107 +97,173 @@ def one_column(binned: NDArray[Any], offsets: NDArray[np.int64], contributions: 
     """The sums over all rows by bin, int64 (n_bins, 1); one contribution a row, int32 (n_rows,)."""
     nothing = np.zeros(len(contributions), dtype=np.int32)
     sums: NDArray[np.int64] = np.empty((1, int(offsets[-1]), 2), dtype=np.int64)
-    bin_sums(len(nothing), binned, offsets, nothing, contributions, nothing, sums)
+    bin_sums(len(nothing), len(binned), binned, offsets, nothing, contributions, nothing, sums)
     return sums[0, :, :1]
 
 
-@rows_kernel
-def rows_first(n_rows, binned, offsets, by_row):
-    """Write each row's bins side by side, uint8 (n_rows, f); `binned` and `offsets` as in `bin_sums`."""
-    for block in numba.prange(-(-n_rows // 512)):
-        stop = min(n_rows, (block + 1) * 512)
-        for place in range(len(offsets) - 1):
-            last = offsets[place + 1] - offsets[place] - 1
-            for row in range(block * 512, stop):
-                by_row[row, place] = min(np.int64(binned[place, row]), last)
+CHUNK = 1 << 16
+"""Rows that are ordered by leaf apart from others: a row's place among them fits a uint16."""
+LINE = 8
+"""Words of 8 bytes that memory is read by: 64 bins."""
+_AHEAD = 64
 
 
 @rows_kernel
-def packed_sums(n_rows, by_row, offsets, order, starts, stops, packed, shift, at_once, partial):
+def rows_first(first_row, end_row, cells, features, bins, by_row):
+    """Write each row's bins side by side, a byte each.
+
+    Args:
+        first_row, end_row: which rows.
+        cells: uint8 or uint16 (n_features, n_rows).
+        features: int64 (f,), which of them.
+        bins: uint8 (f, n), the bin of each cell; a cell that is not there has the last one's.
+        by_row: uint8 (n_lines, n_rows, width), filled: the features in lines of `width`, rows of a line side by side.
+    """
+    width, last = by_row.shape[2], np.uint64(bins.shape[1] - 1)
+    for begin in range(first_row, end_row, 512):
+        stop = np.uint64(min(end_row, begin + 512))
+        for place in range(len(features)):
+            column, own, line, at = cells[features[place]], bins[place], by_row[place // width], place % width
+            for row in range(np.uint64(begin), stop):
+                line[row, at] = own[min(np.uint64(column[row]), last)]
+
+
+@rows_kernel
+def packed_rows(first_row, end_row, firsts, seconds, shift, packed):
+    """Write first * 2**shift + second of each row, int64 (n_rows,)."""
+    for row in range(first_row, end_row):
+        packed[row] = (np.int64(firsts[row]) << shift) + seconds[row]
+
+
+@parts_kernel
+def rows_in_order(first, end, packed, order, bounds):
+    """Write the rows that contribute, as the rows of one leaf.
+
+    Args:
+        first, end: which chunks of rows.
+        packed: int64 (n_rows,); 0 where a row contributes nothing.
+        order: uint16 (n_rows,), filled: from each chunk's first row on, the places of its rows in the chunk.
+        bounds: int64 (n_chunks, 2), filled with where in `order` they begin, and their end.
+    """
+    for chunk in range(first, end):
+        at = begin = chunk * CHUNK
+        for row in range(begin, min(len(packed), begin + CHUNK)):
+            # Written anyway, and kept if it counts: nobody can guess a coin.
+            order[at] = row - begin
+            at += 1 if packed[row] != 0 else 0
+        bounds[chunk, 0], bounds[chunk, 1] = begin, at
+
+
+@parts_kernel
+def parted_rows(first, end, cells, feature, below, besides, sets, order, above, bounds):
+    """Part the rows of each leaf by its own test, in their place: left ones first, in the order that they had.
+
+    Args:
+        first, end: which chunks of rows.
+        feature, below, besides, sets: the tests, one a leaf, as `Lowered`.
+        order: uint16 (n_rows,), as in `rows_in_order`, rows of a leaf side by side; changed.
+        above: int64 (n_chunks, n_leaves + 1), where in `order` each leaf's rows begin, and the last one's end.
+        bounds: int64 (n_chunks, 2 * n_leaves + 1), filled: the same of the leaves below.
+    """
+    right = np.empty(CHUNK, dtype=np.uint16)
+    for chunk in range(first, end):
+        base = np.uint64(chunk * CHUNK)
+        for leaf in range(len(feature)):
+            edge, beside = np.uint32(below[leaf]), np.uint32(besides[leaf])
+            column = cells[feature[leaf]]
+            n_left, n_right = np.uint64(above[chunk, leaf]), np.uint64(0)
+            bounds[chunk, 2 * leaf] = n_left
+            for i in range(n_left, np.uint64(above[chunk, leaf + 1])):
+                place = order[i]
+                cell = np.uint32(column[base + np.uint64(place)])
+                # As in `routing.leaf_of`.
+                left = (cell < edge) | (cell == beside)
+                if besides[leaf] < -1:
+                    left = cell < sets.shape[1] and sets[-2 - besides[leaf], cell]
+                order[n_left] = place
+                right[n_right] = place
+                n_left += np.uint64(left)
+                n_right += np.uint64(not left)
+            bounds[chunk, 2 * leaf + 1] = n_left
+            for i in range(n_right):
+                order[n_left + i] = right[i]
+        bounds[chunk, 2 * len(feature)] = above[chunk, len(feature)]
+
+
+@parts_kernel
+def packed_sums(first, end, words, offsets, leaves, order, bounds, packed, shift, at_once, partial, met):
     """Add up the packed contributions of some leaves' rows, by bin of every feature.
 
     A packed contribution is first * 2**shift + second. `at_once` of them cannot overflow: a sum is taken apart after
     as many, and the parts are added up in int64.
 
     Args:
-        n_rows: how many rows take part: of all the leaves.
-        by_row: uint8 (all rows, f), bins that are there.
+        first, end: which parts of the work: a leaf's rows in a block of the chunks, by the features of a line.
+        words: uint64 (n_lines, n_rows, words of a line), from `rows_first`; bins that are there.
         offsets: uint64 (f + 1,), where each feature's bins begin.
-        order: uint32 (m,), rows, those of a leaf side by side.
-        starts, stops: int64 (n_leaves,), where in `order` each leaf has its rows.
-        packed: int64 (all rows,).
-        partial: int64 (n_blocks, n_leaves, n_bins, 2), zeros: sums of each block of the rows.
+        leaves: int64 (n_leaves,), which of the leaves.
+        order, bounds: from `parted_rows`.
+        packed: int64 (n_rows,).
+        partial: int64 (n_blocks, n_leaves, n_bins, 2), zeros: sums of each block of chunks.
+        met: uint64 (8 * parts,), written to, and of no use: what is read ahead has to be of some.
     """
-    n_blocks, n_leaves, n_bins = partial.shape[0], partial.shape[1], partial.shape[2]
-    n_features = len(offsets) - 1
-    for block in numba.prange(n_blocks):
-        sums = np.zeros(n_bins, dtype=np.int64)
-        # The block's rows: from `low` to `high`, counted over all leaves; `begin` is where the leaf's begin.
-        low, high, begin = n_rows * block // n_blocks, n_rows * (block + 1) // n_blocks, 0
-        for leaf in range(n_leaves):
-            first = starts[leaf] + max(0, low - begin)
-            last = min(stops[leaf], starts[leaf] + high - begin)
-            begin += stops[leaf] - starts[leaf]
-            while first < last:
-                until = min(first + at_once, last)
-                for i in range(first, until):
-                    row = order[i]
+    by_row = words.view(np.uint8)
+    n_lines, width = words.shape[0], by_row.shape[2]
+    n_blocks, n_chunks, n_features = partial.shape[0], bounds.shape[0], len(offsets) - 1
+    for part in range(first, end):
+        line, block, place = part % n_lines, part // n_lines % n_blocks, part // (n_lines * n_blocks)
+        low = line * width
+        own = offsets[low : min(n_features, low + width) + 1] - offsets[low]
+        sums = np.zeros(own[-1], dtype=np.int64)
+        n_own, held, at = np.uint64(len(own) - 1), 0, np.int64(offsets[low])
+        lines, bins, leaf = words[line], by_row[line], leaves[place]
+        for chunk in range(n_chunks * block // n_blocks, n_chunks * (block + 1) // n_blocks):
+            base = np.uint64(chunk * CHUNK)
+            begin, stop = bounds[chunk, leaf], bounds[chunk, leaf + 1]
+            while begin < stop:
+                until = min(begin + min(_AHEAD, at_once), stop)
+                if held + until - begin > at_once:
+                    _take_apart(sums, shift, partial[block, place, at:])
+                    held = 0
+                # Rows that lie apart are fetched together, and not one after the other.
+                ahead = np.uint64(0)
+                for i in range(begin, until):
+                    ahead ^= lines[base + np.uint64(order[i]), 0]
+                met[part * LINE] = ahead
+                for i in range(begin, until):
+                    row = base + np.uint64(order[i])
                     value = packed[row]
-                    for place in range(n_features):
-                        sums[offsets[place] + by_row[row, place]] += value
-                for each in range(n_bins):
-                    value = sums[each]
-                    second = (value << (64 - shift)) >> (64 - shift)
-                    partial[block, leaf, each, 0] += (value - second) >> shift
-                    partial[block, leaf, each, 1] += second
-                    sums[each] = 0
-                first = until
+                    for each in range(n_own):
+                        sums[own[each] + np.uint64(bins[row, each])] += value
+                held += until - begin
+                begin = until
+        _take_apart(sums, shift, partial[block, place, at:])
 
 
-@rows_kernel
-def parted_rows(n_rows, cells, feature, below, besides, sets, order, bounds, deeper, middles):
-    """Part the rows of each leaf by its own test: left ones first, in the order that they had.
-
-    Args:
-        feature, below, besides, sets: the tests, one a leaf, as `Lowered`.
-        order: uint32 (n_rows,), rows, those of a leaf side by side.
-        bounds: int64 (n_leaves + 1,), where in `order` each leaf's rows begin, and the end.
-        deeper: uint32 (n_rows,), filled.
-        middles: int64 (n_leaves,), filled with where the right ones begin.
-    """
-    for leaf in numba.prange(len(middles)):
-        column, edge, beside = cells[feature[leaf]], below[leaf], besides[leaf]
-        start, stop = bounds[leaf], min(bounds[leaf + 1], n_rows)
-        right = np.empty(stop - start, dtype=np.uint32)
-        n_left, n_right = start, 0
-        for i in range(start, stop):
-            row = order[i]
-            cell = column[row]
-            # As in `routing.leaf_of`.
-            left = cell < edge or cell == beside
-            if beside < -1:
-                left = cell < sets.shape[1] and sets[-2 - beside, cell]
-            # Both are written, and the one that counts is kept: nobody can guess a coin.
-            deeper[n_left] = row
-            right[n_right] = row
-            n_left += 1 if left else 0
-            n_right += 0 if left else 1
-        middles[leaf] = n_left
-        for i in range(n_right):
-            deeper[n_left + i] = right[i]
+@numba.njit
+def _take_apart(sums, shift, into):
+    """Add both halves of packed sums to int64 (n_bins, 2), and begin anew."""
+    for each in range(len(sums)):
+        value = sums[each]
+        second = (value << (64 - shift)) >> (64 - shift)
+        into[each, 0] += (value - second) >> shift
+        into[each, 1] += second
+        sums[each] = 0
 
 
-@rows_kernel
-def side_sums(n_rows, cells, feature, below, besides, sets, nodes, firsts, seconds, sums):
+@parts_kernel
+def side_sums(first, end, cells, feature, below, besides, sets, nodes, firsts, seconds, sums):
     """Add up the contributions of the rows that go left, by each test of their leaf.
 
     Args:
+        first, end: places among a leaf's tests.
         feature, below, besides, sets: the tests, as `Lowered`: f for each leaf.
         nodes, firsts, seconds: int32 (n_rows,), leaf and contribution.
         sums: int64 (n_leaves, f, 2), zeros.
     """
     n_leaves, n_places = sums.shape[0], sums.shape[1]
-    for place in numba.prange(n_places):
+    n_rows = len(nodes)
+    for place in range(first, end):
         # Tests and sums of one place side by side. The second pair is of what goes right: no branch on a coin.
         own = np.zeros((n_leaves, 2, 2), dtype=np.int64)
         tested, edges, others = feature[place::n_places], below[place::n_places], besides[place::n_places]

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from ledgerwood.curator.kernels.exact_gains import share
-from ledgerwood.routing import rows_kernel
+from ledgerwood.routing import parts_kernel
 
 FEW_ROWS = 24
 """Up to so many rows of a node are sorted faster by insertion."""
@@ -50,17 +50,17 @@ def rows_by_node(rows, nodes, given, weighted, bounds, totals, own_rows, own_ste
         at[nodes[i]] += 1
 
 
-@rows_kernel
-def sort_rows(_visits, cells, features, rows, own_steps, bounds, keys, steps):
+@parts_kernel
+def sort_rows(first_place, end_place, cells, features, rows, own_steps, bounds, keys, steps):
     """Sort the rows of each node by each feature's cell: few by insertion, more by bytes, the lower one first.
 
     Args:
-        _visits: rows times parts, how much there is to do.
+        first_place, end_place: places among the features.
         features: int64 (f,).
         rows, own_steps, bounds: from `rows_by_node`.
         keys, steps: uint16 (f, m) and as `own_steps` (f, m), filled with the cells, and the steps of their rows.
     """
-    for place in numba.prange(len(features)):
+    for place in range(first_place, end_place):
         column, key, step = cells[features[place]], keys[place], steps[place]
         spare_key, spare_step = np.empty(len(rows), dtype=np.uint16), np.empty(len(rows), dtype=own_steps.dtype)
         low, high = np.zeros(257, dtype=np.int64), np.zeros(257, dtype=np.int64)
@@ -101,17 +101,18 @@ def sort_rows(_visits, cells, features, rows, own_steps, bounds, keys, steps):
                     key[at], step[at] = spare_key[i], spare_step[i]
 
 
-@rows_kernel
-def count_groups(_visits, place, keys, bounds, first, stop, groups):
+@parts_kernel
+def count_groups(first_part, end_part, place, keys, bounds, first, stop, groups):
     """Count the groups of thresholds of each part and node.
 
     Args:
-        _visits, keys, bounds: as in `sort_rows`.
+        first_part, end_part: which parts.
+        keys, bounds: as in `sort_rows`.
         place: int64 (n_parts,), the part's feature among the sorted ones, -1 for tests of equality.
         first, stop: of `LevelPoints`.
         groups: int64 (n_parts, n_nodes), zeros for thresholds, filled there.
     """
-    for part in numba.prange(len(place)):
+    for part in range(first_part, end_part):
         if place[part] >= 0:
             key = keys[place[part]]
             for node in range(len(bounds) - 1):
@@ -135,9 +136,10 @@ def _gain(left_rows, left, rows, total, division):
     return share(left_rows, left, *division) + share(rows - left_rows, total - left, *division)
 
 
-@rows_kernel
+@parts_kernel
 def fill_thresholds(
-    _visits,
+    first_part,
+    end_part,
     place,
     keys,
     steps,
@@ -157,7 +159,7 @@ def fill_thresholds(
     """Write the end and the gain of each group of thresholds.
 
     Args:
-        _visits, place, keys, bounds: as in `count_groups`.
+        first_part, end_part, place, keys, bounds: as in `count_groups`.
         steps: from `sort_rows`. weighted: see `_parted`.
         totals: from `rows_by_node`.
         besides, weight: of `CandidateParts`.
@@ -166,7 +168,7 @@ def fill_thresholds(
         division: the last arguments of `share`.
         ends, gains: of `GroupedGains`, filled.
     """
-    for part in numba.prange(len(place)):
+    for part in range(first_part, end_part):
         if place[part] >= 0:
             key, step, one = keys[place[part]], steps[place[part]], weight[part]
             for node in range(len(totals)):
@@ -204,9 +206,10 @@ def fill_thresholds(
                 gains[at] = _gain(left_rows, left, rows, total, division)
 
 
-@rows_kernel
+@parts_kernel
 def fill_equalities(
-    _visits,
+    first_part,
+    end_part,
     cells,
     rows,
     own_steps,
@@ -228,12 +231,13 @@ def fill_equalities(
     """Write the end and the gain of each test of equality: its own group.
 
     Args:
-        _visits, cells, rows, own_steps, bounds: as in `sort_rows`.
+        first_part, end_part: as in `count_groups`.
+        cells, rows, own_steps, bounds: as in `sort_rows`.
         weighted, totals, starts, division, ends, gains: as in `fill_thresholds`.
         feature, offsets, equal, width, weight: of `CandidateParts`.
         equal_open, start: of `LevelPoints`.
     """
-    for part in numba.prange(len(feature)):
+    for part in range(first_part, end_part):
         tests = offsets[part + 1] - offsets[part]
         if tests > 0:
             column = cells[feature[part]]

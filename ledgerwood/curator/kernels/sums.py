@@ -12,9 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.routing import leaf_of, rows_kernel
-
-CHUNK_ROWS = 16_384
+from ledgerwood.routing import CHUNK_ROWS, leaves_of, parts_kernel, rows_kernel
 
 
 def n_chunks(n_rows: int) -> int:
@@ -103,7 +101,8 @@ def _pays(left, row, first, second, costs, first_weight, second_weight):
 
 @rows_kernel
 def moment_sums(
-    n_rows,
+    first_row,
+    end_row,
     cells,
     feature,
     below,
@@ -137,10 +136,11 @@ def moment_sums(
         partial: int64 (n_chunks, n_leaves, 2), zeros.
     """
     weighted = len(weights) > 0
-    for chunk in numba.prange(partial.shape[0]):
-        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, below, besides, sets)
-            leaves[row] = leaf
+    for begin in range(first_row, end_row, CHUNK_ROWS):
+        chunk, end = begin // CHUNK_ROWS, min(end_row, begin + CHUNK_ROWS)
+        leaves_of(begin, end, cells, feature, below, besides, sets, leaves, begin)
+        for row in range(begin, end):
+            leaf = leaves[row]
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
                 continue
@@ -160,7 +160,8 @@ def moment_sums(
 
 @rows_kernel
 def curvature_sums(
-    n_rows,
+    first_row,
+    end_row,
     cells,
     feature,
     below,
@@ -187,10 +188,11 @@ def curvature_sums(
     `squared_radius` bounds the squared Euclidean norm of a contribution, in squared steps: see `curvature_steps`. A
     weight, which is at most 1, comes after that. `weights`, `drop`, `left` and what belongs to it: as in `moment_sums`.
     """
-    for chunk in numba.prange(partial.shape[0]):
-        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
-            leaf = leaf_of(cells, row, feature, below, besides, sets)
-            leaves[row] = leaf
+    for begin in range(first_row, end_row, CHUNK_ROWS):
+        chunk, end = begin // CHUNK_ROWS, min(end_row, begin + CHUNK_ROWS)
+        leaves_of(begin, end, cells, feature, below, besides, sets, leaves, begin)
+        for row in range(begin, end):
+            leaf = leaves[row]
             absent = len(sampled) > 0 and not sampled[row]
             if absent and len(left) == 0:
                 continue
@@ -212,7 +214,8 @@ def curvature_sums(
 
 @rows_kernel
 def node_gradients(
-    n_rows,
+    first_row,
+    end_row,
     cells,
     feature,
     below,
@@ -236,29 +239,31 @@ def node_gradients(
         weights, sampled, drop: as in `moment_sums`.
         nodes, gradients: int32 (n_rows,), filled; a gradient is at most 2**28 steps.
     """
-    for row in numba.prange(n_rows):
+    leaves_of(first_row, end_row, cells, feature, below, besides, sets, nodes, first_row)
+    for row in range(first_row, end_row):
+        node = nodes[row]
         nodes[row], gradients[row] = -1, 0
         if (len(sampled) == 0 or sampled[row]) and (len(weights) == 0 or weights[row] > 0):
             gradient = gradient_of(scores[row], targets[row], logistic)
             if math.isfinite(gradient) and not (drop and abs(gradient) > clip):
-                nodes[row] = leaf_of(cells, row, feature, below, besides, sets)
+                nodes[row] = node
                 steps = truncated(gradient, clip, per_unit, clip_steps)
                 gradients[row] = steps if len(weights) == 0 else weighed(steps, weights[row], per_unit)
 
 
-@rows_kernel
-def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, weights, sums):
+@parts_kernel
+def cell_sums(first, end, cells, features, offsets, rows, nodes, gradients, weights, sums):
     """Add up (1, gradient), or (weight, weighted gradient), of the rows of each node and cell.
 
     Args:
-        n_rows: how many rows take part.
+        first, end: places among the features.
         features, offsets: of `gains.TestedCells`; a cell that no test tells from the last one is counted there.
         rows: int64 (n_rows,), which rows they are, or empty where it is all of them.
         nodes, gradients: int32 (n_rows,), of these rows; see `node_gradients`.
         weights: int32 (n_rows,), of these rows, or empty where each counts 1.
         sums: int64 (n_nodes, n_cells, 2), filled.
     """
-    for place in numba.prange(len(features)):
+    for place in range(first, end):
         column = cells[features[place]]
         last = offsets[place + 1] - offsets[place] - 1
         # One feature's sums side by side: they stay in the fastest memory for a usual tree.
@@ -266,13 +271,13 @@ def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, weights,
         # Two loops: one that asks each row whether it has a weight is a tenth slower, and a function of these arrays,
         # called for each row, is thirty times slower on one thread, for counting who refers to them.
         if len(weights) > 0:
-            for i in range(n_rows):
+            for i in range(len(nodes)):
                 cell = column[rows[i]] if len(rows) > 0 else column[i]
                 at = nodes[i] * (last + 1) + min(np.int64(cell), last)
                 own[at, 0] += weights[i]
                 own[at, 1] += gradients[i]
         else:
-            for i in range(n_rows):
+            for i in range(len(nodes)):
                 cell = column[rows[i]] if len(rows) > 0 else column[i]
                 at = nodes[i] * (last + 1) + min(np.int64(cell), last)
                 own[at, 0] += 1
@@ -283,11 +288,12 @@ def cell_sums(n_rows, cells, features, offsets, rows, nodes, gradients, weights,
 
 
 @rows_kernel
-def target_sums(n_rows, targets, weights, sampled, per_unit, partial):
+def target_sums(first_row, end_row, targets, weights, sampled, per_unit, partial):
     """Add weight * (1, label in [-1, 1]) of each row, in grid steps; `partial` int64 (n_chunks, 2)."""
     one = np.int64(per_unit)
-    for chunk in numba.prange(partial.shape[0]):
-        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+    for begin in range(first_row, end_row, CHUNK_ROWS):
+        chunk = begin // CHUNK_ROWS
+        for row in range(begin, min(end_row, begin + CHUNK_ROWS)):
             if (len(sampled) == 0 or sampled[row]) and math.isfinite(targets[row]):
                 first, second = one, truncated(targets[row], 1.0, per_unit, one)
                 if len(weights) > 0:
@@ -297,11 +303,12 @@ def target_sums(n_rows, targets, weights, sampled, per_unit, partial):
 
 
 @rows_kernel
-def fit_sums(n_rows, scores, targets, weights, sampled, logistic, width, per_unit, partial):
+def fit_sums(first_row, end_row, scores, targets, weights, sampled, logistic, width, per_unit, partial):
     """Add how well each row is predicted, between 0 and its weight, in grid steps; `partial` int64 (n_chunks, 1)."""
     one = np.int64(per_unit)
-    for chunk in numba.prange(partial.shape[0]):
-        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+    for begin in range(first_row, end_row, CHUNK_ROWS):
+        chunk = begin // CHUNK_ROWS
+        for row in range(begin, min(end_row, begin + CHUNK_ROWS)):
             if (len(sampled) > 0 and not sampled[row]) or not math.isfinite(scores[row] + targets[row]):
                 continue
             if logistic:
@@ -313,7 +320,7 @@ def fit_sums(n_rows, scores, targets, weights, sampled, logistic, width, per_uni
 
 
 @rows_kernel
-def score_sums(n_rows, scores, targets, weights, sampled, edges, per_unit, partial):
+def score_sums(first_row, end_row, scores, targets, weights, sampled, edges, per_unit, partial):
     """Add weight * (1, label in [-1, 1]) of each row to the bin of its score, in grid steps.
 
     Args:
@@ -321,8 +328,9 @@ def score_sums(n_rows, scores, targets, weights, sampled, edges, per_unit, parti
         partial: int64 (n_chunks, k + 1, 2), zeros.
     """
     one = np.int64(per_unit)
-    for chunk in numba.prange(partial.shape[0]):
-        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+    for begin in range(first_row, end_row, CHUNK_ROWS):
+        chunk = begin // CHUNK_ROWS
+        for row in range(begin, min(end_row, begin + CHUNK_ROWS)):
             if (len(sampled) > 0 and not sampled[row]) or not math.isfinite(scores[row] + targets[row]):
                 continue
             first, second = one, truncated(targets[row], 1.0, per_unit, one)
@@ -340,14 +348,14 @@ def score_sums(n_rows, scores, targets, weights, sampled, edges, per_unit, parti
 
 
 @rows_kernel
-def add_leaf_values(n_rows, leaves, values, scores):
+def add_leaf_values(first_row, end_row, leaves, values, scores):
     """Add each row's leaf value to its score, where the leaf is known already."""
-    for row in numba.prange(n_rows):
+    for row in range(first_row, end_row):
         scores[row] += values[leaves[row]]
 
 
 @rows_kernel
-def column_moments(n_rows, values, sampled, low, high, origin, per_unit, least, most, partial):
+def column_moments(first_row, end_row, values, sampled, low, high, origin, per_unit, least, most, partial):
     """Add (1, value - origin in steps) of each row that has a value; `partial` int64 (n_chunks, 2).
 
     Args:
@@ -355,9 +363,10 @@ def column_moments(n_rows, values, sampled, low, high, origin, per_unit, least, 
         low, high, origin: in the values' unit.
         least, most: what a row's steps are held between, in integers.
     """
-    for chunk in numba.prange(partial.shape[0]):
+    for begin in range(first_row, end_row, CHUNK_ROWS):
+        chunk = begin // CHUNK_ROWS
         count, total = np.int64(0), np.int64(0)
-        for row in range(chunk * CHUNK_ROWS, min(n_rows, (chunk + 1) * CHUNK_ROWS)):
+        for row in range(begin, min(end_row, begin + CHUNK_ROWS)):
             if (len(sampled) == 0 or sampled[row]) and math.isfinite(values[row]):
                 steps = np.int64((min(max(values[row], low), high) - origin) * per_unit)
                 count += 1
@@ -366,11 +375,12 @@ def column_moments(n_rows, values, sampled, low, high, origin, per_unit, least, 
         partial[chunk, 1] += total
 
 
-@rows_kernel
-def code_histogram(n_rows, codes, sampled, partial):
+@parts_kernel
+def code_histogram(first, end, codes, sampled, partial):
     """Count the rows of each code; `codes` whole (n_rows,) below n_cells, `partial` int64 (n_blocks, n_cells)."""
+    n_rows = len(codes)
     block_rows = -(-n_rows // partial.shape[0])
-    for block in numba.prange(partial.shape[0]):
+    for block in range(first, end):
         for row in range(block * block_rows, min(n_rows, (block + 1) * block_rows)):
             if len(sampled) == 0 or sampled[row]:
                 partial[block, codes[row]] += 1

@@ -143,7 +143,7 @@ def classes_by_cell(
     """
     codes = _codes(structure, classes, rows)
     counts = np.empty((structure.n_leaves * classes, int(offsets[-1])), dtype=np.int64)
-    kernels.cell_code_counts(len(codes), columns, places, offsets, codes, counts)
+    kernels.cell_code_counts(len(codes), len(places), columns, places, offsets, codes, counts)
     return counts.reshape(structure.n_leaves, classes, -1).swapaxes(1, 2)
 
 

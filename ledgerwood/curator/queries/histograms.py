@@ -170,17 +170,23 @@ def _cells(query: BinSums, rows: TreeRows) -> Integers:
         firsts, seconds = _contributions(query.leaf, rows, state)
         sums = np.empty((leaf.structure.n_leaves, bins.total, 2), dtype=np.int64)
         nodes = leaf.structure.route(rows.cells)
-        kernels.bin_sums(len(nodes), columns, bins.offsets, nodes, firsts, seconds, sums)
+        kernels.bin_sums(len(nodes), len(columns), columns, bins.offsets, nodes, firsts, seconds, sums)
         return sums.reshape(-1, 2)
     kept = rows.memory(_Levels)
     before = kept.levels
     if before is None or not _alike(query, before[0]) or not np.array_equal(rows.sampled, before[1]):
         kept.levels = None  # two trees' at once are not needed
         if kept.bin_rows is None or kept.bins is not bins:
-            kept.bins, kept.bin_rows = bins, BinRows(bins.offsets, columns)
+            # A bin that is not there is the feature's last one.
+            same = np.minimum(np.arange(MAX_BINS), np.diff(bins.offsets)[:, np.newaxis] - 1)
+            kept.bins, kept.bin_rows = bins, BinRows(bins.offsets, columns, np.arange(len(bins)), same)
         firsts, seconds = _contributions(query.leaf, rows, state)
         clip = require_sums(leaf.statistic, "histograms part").clip
-        before = query, rows.sampled.copy(), LevelSums(kept.bin_rows, firsts, seconds, largest=int(clip / STEP))
+        before = (
+            query,
+            rows.sampled.copy(),
+            LevelSums(kept.bin_rows, firsts, seconds, (int(PER_UNIT), int(clip / STEP))),
+        )
         kept.levels = before
     return before[2].of(leaf.structure, rows.cells).reshape(-1, 2)
 
@@ -198,7 +204,7 @@ def _sides(query: SideSums, rows: TreeRows) -> Integers:
     firsts, seconds = _contributions(query.leaf, rows, state)
     nodes = structure.route(rows.cells)
     sums = np.zeros((structure.n_leaves, query.tests_a_leaf, 2), dtype=np.int64)
-    kernels.side_sums(len(nodes), rows.cells, *query.tests.lowered(), nodes, firsts, seconds, sums)
+    kernels.side_sums(len(nodes), query.tests_a_leaf, rows.cells, *query.tests.lowered(), nodes, firsts, seconds, sums)
     return sums.reshape(-1, 2)
 
 

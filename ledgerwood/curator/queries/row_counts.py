@@ -123,7 +123,7 @@ def count_cells(query: CellCounts, rows: TreeRows) -> Integers:
         counts[:] = 0  # no rows, which the loop would take for all of them
     else:
         features = np.array(query.features, dtype=np.int64)
-        kernels.cell_counts(len(chosen) or rows.n_rows, rows.cells, features, chosen, counts)
+        kernels.cell_counts(len(chosen) or rows.n_rows, len(features), rows.cells, features, chosen, counts)
     return counts.reshape(-1, 1)
 
 

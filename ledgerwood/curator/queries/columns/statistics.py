@@ -347,7 +347,7 @@ def count_cells(query: ColumnHistogram, rows: ColumnRows) -> Integers:
     column = rows.columns[query.column.name]
     if query.edges is None:
         partial = np.zeros((min(kernels.n_chunks(rows.n_rows), MOST_BLOCKS), query.cells), dtype=np.int64)
-        kernels.code_histogram(rows.n_rows, column, rows.sampled, partial)
+        kernels.code_histogram(rows.n_rows, len(partial), column, rows.sampled, partial)
         return kernels.total(partial)[:, np.newaxis]
     # numpy sorts block by block, faster than a search for each row; the outermost cells take what is outside.
     edges = np.array([-np.inf, *query.edges[1:-1], np.inf])

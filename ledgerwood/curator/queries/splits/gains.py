@@ -18,8 +18,10 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradients, Loss
 from ledgerwood.curator.inputs.weights import Weights
+from ledgerwood.curator.kernels import histograms as histogram_kernels
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.kernels.exact_gains import exact_gains
+from ledgerwood.curator.kernels.growing_histograms import MAX_BINS, BinRows, LevelSums
 from ledgerwood.curator.queries.gradients import MAX_DAMPING, class_place, gradient_clip, require_large_gradients
 from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
 from ledgerwood.curator.queries.splits.tests import (
@@ -31,7 +33,7 @@ from ledgerwood.curator.queries.splits.tests import (
     require_choice,
     require_no_sets,
 )
-from ledgerwood.curator.views.tree_rows import TreeRows
+from ledgerwood.curator.views.tree_rows import Mask, TreeRows
 from ledgerwood.curator.views.tree_shape import TreeShape
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation
@@ -185,6 +187,17 @@ class SplitGains(LevelGains):
         """See the function of this name."""
         return open_tests(self.tests, self.structure)
 
+    def sees_as(self, other: "SplitGains") -> bool:
+        """Returns whether each row contributes the same to both, to the same cells, whatever the leaves."""
+        return (
+            self.tests is other.tests
+            and self.ensemble is other.ensemble
+            and self.positive == other.positive
+            and self.loss == other.loss
+            and self.clip == other.clip
+            and self.large_gradients == other.large_gradients
+        )
+
 
 def check_level(query: LevelGains, shape: TreeShape) -> None:
     """Refuse a tree, an ensemble or a class that the table does not have.
@@ -202,17 +215,65 @@ def _check(query: SplitGains, shape: TreeShape) -> None:
     shape.require_tests(query.tests)
 
 
+@final
+class _Levels:
+    """What is kept between the levels of one tree: the rows by leaf, and the sums of the last level.
+
+    Kept for one set of contributions and cells, and only read for the same ones.
+    """
+
+    __slots__ = ("last", "rows", "tests")
+
+    def __init__(self) -> None:
+        self.tests: SplitTests | None = None
+        self.rows: BinRows | None = None
+        self.last: tuple[SplitGains, Mask, LevelSums] | None = None
+
+
 @TREE_CHOICES.carries_out(SplitGains, check=_check)
 def _gains(query: SplitGains, rows: TreeRows) -> Integers:
     """The exact gain of each test at each node, int64 (n_nodes, n_tests) in grid steps."""
-    cells = query.cells
-    chosen, nodes, gradients, weights = level_contributions(query, rows)
-    sums = np.empty((query.structure.n_leaves, cells.total, 2), dtype=np.int64)
-    kernels.cell_sums(len(nodes), rows.cells, cells.features, cells.offsets, chosen, nodes, gradients, weights, sums)
+    every, cells = query.cells, query.cells.joined()
+    if np.diff(cells.offsets).max() > MAX_BINS:
+        cells = every
+        chosen, nodes, gradients, weights = level_contributions(query, rows)
+        sums = np.empty((query.structure.n_leaves, cells.total, 2), dtype=np.int64)
+        kernels.cell_sums(
+            len(nodes), len(cells.features), rows.cells, cells.features, cells.offsets, chosen, nodes, gradients,
+            weights, sums,
+        )  # fmt: skip
+    else:
+        sums = _level_sums(query, cells, rows).of(query.structure, rows.cells)
     return exact_gains(
         sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
         query.grid.exponents[0], weighted=len(rows.weights) > 0,
     )  # fmt: skip
+
+
+def _level_sums(query: SplitGains, cells: TestedCells, rows: TreeRows) -> LevelSums:
+    """What gives the sums of the rows' (1, gradient), or (weight, weighted gradient)."""
+    kept = rows.memory(_Levels)
+    before = kept.last
+    if before is not None and query.sees_as(before[0]) and np.array_equal(rows.sampled, before[1]):
+        return before[2]
+    kept.last = None  # two trees' at once are not needed
+    if kept.rows is None or kept.tests is not query.tests:
+        kept.rows = None
+        kept.tests, kept.rows = query.tests, BinRows(cells.offsets, rows.cells, cells.features, cells.lookup())
+    state = rows.scored(query.ensemble, query.positive)
+    counts, gradients = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.int32)
+    histogram_kernels.row_contributions(
+        rows.n_rows, state.scores, state.targets, rows.weights, rows.sampled, query.loss == "logistic", 0.0,
+        query.clip, PER_UNIT, query.clip_steps, 0, query.large_gradients == "drop", counts, gradients,
+    )  # fmt: skip
+    most = int(PER_UNIT)
+    if not len(rows.weights):
+        # A row counts 1, and many more of them fit a sum of packed ones.
+        np.sign(counts, out=counts)
+        most = 1
+    found = LevelSums(kept.rows, counts, gradients, (most, query.clip_steps))
+    kept.last = query, rows.sampled.copy(), found
+    return found
 
 
 def level_contributions(

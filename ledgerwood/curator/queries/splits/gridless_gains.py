@@ -152,9 +152,9 @@ def _grouped_gains(query: GridlessGains, rows: TreeRows) -> GroupedGains:
     place[thresholds] = inverse
     keys = np.empty((len(features), len(nodes)), dtype=np.uint16)
     steps = np.empty(keys.shape, dtype=given.dtype)
-    kernels.sort_rows(visits, rows.cells, features, own_rows, own_steps, bounds, keys, steps)
+    kernels.sort_rows(visits, len(features), rows.cells, features, own_rows, own_steps, bounds, keys, steps)
     groups = np.where(thresholds[:, np.newaxis], np.int64(0), level.stop - level.first)
-    kernels.count_groups(visits, place, keys, bounds, level.first, level.stop, groups)
+    kernels.count_groups(visits, len(parts), place, keys, bounds, level.first, level.stop, groups)
     stops = np.cumsum(groups.T.ravel())
     starts = np.ascontiguousarray((stops - groups.T.ravel()).reshape(groups.T.shape).T)
     ends, gains = np.empty(stops[-1], dtype=np.int64), np.empty(stops[-1], dtype=np.int64)
@@ -163,11 +163,11 @@ def _grouped_gains(query: GridlessGains, rows: TreeRows) -> GroupedGains:
     row = np.uint64(1 if weighted else 2**-GRID_EXPONENT)
     division = row, np.uint64(query.damping_steps), max(shift, 0), max(-shift, 0)
     kernels.fill_thresholds(
-        visits, place, keys, steps, weighted, bounds, totals, parts.besides, parts.weight, level.first, level.stop,
-        level.start, starts, division, ends, gains,
+        visits, len(parts), place, keys, steps, weighted, bounds, totals, parts.besides, parts.weight, level.first,
+        level.stop, level.start, starts, division, ends, gains,
     )  # fmt: skip
     kernels.fill_equalities(
-        visits, rows.cells, own_rows, own_steps, weighted, bounds, totals, parts.feature, parts.offsets, parts.equal,
-        parts.width, parts.weight, level.equal_open, level.start, starts, division, ends, gains,
+        visits, len(parts), rows.cells, own_rows, own_steps, weighted, bounds, totals, parts.feature, parts.offsets,
+        parts.equal, parts.width, parts.weight, level.equal_open, level.start, starts, division, ends, gains,
     )  # fmt: skip
     return GroupedGains(offsets=np.concatenate((starts[0], stops[-1:])), ends=ends, gains=gains)

@@ -38,6 +38,7 @@ class TestedCells:
         start, stop: int64 (n_tests,): the cells from start to stop - 1 go left.
         besides: int64 (n_tests,), one more that does, or -1.
         last: int64 (n_tests,), the last cell of the tested feature; its first one is `start`.
+        first: int64 (total,), the first of the feature's own cells, from 0, that each of these stands for.
     """
 
     features: Integers
@@ -46,11 +47,12 @@ class TestedCells:
     stop: Integers
     besides: Integers
     last: Integers
+    first: Integers
 
     @classmethod
     def of(cls, tests: SplitTests) -> "TestedCells":
-        """The splits among these public tests."""
-        feature, below, besides = (array.astype(np.int64) for array in tests.lowered()[:3])
+        """The splits among these public tests, each cell below the last one by itself."""
+        feature, below, besides = _lowered(tests)
         features, place = np.unique(feature, return_inverse=True)
         widths = np.zeros(len(features), dtype=np.int64)
         np.maximum.at(widths, place, np.maximum(below, besides + 1))
@@ -63,7 +65,42 @@ class TestedCells:
             stop=first + below,
             besides=np.where(besides < 0, -1, first + besides),
             last=offsets[place + 1] - 1,
+            first=np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)),
         )
+
+    def joined(self, structure: TreeStructure | None = None) -> "TestedCells":
+        """The same, with neighbouring cells as one where no test, and no node of a structure, tells them apart."""
+        begins = np.zeros(self.total + 1, dtype=np.bool_)
+        begins[self.offsets] = begins[self.stop] = begins[self.last] = True
+        one = self.besides[self.besides >= 0]
+        begins[one] = begins[one + 1] = True
+        if structure is not None and structure.depth:
+            feature, below, besides = _lowered(structure)
+            place = np.searchsorted(self.features, feature)
+            place[place == len(self.features)] = 0
+            tested = self.features[place] == feature
+            for cell in (below, besides, besides + 1):
+                inside = tested & (cell >= 0) & (cell < np.diff(self.offsets)[place])
+                begins[self.offsets[place[inside]] + cell[inside]] = True
+        number = np.cumsum(begins) - 1  # of the cell that each one begins, or is in
+        return TestedCells(
+            features=self.features,
+            offsets=number[self.offsets],
+            start=number[self.start],
+            stop=number[self.stop],
+            besides=np.where(self.besides < 0, -1, number[self.besides]),
+            last=number[self.last],
+            first=self.first[begins[:-1]],
+        )
+
+    def lookup(self) -> Integers:
+        """For each feature the place, among its own, of the cell that stands for each; (f, n), the rest as the last."""
+        widths = np.diff(self.offsets)
+        reach = int(self.first.max()) + 1
+        found = np.zeros((len(self.features), reach), dtype=np.int64)
+        found[np.repeat(np.arange(len(widths)), widths), self.first] = 1
+        places: Integers = np.cumsum(found, axis=1) - 1
+        return places
 
     @property
     def total(self) -> int:
@@ -73,19 +110,23 @@ class TestedCells:
     def reached(self, structure: TreeStructure) -> NDArray[np.bool_]:
         """Which cells a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
         feature = np.repeat(self.features, np.diff(self.offsets))
-        cell = np.arange(self.total) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
         others = np.zeros(self.total, dtype=np.bool_)
         others[self.offsets[1:] - 1] = True
         reached = np.ones((1, self.total), dtype=np.bool_)
         for level in range(structure.depth):
             nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
-            tested, below, besides = (array[nodes, np.newaxis].astype(np.int64) for array in structure.lowered()[:3])
+            tested, below, besides = (array[nodes, np.newaxis] for array in _lowered(structure))
             elsewhere = feature != tested
             # The last cell stands for many: a test may part them.
-            left = (cell < below) | (cell == besides) | (others & (cell < besides))
+            left = (self.first < below) | (self.first == besides) | (others & (self.first < besides))
             children = np.stack((reached & (elsewhere | left), reached & (elsewhere | ~left | others)), axis=1)
             reached = children.reshape(-1, self.total)
         return reached
+
+
+def _lowered(of: SplitTests | TreeStructure) -> tuple[Integers, Integers, Integers]:
+    feature, below, besides = (array.astype(np.int64) for array in of.lowered()[:3])
+    return feature, below, besides
 
 
 def require_choice(query: object, mechanism: object) -> None:
@@ -122,7 +163,7 @@ def chosen_tests(
 
 def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]:
     """Which tests a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
-    cells = TestedCells.of(tests)
+    cells = TestedCells.of(tests).joined(structure)
     open_cells = cells.reached(structure)
     below = np.zeros((len(open_cells), cells.total + 1), dtype=np.int64)
     np.cumsum(open_cells, axis=1, out=below[:, 1:])

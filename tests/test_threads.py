@@ -1,0 +1,113 @@
+"""Loops shared among threads: each item once, errors raised, threads as many as may be."""
+
+import os
+import threading
+
+import pytest
+
+from ledgerwood import threads as module
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.threads import available_cores, share_out, thread_count, threads
+
+
+@pytest.mark.parametrize("items", [0, 1, 7, 64, 1000])
+@pytest.mark.parametrize("team", [1, 2, 5])
+@pytest.mark.parametrize("unit", [1, 16])
+def test_every_item_is_done_once_and_parts_begin_at_units(items, team, unit):
+    done = []
+    with threads(team):
+        share_out(lambda first, end, word: done.append((first, end, word)), items, unit, ("word",))
+    assert all(first % unit == 0 and word == "word" for first, _, word in done)
+    assert [each for first, end, _ in sorted(done) for each in range(first, end)] == list(range(items))
+
+
+def test_several_threads_take_part():
+    """The first part ends when another thread has come, so that this does not hang on the machine's load."""
+    here, others = threading.get_ident(), threading.Event()
+
+    def loop(first, end):
+        if threading.get_ident() == here:
+            assert others.wait(60.0)
+        else:
+            others.set()
+
+    with threads(2):
+        share_out(loop, 100, 1, ())
+
+
+@pytest.mark.parametrize("raised", [ValueError, KeyboardInterrupt])
+def test_an_error_ends_the_loop_when_no_thread_is_at_work(raised):
+    at_work, most = [], []
+
+    def loop(first, end):
+        at_work.append(first)
+        try:
+            if first <= 100 < end:
+                raise raised
+        finally:
+            at_work.remove(first)
+        most.append(first)
+
+    with threads(3), pytest.raises(raised):
+        share_out(loop, 300, 1, ())
+    assert not at_work
+    assert not any(first <= 100 < first + 12 for first in most)
+
+
+def test_threads_are_those_that_are_asked_for(monkeypatch):
+    cores = available_cores()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert thread_count() == cores
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert thread_count() == 1
+    for words in ("1,2", " 1 "):
+        monkeypatch.setenv("OMP_NUM_THREADS", words)
+        assert thread_count() == 1
+    for words in ("", "none", "0", "-1", "1000"):
+        monkeypatch.setenv("OMP_NUM_THREADS", words)
+        assert thread_count() == cores
+    with threads(7):
+        assert thread_count() == 7
+        with threads(None):
+            assert thread_count() == cores
+        assert thread_count() == 7
+    with threads(-1):
+        assert thread_count() == cores
+    with threads(-10_000):
+        assert thread_count() == 1
+    for wrong in (0, 1.5, "2", True):
+        with pytest.raises(InvalidParameter, match="n_jobs"), threads(wrong):
+            pass
+
+
+def test_affinity_counts():
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert available_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.parametrize(
+    ("place", "files", "wanted"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "150000 100000\n"}, [2]),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "50000 100000\n"}, [1]),
+        ("0::/\n", {"cpu.max": "300000 100000"}, [3]),
+        ("0::/\n", {}, []),
+        ("4:cpu,a:/d\n", {"cpu,a/d/cpu.cfs_quota_us": "400000", "cpu,a/d/cpu.cfs_period_us": "100000"}, [4]),
+        ("4:cpu,a:/d\n", {"cpu,a/d/cpu.cfs_quota_us": "-1", "cpu,a/d/cpu.cfs_period_us": "100000"}, []),
+        ("3:memory:/d\n", {"memory/d/cpu.max": "1 1"}, []),
+        ("0::/a\n", {"a/cpu.max": "what is this"}, []),
+    ],
+)  # fmt: skip
+def test_quotas_of_control_groups(monkeypatch, tmp_path, place, files, wanted):
+    own = tmp_path / "own"
+    own.write_text(place)
+    for name, text in files.items():
+        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "groups" / name).write_text(text)
+    monkeypatch.setattr(module, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(module, "_OWN", own)
+    assert list(module._quotas()) == wanted
