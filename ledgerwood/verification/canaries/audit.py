@@ -18,7 +18,7 @@ from ledgerwood.verification.canaries.canary_audit import canary_audit
 from ledgerwood.verification.canaries.fits.claiming import column_count_of
 from ledgerwood.verification.canaries.fits.fitting import OwnFits, require_learner
 from ledgerwood.verification.canaries.fits.reduced import one_mechanism
-from ledgerwood.verification.canaries.released import Released
+from ledgerwood.verification.canaries.released.values import Released
 from ledgerwood.verification.canaries.released_audit import released_audit
 from ledgerwood.verification.canaries.result import Mode, ModelAudit, Structure, View
 from ledgerwood.verification.generators import Seeded, generator_of

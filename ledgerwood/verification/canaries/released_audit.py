@@ -17,7 +17,8 @@ from ledgerwood.verification.canaries.fits.claiming import adjacency_of, claimed
 from ledgerwood.verification.canaries.fits.fitting import OwnFits, classifies
 from ledgerwood.verification.canaries.fits.frames import FrameShape
 from ledgerwood.verification.canaries.fits.rows import background_rows, seen_schema
-from ledgerwood.verification.canaries.released import Released, audit_released
+from ledgerwood.verification.canaries.released.auditing import audit_released
+from ledgerwood.verification.canaries.released.values import Released
 from ledgerwood.verification.canaries.released.auditing import FITS, LEAST_FITS
 from ledgerwood.verification.canaries.released.fits import ManyFits, jobs
 from ledgerwood.verification.canaries.result import ModelAudit
