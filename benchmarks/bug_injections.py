@@ -18,10 +18,9 @@ from benchmarks.bug_systems import DEPTH, SEED, TREES, System, rows_of
 from ledgerwood.accounting.events import Composed, PoissonSampled, Repeated
 from ledgerwood.accounting.filters import BasicFilter
 from ledgerwood.curator import Curator, GiniSplits, LeafLabels, SplitGains
-from ledgerwood.curator.groups import CuratorGroups, group_ends
 from ledgerwood.curator.queries.splits.tests import open_tests
-from ledgerwood.curator.rounds import CuratorRound, held_by
-from ledgerwood.curator.tables.rows import AbstractRows
+from ledgerwood.curator.rounds import CuratorGroups, CuratorRound, group_ends, held_by
+from ledgerwood.curator.tables.columns import AbstractRows
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree
 from ledgerwood.mechanisms import (

@@ -15,7 +15,7 @@ from ledgerwood.trainers import (
     PrivaTreeClassifier,
     SGBDTRegressor,
 )
-from ledgerwood.verification.sensitivity.neighbour_rows import added, removed
+from ledgerwood.verification.sensitivity.domains import added, removed
 
 SEED, TREES, DEPTH, BINS, ROWS = 20_261_122, 4, 2, 32, 60
 FEATURES = (lw.Numeric("a", 0.0, 1.0), lw.Numeric("b", 0.0, 1.0))

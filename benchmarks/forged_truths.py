@@ -28,7 +28,7 @@ from ledgerwood.accounting import (
     RepeatedSelection,
     ReplaceOneSampled,
 )
-from ledgerwood.accounting.events import tree
+from ledgerwood.accounting.events import base
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.errors import PrivacyError
 
@@ -44,7 +44,7 @@ _INEXACT = (ReplaceOneSampled, FixedSizeSampled, RepeatedSelection, PoissonSelec
 
 def inexact(event: Event) -> bool:
     """Whether the library's divergences are bounds from above, so that they say nothing from below."""
-    return any(tree.holds(event, kind) for kind in _INEXACT)
+    return any(base.holds(event, kind) for kind in _INEXACT)
 
 
 def divergence(event: Event, order: float) -> float:

@@ -28,7 +28,7 @@ from sqlalchemy.exc import OperationalError
 
 from benchmarks.postgres import binaries, server
 from ledgerwood.accounting import Adjacency, Budget, Ledger, PrivacyUnit, PureEvent
-from ledgerwood.accounting.ledger import GrantEntry, transfer
+from ledgerwood.accounting.ledger import GrantEntry, migrations
 from ledgerwood.accounting.ledger import _database as database
 from ledgerwood.errors import BudgetExceeded, LedgerError, LedgerWriteFailed
 from ledgerwood.verification import verify_ledger
@@ -157,7 +157,7 @@ def check(url, files, budget):
             kind, _, rest = line.partition(" ")
             said[kind].append(rest)
     report = verify_ledger(url, dataset="kills")  # raises if the chain does not hold
-    entries = transfer.read_ledger(url, "kills").entries
+    entries = migrations.read_ledger(url, "kills").entries
     by_purpose = {entry.purpose: entry.index for entry in entries if isinstance(entry, GrantEntry)}
     granted = {purpose: int(index) for index, purpose in (rest.split(" ", 1) for rest in said["granted"])}
     drawn = {int(index): digest for index, digest in (rest.split(" ") for rest in said["drawn"])}

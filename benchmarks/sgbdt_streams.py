@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import ledgerwood as lw
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.accounting.costs.row_costs import FULL
+from ledgerwood.accounting.individuals import FULL
 from ledgerwood.curator import Curator, Round, Schema, Table
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.mechanisms import SecureRandom

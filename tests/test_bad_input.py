@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 import ledgerwood as lw
-from ledgerwood.accounting.ledger import LedgerRecord, transfer
+from ledgerwood.accounting.ledger import LedgerRecord, migrations
 from ledgerwood.accounting.ledger import _database as database
 from ledgerwood.curator import Curator, LabelCount, LabelMoments, Table
 from ledgerwood.errors import (
@@ -308,7 +308,7 @@ class Team:
     def kept(self):
         """Nothing is lost meanwhile, and afterwards the ledger goes on."""
         yield
-        assert transfer.read_ledger(self.url, "adult").lines == self.lines
+        assert migrations.read_ledger(self.url, "adult").lines == self.lines
         with self.open() as ledger:
             assert ledger.spent().epsilon == 0.25
             ledger.spend(pure(0.25), purpose="after")
@@ -364,7 +364,11 @@ def test_a_database_from_a_future_version(team):
     with team.kept():
         team.edit("UPDATE ledgerwood_schema SET version = 9")
         content = team.file.read_bytes()
-        for use in (team.open, lambda: transfer.datasets(team.url), lambda: transfer.read_ledger(team.url, "adult")):
+        for use in (
+            team.open,
+            lambda: migrations.datasets(team.url),
+            lambda: migrations.read_ledger(team.url, "adult"),
+        ):
             with pytest.raises(LedgerError, match="tables are of version 9; this release reads version 1. Nothing was"):
                 use()
         assert team.file.read_bytes() == content
@@ -410,7 +414,7 @@ def test_two_ledgers_for_one_data_set(team, tmp_path):
         with lw.Ledger.open(tmp_path / "b.jsonl", dataset="adult", budget=wider, unit=lw.PrivacyUnit.ROW) as other:
             other.spend(pure(0.5), purpose="elsewhere")
             with pytest.raises(LedgerError, match="another ledger of 3 entries, the first 0 of them the same"):
-                transfer.import_ledger(other.record(), team.url)
+                migrations.import_ledger(other.record(), team.url)
 
 
 def test_a_copied_ledger_is_told_by_its_head(team, tmp_path):
@@ -424,7 +428,7 @@ def test_a_copied_ledger_is_told_by_its_head(team, tmp_path):
         with pytest.raises(LedgerCorrupted, match=f"but {heads[0]} was expected"):
             verify_ledger(team.url, dataset="adult", head=heads[0])
     with pytest.raises(LedgerError, match="another ledger of 5 entries, the first 3 of them the same"):
-        transfer.import_ledger(record, team.url)  # and it cannot be brought back
+        migrations.import_ledger(record, team.url)  # and it cannot be brought back
 
 
 def test_an_older_copy_put_in_the_place_of_an_open_ledger(team, tmp_path):

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from ledgerwood.cli.commands import app
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.report.errata import audit_all, chosen, read_record, write_page
-from ledgerwood.report.errata_page import FILES, MARK, render
+from ledgerwood.report.errata import FILES, MARK, audit_all, chosen, read_record, render, write_page
 from ledgerwood.verification.errata import PAPERS, SPECIMENS, Finding, run_specimen
 
 ROOT = Path(__file__).resolve().parents[1]

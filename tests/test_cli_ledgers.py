@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ledgerwood as lw
-from ledgerwood.accounting.ledger import _steps as steps
+from ledgerwood.accounting.ledger import _database as steps
 from ledgerwood.cli.commands import app
 
 RUNNER = CliRunner()

@@ -1,4 +1,10 @@
-"""The privacy cost of an event: its (epsilon, delta) curve, rounded up, with the method that certifies it.
+"""Privacy costs of events, and their explanation.
+
+Explain a privacy cost in words: the method, its error budget, and its meaning.
+
+docs/explanation/pricing.md#explanation.
+
+The privacy cost of an event: its (epsilon, delta) curve, rounded up, with the method that certifies it.
 
 docs/explanation/pricing.md derives each method and its rounding.
 """
@@ -11,15 +17,75 @@ from typing import assert_never, final, get_args
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search, explaining
-from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting import _search
+from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.costs import conversion, crowds, gdp
 from ledgerwood.accounting.costs.losses import plans
-from ledgerwood.accounting.events import tree
+from ledgerwood.accounting.events import base
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled
-from ledgerwood.accounting.quotes import Curve, Method, Quote, Route, short
+from ledgerwood.accounting.quotes import SOURCES, Curve, Method, Quote, Route, short
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
+
+_NEIGHBOURS = {
+    Adjacency.ADD_REMOVE: "with and without any one unit",
+    Adjacency.ZERO_OUT: "with any one unit and with a null record in its place",
+    Adjacency.REPLACE_ONE: "with any one unit replaced by another",
+}
+
+
+def explain(priced: "Price", delta: float | None) -> str:
+    """Several lines of text; with a `delta`, the number there, its method and its error budget too."""
+    event = priced.event
+    lines = [
+        f"event: {short(event)}",
+        f"adjacency: {event.adjacency.value}: data sets {_NEIGHBOURS[event.adjacency]}",
+        f"method: {priced.method} ({SOURCES[priced.method]})",
+    ]
+    if delta is not None:
+        lines += _at(priced, delta)
+    pure = event.pure_epsilon()
+    cap = f"never above the pure sum {pure:.6g}" if math.isfinite(pure) else "at delta 0 there is none"
+    lines.append(f"the numbers: each is a proven upper bound, rounded up; epsilon in nats; {cap}")
+    lines.append(
+        "meaning: whatever else is known, any set of outcomes is at most e^epsilon times as likely, plus delta, in one "
+        "of two neighbouring data sets as in the other"
+    )
+    return "\n".join(lines)
+
+
+def _at(priced: "Price", delta: float) -> list[str]:
+    quote = priced.quote(delta)
+    lower, upper = priced.epsilon_interval(delta)
+    lines = [f"at delta={delta!r}: epsilon={quote.epsilon!r} nats"]
+    if quote.method != priced.method:
+        lines.append(f"this point by: {quote.method} ({SOURCES[quote.method]})")
+    if quote.order is not None:
+        lines.append(f"order: {quote.order:.6g}, the best of all real ones")
+    if quote.method == "pld":
+        lines += _lattice(priced, quote)
+    lines.append(
+        f"error budget: the dominating pair's epsilon is between {lower!r} and {upper!r}; "
+        f"at most {upper - lower:.3g} nats are slack of the method (a mechanism may be better than its pair)"
+    )
+    return lines
+
+
+def _lattice(priced: "Price", quote: Quote) -> list[str]:
+    """Each direction's first lattice, and what its errors add to delta, all of it included in the privacy cost."""
+    lines = []
+    plan = plans.plan(priced.event)
+    for direction, curve in zip(plan.directions(), plans.curves(plan, math.log(quote.delta)), strict=True):
+        law = curve.law
+        width = law.step * (int(law.index[-1]) - int(law.index[0]))
+        lines.append(
+            f"first grid ({direction.value}): {len(law.index)} losses over {width:.4g} nats in steps of "
+            f"{law.step:.3g}, tilted by {law.tilt:.4g}; counted into delta: {abs(law.infinite):.3g} of truncation, "
+            f"{curve.misplaced(quote.epsilon):.3g} of rounding and windows, "
+            f"a factor of 1 + {math.expm1(law.growth):.3g}"
+        )
+    return lines
+
 
 _LARGEST = 1e300
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
@@ -109,7 +175,7 @@ class Price:
         Raises:
             InvalidParameter, UnsupportedEvent: as `epsilon`, for a delta that is given.
         """
-        return explaining.explain(self, delta)
+        return explain(self, delta)
 
     def _quoted(self, epsilon: float, delta: float, method: Route, order: float | None) -> Quote:
         return Quote(epsilon=epsilon, delta=delta, method=method, order=order, certified=self.certified)
@@ -292,7 +358,7 @@ def _has_profile(event: Event) -> bool:
 def _of_one_pair(event: Event) -> bool:
     """Returns whether the event's profile is that of a pair, and no bound on several."""
     try:
-        return not tree.holds(event, ReplaceOneSampled)
+        return not base.holds(event, ReplaceOneSampled)
     except UnsupportedEvent:  # nobody knows
         return False
 

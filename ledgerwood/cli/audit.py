@@ -26,7 +26,7 @@ from ledgerwood.report.options import (
     Unconfirmed,
     takes_settings,
 )
-from ledgerwood.report.refusals import REFUTED, leave, refusals
+from ledgerwood.report.printing import REFUTED, leave, refusals
 
 audit_app = typer.Typer(
     no_args_is_help=True, help="Find out how much a mechanism, a training or a ledger really loses."
@@ -123,7 +123,7 @@ def audit_model(
     as_json: Json = False,
 ) -> None:
     """Train as `train` would, with canaries beside the rows of a CSV file, and bound the model's epsilon from below."""
-    from ledgerwood.report.audits.models import run_model_audit, show_model
+    from ledgerwood.report.audits.running import run_model_audit, show_model
     from ledgerwood.report.models import read_schema
 
     report = run_model_audit(

@@ -1,17 +1,25 @@
 """The command line.
 
+The command line's schemas: what the rows of a file are against one.
+
+The command line.
+
 Exit codes: 0 done; 1 refused or failed (the reason on standard error); 2 wrong usage; 3 an audit refuted a claim.
+
+Rows of a file beside a schema, for their owner.
 """
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.console import Console
 
 from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
 from ledgerwood.cautions import delta_caution, emit
 from ledgerwood.cli.audit import audit_app
-from ledgerwood.cli.schema import schema_app
+from ledgerwood.csv_files import read_csv
+from ledgerwood.report.models import read_schema
 from ledgerwood.report.options import (
     Delta,
     Epsilon,
@@ -32,8 +40,31 @@ from ledgerwood.report.options import (
     Way,
     takes_settings,
 )
-from ledgerwood.report.printing import Fact, show
-from ledgerwood.report.refusals import leave, refusals
+from ledgerwood.report.printing import Fact, leave, print_json, refusals, show
+
+schema_app = typer.Typer(no_args_is_help=True, help="Look at a schema, and at rows beside it.")
+
+
+@schema_app.callback()
+def schemas() -> None:
+    """Look at a schema, and at rows beside it."""
+
+
+@schema_app.command("check")
+@refusals
+def schema_check(
+    rows: Annotated[Path, Existing],
+    schema: SchemaFile,
+    as_json: Json = False,
+) -> None:
+    """Compare the CSV file ROWS with a schema, in detail; exit code 1 where they do not fit.
+
+    For the owner of the data: the report is NOT private. `train` clamps and leaves out without a word.
+    """
+
+    if not show_check(rows, schema, as_json=as_json):
+        raise typer.Exit(1)
+
 
 app = typer.Typer(
     name="ledgerwood",
@@ -347,7 +378,7 @@ def ledger_migrate(
     as_json: Json = False,
 ) -> None:
     """Migrate a database's tables to this release; with --share, a ledger from format version 1 to 2 (irreversible)."""
-    from ledgerwood.report.ledgers.migrations import migrate
+    from ledgerwood.report.ledgers.commands import migrate
 
     migrate(ledger, dataset=dataset, shares=share or [], dry_run=dry_run, as_json=as_json)
 
@@ -373,3 +404,19 @@ def ledger_import(path: Annotated[Path, Existing], url: Url, as_json: Json = Fal
     from ledgerwood.report.ledgers.commands import import_file
 
     import_file(path, url, as_json=as_json)
+
+
+def show_check(rows: Path, schema: Path, *, as_json: bool) -> bool:
+    """Print the report of `Schema.check`; whether the rows fit.
+
+    Raises:
+        SchemaError: not a schema, or columns that the file does not have.
+    """
+    declared = read_schema(schema)
+    X, y = read_csv(rows, declared, with_target=declared.target is not None)
+    report = declared.check(X, y)
+    if as_json:
+        print_json(report.to_record())
+    else:
+        Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
+    return report.ok

@@ -9,6 +9,7 @@ try:
     from ledgerwood.curator.estimates import mean_of_sum_and_count as mean_of_sum_and_count
     from ledgerwood.curator.estimates import quantiles_of_histogram as quantiles_of_histogram
     from ledgerwood.curator.estimates import rising_counts as rising_counts
+    from ledgerwood.curator.filtered import require_within as require_within
     from ledgerwood.curator.folds import FOLD_SCORES as FOLD_SCORES
     from ledgerwood.curator.folds import Folds as Folds
     from ledgerwood.curator.folds import HeldOut as HeldOut
@@ -22,39 +23,37 @@ try:
     from ledgerwood.curator.inputs.checking import SchemaReport as SchemaReport
     from ledgerwood.curator.inputs.encoding import column_count as column_count
     from ledgerwood.curator.inputs.encoding import encode_features as encode_features
+    from ledgerwood.curator.inputs.encoding import indicator_schema as indicator_schema
+    from ledgerwood.curator.inputs.encoding import indicator_values as indicator_values
+    from ledgerwood.curator.inputs.encoding import scaled_schema as scaled_schema
+    from ledgerwood.curator.inputs.encoding import scaled_values as scaled_values
     from ledgerwood.curator.inputs.encoding import sorted_classes as sorted_classes
     from ledgerwood.curator.inputs.encoding import two_classes as two_classes
-    from ledgerwood.curator.inputs.label_types import require_labels as require_labels
     from ledgerwood.curator.inputs.reading import headings as headings
     from ledgerwood.curator.inputs.reading import points_to_check as points_to_check
     from ledgerwood.curator.inputs.reading import schema_for as schema_for
-    from ledgerwood.curator.inputs.scaling import indicator_schema as indicator_schema
-    from ledgerwood.curator.inputs.scaling import indicator_values as indicator_values
-    from ledgerwood.curator.inputs.scaling import scaled_schema as scaled_schema
-    from ledgerwood.curator.inputs.scaling import scaled_values as scaled_values
     from ledgerwood.curator.inputs.typed_columns import TypedColumn as TypedColumn
     from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
-    from ledgerwood.curator.purses import require_within as require_within
+    from ledgerwood.curator.inputs.typed_columns import require_labels as require_labels
     from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
     from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
+    from ledgerwood.curator.queries.class_counts import LeafLabels as LeafLabels
+    from ledgerwood.curator.queries.class_counts import label_range as label_range
     from ledgerwood.curator.queries.columns.selections import ColumnBounds as ColumnBounds
     from ledgerwood.curator.queries.columns.selections import ColumnKeys as ColumnKeys
     from ledgerwood.curator.queries.columns.selections import ColumnMode as ColumnMode
     from ledgerwood.curator.queries.columns.selections import ColumnQuantile as ColumnQuantile
     from ledgerwood.curator.queries.columns.selections import ColumnQuantiles as ColumnQuantiles
+    from ledgerwood.curator.queries.columns.selections import KeyCounts as KeyCounts
+    from ledgerwood.curator.queries.columns.selections import ValueCounts as ValueCounts
     from ledgerwood.curator.queries.columns.statistics import ColumnCount as ColumnCount
     from ledgerwood.curator.queries.columns.statistics import ColumnHistogram as ColumnHistogram
     from ledgerwood.curator.queries.columns.statistics import ColumnMoments as ColumnMoments
     from ledgerwood.curator.queries.columns.statistics import ColumnSum as ColumnSum
     from ledgerwood.curator.queries.columns.statistics import RowCount as RowCount
-    from ledgerwood.curator.queries.columns.undeclared import KeyCounts as KeyCounts
-    from ledgerwood.curator.queries.columns.undeclared import ValueCounts as ValueCounts
     from ledgerwood.curator.queries.declared import DeclaredStatistic as DeclaredStatistic
     from ledgerwood.curator.queries.declared import chunk_of as chunk_of
-    from ledgerwood.curator.queries.feature_quantiles import FeatureQuantiles as FeatureQuantiles
-    from ledgerwood.curator.queries.gradients import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
-    from ledgerwood.curator.queries.gradients import MAX_DAMPING as MAX_DAMPING
     from ledgerwood.curator.queries.histograms import BinHessians as BinHessians
     from ledgerwood.curator.queries.histograms import BinSums as BinSums
     from ledgerwood.curator.queries.histograms import SideSums as SideSums
@@ -62,30 +61,32 @@ try:
     from ledgerwood.curator.queries.labels import LabelCount as LabelCount
     from ledgerwood.curator.queries.labels import LabelMoments as LabelMoments
     from ledgerwood.curator.queries.labels import LabelSum as LabelSum
-    from ledgerwood.curator.queries.leaf_labels import LeafLabels as LeafLabels
-    from ledgerwood.curator.queries.leaf_labels import label_range as label_range
-    from ledgerwood.curator.queries.leaf_ratios import LeafRatios as LeafRatios
+    from ledgerwood.curator.queries.leaf_statistics import MAX_CURVATURE_SCALE as MAX_CURVATURE_SCALE
+    from ledgerwood.curator.queries.leaf_statistics import MAX_DAMPING as MAX_DAMPING
     from ledgerwood.curator.queries.leaf_statistics import LeafQuery as LeafQuery
     from ledgerwood.curator.queries.leaf_statistics import LeafStatistic as LeafStatistic
     from ledgerwood.curator.queries.leaf_sums import LeafCurvatures as LeafCurvatures
     from ledgerwood.curator.queries.leaf_sums import LeafMoments as LeafMoments
+    from ledgerwood.curator.queries.leaf_sums import LeafRatios as LeafRatios
     from ledgerwood.curator.queries.leaf_sums import WholeSums as WholeSums
     from ledgerwood.curator.queries.registry import Query as Query
     from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
     from ledgerwood.curator.queries.row_counts import BinCounts as BinCounts
     from ledgerwood.curator.queries.row_counts import CellCounts as CellCounts
+    from ledgerwood.curator.queries.row_counts import FeatureQuantiles as FeatureQuantiles
     from ledgerwood.curator.queries.row_counts import LeafCounts as LeafCounts
     from ledgerwood.curator.queries.scores import PredictionFit as PredictionFit
     from ledgerwood.curator.queries.scores import ScoreCounts as ScoreCounts
     from ledgerwood.curator.queries.scores import ScoreQuery as ScoreQuery
     from ledgerwood.curator.queries.scores import ScoreStatistic as ScoreStatistic
+    from ledgerwood.curator.queries.splits.gains import GiniSplits as GiniSplits
     from ledgerwood.curator.queries.splits.gains import SplitGains as SplitGains
     from ledgerwood.curator.queries.splits.gains import gain_range as gain_range
-    from ledgerwood.curator.queries.splits.gini import GiniSplits as GiniSplits
-    from ledgerwood.curator.queries.splits.gini import gini_range as gini_range
+    from ledgerwood.curator.queries.splits.gains import gini_range as gini_range
     from ledgerwood.curator.queries.splits.gridless_gains import GridlessGains as GridlessGains
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
+    from ledgerwood.curator.release import keeps_no_rows as keeps_no_rows
     from ledgerwood.curator.rounds import Groups as Groups
     from ledgerwood.curator.rounds import Round as Round
     from ledgerwood.curator.streams import StreamCurator as StreamCurator
@@ -95,9 +96,8 @@ try:
     from ledgerwood.curator.streams import kept_vault as kept_vault
     from ledgerwood.curator.tables.columns import ColumnTable as ColumnTable
     from ledgerwood.curator.tables.trees import Table as Table
-    from ledgerwood.curator.tables.undeclared import UndeclaredTable as UndeclaredTable
+    from ledgerwood.curator.tables.trees import UndeclaredTable as UndeclaredTable
     from ledgerwood.curator.tables.vault import RowVault as RowVault
-    from ledgerwood.curator.tracebacks import keeps_no_rows as keeps_no_rows
     from ledgerwood.schema import MAX_CATEGORIES as MAX_CATEGORIES
     from ledgerwood.schema import Categorical as Categorical
     from ledgerwood.schema import Category as Category

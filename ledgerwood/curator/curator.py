@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar, final
 
-from ledgerwood.accounting.costs.row_costs import row_costs
 from ledgerwood.accounting.events import (
     Composed,
     Event,
@@ -14,11 +13,10 @@ from ledgerwood.accounting.events import (
     Repeated,
     RepeatedSelection,
 )
-from ledgerwood.curator.filtered import FilteredRounds
-from ledgerwood.curator.gate import Gate
-from ledgerwood.curator.groups import CuratorGroups, group_ends
-from ledgerwood.curator.purses import Purse, RunPurse, require_within
-from ledgerwood.curator.rounds import CuratorRound, Groups, Round, Rows, held_by
+from ledgerwood.accounting.individuals import row_costs
+from ledgerwood.curator.filtered import FilteredRounds, Purse, RunPurse, require_within
+from ledgerwood.curator.release import Gate
+from ledgerwood.curator.rounds import CuratorGroups, CuratorRound, Groups, Round, Rows, group_ends, held_by
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.mechanisms import RandomSource, selection_of

@@ -1,12 +1,26 @@
-"""What leaves the curator: a noisy value or a private choice, with the receipt that it was paid with."""
+"""What leaves the curator, and when.
 
+What leaves the curator: a noisy value or a private choice, with the receipt that it was paid with.
+
+When a round may release: while it is open, in the process that opened it, one release at a time.
+
+A fit that fails leaves no rows behind: what a traceback holds is shown by debuggers, crash reports and logs.
+"""
+
+import functools
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar, final
+from typing import Generic, Literal, ParamSpec, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.ledger import Receipt
+from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import Grid
 
 R_co = TypeVar("R_co", covariant=True)
@@ -50,3 +64,90 @@ class Selected(Generic[R_co]):
     value: R_co
     receipt: Receipt
     randomness: Literal["secure", "test"]
+
+
+@final
+class Gate:
+    """The state that every kind of round shares.
+
+    Args:
+        outer: of the run of a selection that the round ends with, if it is opened in one.
+    """
+
+    __slots__ = ("_open", "_outer", "_owner", "lock")
+
+    def __init__(self, outer: "Gate | None" = None) -> None:
+        self._open = True
+        self._outer = outer
+        self._owner = os.getpid()
+        self.lock = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """True if neither it nor what is around it was closed."""
+        return self._open and (self._outer is None or self._outer.is_open)
+
+    @property
+    def is_ours(self) -> bool:
+        """True if this is the process that it was made in."""
+        return self._owner == os.getpid()
+
+    def close(self) -> None:
+        """No release after this one."""
+        with self.lock:
+            self._open = False
+
+    def require(self, purpose: str) -> None:
+        """Refuse a release of a closed round, or in another process. Called with the lock held.
+
+        Raises:
+            RoundViolation: the round is closed, or another process's.
+        """
+        if not self.is_open:
+            raise RoundViolation(f"release {purpose!r}: the round is closed; open another, with a draw of its own")
+        if not self.is_ours:
+            raise RoundViolation(
+                f"release {purpose!r}: the round belongs to another process; parent and child would each release "
+                "what was drawn once"
+            )
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def keeps_no_rows(method: Callable[P, T]) -> Callable[P, T]:
+    """A function that is handed rows, whose exceptions do not hold them.
+
+    The frames between the exception and the caller lose their local variables; type, text and line numbers stay.
+    """
+
+    @functools.wraps(method)
+    def guarded(*arguments: P.args, **named: P.kwargs) -> T:
+        outer = sys.exc_info()[1]
+        try:
+            return method(*arguments, **named)
+        except BaseException as error:
+            # This frame is on the traceback itself, and lives on.
+            del arguments, named
+            for each in _chain(error, outer):
+                traceback.clear_frames(each.__traceback__)
+                if isinstance(each, AttributeError):
+                    each.obj = None  # the object that was asked: it may be a row
+            raise
+
+    return guarded
+
+
+def _chain(error: BaseException, outer: BaseException | None) -> Iterator[BaseException]:
+    """The exception, and all that were raised on the way to it; not the one that the caller was handling already."""
+    waiting, seen = [error], set() if outer is None else {id(outer)}
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting += [other for other in (each.__cause__, each.__context__) if other is not None]
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.costs.row_costs import row_costs
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSelection, RepeatedSelection
+from ledgerwood.accounting.individuals import row_costs
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.curator.curator import Aggregator, Curator
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.grid import Loss
-from ledgerwood.curator.inputs.keys import UnitKeys, read_keys
+from ledgerwood.curator.inputs.values import UnitKeys, read_keys
 from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
 from ledgerwood.curator.rounds import CuratorRound, Groups

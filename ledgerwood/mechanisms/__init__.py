@@ -1,9 +1,8 @@
 """Noise mechanisms. Each receives arrays, not rows, and gives the event from which its privacy cost is computed."""
 
 from ledgerwood import _extras
+from ledgerwood.mechanisms.base import Grid as Grid
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
-from ledgerwood.mechanisms.bounds import PrivateBoundsMechanism as PrivateBoundsMechanism
-from ledgerwood.mechanisms.bounds import log_edges as log_edges
 from ledgerwood.mechanisms.choices.gridless import Candidate as Candidate
 from ledgerwood.mechanisms.choices.gridless import CategoricalCandidates as CategoricalCandidates
 from ledgerwood.mechanisms.choices.gridless import GridlessMechanism as GridlessMechanism
@@ -29,12 +28,13 @@ from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
 from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
 from ledgerwood.mechanisms.gaussian import EllipticalGaussianMechanism as EllipticalGaussianMechanism
 from ledgerwood.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
-from ledgerwood.mechanisms.gaussian_stability import GaussianStabilityMechanism as GaussianStabilityMechanism
-from ledgerwood.mechanisms.grid import Grid as Grid
 from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
 from ledgerwood.mechanisms.randomized_response import RandomizedResponseMechanism as RandomizedResponseMechanism
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
+from ledgerwood.mechanisms.sensitivity import PrivateBoundsMechanism as PrivateBoundsMechanism
+from ledgerwood.mechanisms.sensitivity import log_edges as log_edges
+from ledgerwood.mechanisms.stability import GaussianStabilityMechanism as GaussianStabilityMechanism
 from ledgerwood.mechanisms.stability import StabilityHistogramMechanism as StabilityHistogramMechanism
 
 MECHANISMS: tuple[type, ...] = (

@@ -21,12 +21,11 @@ from ledgerwood.accounting.events import (
     SkellamVectorEvent,
     ZeroConcentratedEvent,
 )
+from ledgerwood.mechanisms.base import Grid
 from ledgerwood.mechanisms.exact import integer_laws
-from ledgerwood.mechanisms.exact.deviates import standard_laplace
-from ledgerwood.mechanisms.exact.inversion import Inversion
+from ledgerwood.mechanisms.exact.deviates import geometric_noise, standard_laplace
+from ledgerwood.mechanisms.exact.integer_laws import Inversion
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.exact.rounding import geometric_noise
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts
 from ledgerwood.recording.points import passes
 

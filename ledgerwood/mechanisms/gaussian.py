@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import EllipticalGaussianEvent, GaussianEvent
-from ledgerwood.mechanisms.exact.deviates import standard_normal
+from ledgerwood.mechanisms.base import Grid
+from ledgerwood.mechanisms.exact.deviates import add_noise, require_fit, standard_normal
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.exact.rounding import add_noise, require_fit
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
 from ledgerwood.recording.points import passes
 

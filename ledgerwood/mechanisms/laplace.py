@@ -15,10 +15,9 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
-from ledgerwood.mechanisms.exact.deviates import standard_laplace
+from ledgerwood.mechanisms.base import Grid
+from ledgerwood.mechanisms.exact.deviates import add_noise, require_fit, standard_laplace
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.exact.rounding import add_noise, require_fit
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
 from ledgerwood.recording.points import passes
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
     from ledgerwood.verification.canaries import audit_model as audit_model
     from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
-    from ledgerwood.verification.ledgers.verdicts import GrantVerdict as GrantVerdict
+    from ledgerwood.verification.ledgers.filters import GrantVerdict as GrantVerdict
     from ledgerwood.verification.ledgers.verifying import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers.verifying import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers.verifying import verify_ledger as verify_ledger
     from ledgerwood.verification.noise.law import NoiseCheck as NoiseCheck
     from ledgerwood.verification.noise.law import check_fit_noise as check_fit_noise
     from ledgerwood.verification.noise.law import check_noise as check_noise
-    from ledgerwood.verification.replaying.matching import neighbour_of as neighbour_of
+    from ledgerwood.verification.replaying.comparison import neighbour_of as neighbour_of
     from ledgerwood.verification.replaying.replaying import replay as replay
     from ledgerwood.verification.replaying.session import Call as Call
     from ledgerwood.verification.replaying.session import Replay as Replay
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from ledgerwood.verification.sensitivity.checking import SensitivityReport as SensitivityReport
     from ledgerwood.verification.sensitivity.checking import assert_sensitivity as assert_sensitivity
     from ledgerwood.verification.sensitivity.checking import check_sensitivity as check_sensitivity
-    from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour as Neighbour
-    from ledgerwood.verification.sensitivity.neighbour_rows import added as added
-    from ledgerwood.verification.sensitivity.neighbour_rows import duplicated as duplicated
-    from ledgerwood.verification.sensitivity.neighbour_rows import permuted as permuted
-    from ledgerwood.verification.sensitivity.neighbour_rows import removed as removed
-    from ledgerwood.verification.sensitivity.neighbour_rows import replaced as replaced
-    from ledgerwood.verification.sensitivity.neighbour_rows import worst_rows as worst_rows
+    from ledgerwood.verification.sensitivity.domains import Neighbour as Neighbour
+    from ledgerwood.verification.sensitivity.domains import added as added
+    from ledgerwood.verification.sensitivity.domains import duplicated as duplicated
+    from ledgerwood.verification.sensitivity.domains import permuted as permuted
+    from ledgerwood.verification.sensitivity.domains import removed as removed
+    from ledgerwood.verification.sensitivity.domains import replaced as replaced
+    from ledgerwood.verification.sensitivity.domains import worst_rows as worst_rows
     from ledgerwood.verification.sensitivity.strategies import neighbours as neighbours
     from ledgerwood.verification.testing.assertions import assert_dp as assert_dp
     from ledgerwood.verification.testing.kit_reports import KitCheck as KitCheck
@@ -55,18 +55,18 @@ _LATE = {
     "AttackReading": "attacks.membership",
     "Audit": "black_box",
     "Call": "replaying.session",
-    "GrantVerdict": "ledgers.verdicts",
+    "GrantVerdict": "ledgers.filters",
     "KitCheck": "testing.kit_reports",
     "KitReport": "testing.kit_reports",
     "LedgerReport": "ledgers.verifying",
     "ModelAudit": "canaries",
-    "Neighbour": "sensitivity.neighbour_rows",
+    "Neighbour": "sensitivity.domains",
     "NoiseCheck": "noise.law",
     "Replay": "replaying.session",
     "RowsRead": "testing.tripwires",
     "SensitivityReport": "sensitivity.checking",
     "Violation": "replaying.session",
-    "added": "sensitivity.neighbour_rows",
+    "added": "sensitivity.domains",
     "assert_dp": "testing.assertions",
     "assert_sensitivity": "sensitivity.checking",
     "assert_statistic": "testing.statistic_kit",
@@ -79,18 +79,18 @@ _LATE = {
     "check_sensitivity": "sensitivity.checking",
     "check_statistic": "testing.statistic_kit",
     "check_trainer": "testing.trainer_kit",
-    "duplicated": "sensitivity.neighbour_rows",
-    "neighbour_of": "replaying.matching",
+    "duplicated": "sensitivity.domains",
+    "neighbour_of": "replaying.comparison",
     "neighbours": "sensitivity.strategies",
-    "permuted": "sensitivity.neighbour_rows",
-    "removed": "sensitivity.neighbour_rows",
-    "replaced": "sensitivity.neighbour_rows",
+    "permuted": "sensitivity.domains",
+    "removed": "sensitivity.domains",
+    "replaced": "sensitivity.domains",
     "replay": "replaying.replaying",
     "sign_ledger": "ledgers.verifying",
     "structure_depends_on_data": "canaries",
     "tripwire": "testing.tripwires",
     "verify_ledger": "ledgers.verifying",
-    "worst_rows": "sensitivity.neighbour_rows",
+    "worst_rows": "sensitivity.domains",
 }
 """Public names, and the module that has them."""
 _MODULES = {"errata": "errata", "membership": "attacks.membership", "poisoning": "attacks.poisoning"}

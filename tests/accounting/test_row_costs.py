@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledgerwood as lw
-from ledgerwood.accounting.costs.row_costs import FULL, LIMIT_SLACK, POINTS, ROUNDING, row_costs
+from ledgerwood.accounting.individuals import FULL, LIMIT_SLACK, POINTS, ROUNDING, row_costs
 from ledgerwood.errors import UnsupportedEvent
 
 A = lw.Adjacency.ADD_REMOVE

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
 from ledgerwood.curator import BinClassCounts, CandidateBins, GiniSplits, LeafClassCounts, LeafLabels, Table
-from ledgerwood.curator.queries.splits import gini
+from ledgerwood.curator.queries.splits import gains
 from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (
@@ -102,7 +102,7 @@ def test_a_row_raises_the_impurity_by_less_than_two_and_the_steps_by_the_range(s
     kind = data.draw(st.integers(0, len(side) - 1))
     more = [c + (place == kind) for place, c in enumerate(side)]
     assert 0 <= impurity(more) - impurity(side) < 2
-    steps = gini.purity(np.array([side, more]))
+    steps = gains.purity(np.array([side, more]))
     assert abs(int(steps[1]) - int(steps[0])) <= 2**20  # so that two candidates differ by at most 2**21: range 2
     for counts, found in zip((side, more), steps.tolist(), strict=True):
         n = sum(counts)
@@ -112,7 +112,7 @@ def test_a_row_raises_the_impurity_by_less_than_two_and_the_steps_by_the_range(s
 def test_rows_beyond_two_to_the_31_are_counted_in_integers_without_end():
     counts = np.array([[2**33, 3], [2**31, 2**31], [0, 0]])
     wanted = [math.floor(Fraction((a * a + b * b) << 20, a + b)) if a + b else 0 for a, b in counts.tolist()]
-    assert gini.purity(counts).tolist() == wanted
+    assert gains.purity(counts).tolist() == wanted
 
 
 @pytest.mark.slow  # many tables and their neighbours in exact integers

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ledgerwood import Adjacency, Budget, Categorical, Ledger, Numeric, PrivacyUnit, Schema, routing
 from ledgerwood.accounting.events import GaussianEvent, LaplaceEvent
 from ledgerwood.curator import CellCounts, Curator, LeafCounts, LeafMoments, Table
-from ledgerwood.curator.kernels import counts as count_kernels
+from ledgerwood.curator.kernels import histograms as count_kernels
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (

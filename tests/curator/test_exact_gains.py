@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import ledgerwood.curator.kernels.exact_gains as exact_gains_module
-from ledgerwood.curator.kernels.exact_gains import _product, _quotient, exact_gains, share
+import ledgerwood.curator.kernels.sorted_gains as exact_gains_module
+from ledgerwood.curator.kernels.sorted_gains import _product, _quotient, exact_gains, share
 from ledgerwood.curator.queries.splits.gains import SplitGains
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 

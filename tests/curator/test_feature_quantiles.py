@@ -83,7 +83,7 @@ def test_both_features_are_chosen_from_independently(exact_law, monkeypatch):
 
     def run(pick, features, evidence):
         monkeypatch.setattr(
-            "ledgerwood.mechanisms.choices.grid_quantiles.first_between",
+            "ledgerwood.mechanisms.choices.quantiles.first_between",
             lambda sums, error, low, high: pick((np.diff(sums, prepend=0.0) / sums[-1]).tolist()),
         )
         query = FeatureQuantiles(features=features, cells=CELLS)

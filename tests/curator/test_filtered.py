@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import ledgerwood as lw
-from ledgerwood.accounting.costs.row_costs import FULL, LIMIT_SLACK, row_costs
+from ledgerwood.accounting.individuals import FULL, LIMIT_SLACK, row_costs
 from ledgerwood.curator import (
     Curator,
     LabelMoments,
@@ -24,7 +24,7 @@ from ledgerwood.curator import (
     StreamRows,
 )
 from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
-from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.tree_rows import RowBudgets
 from ledgerwood.ensemble import Ensemble, Tree, TreeStructure

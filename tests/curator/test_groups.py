@@ -42,7 +42,7 @@ from ledgerwood.curator import (
     StreamRows,
     Table,
 )
-from ledgerwood.curator.groups import group_ends
+from ledgerwood.curator.rounds import group_ends
 from ledgerwood.errors import (
     DrawRefused,
     InvalidParameter,

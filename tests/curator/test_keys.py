@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.errors import SchemaError, SchemaTypeError
 
 LONG = 2**70

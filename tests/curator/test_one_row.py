@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 
 import ledgerwood as lw
 from ledgerwood.curator.inputs.encoding import encode_keys, encode_rows
-from ledgerwood.curator.inputs.keys import read_keys
 from ledgerwood.curator.inputs.reading import one_column
 from ledgerwood.curator.inputs.typed_columns import TypedColumns
-from ledgerwood.curator.inputs.values import Keys, numbers
+from ledgerwood.curator.inputs.values import Keys, numbers, read_keys
 from ledgerwood.curator.streams import StreamRows
 from ledgerwood.curator.tables.columns import ColumnTable
-from ledgerwood.curator.tables.trees import Table
-from ledgerwood.curator.tables.undeclared import UndeclaredTable
+from ledgerwood.curator.tables.trees import Table, UndeclaredTable
 from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import SchemaError, SchemaTypeError
 

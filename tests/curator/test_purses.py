@@ -23,7 +23,7 @@ from ledgerwood import (
 )
 from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent
 from ledgerwood.curator import Curator, LabelCount, LabelSum, LeafMoments, Table
-from ledgerwood.curator.purses import RunPurse, require_within
+from ledgerwood.curator.filtered import RunPurse, require_within
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import (
     AdjacencyMismatch,

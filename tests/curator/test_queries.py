@@ -20,8 +20,8 @@ from ledgerwood.curator import (
     LeafMoments,
     LeafRatios,
 )
-from ledgerwood.curator.queries.gradients import MAX_CLIP
-from ledgerwood.curator.queries.leaf_ratios import ratios
+from ledgerwood.curator.queries.leaf_statistics import MAX_CLIP
+from ledgerwood.curator.queries.leaf_sums import ratios
 from ledgerwood.curator.queries.registry import TREES
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation

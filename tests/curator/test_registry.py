@@ -30,7 +30,8 @@ from ledgerwood.curator import (
 from ledgerwood.curator.queries.leaf_statistics import LEAVES
 from ledgerwood.curator.queries.registry import REGISTRIES, TREE_CHOICES, TREES, no_refusal
 from ledgerwood.curator.queries.scores import SCORES
-from ledgerwood.curator.tables import columns, trees, undeclared
+from ledgerwood.curator.tables import columns, trees
+from ledgerwood.curator.tables import trees as undeclared
 from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, SeededRandom

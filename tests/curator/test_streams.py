@@ -7,7 +7,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.accounting import Adjacency, Budget, Composed, FilteredEvent, GDPEvent, Ledger, PrivacyUnit
-from ledgerwood.accounting.costs.row_costs import FULL
+from ledgerwood.accounting.individuals import FULL
 from ledgerwood.curator import LabelMoments, LeafMoments, RowVault, StreamCurator, StreamRows, Table
 from ledgerwood.curator import streams as stream_module
 from ledgerwood.curator.streams import forget_vault, keep_vault, kept_vault

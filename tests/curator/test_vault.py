@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
-from ledgerwood.accounting.costs.row_costs import FULL
-from ledgerwood.curator.inputs.keys import UnitKeys, read_keys
+from ledgerwood.accounting.individuals import FULL
+from ledgerwood.curator.inputs.values import UnitKeys, read_keys
 from ledgerwood.curator.tables import vault as vaults
 from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import InvalidParameter, LedgerError

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
-from ledgerwood.accounting.costs.row_costs import FULL
-from ledgerwood.accounting.ledger import held
-from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.accounting.individuals import FULL
+from ledgerwood.accounting.ledger import jsonl
+from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.tables import vault_files
 from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import LedgerCorrupted, LedgerError, LedgerWriteFailed
@@ -105,7 +105,7 @@ def test_a_file_has_one_holder(used, fork):
 
 def test_a_lock_on_a_file_that_was_replaced_keeps_nobody_out(used, monkeypatch):
     """Between opening and locking, the holder replaces the file and goes away: what it was is not what is read."""
-    lock, replaced = held.lock, []
+    lock, replaced = jsonl.lock, []
 
     def slow(file, name):
         if not replaced:
@@ -115,7 +115,7 @@ def test_a_lock_on_a_file_that_was_replaced_keeps_nobody_out(used, monkeypatch):
                 vault.claim(keys("a", "b", "c"), RECEIPT)
         lock(file, name)
 
-    monkeypatch.setattr(held, "lock", slow)
+    monkeypatch.setattr(jsonl, "lock", slow)
     with RowVault.open(used) as vault:
         assert vault.claim(keys("a", "b", "c"), RECEIPT).tolist() == [0, 0, 0]
 

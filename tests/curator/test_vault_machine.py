@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ledgerwood.accounting import Adjacency, Budget, GaussianEvent, Ledger, PrivacyUnit
-from ledgerwood.accounting.costs.row_costs import FULL
-from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.accounting.individuals import FULL
+from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.tables import vault_files
 from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import LedgerError, LedgerWriteFailed

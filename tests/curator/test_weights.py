@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
-from ledgerwood.accounting.costs.row_costs import FULL
+from ledgerwood.accounting.individuals import FULL
 from ledgerwood.curator import (
     STEP,
     LabelCount,
@@ -22,7 +22,7 @@ from ledgerwood.curator import (
     LeafRatios,
     PredictionFit,
 )
-from ledgerwood.curator.inputs.weights import ALL_WHOLE, encode_weights
+from ledgerwood.curator.inputs.values import ALL_WHOLE, encode_weights
 from ledgerwood.curator.queries.splits.gains import SplitGains
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.tree_rows import RowBudgets

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 from ledgerwood.accounting import Ledger
-from ledgerwood.accounting.ledger import LedgerRecord, transfer
-from ledgerwood.accounting.ledger import _steps as steps
+from ledgerwood.accounting.ledger import LedgerRecord, migrations
+from ledgerwood.accounting.ledger import _database as steps
 from ledgerwood.accounting.ledger.jsonl import read_lines
 
 FOLDER = Path(__file__).parent
@@ -23,7 +23,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/team.db"
-        transfer.import_ledger(
+        migrations.import_ledger(
             LedgerRecord.from_lines(tuple(read_lines(FOLDER / "sampled-and-laplace.ledger.jsonl"))), url
         )
         Ledger.open(url, dataset="golden").close()

@@ -32,7 +32,7 @@ from ledgerwood.accounting.events import (
     TruncatedLaplaceEvent,
     ZeroConcentratedEvent,
 )
-from ledgerwood.accounting.events.tree import holds
+from ledgerwood.accounting.events.base import holds
 
 multipliers = st.floats(0.4, 40.0)
 rates = st.one_of(st.floats(1e-3, 1.0), st.just(1.0))

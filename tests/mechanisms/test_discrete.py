@@ -29,8 +29,7 @@ from ledgerwood.mechanisms import (
     SeededRandom,
     SkellamMechanism,
 )
-from ledgerwood.mechanisms.exact.deviates import standard_laplace
-from ledgerwood.mechanisms.exact.rounding import geometric_noise
+from ledgerwood.mechanisms.exact.deviates import geometric_noise, standard_laplace
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 WHOLE = Grid(exponents=(0,))

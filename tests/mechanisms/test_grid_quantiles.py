@@ -14,8 +14,8 @@ from scipy.stats import chi2
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import JointQuantilesMechanism, SecureRandom, SeededRandom
-from ledgerwood.mechanisms.choices import grid_quantiles
-from ledgerwood.mechanisms.choices.grid_quantiles import RisingThresholds
+from ledgerwood.mechanisms.choices import quantiles as grid_quantiles
+from ledgerwood.mechanisms.choices.quantiles import RisingThresholds
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
 DECILES = tuple(i / 10 for i in range(1, 10))

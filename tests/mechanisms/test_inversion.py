@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from ledgerwood.mechanisms import RandomSource, SeededRandom
-from ledgerwood.mechanisms.exact.integer_laws import discrete_gaussian, poisson
-from ledgerwood.mechanisms.exact.inversion import Inversion
+from ledgerwood.mechanisms.exact.integer_laws import Inversion, discrete_gaussian, poisson
 
 LAWS = [
     *(pytest.param(discrete_gaussian, scale, id=f"gaussian-{scale}") for scale in (0.01, 0.1, 0.5, 1.0, 7.3, 41.5)),

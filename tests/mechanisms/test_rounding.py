@@ -21,7 +21,7 @@ from ledgerwood.mechanisms import (
     SecureRandom,
     SeededRandom,
 )
-from ledgerwood.mechanisms.exact import rounding
+from ledgerwood.mechanisms.exact import deviates
 from ledgerwood.mechanisms.exact.deviates import FRACTION_BITS, Cells, standard_laplace, standard_normal
 
 LAWS = {"normal": standard_normal, "laplace": standard_laplace}
@@ -38,7 +38,7 @@ def upper_tail(name, x):
 
 def noise(name, stddev, n, seed, exponent=0, value=0):
     statistic = np.full((n, 1), value, dtype=np.int64)
-    return rounding.add_noise(statistic, Grid(exponents=(exponent,)), (stddev,), LAWS[name](), SeededRandom(seed))[:, 0]
+    return deviates.add_noise(statistic, Grid(exponents=(exponent,)), (stddev,), LAWS[name](), SeededRandom(seed))[:, 0]
 
 
 def chi_squared(counts, expected):
@@ -137,8 +137,8 @@ def test_noise_is_added_modulo_two_to_the_64_and_does_not_look_at_the_statistic(
     grid, scales = Grid(exponents=exponents), tuple(40.0 * 2.0**e for e in exponents)
     law = LAWS[name]()
     before = values.copy()
-    out = rounding.add_noise(values, grid, scales, law, SeededRandom(seed))
-    pure = rounding.add_noise(np.zeros_like(values), grid, scales, law, SeededRandom(seed))
+    out = deviates.add_noise(values, grid, scales, law, SeededRandom(seed))
+    pure = deviates.add_noise(np.zeros_like(values), grid, scales, law, SeededRandom(seed))
     assert np.array_equal(values, before)
     for a, b, c in zip(out.ravel().tolist(), values.ravel().tolist(), pure.ravel().tolist(), strict=True):
         assert (a - b - c) % 2**64 == 0
@@ -154,7 +154,7 @@ def test_a_step_changes_the_unit_and_nothing_else(name):
 @both
 def test_columns_have_scales_of_their_own(name):
     zeros = np.zeros((200_000, 3), dtype=np.int64)
-    out = rounding.add_noise(zeros, Grid(exponents=(0, -4, 2)), (3.0, 3.0, 40.0), LAWS[name](), SeededRandom(5))
+    out = deviates.add_noise(zeros, Grid(exponents=(0, -4, 2)), (3.0, 3.0, 40.0), LAWS[name](), SeededRandom(5))
     spread = out.astype(np.float64).std(axis=0) / (1.0 if name == "normal" else np.sqrt(2.0))
     assert spread == pytest.approx([np.sqrt(9 + 1 / 12), 48.0, 10.0], rel=0.01)
 
@@ -162,7 +162,7 @@ def test_columns_have_scales_of_their_own(name):
 @both
 @pytest.mark.parametrize("shape", [(1,), (0, 1), (5, 1), (2, 3, 1), (70_000, 1)])
 def test_shapes_are_kept(name, shape):
-    out = rounding.add_noise(
+    out = deviates.add_noise(
         np.zeros(shape, dtype=np.int64), Grid(exponents=(0,)), (9.0,), LAWS[name](), SecureRandom()
     )
     assert out.shape == shape
@@ -193,7 +193,7 @@ def rounded(x, bits, m, shift, words):
 
 def run(cells, refined, scales, words):
     out = np.empty(len(cells), dtype=np.int64)
-    rounding._round(Cells(cells=np.array(cells, dtype=np.int64), refined=refined), scales, Script(words), out)
+    deviates._round(Cells(cells=np.array(cells, dtype=np.int64), refined=refined), scales, Script(words), out)
     return out.tolist()
 
 
@@ -278,14 +278,14 @@ def test_scales_beyond_the_contract_are_refused():
     zeros, source = np.zeros((1, 2), dtype=np.int64), SeededRandom(0)
     grid = Grid(exponents=(0, -3))
     law = standard_normal()
-    rounding.add_noise(zeros, grid, (2.0**55, 2.0**52), law, source)
+    deviates.add_noise(zeros, grid, (2.0**55, 2.0**52), law, source)
     for scales in ((np.nextafter(2.0**55, np.inf), 1.0), (1.0, 2.0**52 * 1.0001), (1.0, 1e308)):
         with pytest.raises(InvalidParameter, match=r"scale=.*2\*\*55 grid steps.*unit"):
-            rounding.add_noise(zeros, grid, scales, law, source)
+            deviates.add_noise(zeros, grid, scales, law, source)
     with pytest.raises(InvalidParameter, match="columns"):
-        rounding.add_noise(zeros, grid, (1.0,), law, source)
+        deviates.add_noise(zeros, grid, (1.0,), law, source)
     with pytest.raises(InvalidParameter, match="int64"):
-        rounding.add_noise(zeros.astype(np.float64), grid, (1.0, 1.0), law, source)
+        deviates.add_noise(zeros.astype(np.float64), grid, (1.0, 1.0), law, source)
 
 
 @pytest.mark.parametrize(

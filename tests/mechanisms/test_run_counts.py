@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from ledgerwood.mechanisms import SeededRandom
-from ledgerwood.mechanisms.exact.run_counts import RunCounts
+from ledgerwood.mechanisms.exact.integer_laws import RunCounts
 
 LAWS = list(itertools.product((-0.999, -0.5, -1e-17, 0.0, 1e-12, 0.3, 1.0, 2.5, 100.0), (1e-9, 0.04, 0.5, 0.999)))
 SMALL = [(shape, rate) for shape, rate in LAWS if rate > 0.01 and (shape, rate) != (100.0, 0.04)]  # that: 2400 runs

@@ -16,8 +16,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import PureEvent, Repeated
 from ledgerwood.errors import DrawRefused, InvalidParameter, PrivacyError
 from ledgerwood.mechanisms import Grid, QueryChange, SecureRandom, SeededRandom, SparseVectorMechanism
-from ledgerwood.mechanisms.exact.deviates import standard_laplace
-from ledgerwood.mechanisms.exact.rounding import unbounded_noise
+from ledgerwood.mechanisms.exact.deviates import standard_laplace, unbounded_noise
 
 A = Adjacency.ADD_REMOVE
 HALVES = Grid(exponents=(-1,))

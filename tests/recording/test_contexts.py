@@ -22,7 +22,7 @@ from ledgerwood.recording.context import current
 from ledgerwood.recording.opening import recording
 from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor
 from ledgerwood.verification import added, replay
-from ledgerwood.verification.canaries.fits.recorder import recorded
+from ledgerwood.verification.canaries.recorder import recorded
 from ledgerwood.verification.noise.law import check_fit_noise
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", -1, 1))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import ledgerwood as lw
 import ledgerwood.curator.curator as curators
 from ledgerwood import Categorical, Numeric
-from ledgerwood.accounting.costs.row_costs import row_costs
+from ledgerwood.accounting.individuals import row_costs
 from ledgerwood.trainers import (
     DPBoostClassifier,
     DPBoostRegressor,

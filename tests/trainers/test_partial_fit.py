@@ -13,11 +13,11 @@ from sklearn.base import clone
 
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
-from ledgerwood.accounting.costs.row_costs import FULL
+from ledgerwood.accounting.individuals import FULL
 from ledgerwood.accounting.ledger import DrawEntry
 from ledgerwood.curator import RowVault, Table, kept_vault
 from ledgerwood.curator.inputs.encoding import encode_features
-from ledgerwood.curator.inputs.keys import read_keys
+from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.tables import vault as vaults
 from ledgerwood.errors import (
     AdjacencyMismatch,

@@ -21,7 +21,7 @@ from ledgerwood.accounting import (
 from ledgerwood.accounting.events import to_json
 from ledgerwood.verification import verify_ledger
 from ledgerwood.verification.ledgers import effort as _effort
-from ledgerwood.verification.ledgers import verdicts as _verdicts
+from ledgerwood.verification.ledgers import filters as _verdicts
 from ledgerwood.verification.ledgers import verifying as ledgers
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerwood.verification.auditing import LowerBound
-from ledgerwood.verification.digits import beside, rounded_down, rounded_up
+from ledgerwood.verification.figures import beside, rounded_down, rounded_up
 
 SIZES = st.floats(1e-12, 1e12)
 

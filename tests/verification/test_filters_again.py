@@ -38,8 +38,7 @@ from ledgerwood.errors import LedgerCorrupted
 from ledgerwood.verification import verify_ledger
 from ledgerwood.verification.ledgers import pairs as _pairs
 from ledgerwood.verification.ledgers.atoms import mp, mpf
-from ledgerwood.verification.ledgers.bounds.divergences import rho_bounds
-from ledgerwood.verification.ledgers.bounds.gaussians import gaussian_epsilon
+from ledgerwood.verification.ledgers.bounds.divergences import gaussian_epsilon, rho_bounds
 
 A = Adjacency.ADD_REMOVE
 BUDGET = Budget(epsilon=2.0, delta=1e-5, adjacency=A)

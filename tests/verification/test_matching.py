@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification import added, duplicated, neighbour_of, permuted, removed, replaced
-from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour
+from ledgerwood.verification.sensitivity.domains import Neighbour
 
 NAN = float("nan")
 NUMBERS = (

@@ -6,7 +6,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Adjacency, Categorical, Numeric
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.sensitivity.neighbour_rows import (
+from ledgerwood.verification.sensitivity.domains import (
     UNSEEN,
     Neighbour,
     added,

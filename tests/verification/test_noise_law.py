@@ -26,9 +26,8 @@ from ledgerwood.mechanisms import (
     SkellamMechanism,
 )
 from ledgerwood.trainers import DPBoostClassifier, PrivaTreeClassifier, SGBDTRegressor
-from ledgerwood.verification.noise.choices import choice_uniform
 from ledgerwood.verification.noise.law import check_fit_noise, check_noise
-from ledgerwood.verification.noise.record import NoiseRecord, noise_tests
+from ledgerwood.verification.noise.record import NoiseRecord, choice_uniform, noise_tests
 from ledgerwood.verification.noise.tails import tails_of
 
 WHOLE = Grid(exponents=(0,))

@@ -13,7 +13,7 @@ import ledgerwood as lw
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.trainers import PrivacyStatement
 from ledgerwood.verification.attacks import poisoning
-from ledgerwood.verification.attacks.means import lower_mean
+from ledgerwood.verification.attacks.scores import lower_mean
 
 A, R, Z = lw.Adjacency.ADD_REMOVE, lw.Adjacency.REPLACE_ONE, lw.Adjacency.ZERO_OUT
 laws = settings(max_examples=60, deadline=None, derandomize=True)

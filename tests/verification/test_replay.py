@@ -21,10 +21,9 @@ from ledgerwood.curator import (
     Table,
     gain_range,
 )
-from ledgerwood.curator.groups import CuratorGroups
 from ledgerwood.curator.inputs.encoding import encode_features
-from ledgerwood.curator.rounds import CuratorRound
-from ledgerwood.curator.tables.rows import AbstractRows
+from ledgerwood.curator.rounds import CuratorGroups, CuratorRound
+from ledgerwood.curator.tables.columns import AbstractRows
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, PrivacyError, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (

@@ -12,7 +12,7 @@ from ledgerwood import Adjacency, Categorical, Numeric
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import SGBDTClassifier
 from ledgerwood.verification import neighbours, replay
-from ledgerwood.verification.sensitivity.neighbour_rows import UNSEEN
+from ledgerwood.verification.sensitivity.domains import UNSEEN
 
 A, Z, R = Adjacency
 SCHEMA = lw.Schema(

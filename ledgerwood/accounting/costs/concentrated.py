@@ -14,8 +14,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.costs import conversion
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.events.choices.bounded_range import BoundedRangeEvent
-from ledgerwood.accounting.events.choices.pure import PureEvent, RandomizedResponseEvent
+from ledgerwood.accounting.events.choices.pure import BoundedRangeEvent, PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
 from ledgerwood.accounting.events.noise.discrete import DiscreteGaussianEvent
 from ledgerwood.accounting.events.stated import ZeroConcentratedEvent

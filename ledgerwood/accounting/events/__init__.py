@@ -1,7 +1,7 @@
 """Events: descriptions of releases, each under an adjacency, from which privacy costs are computed."""
 
 from ledgerwood.accounting.events.base import Event as Event
-from ledgerwood.accounting.events.choices.bounded_range import BoundedRangeEvent as BoundedRangeEvent
+from ledgerwood.accounting.events.choices.pure import BoundedRangeEvent as BoundedRangeEvent
 from ledgerwood.accounting.events.choices.pure import PureEvent as PureEvent
 from ledgerwood.accounting.events.choices.pure import RandomizedResponseEvent as RandomizedResponseEvent
 from ledgerwood.accounting.events.choices.selection import PoissonSelection as PoissonSelection
@@ -9,19 +9,19 @@ from ledgerwood.accounting.events.choices.selection import RepeatedSelection as 
 from ledgerwood.accounting.events.composition import Composed as Composed
 from ledgerwood.accounting.events.composition import Parallel as Parallel
 from ledgerwood.accounting.events.composition import Repeated as Repeated
-from ledgerwood.accounting.events.filtered import FilteredEvent as FilteredEvent
+from ledgerwood.accounting.events.group import FilteredEvent as FilteredEvent
 from ledgerwood.accounting.events.group import grouped as grouped
 from ledgerwood.accounting.events.noise.discrete import DiscreteGaussianEvent as DiscreteGaussianEvent
 from ledgerwood.accounting.events.noise.discrete import DiscreteLaplaceEvent as DiscreteLaplaceEvent
 from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent as EllipticalGaussianEvent
 from ledgerwood.accounting.events.noise.gaussian import GaussianEvent as GaussianEvent
+from ledgerwood.accounting.events.noise.gaussian import matrix_gaussian as matrix_gaussian
+from ledgerwood.accounting.events.noise.gaussian import tree_gaussian as tree_gaussian
 from ledgerwood.accounting.events.noise.laplace import LaplaceEvent as LaplaceEvent
-from ledgerwood.accounting.events.noise.matrix import matrix_gaussian as matrix_gaussian
-from ledgerwood.accounting.events.noise.matrix import tree_gaussian as tree_gaussian
+from ledgerwood.accounting.events.noise.laplace import StaircaseEvent as StaircaseEvent
+from ledgerwood.accounting.events.noise.laplace import TruncatedLaplaceEvent as TruncatedLaplaceEvent
 from ledgerwood.accounting.events.noise.skellam import SkellamEvent as SkellamEvent
 from ledgerwood.accounting.events.noise.skellam import SkellamVectorEvent as SkellamVectorEvent
-from ledgerwood.accounting.events.noise.staircase import StaircaseEvent as StaircaseEvent
-from ledgerwood.accounting.events.noise.truncated import TruncatedLaplaceEvent as TruncatedLaplaceEvent
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled as FixedSizeSampled
 from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled as ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled as PoissonSampled
@@ -29,6 +29,6 @@ from ledgerwood.accounting.events.serial import from_json as from_json
 from ledgerwood.accounting.events.serial import to_json as to_json
 from ledgerwood.accounting.events.stated import ApproximateEvent as ApproximateEvent
 from ledgerwood.accounting.events.stated import GDPEvent as GDPEvent
+from ledgerwood.accounting.events.stated import ProfileEvent as ProfileEvent
 from ledgerwood.accounting.events.stated import RenyiEvent as RenyiEvent
 from ledgerwood.accounting.events.stated import ZeroConcentratedEvent as ZeroConcentratedEvent
-from ledgerwood.accounting.events.tabulated import ProfileEvent as ProfileEvent

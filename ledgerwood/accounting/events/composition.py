@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ledgerwood import _directed, _validate
 from ledgerwood.accounting.adjacency import Adjacency, Direction, common_adjacency
 from ledgerwood.accounting.costs import renyi
-from ledgerwood.accounting.events import tree
+from ledgerwood.accounting.events import base
 from ledgerwood.accounting.events.base import Event, FloatArray, SizedSample, require_event
 from ledgerwood.accounting.events.noise.gaussian import gaussian_log_excess, gaussian_log_profile
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
@@ -202,7 +202,7 @@ class Parallel(Event):
         weights = tuple(_validate.non_negative("probabilities", p, "probability") for p in given)
         if len(weights) != len(self.events):
             raise InvalidParameter(f"probabilities has {len(weights)} values for {len(self.events)} events")
-        if self.adjacency is Adjacency.REPLACE_ONE and tree.holds(Composed(self.events), SizedSample):
+        if self.adjacency is Adjacency.REPLACE_ONE and base.holds(Composed(self.events), SizedSample):
             raise UnsupportedEvent(
                 "a group that units join at random has no public number of rows, which FixedSizeSampled needs"
             )

@@ -11,21 +11,23 @@ from typing import Any
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.events.choices.bounded_range import BoundedRangeEvent
-from ledgerwood.accounting.events.choices.pure import PureEvent, RandomizedResponseEvent
+from ledgerwood.accounting.events.choices.pure import BoundedRangeEvent, PureEvent, RandomizedResponseEvent
 from ledgerwood.accounting.events.choices.selection import PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
-from ledgerwood.accounting.events.filtered import FilteredEvent
+from ledgerwood.accounting.events.group import FilteredEvent
 from ledgerwood.accounting.events.noise.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
 from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent, GaussianEvent
-from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent, StaircaseEvent, TruncatedLaplaceEvent
 from ledgerwood.accounting.events.noise.skellam import SkellamEvent, SkellamVectorEvent
-from ledgerwood.accounting.events.noise.staircase import StaircaseEvent
-from ledgerwood.accounting.events.noise.truncated import TruncatedLaplaceEvent
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
-from ledgerwood.accounting.events.stated import ApproximateEvent, GDPEvent, RenyiEvent, ZeroConcentratedEvent
-from ledgerwood.accounting.events.tabulated import ProfileEvent
+from ledgerwood.accounting.events.stated import (
+    ApproximateEvent,
+    GDPEvent,
+    ProfileEvent,
+    RenyiEvent,
+    ZeroConcentratedEvent,
+)
 from ledgerwood.errors import LedgerError
 
 _LEVELS = 32

@@ -5,16 +5,16 @@ made so far and a new one stay within the budget. One (epsilon, delta) point is 
 divergence.
 """
 
+from ledgerwood.accounting.filters.basic import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.accounting.filters.basic import BasicFilter as BasicFilter
-from ledgerwood.accounting.filters.charges import Charge as Charge
-from ledgerwood.accounting.filters.charges import ChargeMethod as ChargeMethod
-from ledgerwood.accounting.filters.charges import Charges as Charges
-from ledgerwood.accounting.filters.charges import Remaining as Remaining
-from ledgerwood.accounting.filters.charges import Spent as Spent
-from ledgerwood.accounting.filters.gaussian import GDPFilter as GDPFilter
+from ledgerwood.accounting.filters.basic import Charge as Charge
+from ledgerwood.accounting.filters.basic import ChargeMethod as ChargeMethod
+from ledgerwood.accounting.filters.basic import Charges as Charges
+from ledgerwood.accounting.filters.basic import Remaining as Remaining
+from ledgerwood.accounting.filters.basic import Spent as Spent
+from ledgerwood.accounting.filters.renyi import GDPFilter as GDPFilter
 from ledgerwood.accounting.filters.renyi import RenyiFilter as RenyiFilter
 from ledgerwood.accounting.filters.renyi import ZCDPFilter as ZCDPFilter
-from ledgerwood.accounting.filters.whitehouse import AdvancedCompositionFilter as AdvancedCompositionFilter
 from ledgerwood.errors import InvalidParameter
 
 Filter = BasicFilter | ZCDPFilter | GDPFilter | RenyiFilter | AdvancedCompositionFilter

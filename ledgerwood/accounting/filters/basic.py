@@ -1,17 +1,154 @@
-"""Basic composition as a filter (docs/explanation/ledger.md#filters)."""
+"""The basic filter and advanced composition, and the charges that filters sum.
+
+Charges of grants, their totals and the remaining budget, in the currencies of the filters.
+
+Basic composition as a filter (docs/explanation/ledger.md#filters).
+
+Advanced composition as a filter (docs/explanation/ledger.md#whitehouse-filter).
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, final
+from typing import Literal, final, overload
 
-from ledgerwood._directed import float_down, float_up
+from ledgerwood import _validate
+from ledgerwood._directed import float_down, float_up, root_down, root_up
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.filters.charges import Charge, Remaining, Spent, total
 from ledgerwood.accounting.pricing import price
+from ledgerwood.accounting.quotes import Route
 from ledgerwood.errors import BudgetExceeded, InvalidParameter
+
+ChargeMethod = Route | Literal["zcdp"]
+"""How a charge was got; a name is never removed and never changes its meaning."""
+
+Amount = Literal["epsilon", "delta", "mu", "rho", "divergence"]
+"""The amounts that a charge may state."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """The privacy cost of one grant, in the currency of the ledger's filter; the other currencies' fields are None.
+
+    Args:
+        epsilon: nats; of `BasicFilter` and `AdvancedCompositionFilter`.
+        delta: probability; of `BasicFilter` and `AdvancedCompositionFilter`.
+        mu: of `GDPFilter`.
+        rho: nats; of `ZCDPFilter`.
+        divergence: nats, at `order`; of `RenyiFilter`.
+        method: the accounting method that gave the number.
+        order: the Renyi order, > 1, where the method has one.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    divergence: float | None = None
+    method: ChargeMethod
+    order: float | None = None
+
+    def amounts(self) -> dict[str, float | None]:
+        """Every currency by its name."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "mu": self.mu,
+            "rho": self.rho,
+            "divergence": self.divergence,
+        }
+
+    def currency(self) -> frozenset[str]:
+        """The names of the amounts that it states."""
+        return frozenset(name for name, value in self.amounts().items() if value is not None)
+
+
+@final
+class Charges(Sequence[Charge]):
+    """Charges in the order in which they were made; each sum that was asked for is kept, exactly, and goes on."""
+
+    __slots__ = ("_charges", "_sums")
+
+    def __init__(self) -> None:
+        self._charges: list[Charge] = []
+        self._sums: dict[tuple[Amount, int], tuple[int, Fraction]] = {}  # how many were added up, and their sum
+
+    def append(self, charge: Charge) -> None:
+        """Add the next one."""
+        self._charges.append(charge)
+
+    def total(self, amount: Amount, power: int) -> Fraction:
+        """The sum as in `total`; only the charges since the last call are added."""
+        done, before = self._sums.get((amount, power), (0, Fraction()))
+        upto = len(self._charges)  # before they are read: another thread may append
+        found = before + total(self._charges[done:upto], amount, power)
+        self._sums[amount, power] = (upto, found)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._charges)
+
+    @overload
+    def __getitem__(self, place: int) -> Charge: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Charge]: ...
+    def __getitem__(self, place: int | slice) -> Charge | Sequence[Charge]:
+        return self._charges[place]
+
+
+def total(charges: Sequence[Charge], amount: Amount, power: int = 1) -> Fraction:
+    """The exact sum of one amount, or of its squares (power 2), over charges that state it; 0 for those that do not."""
+    if isinstance(charges, Charges):
+        return charges.total(amount, power)
+    return sum((Fraction(charge.amounts()[amount] or 0.0) ** power for charge in charges), Fraction())
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """The total of a ledger's grants, rounded up.
+
+    Args:
+        epsilon: nats, at `delta`.
+        delta: probability; the budget's where the currency holds at every delta (`GDPFilter`, `ZCDPFilter`,
+            `RenyiFilter`).
+        mu: of `GDPFilter`, else None.
+        rho: nats; of `ZCDPFilter`, else None.
+        divergence: nats; of `RenyiFilter`, else None.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float | None = None
+    rho: float | None = None
+    divergence: float | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remaining:
+    """The amount that a ledger can still grant, rounded down; the fields of the other currencies are None."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    divergence: float | None = None
+
+    def at_most(self, other: "Remaining") -> "Remaining":
+        """The smaller of each field; both are of one filter."""
+        return Remaining(
+            epsilon=_least(self.epsilon, other.epsilon), delta=_least(self.delta, other.delta),
+            mu=_least(self.mu, other.mu), rho=_least(self.rho, other.rho),
+            divergence=_least(self.divergence, other.divergence),
+        )  # fmt: skip
+
+
+def _least(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else min(a, b)
 
 
 @final
@@ -96,3 +233,110 @@ def point_charge(event: Event, left: tuple[Fraction, Fraction], delta: float | N
             )
     quote = price(event).quote(delta)
     return Charge(epsilon=quote.epsilon, delta=quote.delta, method=quote.method, order=quote.order)
+
+
+_DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48  # more than the few roundings of a closed form without cancellation
+
+_LARGEST = 1e150  # nats: its square is a float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvancedCompositionFilter:
+    """Adaptively chosen (epsilon_i, delta_i): with S the sum of epsilon_i squared, advanced composition without loss.
+
+    Grants go on while sqrt(2 S log(1 / delta_prime)) + S / 2 <= epsilon and the sum of delta_i is at most
+    delta - delta_prime.
+
+    Source: Whitehouse, Ramdas, Rogers, Wu 2023; our proof, for (epsilon_i, delta_i) as they are, in
+    docs/explanation/ledger.md#whitehouse-filter.
+
+    Args:
+        delta_prime: probability in (0, 1): the part of the budget's delta that advanced composition uses; the rest is
+            for the grants.
+
+    Raises:
+        InvalidParameter: delta_prime outside its bound.
+    """
+
+    delta_prime: float
+
+    def __post_init__(self) -> None:
+        value = _validate.positive("delta_prime", self.delta_prime, "probability")
+        if value >= 1.0:
+            raise _validate.fail("delta_prime", self.delta_prime, "in (0, 1)", "probability")
+        object.__setattr__(self, "delta_prime", value)
+
+    @property
+    def name(self) -> Literal["whitehouse"]:
+        """The filter's name in a ledger file."""
+        return "whitehouse"
+
+    def check(self, budget: Budget) -> None:
+        """The budget's delta must cover delta_prime.
+
+        Raises:
+            InvalidParameter: delta_prime is above the budget's delta, or the square of its epsilon is beyond floats.
+        """
+        if budget.epsilon > _LARGEST:
+            raise _validate.fail("epsilon", budget.epsilon, f"at most {_LARGEST:g} under this filter", "nats")
+        if self.delta_prime > budget.delta:
+            raise _validate.fail("delta_prime", self.delta_prime, f"at most delta={budget.delta!r}", "probability")
+
+    def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
+        """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
+
+        Raises:
+            BudgetExceeded: no delta is left for an event that is not pure.
+            InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
+        """
+        squares, left = self._left(spent, budget)
+        return point_charge(event, (Fraction(root_down(squares)), left), delta)
+
+    def require_currency(self, charge: Charge) -> None:
+        """Refuse a charge in another currency."""
+        if charge.currency() != {"epsilon", "delta"}:
+            raise InvalidParameter(f"{charge!r} must be in epsilon and delta (unit: currency)")
+
+    def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
+        """Raise BudgetExceeded unless the sums, the new charge included, are within the budget."""
+        squares, delta = self._left(spent, budget)
+        asked = (Fraction(new.epsilon or 0.0) ** 2, Fraction(new.delta or 0.0))
+        if asked[0] <= squares and asked[1] <= delta:
+            return
+        left = {"epsilon": root_down(squares), "delta": float_down(delta)}
+        raise BudgetExceeded(
+            f"the plan costs epsilon={new.epsilon!r} nats at delta={new.delta!r} (probability), by {new.method}; "
+            f"one more grant may have epsilon={left['epsilon']!r}, delta={left['delta']!r} "
+            f"(squares of epsilon are summed, and deltas)",
+            requested={"epsilon": new.epsilon or 0.0, "delta": new.delta or 0.0},
+            remaining=left,
+        )
+
+    def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
+        """Epsilon of the sum of squares, and delta_prime more than the sum of the deltas; rounded up."""
+        if not charges:
+            return Spent(epsilon=0.0, delta=0.0)
+        squares = total(charges, "epsilon", 2)
+        root = root_up(squares)
+        epsilon = (0.5 * root * root + root * math.sqrt(-2.0 * math.log(self.delta_prime))) * _UP
+        if squares <= self._limit(budget):
+            epsilon = min(epsilon, budget.epsilon)
+        deltas = Fraction(self.delta_prime) + total(charges, "delta")
+        return Spent(epsilon=epsilon, delta=float_up(deltas))
+
+    def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
+        """The epsilon and the delta that one more grant may have, rounded down."""
+        squares, delta = self._left(charges, budget)
+        return Remaining(epsilon=root_down(squares), delta=float_down(delta))
+
+    def _left(self, charges: Sequence[Charge], budget: Budget) -> tuple[Fraction, Fraction]:
+        """The square of epsilon, and the delta, that one more grant may have."""
+        deltas = Fraction(self.delta_prime) + total(charges, "delta")
+        return max(self._limit(budget) - total(charges, "epsilon", 2), Fraction()), Fraction(budget.delta) - deltas
+
+    def _limit(self, budget: Budget) -> Fraction:
+        """The largest sum of squares: its root solves root**2 / 2 + root sqrt(2 log(1 / delta_prime)) = epsilon."""
+        tail = -2.0 * math.log(self.delta_prime)
+        root = 2.0 * budget.epsilon / (math.sqrt(tail + 2.0 * budget.epsilon) + math.sqrt(tail))
+        return Fraction(root * _DOWN) ** 2

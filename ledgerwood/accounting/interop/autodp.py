@@ -15,7 +15,7 @@ from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
 from ledgerwood.accounting.costs import renyi
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.events.stated import RenyiEvent
-from ledgerwood.accounting.interop import peers
+from ledgerwood.accounting.interop import dp_accounting
 from ledgerwood.accounting.pricing import price
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, UnsupportedEvent
 
@@ -53,7 +53,7 @@ def from_autodp(
         ImportError: autodp is not installed.
     """
     require_adjacency(adjacency)
-    core = peers.load("autodp.autodp_core", extra="autodp")
+    core = dp_accounting.load("autodp.autodp_core", extra="autodp")
     if not isinstance(mechanism, core.Mechanism):
         raise InvalidParameter(f"mechanism={mechanism!r} must be an autodp Mechanism (unit: object)")
     if _validate.non_negative("margin", margin, "relative") > 1.0:
@@ -116,7 +116,7 @@ def to_autodp(event: Event, *, name: str = "ledgerwood") -> Any:
         ImportError: autodp is not installed.
     """
     require_event(event)
-    core = peers.load("autodp.autodp_core", extra="autodp")
+    core = dp_accounting.load("autodp.autodp_core", extra="autodp")
     priced, pure = price(event), event.pure_epsilon()
 
     def divergence(order: float) -> float:

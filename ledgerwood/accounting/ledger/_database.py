@@ -1,4 +1,8 @@
-"""Databases that hold ledgers: which URLs, which tables, how a transaction begins, what a failure means.
+"""The layouts that a ledger database's tables have had, and what leads from each to the next (docs/adr/0008).
+
+The layout of a release is the last one. A step is never changed once it is released: databases have taken it.
+
+Databases that hold ledgers: which URLs, which tables, how a transaction begins, what a failure means.
 
 Needs the extra `sql`; docs/explanation/ledger.md#databases says what is promised, and why it holds.
 """
@@ -6,13 +10,47 @@ Needs the extra `sql`; docs/explanation/ledger.md#databases says what is promise
 import contextlib
 import errno
 import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from ledgerwood.accounting.ledger import _steps as steps
 from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
+
+FIRST = 1
+"""The oldest layout that can be carried over; the entries in the tables have a version of their own."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStep:
+    """From one layout to the next, on SQLite and PostgreSQL, inside of a transaction that somebody else ends.
+
+    Args:
+        summary: what it does, in one line.
+        run: does it; it commits nothing, and leaves every line as it is.
+    """
+
+    summary: str
+    run: Callable[[sa.Connection], None]
+
+
+STEPS: tuple[StoreStep, ...] = ()
+"""The step at place i leads from layout FIRST + i to the next one."""
+
+
+def current() -> int:
+    """The layout of this release."""
+    return FIRST + len(STEPS)
+
+
+def pending(found: int) -> tuple[StoreStep, ...]:
+    """The steps from an older layout, at least FIRST, to the one of this release."""
+    return STEPS[found - FIRST :]
+
 
 PATIENCE = 30.0
 """Seconds that anything waits for a lock or for the server, at most."""
@@ -141,7 +179,7 @@ def make_tables(connection: sa.Connection) -> None:
     """Create what is missing."""
     if not has_tables(connection):
         _tables.create_all(connection)
-        connection.execute(sa.insert(versions).values(version=steps.current()))
+        connection.execute(sa.insert(versions).values(version=current()))
 
 
 def has_tables(connection: sa.Connection) -> bool:
@@ -163,7 +201,7 @@ def require_version(connection: sa.Connection) -> None:
         LedgerError: of another version.
     """
     found = _version_row(connection)
-    if found != steps.current():
+    if found != current():
         raise other_version(found)
 
 
@@ -192,11 +230,11 @@ def lock_tables(connection: sa.Connection) -> None:
 def other_version(found: int | None) -> LedgerError:
     """What to say of tables that are not of this release's version."""
     way = "use the release that wrote it, or a later one"
-    if found is not None and steps.FIRST <= found < steps.current():
+    if found is not None and FIRST <= found < current():
         way = "`ledgerwood ledger migrate URL` carries them over"
     return LedgerError(
         f"the database's tables are of version {'none' if found is None else found}; this release reads version "
-        f"{steps.current()}. Nothing was changed; {way}"
+        f"{current()}. Nothing was changed; {way}"
     )
 
 

@@ -13,10 +13,9 @@ from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.filters import BasicFilter, Charge, Filter, Remaining, Spent
 from ledgerwood.accounting.ledger.entries import DrawEntry, Entry, GrantEntry, Randomness
-from ledgerwood.accounting.ledger.opening import require_terms, store_at
 from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
 from ledgerwood.accounting.ledger.state import State, opened, replay
-from ledgerwood.accounting.ledger.store import Memory, Store
+from ledgerwood.accounting.ledger.store import Memory, Store, require_terms, store_at
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerError
 from ledgerwood.recording.points import passes
 

@@ -1,7 +1,15 @@
-"""Ledger files: JSON lines that are appended, flushed and locked (docs/explanation/ledger.md#durability)."""
+"""A ledger in a file, held by one process at a time.
+
+Files that one process holds: a lock protects a path only as long as the path names the file that was locked.
+
+docs/explanation/ledger.md#holding-files says what is promised, and why it holds.
+
+Ledger files: JSON lines that are appended, flushed and locked (docs/explanation/ledger.md#durability).
+"""
 
 import errno
 import os
+import stat
 import sys
 import tempfile
 import warnings
@@ -10,13 +18,86 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import BinaryIO, final
 
-from ledgerwood.accounting.ledger import held
 from ledgerwood.accounting.ledger.entries import Entry, encode
 from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
 
-_WHAT = "the ledger file"
 _TRIES = 100
+
+
+def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
+    """Open the file that the path names, for reading and appending, under an exclusive advisory lock.
+
+    The path is asked again after locking: a file that was replaced or removed between opening and locking is let go,
+    and the one that has its name is opened.
+
+    Args:
+        path: of a regular file; symbolic links are followed.
+        what: the kind of file, for messages.
+        create: make an empty file where there is none.
+
+    Returns:
+        the file, unbuffered; None where there is no file and none was to be made.
+
+    Raises:
+        LedgerError: another holder has it, it cannot be opened, it is not a regular file, or it is replaced too often.
+    """
+    flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
+    for _ in range(_TRIES):
+        try:
+            file: BinaryIO = os.fdopen(os.open(path, flags, 0o666), "a+b", buffering=0)
+        except FileNotFoundError as error:
+            if not create:
+                return None
+            raise LedgerError(f"{what} {path} cannot be opened: {error}") from error
+        except OSError as error:
+            raise LedgerError(f"{what} {path} cannot be opened: {error}") from error
+        try:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise LedgerError(f"{what} {path} must be a regular file: what is written to it would be lost")
+            lock(file, f"{what} {path}")
+            if is_at(file, path):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # a lock on what had the name before keeps nobody out
+    raise LedgerError(f"{what} {path} is replaced again and again by other processes; one holder at a time")
+
+
+def is_at(file: BinaryIO, path: Path) -> bool:
+    """Returns whether the path names this very file."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def lock(file: BinaryIO, name: str) -> None:
+    """Lock the file until `unlock`, or until it is closed in all processes that have it from this one.
+
+    Raises:
+        LedgerError: somebody else has the lock, or the platform has no such lock; `name` is what messages call it.
+    """
+    if sys.platform == "win32":
+        raise LedgerError(f"{name} cannot be held: that needs the advisory locks of a POSIX system; keep it in memory")
+    import fcntl
+
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise LedgerError(f"{name} is open for writing elsewhere; one holder at a time") from error
+
+
+def unlock(file: BinaryIO) -> None:
+    """Give the lock back, also where a forked process still has the file open."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+
+
+_WHAT = "the ledger file"
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}  # of a file system without hard links
 
 
@@ -38,7 +119,7 @@ class JsonLinesFile:
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
         self._place = path.absolute()  # whatever the process's folder will be later
-        file = held.hold(self._place, _WHAT, create=create)
+        file = hold(self._place, _WHAT, create=create)
         if file is None:
             raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
         self._file: BinaryIO = file
@@ -126,13 +207,13 @@ class JsonLinesFile:
     def close(self) -> None:
         """Release the file and its lock; a forked process leaves its parent's lock alone."""
         if not self._file.closed and self._owner == os.getpid():
-            held.unlock(self._file)
+            unlock(self._file)
         self._file.close()
 
     def _require_in_place(self, length: int) -> None:
         """Refuse to record where nobody would find it, or after what others wrote in spite of the lock."""
         try:
-            found = os.fstat(self._file.fileno()).st_size if held.is_at(self._file, self._place) else None
+            found = os.fstat(self._file.fileno()).st_size if is_at(self._file, self._place) else None
         except OSError as error:
             raise LedgerError(f"{_WHAT} {self.path} cannot be found any more: {error}; nothing was recorded") from error
         if found is None:
@@ -205,7 +286,7 @@ def _kept_still(place: Path) -> Iterator[bytes | None]:
     if sys.platform == "win32":  # without locks no ledger is open in a file
         yield place.read_bytes() if place.exists() else None
         return
-    file = held.hold(place, _WHAT, create=False)
+    file = hold(place, _WHAT, create=False)
     if file is None:
         yield None
         return
@@ -232,7 +313,7 @@ def _put(place: Path, content: bytes, *, new: bool) -> bool:
     try:
         with file:
             if sys.platform != "win32":
-                held.lock(file, f"{_WHAT} {part}")  # before anybody can find it: its name is not on the disk yet
+                lock(file, f"{_WHAT} {part}")  # before anybody can find it: its name is not on the disk yet
             _write_all(file, content)
             if not new:
                 _look_alike(file, place)

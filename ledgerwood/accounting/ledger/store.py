@@ -1,10 +1,24 @@
-"""The storage of a ledger's entries: the interface of all stores, and a store that keeps nothing."""
+"""Where a ledger is kept, and how it is opened.
 
+The storage of a ledger's entries: the interface of all stores, and a store that keeps nothing.
+
+Find a ledger by its path or URL, and check that its terms are the expected ones.
+"""
+
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol, final
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, final
 
+from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
+from ledgerwood.accounting.filters import Filter
 from ledgerwood.accounting.ledger.entries import Entry
+from ledgerwood.accounting.ledger.jsonl import JsonLinesFile
 from ledgerwood.accounting.ledger.state import State
+from ledgerwood.errors import LedgerError
+
+if TYPE_CHECKING:
+    from ledgerwood.accounting.ledger.sql import SqlStore
 
 
 class Store(Protocol):
@@ -52,3 +66,41 @@ class Memory:
 
     def close(self) -> None:
         """There is nothing to let go of."""
+
+
+def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "JsonLinesFile | SqlStore":
+    """The store at that place; a file that is not there is made only for a new ledger."""
+    if "://" in str(path_or_url):
+        try:
+            from ledgerwood.accounting.ledger.sql import SqlStore
+
+            return SqlStore(str(path_or_url), dataset)
+        except ModuleNotFoundError as missing:
+            raise ImportError(
+                f"a ledger in a database needs {missing.name}: pip install 'ledgerwood[sql]'", name=missing.name
+            ) from missing
+    return JsonLinesFile(Path(path_or_url), create=new)
+
+
+def require_terms(
+    state: State,
+    *,
+    dataset: str | None,
+    budget: Budget | None,
+    unit: PrivacyUnit | None,
+    filter_: Filter | None,
+    analysts: Mapping[str, float] | None,
+) -> None:
+    """Require that the terms which the caller gives are those of the ledger."""
+    terms = state.terms
+    for name, wanted, found in (
+        ("dataset", dataset, terms.dataset),
+        ("budget", budget, terms.budget),
+        ("unit", unit, terms.unit),
+        ("filter", filter_, terms.filter),
+        ("analysts", None if analysts is None else dict(analysts), dict(state.analysts)),
+    ):
+        if wanted is not None and wanted != found:
+            raise LedgerError(
+                f"the ledger was opened with {name}={found!r}; it cannot be reopened with {name}={wanted!r}"
+            )

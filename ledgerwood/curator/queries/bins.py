@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator.views.tree_rows import TreeRows
-from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.ensemble import FeatureCells, require_thresholds
 from ledgerwood.errors import RoundViolation
 

@@ -23,12 +23,11 @@ from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import STEP
 from ledgerwood.curator.inputs.encoding import sorted_classes
-from ledgerwood.curator.inputs.weights import ALL_WHOLE, Weights
+from ledgerwood.curator.inputs.values import ALL_WHOLE, Weights
 from ledgerwood.curator.queries.columns.statistics import require_feature
 from ledgerwood.curator.queries.registry import COLUMNS, TREES, Integers
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
-from ledgerwood.curator.views.tree_rows import TreeRows
-from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema

@@ -20,8 +20,7 @@ from ledgerwood.curator.queries.leaf_statistics import LeafQuery, check_leaves
 from ledgerwood.curator.queries.leaf_sums import LeafMoments, LeafSums, require_sums
 from ledgerwood.curator.queries.registry import TREES, Integers
 from ledgerwood.curator.queries.scores import SCORES, ScoredRows, ScoreStatistic
-from ledgerwood.curator.views.tree_rows import Mask, RowScores, TreeRows
-from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.curator.views.tree_rows import Mask, RowScores, TreeRows, TreeShape
 from ledgerwood.ensemble import SplitTests
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
 

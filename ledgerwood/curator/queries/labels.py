@@ -10,8 +10,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.queries.registry import TREES, Integers
-from ledgerwood.curator.views.tree_rows import TreeRows
-from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.mechanisms import BoxShifts, Grid
 
 

@@ -24,10 +24,8 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event
-from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
-from ledgerwood.curator.views.tree_rows import TreeRows
-from ledgerwood.curator.views.tree_shape import TreeShape
-from ledgerwood.curator.views.undeclared_rows import UndeclaredRows
+from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape, UndeclaredRows
+from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import Grid, RandomSource
 

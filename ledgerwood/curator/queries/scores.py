@@ -15,10 +15,9 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.stated import numbers
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, Loss
 from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.curator.queries.gradients import class_place, leaf_boxes
+from ledgerwood.curator.queries.leaf_statistics import class_place, leaf_boxes
 from ledgerwood.curator.queries.registry import TREES, Integers, Placed, Registry, no_refusal
-from ledgerwood.curator.views.tree_rows import RowScores, TreeRows
-from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.curator.views.tree_rows import RowScores, TreeRows, TreeShape
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import BoxShifts, Grid
 

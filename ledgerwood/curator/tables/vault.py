@@ -15,11 +15,11 @@ from typing import NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.costs.row_costs import FULL
 from ledgerwood.accounting.events.serial import to_json
+from ledgerwood.accounting.individuals import FULL
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.ledger.entries import canonical
-from ledgerwood.curator.inputs.keys import UnitKeys
+from ledgerwood.curator.inputs.values import UnitKeys
 from ledgerwood.curator.tables.vault_files import DIGEST, DIGEST_BYTES, SALT_BYTES, Contents, VaultFile, decode, encode
 from ledgerwood.errors import InvalidParameter, LedgerError
 

@@ -15,11 +15,11 @@ from typing import BinaryIO, cast, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.costs.row_costs import FULL
-from ledgerwood.accounting.ledger import held
+from ledgerwood.accounting.individuals import FULL
+from ledgerwood.accounting.ledger import jsonl
 from ledgerwood.accounting.ledger.entries import canonical
 from ledgerwood.accounting.ledger.jsonl import sync_folder
-from ledgerwood.curator.inputs.keys import KeyKind
+from ledgerwood.curator.inputs.values import KeyKind
 from ledgerwood.errors import LedgerCorrupted, LedgerError, LedgerWriteFailed
 
 FORMAT, VERSION = "ledgerwood row vault", 2
@@ -149,7 +149,7 @@ class VaultFile:
         Raises:
             LedgerError: it cannot be opened, or another holder has it.
         """
-        file = held.hold(path, _WHAT, create=False)
+        file = jsonl.hold(path, _WHAT, create=False)
         if file is None:
             return None
         try:
@@ -193,7 +193,7 @@ class VaultFile:
         """
         if self._file.closed:
             raise LedgerError(f"the row vault {self.path} was closed")
-        if not held.is_at(self._file, self.path):
+        if not jsonl.is_at(self._file, self.path):
             raise LedgerError(
                 f"{self.path} is no longer the file that this row vault holds: it was moved, removed or put back "
                 "from a copy, which may have more left than is true; nothing was written"
@@ -234,7 +234,7 @@ def _write_part(path: Path, data: bytes) -> tuple[Path, BinaryIO]:
     part = Path(name)
     file: BinaryIO = os.fdopen(handle, "r+b", buffering=0)
     try:
-        held.lock(file, f"{_WHAT} {path}")  # before anyone can find it at `path`
+        jsonl.lock(file, f"{_WHAT} {path}")  # before anyone can find it at `path`
         rest = memoryview(data)
         while rest:
             rest = rest[_write(file, rest) :]

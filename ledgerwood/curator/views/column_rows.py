@@ -1,4 +1,9 @@
-"""A table of columns as an evaluator sees it: its public shape, and the columns of the rows that take part."""
+"""Columns as an evaluator sees them.
+
+A table of columns as an evaluator sees it: its public shape, and the columns of the rows that take part.
+
+Rows without a schema as an evaluator sees them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +12,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.errors import SchemaError
+from ledgerwood.curator.inputs.values import Keys
+from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.schema import Categorical, Feature
 
 
@@ -68,3 +74,30 @@ class ColumnRows:
         """The values of a numeric column of the rows that take part and have one."""
         present: NDArray[np.float64] = self.columns[column.name][self.here(column)]
         return present
+
+
+NO_SAMPLE = np.empty(0, dtype=np.bool_)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UndeclaredRows:
+    """The rows of one query; a check looks at the number and the type of the columns only.
+
+    Args:
+        columns: (n_rows,) each, and the target after the last one.
+        sampled: bool (n_rows,), or empty where every row takes part.
+    """
+
+    columns: tuple[NDArray[np.float64] | Keys, ...]
+    sampled: NDArray[np.bool_]
+
+    def column(self, number: int) -> NDArray[np.float64] | Keys:
+        """The column of this number.
+
+        Raises:
+            RoundViolation: there is none.
+        """
+        if number >= len(self.columns):
+            raise RoundViolation(f"column {number} is not one of the table's {len(self.columns) - 1} and its target")
+        return self.columns[number]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
+from ledgerwood.mechanisms.base import Grid
 from ledgerwood.mechanisms.choices.selection import (
     MOST_POINTS,
     ExponentialMechanism,
@@ -24,7 +25,6 @@ from ledgerwood.mechanisms.choices.selection import (
 )
 from ledgerwood.mechanisms.exact import choice
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.recording.points import passes
 
 Integers = NDArray[np.int64]

@@ -17,8 +17,8 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.accounting.events.stated import numbers
-from ledgerwood.mechanisms.choices.grid_quantiles import MOST_THRESHOLDS, RisingThresholds
 from ledgerwood.mechanisms.choices.gridless import GridlessMechanism
+from ledgerwood.mechanisms.choices.quantiles import MOST_THRESHOLDS, RisingThresholds
 from ledgerwood.mechanisms.choices.selection import MOST_POINTS, UtilityRange, require_vector
 from ledgerwood.mechanisms.exact.choice import decide
 from ledgerwood.mechanisms.exact.deviates import exp_bounds

@@ -14,9 +14,8 @@ from ledgerwood.accounting.events import Event, PoissonSelection, RepeatedSelect
 from ledgerwood.accounting.events.choices.selection import log_mean_runs, runs_mean, runs_shape, runs_stopping_rate
 from ledgerwood.errors import RunFailed
 from ledgerwood.mechanisms.exact import integer_laws
-from ledgerwood.mechanisms.exact.inversion import Inversion
+from ledgerwood.mechanisms.exact.integer_laws import Inversion, RunCounts
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.exact.run_counts import RunCounts
 from ledgerwood.recording.points import passes
 
 T = TypeVar("T")

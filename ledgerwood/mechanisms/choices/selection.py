@@ -14,11 +14,10 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
+from ledgerwood.mechanisms.base import Grid
 from ledgerwood.mechanisms.exact import choice
-from ledgerwood.mechanisms.exact.deviates import standard_laplace
+from ledgerwood.mechanisms.exact.deviates import standard_laplace, unbounded_noise
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.exact.rounding import unbounded_noise
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.recording.points import passes
 
 Utilities = NDArray[np.int64]

@@ -15,10 +15,9 @@ from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import PureEvent, Repeated
 from ledgerwood.errors import DrawRefused, PrivacyError
-from ledgerwood.mechanisms.exact.deviates import standard_laplace
+from ledgerwood.mechanisms.base import Grid
+from ledgerwood.mechanisms.exact.deviates import require_fit, standard_laplace, unbounded_noise
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.exact.rounding import require_fit, unbounded_noise
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.recording.points import passes
 
 

@@ -10,7 +10,7 @@ from ledgerwood.report.pages.html import Figure, HtmlTable
 from ledgerwood.report.pages.svg import Axis, Band, Bars, Layer, PlotCurve, Role, Rung, ladder, padded, plot
 from ledgerwood.report.printing import least, plain
 from ledgerwood.verification.auditing import LowerBound
-from ledgerwood.verification.digits import beside
+from ledgerwood.verification.figures import beside
 
 _ROWS = 60
 """Of a table under a figure; the page's JSON has all of them."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from ledgerwood import __version__
 from ledgerwood.report.audits import figures
 from ledgerwood.report.audits.shown import Curves, MechanismReport, ModelReport
-from ledgerwood.report.ledgers import figures as ledger_figures
+from ledgerwood.report.ledgers import audits as ledger_figures
 from ledgerwood.report.ledgers.audits import Backing, LedgerAudit
 from ledgerwood.report.pages.html import Figure, Page, Section, Tone
 from ledgerwood.report.printing import least, plain
 from ledgerwood.verification import LedgerReport
 from ledgerwood.verification.auditing import Assumption, LowerBound
-from ledgerwood.verification.digits import beside
+from ledgerwood.verification.figures import beside
 
 _OWNER = (
     "For the data owner only: an audit's findings are not private. Privacy costs are rounded up, lower bounds down."

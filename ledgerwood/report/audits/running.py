@@ -1,6 +1,12 @@
-"""`ledgerwood audit mechanism` and `audit ledger`: the run, and what is printed: tables or JSON, and a page."""
+"""`ledgerwood audit`: the runs, and what is printed.
+
+`ledgerwood audit mechanism` and `audit ledger`: the run, and what is printed: tables or JSON, and a page.
+
+`ledgerwood audit model`: the run, and what is printed. It needs the extra `trainers`, as training does.
+"""
 
 import secrets
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,17 +16,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ledgerwood.csv_files import read_csv
+from ledgerwood.errors import PrivacyWarning
 from ledgerwood.report.audits.inputs import Sampler, claim_words, named
-from ledgerwood.report.audits.pages import ledger_page, mechanism_page
-from ledgerwood.report.audits.shown import MechanismReport, curves_of
-from ledgerwood.report.ledgers import figures as ledger_figures
+from ledgerwood.report.audits.pages import ledger_page, mechanism_page, model_page
+from ledgerwood.report.audits.shown import MechanismReport, ModelReport, curves_of
+from ledgerwood.report.ledgers import audits as ledger_figures
 from ledgerwood.report.ledgers.audits import LedgerAudit
-from ledgerwood.report.options import Numeric
+from ledgerwood.report.models import estimator_of
+from ledgerwood.report.options import Mode, Numeric, Settings, Structure, View
 from ledgerwood.report.pages.html import Page, write
 from ledgerwood.report.printing import Fact, least, plain, print_json, show
+from ledgerwood.schema import Schema
 from ledgerwood.verification.auditing import Claim, LowerBound
 from ledgerwood.verification.black_box import audit
-from ledgerwood.verification.digits import beside
+from ledgerwood.verification.canaries import audit_model
+from ledgerwood.verification.figures import beside
 
 _SEED_BITS = 48  # a whole number that every reader of JSON keeps
 _SEARCHED = "found by search among vectors of answers, each of which one row is said to change by 1 at most"
@@ -170,3 +181,73 @@ def _own_name(spec: str) -> str:
 def chosen_seed(seed: int | None) -> int:
     """The seed, or a fresh one: every audit can be run again."""
     return secrets.randbits(_SEED_BITS) if seed is None else seed
+
+
+def run_model_audit(
+    rows: Path,
+    schema: Schema,
+    settings: Settings,
+    *,
+    canaries: int | None,
+    trainings: int | None,
+    mode: Mode,
+    structure: Structure,
+    view: View | None,
+    alpha: float,
+    seed: int | None,
+) -> ModelReport:
+    """Train on the rows of a CSV file with canaries beside them.
+
+    Args:
+        rows, schema, settings: as for `train`.
+        canaries, trainings, mode, structure, view, alpha: as in `verification.audit_model`.
+        seed: of the audit's coins; the trainings' noise has none.
+
+    Raises:
+        SchemaError: file and schema do not fit.
+        PrivacyError: as in `audit_model`.
+    """
+    seed = chosen_seed(seed)
+    estimator = estimator_of(settings, schema, verbose=False)
+    X, y = read_csv(rows, schema, with_target=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # what it says is shown with the result
+        found = audit_model(
+            estimator,
+            X,
+            y,
+            canaries=canaries,
+            trainings=trainings,
+            mode=mode,
+            structure=structure,
+            view=view,
+            alpha=alpha,
+            rng=np.random.default_rng(seed),
+        )
+    curves = curves_of(
+        found.claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores,
+        independent=not found.shared,
+    )  # fmt: skip
+    return ModelReport(claim=claim_words(found.claim), seed=seed, audit=found, curves=curves)
+
+
+def show_model(report: ModelReport, *, html: Path | None, as_json: bool) -> None:
+    """Print what an audit of a training found, and write its page."""
+    found = report.audit
+    facts: dict[str, Fact] = {
+        "estimator": found.audited,
+        "verdict": verdict("claimed epsilon", found.bounds, found.price, rejected=found.rejected),
+        "epsilon at least": f"{least(found.epsilon_lower)}{rests(found.assumption)}",
+        "claimed epsilon": found.price,
+        "delta": found.delta,
+        "alpha": found.alpha,
+        "a perfect attack would show": least(found.epsilon_detectable),
+        "largest possible bound": least(found.epsilon_ceiling),
+        "canaries": found.canaries * found.trainings,
+        "canaries for a tighter answer": found.needed,
+        "seed": report.seed,
+        "seconds": found.seconds,
+    }
+    facts |= {f"warning {place}": words for place, words in enumerate(found.weaknesses, 1)}
+    facts |= {f"note {place}": words for place, words in enumerate(found.notes, 1)}
+    show_audit("audit of a training", facts, found.bounds, model_page(report), html=html, as_json=as_json)

@@ -1,4 +1,9 @@
-"""A ledger file as a person reads it: its terms, its grants, how much of each was drawn."""
+"""Ledger files as a person reads them, and their migration.
+
+A ledger file as a person reads it: its terms, its grants, how much of each was drawn.
+
+Ledgers and their databases, carried over to later versions, as the command line tells it.
+"""
 
 import json
 from collections import Counter
@@ -10,12 +15,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from ledgerwood.accounting.filters import Filter, filter_record
-from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
+from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, Ledger, LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
+from ledgerwood.accounting.ledger.state import replay
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.report.printing import Fact, least, plain, print_json, show
 from ledgerwood.verification import LedgerReport, sign_ledger, verify_ledger
-from ledgerwood.verification.ledgers.verdicts import Verdict
+from ledgerwood.verification.ledgers.filters import Verdict
 
 
 def read_record(place: str, dataset: str | None) -> LedgerRecord:
@@ -26,11 +32,11 @@ def read_record(place: str, dataset: str | None) -> LedgerRecord:
         LedgerCorrupted: names the first entry that does not fit.
     """
     if "://" in place:
-        from ledgerwood.accounting.ledger import transfer
+        from ledgerwood.accounting.ledger import migrations
 
         if dataset is None:
             raise InvalidParameter("a database holds many data sets: name one by --dataset (unit: text)")
-        return transfer.read_ledger(place, dataset)
+        return migrations.read_ledger(place, dataset)
     record = LedgerRecord.from_lines(tuple(read_lines(Path(place))))
     if dataset not in (None, record.terms.dataset):
         raise LedgerError(f"the ledger {place} is of data set {record.terms.dataset!r}, not of {dataset!r}")
@@ -39,9 +45,9 @@ def read_record(place: str, dataset: str | None) -> LedgerRecord:
 
 def list_ledgers(url: str, *, as_json: bool) -> None:
     """Print each data set of a database with its terms and totals; errors as in `read_record`."""
-    from ledgerwood.accounting.ledger import transfer
+    from ledgerwood.accounting.ledger import migrations
 
-    rows = [terms(transfer.read_ledger(url, dataset)) for dataset in transfer.datasets(url)]
+    rows = [terms(migrations.read_ledger(url, dataset)) for dataset in migrations.datasets(url)]
     if as_json:
         print_json({"ledgers": rows})
         return
@@ -75,11 +81,11 @@ def import_file(path: Path, url: str, *, as_json: bool) -> None:
 
     Grants that the verifier cannot confirm are stored as they are, and the printed verdict says so.
     """
-    from ledgerwood.accounting.ledger import transfer
+    from ledgerwood.accounting.ledger import migrations
 
     record = read_record(str(path), None)
     verdict = verify_ledger(record).verdict
-    transfer.import_ledger(record, url)
+    migrations.import_ledger(record, url)
     show("imported", {"verdict": verdict, **terms(record)}, as_json=as_json)
 
 
@@ -207,3 +213,65 @@ def _filter_text(filter_: Filter) -> str:
     if isinstance(record, str):
         return record
     return " ".join((filter_.name, *(f"{key}={value!r}" for key, value in record.items() if key != "name")))
+
+
+def migrate(place: str, *, dataset: str | None, shares: list[str], dry_run: bool, as_json: bool) -> None:
+    """Carry over a database's tables, and with shares a ledger from format version 1 to 2; print what was done.
+
+    Raises:
+        InvalidParameter: shares that are no LABEL=SHARE, or do not fit the budget.
+        LedgerError: no such ledger, or one that is of version 2; tables of a later version.
+        LedgerCorrupted: the ledger does not verify; it stays as it is.
+        LedgerWriteFailed: nothing was changed.
+    """
+    wanted, facts = _parsed(shares), dict[str, Fact](dry_run=dry_run)
+    if "://" in place:
+        facts |= _tables(place, dry_run=dry_run, aloud=not as_json)
+    if wanted:
+        verify_ledger(place, dataset=dataset)
+        facts |= terms(_shared(place, dataset, wanted, dry_run=dry_run))
+    elif dataset is not None or "://" not in place:
+        facts |= terms(read_record(place, dataset))
+    show("would be migrated" if dry_run else "migrated", facts, as_json=as_json)
+
+
+def _tables(url: str, *, dry_run: bool, aloud: bool) -> dict[str, Fact]:
+    from ledgerwood.accounting.ledger import migrations
+
+    told = Console(stderr=True, soft_wrap=True)
+    report = migrations.migrate_tables(
+        url, dry_run=dry_run, told=lambda text: told.print(text, markup=False, highlight=False) if aloud else None
+    )
+    return {
+        "tables_found": report.found,
+        "tables_now": report.now,
+        "steps": "; ".join(report.steps) or None,
+        "chains_checked": report.datasets,
+    }
+
+
+def _shared(place: str, dataset: str | None, shares: dict[str, float], *, dry_run: bool) -> LedgerRecord:
+    """The ledger after its migration; by a dry run, in memory only."""
+    if dry_run:
+        state = replay(read_record(place, dataset).lines)
+        state.commit(state.propose_migration(shares))
+        return LedgerRecord(entries=tuple(state.entries))
+    with Ledger.open(place, dataset=dataset) as ledger:
+        ledger.migrate(analysts=shares)
+        return ledger.record()
+
+
+def _parsed(shares: list[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for text in shares:
+        label, _, share = text.rpartition("=")
+        try:
+            number = float(share)
+        except ValueError:
+            number = 0.0
+        if not label or label in found or not 0.0 < number <= 1.0:
+            raise InvalidParameter(
+                f"share={text!r} must be LABEL=SHARE with a share in (0, 1], each label once (unit: share)"
+            )
+        found[label] = number
+    return found

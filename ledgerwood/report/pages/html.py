@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, final
 
-from ledgerwood.report.pages.elements import Child, Element, document, element
-from ledgerwood.report.pages.svg import Role, swatch
+from ledgerwood.report.pages.svg import Child, Element, Role, document, element, swatch
 from ledgerwood.report.printing import finite
 
 Tone = Literal["good", "open", "bad"]

@@ -7,8 +7,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.curator import GridlessGains, LargeGradients, Loss, Round, Schema, SplitGains, TypedColumns, gain_range
-from ledgerwood.curator.queries.splits.candidate_points import CandidateParts
-from ledgerwood.curator.queries.splits.tests import MAX_CELLS, TestedCells
+from ledgerwood.curator.queries.splits.tests import MAX_CELLS, CandidateParts, TestedCells
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism
 from ledgerwood.mechanisms.sensitivity import quotient_down

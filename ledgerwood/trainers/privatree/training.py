@@ -45,7 +45,7 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     PermuteAndFlipMechanism,
 )
-from ledgerwood.mechanisms.choices.grid_quantiles import MOST_THRESHOLDS
+from ledgerwood.mechanisms.choices.quantiles import MOST_THRESHOLDS
 from ledgerwood.mechanisms.sensitivity import quotient_down
 from ledgerwood.trainers.base.bounds import Count, positive, share
 from ledgerwood.trainers.base.plan import AbstractEpsilonPlan

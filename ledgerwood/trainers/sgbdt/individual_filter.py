@@ -10,9 +10,8 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import conversion
-from ledgerwood.accounting.costs.row_costs import LIMIT_SLACK
 from ledgerwood.accounting.events import Event, GDPEvent, RenyiEvent
-from ledgerwood.accounting.individuals import OVERESTIMATE
+from ledgerwood.accounting.individuals import LIMIT_SLACK, OVERESTIMATE
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 
 IndividualFilter = Literal["none", "gdp", "renyi"]

@@ -20,7 +20,7 @@ from ledgerwood.accounting.costs.chains import Least, Route
 from ledgerwood.accounting.events import ApproximateEvent, Event, PureEvent
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
-from ledgerwood.verification.attacks.means import lower_mean
+from ledgerwood.verification.attacks.scores import lower_mean
 
 if TYPE_CHECKING:
     from ledgerwood.trainers.base.privacy import PrivacyStatement

@@ -1,4 +1,11 @@
-"""A mechanism's claimed guarantee as one curve: a budget, an event, or a function from epsilon to delta."""
+"""The guarantee that an audit tests, as a curve.
+
+A mechanism's claimed guarantee as one curve: a budget, an event, or a function from epsilon to delta.
+
+Bounds that assume Gaussian noise: mu, and its epsilon at a delta. Always name that assumption with them.
+
+docs/explanation/auditing.md#gaussian-scores.
+"""
 
 import dataclasses
 import math
@@ -7,9 +14,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy import stats
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget
+from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import (
     Composed,
     EllipticalGaussianEvent,
@@ -21,6 +30,8 @@ from ledgerwood.accounting.events import (
 )
 from ledgerwood.accounting.pricing import price
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.verification.auditing.counts import binomial_lower
+from ledgerwood.verification.auditing.result import level, small_probability
 
 Claim = Event | Budget | Callable[[float], float]
 """An event, a budget, or a function from epsilon (nats, >= 0) to delta, the larger direction."""
@@ -182,3 +193,38 @@ def _require_profile(factors: np.ndarray, deltas: np.ndarray) -> None:
     slopes, noise = np.diff(deltas) / gaps, 2.0 * _NOISE / gaps
     if np.any(np.diff(slopes) < -(noise[:-1] + noise[1:])):
         raise InvalidParameter("the claimed function is not convex in e^epsilon, so no privacy profile (unit: delta)")
+
+
+_LARGEST_MU = 1e6
+"""Of which epsilon is stated: 5e11 nats are a lower bound for all that is above."""
+
+
+def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_without: int, *, alpha: float) -> float:
+    """Bound mu by one threshold, fixed beforehand: Phi^-1(true positive rate) - Phi^-1(false positive rate).
+
+    Source: Nasr et al. 2023, section 4; docs/explanation/auditing.md#gaussian-scores.
+    """
+    alpha = level(alpha)
+    hit = binomial_lower(right_alarms, runs_with, alpha / 2.0)
+    rest = binomial_lower(runs_without - false_alarms, runs_without, alpha / 2.0)
+    return max(0.0, float(stats.norm.ppf(hit) + stats.norm.ppf(rest)))
+
+
+def mu_from_means(mean_with: float, runs_with: int, mean_without: float, runs_without: int, *, alpha: float) -> float:
+    """Bound mu by independent scores, N(mu, 1) with the canary and N(0, 1) without: the difference of their means.
+
+    Source: docs/explanation/auditing.md#gaussian-scores.
+    """
+    alpha = level(alpha)
+    _validate.count("runs_with", runs_with, "scores", minimum=1)
+    _validate.count("runs_without", runs_without, "scores", minimum=1)
+    spread = math.sqrt(1.0 / runs_with + 1.0 / runs_without)
+    return max(0.0, mean_with - mean_without - float(stats.norm.isf(alpha)) * spread * (1.0 + 1e-12))
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """Epsilon at `delta` of a Gaussian mechanism with this mu, nats, rounded down; 0 where mu is, inf at delta 0."""
+    small_probability("delta", delta)
+    if mu <= 0.0:
+        return 0.0
+    return gdp.epsilon(min(mu, _LARGEST_MU), delta) * (1.0 - 1e-9) if delta > 0.0 else math.inf

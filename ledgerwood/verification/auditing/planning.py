@@ -13,10 +13,9 @@ from scipy import optimize, special
 from ledgerwood import _validate
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.verification.auditing.claims import epsilon_of, mu_from_counts, mu_from_means
 from ledgerwood.verification.auditing.counts import clopper_pearson, randomised_labels
-from ledgerwood.verification.auditing.gaussian import epsilon_of, mu_from_counts, mu_from_means
-from ledgerwood.verification.auditing.one_run import Pair, one_run
-from ledgerwood.verification.auditing.one_run_curves import one_run_mu
+from ledgerwood.verification.auditing.one_run import Pair, one_run, one_run_mu
 from ledgerwood.verification.auditing.result import level, small_probability
 from ledgerwood.verification.auditing.score_test import score
 from ledgerwood.verification.auditing.sequential import anytime

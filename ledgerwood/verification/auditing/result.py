@@ -5,7 +5,7 @@ from typing import Literal, final, get_args
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
-from ledgerwood.verification.digits import rounded_down
+from ledgerwood.verification.figures import rounded_down
 
 Assumption = Literal["none", "large counts", "Gaussian noise", "the claim's family"]
 """What a bound rests on besides independent runs (or canaries that were included independently).

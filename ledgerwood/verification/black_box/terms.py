@@ -1,18 +1,126 @@
-"""What an audit is asked: its terms, validated, and the points of the claimed curve where it may be refuted."""
+"""The terms of an audit, and the claim at another amount of noise.
+
+The claim at another amount of noise: the least noise that the outputs leave room for.
+
+What an audit is asked: its terms, validated, and the points of the claimed curve where it may be refuted.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final, get_args
 
+from scipy import optimize
+
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
+from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.pricing import price
+from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve, with_noise
 from ledgerwood.verification.auditing.result import level, small_probability
-from ledgerwood.verification.black_box import family
-from ledgerwood.verification.black_box.outputs.draws import NonFinite
+from ledgerwood.verification.black_box.choosing import Attack, CurvePoint, Question
+from ledgerwood.verification.black_box.draws import NonFinite
+from ledgerwood.verification.black_box.learning import Learners
 from ledgerwood.verification.black_box.result import Numeric
-from ledgerwood.verification.black_box.scoring.choosing import CurvePoint, Question
-from ledgerwood.verification.black_box.scoring.fitting import Learners
+
+_WIDEST = math.log(1e3)
+_STEP, _CLOSE, _TINY = 0.25, 1e-6, 1e-300
+_ERRORS, _SLACK = 3.0, 1.2
+"""Standard errors, and a factor, by which a curve that was measured may miss that of a member: attacks are learned, and
+not quite the best ones."""
+
+
+def has_family(claim: Claim) -> bool:
+    """Returns whether the claim is an event all of whose noise is Gaussian."""
+    return isinstance(claim, Event) and with_noise(claim, 1.0) is not None
+
+
+def scaled(claim: Event, log_factor: float) -> Event | None:
+    """The claim at e^log_factor times its noise, within a thousand times more or less; None without a family."""
+    return with_noise(claim, math.exp(min(max(log_factor, -_WIDEST), _WIDEST)))
+
+
+def member(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) -> Event | None:
+    """The member of the family with the least noise whose delta at the point's epsilon is at most `delta`.
+
+    None where even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
+
+    Args:
+        claim: of the family.
+        point: where.
+        delta: positive.
+        start: log of the factor of noise where the search begins.
+    """
+    found = log_factor(claim, point, delta, start)
+    return None if found is None else scaled(claim, found)
+
+
+def log_factor(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) -> float | None:
+    """The factor between the noise of `member` and the claim's, as a logarithm; arguments as there."""
+
+    def excess(at: float) -> float:
+        other = scaled(claim, at)
+        found = 1.0 if other is None else price(other).delta(point.epsilon)
+        return math.log(max(found, _TINY)) - math.log(delta)
+
+    start = min(max(start, -_WIDEST), _WIDEST)
+    step, low, high = _STEP, start, start
+    while high < _WIDEST and excess(high) > 0.0:
+        low, high, step = high, min(high + step, _WIDEST), 2.0 * step
+    if high == _WIDEST and excess(high) > 0.0:
+        return None
+    while low == high or excess(low) <= 0.0:
+        if low <= -_WIDEST:
+            return -_WIDEST
+        low, high, step = max(low - step, -_WIDEST), low, 2.0 * step
+    # log delta is nearly straight in the log of the noise: a few steps, where halving takes twenty.
+    found = float(optimize.brentq(excess, low, high, xtol=_CLOSE, rtol=_CLOSE))
+    while excess(found) > 0.0:
+        found += _CLOSE
+    return min(found, high)
+
+
+def beyond(claim: Event, point: CurvePoint, delta: float) -> bool:
+    """Returns whether no member has as large a delta at the point's epsilon, even with a thousandth of the noise."""
+    least = scaled(claim, -_WIDEST)
+    return least is not None and price(least).delta(point.epsilon) < delta
+
+
+def misfit(claim: Event, attacks: Sequence[Attack], tested: CurvePoint, start: float = 0.0) -> str | None:
+    """Why no member of the family fits the deltas that learning measured; None where one does, or might.
+
+    One amount of noise must explain all points: the member that explains the tested one is held against the others.
+    docs/explanation/black-box.md#black-box-family.
+    """
+    least = scaled(claim, -_WIDEST)
+    if least is None:
+        return None
+    most = price(least)
+    for attack in attacks:
+        sure, allowed = attack.delta - _ERRORS * attack.error, most.delta(attack.point.epsilon)
+        if sure > allowed:
+            return (
+                f"delta at epsilon {attack.point.epsilon:.4g} was about {attack.delta:.4g}, and not even a thousandth "
+                f"of the claim's noise has more than {allowed:.4g}"
+            )
+    here = next((attack for attack in attacks if attack.point == tested), None)
+    if here is None or here.delta - _ERRORS * here.error <= 0.0:
+        return None
+    fitted = member(claim, tested, here.delta, start)
+    if fitted is None:
+        return None
+    curve = price(fitted)
+    for attack in attacks:
+        expected, spread = curve.delta(attack.point.epsilon), _ERRORS * attack.error
+        # Where the member is fitted its own delta is uncertain, by the same share at other points.
+        loose = _SLACK * (1.0 + _ERRORS * here.error / here.delta)
+        if expected > loose * (attack.delta + spread) or attack.delta - spread > loose * expected:
+            return (
+                f"the noise that has delta {here.delta:.4g} at epsilon {tested.epsilon:.4g}, as measured, has "
+                f"{expected:.4g} at epsilon {attack.point.epsilon:.4g}, where about {attack.delta:.4g} was measured"
+            )
+    return None
+
 
 Stop = Literal["never", "rejected"]
 _LEAST = 100
@@ -81,7 +189,7 @@ class AuditTerms:
         for epsilon in epsilons:
             at = self.curve.delta(epsilon)
             if at < 1.0:
-                points.append(CurvePoint(epsilon, at, family.has_family(claim)))
+                points.append(CurvePoint(epsilon, at, has_family(claim)))
         return Question(
             delta=delta,
             claimed=claimed,

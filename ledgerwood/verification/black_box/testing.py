@@ -10,14 +10,14 @@ from ledgerwood.accounting.events.base import Event, FloatArray
 from ledgerwood.accounting.pricing import price
 from ledgerwood.verification.auditing.result import LowerBound, Scores
 from ledgerwood.verification.auditing.sequential import anytime, log_e_value
-from ledgerwood.verification.black_box import family
-from ledgerwood.verification.black_box.coins import Counts
-from ledgerwood.verification.black_box.outputs.draws import OutputDraws
+from ledgerwood.verification.black_box import terms as family
+from ledgerwood.verification.black_box.budget import Counts
+from ledgerwood.verification.black_box.choosing import Choice, Question
+from ledgerwood.verification.black_box.draws import OutputDraws
+from ledgerwood.verification.black_box.learning import Chosen
 from ledgerwood.verification.black_box.result import Side
-from ledgerwood.verification.black_box.scoring.choosing import Choice, Question
-from ledgerwood.verification.black_box.scoring.learning import Chosen
 from ledgerwood.verification.black_box.terms import AuditTerms
-from ledgerwood.verification.digits import beside
+from ledgerwood.verification.figures import beside
 
 _NO_MEMBER = (
     "no member of the claim's family (the same event at another amount of noise) fits what was measured, so that the "

@@ -4,9 +4,9 @@ from ledgerwood import _extras
 
 try:
     from ledgerwood.verification.canaries.audit import audit_model as audit_model
-    from ledgerwood.verification.canaries.fits.structure import structure_depends_on_data as structure_depends_on_data
     from ledgerwood.verification.canaries.result import ModelAudit as ModelAudit
     from ledgerwood.verification.canaries.result import StructureCheck as StructureCheck
+    from ledgerwood.verification.canaries.seeing import structure_depends_on_data as structure_depends_on_data
 except ModuleNotFoundError as _missing:  # the base install: each name says which extra it needs
     __getattr__ = _extras.absent(__name__, _missing)
 

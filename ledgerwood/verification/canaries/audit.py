@@ -15,13 +15,12 @@ from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import level
 from ledgerwood.verification.canaries.canary_audit import canary_audit
-from ledgerwood.verification.canaries.fits.claiming import column_count_of
-from ledgerwood.verification.canaries.fits.fitting import OwnFits, require_learner
-from ledgerwood.verification.canaries.fits.reduced import one_mechanism
-from ledgerwood.verification.canaries.released.values import Released
+from ledgerwood.verification.canaries.fitting import OwnFits, column_count_of, require_learner
+from ledgerwood.verification.canaries.recorder import one_mechanism
 from ledgerwood.verification.canaries.released_audit import released_audit
+from ledgerwood.verification.canaries.released_values import Released
 from ledgerwood.verification.canaries.result import Mode, ModelAudit, Structure, View
-from ledgerwood.verification.generators import Seeded, generator_of
+from ledgerwood.verification.figures import Seeded, generator_of
 
 CANARIES = 1000
 """Of one training; and, of one mechanism with public trees, of all trainings together."""

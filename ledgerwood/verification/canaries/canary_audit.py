@@ -17,16 +17,29 @@ from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Scores
-from ledgerwood.verification.canaries.evidence import power, theory
-from ledgerwood.verification.canaries.evidence.reading import CanaryTerms, read
-from ledgerwood.verification.canaries.fits.cells import CanaryCells, canary_cells
-from ledgerwood.verification.canaries.fits.claiming import adjacency_of, claimed, column_count_of, require_known
-from ledgerwood.verification.canaries.fits.fitting import OwnFits, classifies
-from ledgerwood.verification.canaries.fits.recorder import recorded
-from ledgerwood.verification.canaries.fits.rows import AuditRows, audit_rows, background_rows, seen_schema, with_fill
-from ledgerwood.verification.canaries.fits.seeing import Seen, seen_predictions, seen_releases
-from ledgerwood.verification.canaries.fits.structure import structure_depends_on_data
+from ledgerwood.verification.canaries import theory
+from ledgerwood.verification.canaries import theory as power
+from ledgerwood.verification.canaries.bounds import CanaryTerms, read
+from ledgerwood.verification.canaries.fitting import (
+    OwnFits,
+    adjacency_of,
+    claimed,
+    classifies,
+    column_count_of,
+    require_known,
+)
+from ledgerwood.verification.canaries.recorder import recorded
 from ledgerwood.verification.canaries.result import Mode, ModelAudit, Structure, StructureCheck, View
+from ledgerwood.verification.canaries.rows import (
+    AuditRows,
+    CanaryCells,
+    audit_rows,
+    background_rows,
+    canary_cells,
+    seen_schema,
+    with_fill,
+)
+from ledgerwood.verification.canaries.seeing import Seen, seen_predictions, seen_releases, structure_depends_on_data
 
 _UNCLAIMED = GaussianEvent(noise_multiplier=0.5, adjacency=Adjacency.ADD_REMOVE)
 """By which guesses are planned where nothing is claimed."""

@@ -29,10 +29,10 @@ from ledgerwood.verification.errata.auditors import default_samples as default_s
 from ledgerwood.verification.errata.auditors import find as find
 from ledgerwood.verification.errata.auditors import run_specimen as run_specimen
 from ledgerwood.verification.errata.base import Auditor as Auditor
+from ledgerwood.verification.errata.base import Finding as Finding
 from ledgerwood.verification.errata.base import Row as Row
 from ledgerwood.verification.errata.base import Specimen as Specimen
 from ledgerwood.verification.errata.base import Verdict as Verdict
-from ledgerwood.verification.errata.findings import Finding as Finding
 
 
 def _defined_in(*modules: ModuleType) -> tuple[Specimen, ...]:

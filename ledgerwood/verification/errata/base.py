@@ -1,23 +1,32 @@
-"""Defines a specimen: a published mechanism that loses more than is claimed for it, in its smallest form.
+"""Specimens, and what audits of them found.
+
+Defines a specimen: a published mechanism that loses more than is claimed for it, in its smallest form.
 
 A specimen is kept to be caught. It draws outputs as the paper or the code does, on one pair of data sets on which the
 claim fails, and it knows its exact loss on that pair. None of them can train anything.
+
+What an audit of a specimen found, and what was claimed, in words and in numbers.
 """
 
 import abc
+import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, final
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.accounting.events.choices.pure import PureEvent
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
+from ledgerwood.verification.auditing.result import Assumption
 
 FloatArray = NDArray[np.float64]
 Pair = tuple[FloatArray, FloatArray]
@@ -217,3 +226,81 @@ def _in_range(epsilon: float) -> float:
     if number > 700.0:
         raise _validate.fail("epsilon", epsilon, "at most 700", "nats")
     return number
+
+
+Quantity = Literal["epsilon", "delta"]
+"""What was bounded from below: epsilon at a delta, or delta at an epsilon."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One specimen, its claim, its exact loss, and what its auditor found in a number of outputs."""
+
+    specimen: str  #: its name
+    verdict: Verdict  #: in what sense it is wrong
+    claim: str  #: in words
+    witness: float  #: epsilon at which the claim is broken, in nats
+    claimed_delta: float  #: what the claim allows there
+    exact_delta: float  #: what the specimen loses there, on its pair
+    auditor: Auditor  #: who looked
+    quantity: Quantity  #: what was bounded
+    bound: float  #: the measured lower bound, on epsilon (nats) or on delta
+    at: float  #: the delta, or the epsilon, at which it holds
+    claimed: float  #: what the claim allows there
+    caught: bool  #: the claim is refuted at level alpha. A right mechanism is refuted with probability alpha at most
+    test: str  #: what was compared to decide that, in words
+    alpha: float  #: error of `caught`, and of `bound`
+    assumption: Assumption  #: what `bound` rests on; "none" for all that the auditors of specimens say
+    samples: int  #: outputs that were drawn, all of them
+    needed: int  #: about how many outputs the best test takes, if the event is known, 95 times in 100
+    seconds: float  #: of this audit, on the machine that it ran on
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names and values, infinities as "inf": `Finding.from_dict` reads it."""
+        return {key: "inf" if value == math.inf else value for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "Finding":
+        """What `to_dict` gave.
+
+        Raises:
+            TypeError: a record with other names.
+        """
+        values: dict[str, Any] = {key: math.inf if value == "inf" else value for key, value in record.items()}
+        return cls(**values)
+
+    def decided(self) -> str:
+        """What refuted the claim, in words: the bound, if that is above what is claimed, else the comparison."""
+        return self.measured() if self.bound > self.claimed else f"{self.test}; {self.measured()}"
+
+    def measured(self) -> str:
+        """The bound in words."""
+        other = "delta" if self.quantity == "epsilon" else "epsilon"
+        return f"{self.quantity} >= {down(self.bound)} at {other} {self.at:.4g} (claimed {self.claimed:.4g})"
+
+
+def down(bound: float) -> str:
+    """A lower bound with three digits, rounded down: it may not grow in print."""
+    if not math.isfinite(bound) or bound == 0.0:
+        return f"{bound:g}"
+    step = 10.0 ** (math.floor(math.log10(abs(bound))) - 2)
+    return f"{math.floor(bound / step) * step:.3g}"
+
+
+def in_words(claim: Claim) -> str:
+    """A claim as a person would say it."""
+    match claim:
+        case Budget():
+            return f"({claim.epsilon:g}, {claim.delta:g})"
+        case PureEvent():
+            return f"epsilon {claim.pure_epsilon():.4g}"
+        case GaussianEvent():
+            return f"Gaussian noise of multiplier {claim.noise_multiplier:.4g}"
+        case LaplaceEvent():
+            return f"Laplace noise of multiplier {claim.noise_multiplier:.4g}"
+        case PoissonSampled():
+            return f"{in_words(claim.event)}, sampled at rate {claim.sampling_rate:g}"
+        case Event():
+            return type(claim).__name__
+    return "a curve delta(epsilon)"

@@ -7,14 +7,18 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.errata.base import Deterministic, FloatArray, Pair, PureClaim, Row, specimen, without_last
-from ledgerwood.verification.errata.gains import ONE_GRADIENT, gain, leaf_value, score, softmax
 from ledgerwood.verification.errata.outputs import (
+    ONE_GRADIENT,
     CountedRows,
     Disjoint,
     Finite,
     LeastAndLargest,
     OneLaplace,
     RowsOnBothSides,
+    gain,
+    leaf_value,
+    score,
+    softmax,
     twice,
 )
 

@@ -9,8 +9,18 @@ import numpy as np
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events.choices.pure import PureEvent
 from ledgerwood.verification.errata.base import Deterministic, FloatArray, Pair, PureClaim, Row, specimen, without_last
-from ledgerwood.verification.errata.gains import ONE_GRADIENT, gain, leaf_value, score, softmax
-from ledgerwood.verification.errata.outputs import Disjoint, Finite, OneLaplace, RowsOnBothSides, twice
+from ledgerwood.verification.errata.outputs import (
+    ONE_GRADIENT,
+    Disjoint,
+    Finite,
+    OneLaplace,
+    RowsOnBothSides,
+    gain,
+    leaf_value,
+    score,
+    softmax,
+    twice,
+)
 
 TRAINING = PureEvent(epsilon=1.0, adjacency=Adjacency.ADD_REMOVE)
 """A whole training; an output without noise breaks any claim."""

@@ -17,10 +17,9 @@ from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.verification.ledgers import filters as _filters
 from ledgerwood.verification.ledgers import pairs as _pairs
 from ledgerwood.verification.ledgers.bounds import divergences, points
-from ledgerwood.verification.ledgers.databases import database_lines
 from ledgerwood.verification.ledgers.effort import Effort, TooMuchWork, counted
-from ledgerwood.verification.ledgers.signatures import check_signature, read_signature, signature_of
-from ledgerwood.verification.ledgers.verdicts import GrantVerdict, Verdict, is_number, judged, worst
+from ledgerwood.verification.ledgers.filters import GrantVerdict, Verdict, is_number, judged, worst
+from ledgerwood.verification.ledgers.signatures import check_signature, database_lines, read_signature, signature_of
 
 _ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 _KEYS = {

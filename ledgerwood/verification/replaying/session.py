@@ -13,7 +13,7 @@ from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.errors import PrivacyError, ReplayFailed
 from ledgerwood.verification.replaying.comparison import difference
 from ledgerwood.verification.replaying.moves import Move
-from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour
+from ledgerwood.verification.sensitivity.domains import Neighbour
 
 Kind = Literal[
     "words", "grant", "draw", "open", "open_groups", "group", "sample", "assign", "release", "select", "search"

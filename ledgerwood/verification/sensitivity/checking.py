@@ -1,23 +1,29 @@
-"""`check_sensitivity`: a search for two neighbouring data sets that exceed a stated sensitivity.
+"""`check_sensitivity`, and the values of tables.
+
+`check_sensitivity`: a search for two neighbouring data sets that exceed a stated sensitivity.
 
 docs/explanation/replay.md#sensitivity-search: what is tried, and what a search can and cannot show.
+
+The exact values of this library's own queries, release-free: for the owner of the data, and for tests.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
-from ledgerwood.curator.queries.registry import name_of
+from ledgerwood.curator import Categorical, ColumnTable, GiniSplits, LeafLabels, Schema, SplitGains, Table
+from ledgerwood.curator.queries.registry import COLUMNS, TREES, name_of
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
-from ledgerwood.verification.digits import beside
-from ledgerwood.verification.generators import Seeded, generator_of
-from ledgerwood.verification.sensitivity.distances import Norm, Shifts
-from ledgerwood.verification.sensitivity.domains import Data, RowKind, domain
-from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour
+from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
+from ledgerwood.verification.figures import Seeded, beside, generator_of
+from ledgerwood.verification.sensitivity.distances import Gap, Norm, Shifts, shift_gap
+from ledgerwood.verification.sensitivity.domains import Data, Neighbour, RowKind, domain
 from ledgerwood.verification.sensitivity.pair_search import FoundPair, PlainGauge, Search, Verdict
 
 if TYPE_CHECKING:
@@ -153,8 +159,6 @@ def check_sensitivity(
         gauge: Any = PlainGauge(query=query, claimed=stated, norm=norm, tolerance=tolerance)
         shown: float | Shifts = stated
     else:
-        from ledgerwood.verification.sensitivity.table_values import TableGauge
-
         if schema is None:
             raise InvalidParameter(f"the exact value of {name_of(query)} needs a schema (unit: columns)")
         gauge = TableGauge.of(query, schema, adjacency, claimed, bins=bins)
@@ -231,3 +235,69 @@ def shown(value: object) -> str:
     with np.printoptions(threshold=20, edgeitems=3, linewidth=1_000, precision=17):
         text = repr(value)
     return text if len(text) <= 400 else f"{text[:397]}..."
+
+
+Integers = NDArray[np.int64]
+Choices = SplitGains | GiniSplits | LeafLabels
+"""Selections whose utilities are arrays (nodes, candidates)."""
+_ALL = np.empty(0, dtype=np.bool_)
+"""A sample of all rows."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableGauge:
+    """A query over tables, against its shift set."""
+
+    read: Callable[[Data], Integers]
+    grid: Grid
+    shifts: Shifts
+
+    @classmethod
+    def of(cls, query: Any, schema: Schema, adjacency: Adjacency, claimed: object, *, bins: int) -> "TableGauge":
+        """Returns the gauge of a query of `ledgerwood.curator`, against its stated or the given claim.
+
+        Raises:
+            InvalidParameter: no query whose exact value a table with a schema has, or a claim that is no shift set.
+        """
+        if query not in TREES and query not in COLUMNS and not isinstance(query, Choices):
+            raise InvalidParameter(
+                f"{type(query).__name__} is no function, and no query whose exact value a table with a schema has "
+                "(unit: statistic)"
+            )
+        shifts: Any = query.sensitivity(adjacency) if claimed is None else claimed
+        if not isinstance(shifts, BoxShifts | BallShifts | UtilityRange):
+            raise InvalidParameter(f"claimed={shifts!r} must be a shift set, of a query of a table (unit: statistic)")
+        grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
+        return cls(read=_reader(query, schema, bins), grid=grid, shifts=shifts)
+
+    def value(self, data: Data) -> Integers:
+        """The value in steps of the grid."""
+        return self.read(data)
+
+    def gap(self, first: Integers, second: Integers, rows: int) -> Gap:
+        """Against the shift set, exact."""
+        return shift_gap(first, second, grid=self.grid, shifts=self.shifts)
+
+    def shown(self, value: Integers) -> NDArray[np.float64]:
+        """The value in the columns' units."""
+        return np.asarray(value * np.array(self.grid.steps), dtype=np.float64)
+
+    def exactly(self, first: Data, second: Data, rows: int) -> None:
+        """Its gaps are of integers: there is nothing to be told."""
+
+
+def _reader(query: Any, schema: Schema, bins: int) -> Callable[[Data], Integers]:
+    loss: Literal["squared", "logistic"] = "logistic" if isinstance(schema.target, Categorical) else "squared"
+
+    def read(data: Data) -> Integers:
+        X, y, weights = (*data, None, None)[:3] if isinstance(data, tuple) else (data, None, None)
+        if query in COLUMNS:
+            return ColumnTable.from_data(X, schema, y=y).reader(query)(_ALL)
+        table = Table.from_data(X, y, schema, loss=loss, bins=bins, sample_weight=weights)
+        if not isinstance(query, Choices):
+            return table.reader(query)(_ALL)
+        utilities: Integers = table.evidence(query)(_ALL)
+        return utilities.reshape(-1, query.classes) if isinstance(query, LeafLabels) else utilities
+
+    return read

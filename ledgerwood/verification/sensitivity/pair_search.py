@@ -12,9 +12,8 @@ import numpy as np
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.verification.sensitivity.distances import Gap, Norm, QueryValue, plain_gap, value_of
+from ledgerwood.verification.sensitivity.distances import Exact, Gap, Norm, QueryValue, exactly, plain_gap, value_of
 from ledgerwood.verification.sensitivity.domains import Data, Domain, Row, RowKind, Rows
-from ledgerwood.verification.sensitivity.exactly import Exact, exactly
 
 _SHARES = (0.5, 0.25, 0.125, 2.0**-5, 2.0**-8, 2.0**-12)
 """Of a column's width: how far a value is moved, in turn."""

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.verification.sensitivity.domains import Data, Domain, Row, RowKind, Rows, domain
-from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour
+from ledgerwood.verification.sensitivity.domains import Data, Domain, Neighbour, Row, RowKind, Rows, domain
 from ledgerwood.verification.sensitivity.pair_search import TablePair
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from ledgerwood.verification.generators import Seeded, generator_of
+from ledgerwood.verification.figures import Seeded, generator_of
 from ledgerwood.verification.sensitivity.checking import shown
 
 if TYPE_CHECKING:
     from ledgerwood.verification.auditing.claims import Claim
     from ledgerwood.verification.black_box import Audit
-    from ledgerwood.verification.black_box.outputs.draws import Sampler
+    from ledgerwood.verification.black_box.draws import Sampler
 
 
 def assert_dp(

@@ -18,7 +18,7 @@ from ledgerwood.schema import Numeric
 from ledgerwood.verification.ledgers.verifying import verify_ledger
 from ledgerwood.verification.replaying.replaying import replay
 from ledgerwood.verification.sensitivity.checking import check_sensitivity
-from ledgerwood.verification.sensitivity.neighbour_rows import Neighbour, removed
+from ledgerwood.verification.sensitivity.domains import Neighbour, removed
 from ledgerwood.verification.testing.kit_reports import Checks, Failure, KitReport, require
 from ledgerwood.verification.testing.kit_rows import ODD, Data, heard, kit_rows, odd_row, with_row
 

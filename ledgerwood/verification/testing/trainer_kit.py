@@ -31,7 +31,7 @@ from ledgerwood.verification.noise.law import check_fit_noise
 from ledgerwood.verification.replaying.replaying import replay
 from ledgerwood.verification.replaying.session import Replay
 from ledgerwood.verification.sensitivity.checking import check_sensitivity
-from ledgerwood.verification.sensitivity.neighbour_rows import (
+from ledgerwood.verification.sensitivity.domains import (
     Neighbour,
     added,
     duplicated,

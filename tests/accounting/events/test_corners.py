@@ -7,7 +7,7 @@ import pytest
 from mpmath import mp, mpf
 
 from ledgerwood.accounting import Adjacency, Direction, DiscreteLaplaceEvent
-from ledgerwood.accounting.events.choices.corners import corners_of, interpolated, interpolated_below
+from ledgerwood.accounting.events.choices.pure import corners_of, interpolated, interpolated_below
 from ledgerwood.accounting.events.noise.discrete import laplace_corners
 
 RATIOS = np.array([0.25, 0.5, 1.5, 4.0])

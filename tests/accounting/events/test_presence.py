@@ -28,7 +28,7 @@ from ledgerwood.accounting import (
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.costs.losses import plans
 from ledgerwood.accounting.events import from_json, to_json
-from ledgerwood.accounting.events.sampled import presence
+from ledgerwood.accounting.events.sampled import fixed_size
 from ledgerwood.errors import UnsupportedEvent
 
 A, R, Z = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE, Adjacency.ZERO_OUT
@@ -54,7 +54,7 @@ class Row:
 
 
 def allowed(present, t, reach=40.0):
-    return np.exp(presence.two_presences(present, t, reach))
+    return np.exp(fixed_size.two_presences(present, t, reach))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -91,7 +91,7 @@ def test_the_bound_of_an_asymmetric_presence_is_the_least_over_a_dense_grid():
     sums = everywhere(s, Direction.REMOVE, Direction.ADD) + np.exp(s) * everywhere(
         t[:, None] - s, Direction.ADD, Direction.REMOVE
     )
-    assert np.exp(presence.two_presences(present, t, 15.0)) == pytest.approx(sums.min(axis=1), rel=1e-5)
+    assert np.exp(fixed_size.two_presences(present, t, 15.0)) == pytest.approx(sums.min(axis=1), rel=1e-5)
 
 
 def gaussian(noise, adjacency):

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.events import Event, GaussianEvent, LaplaceEvent, PureEvent
-from ledgerwood.accounting.events.sampled import replaced
+from ledgerwood.accounting.events.sampled import poisson
 
 R = Adjacency.REPLACE_ONE
 EVENTS = [
@@ -18,7 +18,7 @@ EVENTS = [
 ORDERS = np.array([1.2, 2.0, 2.7, 12.0])
 
 
-def integral(function: object, profile: replaced.Profile, over: np.ndarray) -> float:
+def integral(function: object, profile: poisson.Profile, over: np.ndarray) -> float:
     """The integral over the nodes' range, in a variable that is monotone in them."""
     ends = np.sort(
         over[np.searchsorted(profile.nodes, np.linspace(0.0, profile.nodes[-1], 12) ** 2 / profile.nodes[-1])]
@@ -30,14 +30,14 @@ def integral(function: object, profile: replaced.Profile, over: np.ndarray) -> f
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("q", [0.01, 0.6])
 def test_integrals_lie_on_the_side_that_they_must(event: Event, q: float) -> None:
-    t = replaced.nodes_of(event)
+    t = poisson.nodes_of(event)
     t = t[t <= 20.0]
-    seen = replaced.seen(event, None)
-    near = replaced.Profile(t, seen.log_values[: t.size], seen.log_above[: t.size - 1], seen.log_below[: t.size - 1])
+    seen = poisson.seen(event, None)
+    near = poisson.Profile(t, seen.log_values[: t.size], seen.log_above[: t.size - 1], seen.log_below[: t.size - 1])
     log_s = np.log1p(q * np.expm1(t))
     scale = np.zeros(ORDERS.size)
-    above = np.exp(replaced._cells(ORDERS, t, log_s, near.log_values, scale))
-    below = np.exp(replaced._cells_from_below(ORDERS, t, log_s, near, scale))
+    above = np.exp(poisson._cells(ORDERS, t, log_s, near.log_values, scale))
+    below = np.exp(poisson._cells_from_below(ORDERS, t, log_s, near, scale))
     for order, high, low in zip(ORDERS, above, below, strict=True):
 
         def value(y: float, order: float = order) -> float:
@@ -52,7 +52,7 @@ def test_integrals_lie_on_the_side_that_they_must(event: Event, q: float) -> Non
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 def test_nodes_reach_the_end_of_the_profile(event: Event) -> None:
-    nodes = replaced.nodes_of(event)
+    nodes = poisson.nodes_of(event)
     assert nodes[0] == 0.0
     assert np.all(np.diff(nodes) > 0.0)
     assert event.log_profile(nodes[-1:], direction=Direction.REMOVE)[0] < -600.0 * (1.0 - 1e-9)
@@ -70,6 +70,6 @@ def test_the_present_and_the_replaced_profile_are_mixed() -> None:
         return (math.exp(epsilon) - y) / (1.0 + math.exp(epsilon))
 
     wanted = q * ((1.0 - share) * profile(0.5) + share * profile(1.0))
-    found = math.exp(replaced.log_amplified(np.array([t]), q, changed, present)[0])
+    found = math.exp(poisson.log_amplified(np.array([t]), q, changed, present)[0])
     assert found == pytest.approx(wanted, rel=1e-12)
-    assert replaced.log_amplified(np.array([np.inf]), q, changed, present)[0] == -math.inf
+    assert poisson.log_amplified(np.array([np.inf]), q, changed, present)[0] == -math.inf

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerwood.accounting.events.noise.skellam_law import law_of, log_steps, reach
+from ledgerwood.accounting.events.noise.skellam import law_of, log_steps, reach
 
 
 @pytest.mark.parametrize("variance", [1e-12, 1e-3, 0.7, 25.0, 3e3, 1e6])

@@ -25,7 +25,7 @@ from ledgerwood.accounting import (
     RepeatedSelection,
     ReplaceOneSampled,
 )
-from ledgerwood.accounting.events import from_json, serial, to_json, tree
+from ledgerwood.accounting.events import base, from_json, serial, to_json
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.errors import UnsupportedEvent
 
@@ -68,12 +68,12 @@ def test_the_walk_finds_every_event_that_a_record_writes():
     plan = Composed(
         (two, Parallel((P, Repeated(G, count=2)), probabilities=(0.5, 0.25)), WRAPPED["deep"](fixed(G, 1, 9)))
     )
-    found = list(tree.walk(plan))
+    found = list(base.walk(plan))
     assert found[0] is plan
     assert records(to_json(plan)) == len(found) + 4  # P stands at four places, G at two
-    assert tree.holds(plan, FixedSizeSampled)
-    assert tree.holds(plan, ReplaceOneSampled)
-    assert not tree.holds(plan, PoissonSampled)
+    assert base.holds(plan, FixedSizeSampled)
+    assert base.holds(plan, ReplaceOneSampled)
+    assert not base.holds(plan, PoissonSampled)
 
 
 @pytest.mark.slow  # the truth by integrals or enumeration
@@ -88,7 +88,7 @@ def test_every_class_of_events_can_be_looked_into():
     for cls in ours:
         fields = {field.name for field in dataclasses.fields(cls)}
         known = {"event", "events", "add_remove", *(["limit"] if cls is FilteredEvent else [])}
-        assert set(tree._event_fields(cls)) == fields & known
+        assert set(base._event_fields(cls)) == fields & known
 
 
 @pytest.mark.parametrize("how", WRAPPED)
@@ -142,4 +142,4 @@ def test_a_walk_is_linear_in_what_is_shared():
     event = LaplaceEvent(noise_multiplier=1.0, adjacency=R)
     for _ in range(60):
         event = Composed((event, event))
-    assert len(list(tree.walk(event))) == 61
+    assert len(list(base.walk(event))) == 61

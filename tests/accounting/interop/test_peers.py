@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgerwood.accounting.interop import peers
+from ledgerwood.accounting.interop import dp_accounting
 
 ROOT = Path(__file__).resolve().parents[3]
 PEERS = ("autodp", "dp_accounting", "prv_accountant", "opendp")
@@ -32,5 +32,5 @@ def test_the_conversions_do_not_import_a_peer():
 
 def test_a_missing_peer_is_named_with_its_extra():
     with pytest.raises(ImportError, match=r"needs no_such_peer: pip install 'ledgerwood\[oracle\]'") as failed:
-        peers.load("no_such_peer.part", extra="oracle")
+        dp_accounting.load("no_such_peer.part", extra="oracle")
     assert failed.value.name == "no_such_peer"

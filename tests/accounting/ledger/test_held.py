@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ledgerwood.accounting import Adjacency, Budget, Ledger, PrivacyUnit, PureEvent
-from ledgerwood.accounting.ledger import held, jsonl
+from ledgerwood.accounting.ledger import jsonl
+from ledgerwood.accounting.ledger import jsonl as held
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerError, LedgerWriteFailed
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -21,7 +21,7 @@ from ledgerwood.accounting import (
     PureEvent,
     Repeated,
 )
-from ledgerwood.accounting.ledger import LedgerRecord, MigrationEntry, entries, state, transfer
+from ledgerwood.accounting.ledger import LedgerRecord, MigrationEntry, entries, migrations, state
 from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.errors import (
     BudgetExceeded,
@@ -219,10 +219,10 @@ def test_it_is_exported_and_imported_as_any_other(url, tmp_path):
     with create(tmp_path / "run.jsonl") as ledger:
         ledger.grant(pure(0.5), purpose="before")
         ledger.migrate(analysts=SHARES)
-        transfer.import_ledger(ledger.record(), url)
+        migrations.import_ledger(ledger.record(), url)
     with reopened(url, "ada") as ada:
         assert ada.remaining("ada").epsilon == 0.5
-    assert LedgerRecord.from_lines(transfer.read_ledger(url, "adult").lines).analysts == (("ada", 0.5), ("ben", 0.25))
+    assert LedgerRecord.from_lines(migrations.read_ledger(url, "adult").lines).analysts == (("ada", 0.5), ("ben", 0.25))
 
 
 def forged(change):

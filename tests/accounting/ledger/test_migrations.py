@@ -12,9 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
 from ledgerwood.accounting import Adjacency, Budget, Ledger, PrivacyUnit, PureEvent
-from ledgerwood.accounting.ledger import LedgerRecord, migrations, transfer
+from ledgerwood.accounting.ledger import LedgerRecord, migrations
 from ledgerwood.accounting.ledger import _database as database
-from ledgerwood.accounting.ledger import _steps as steps
+from ledgerwood.accounting.ledger import _database as steps
+from ledgerwood.accounting.ledger import migrations as transfer
 from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.errors import LedgerCorrupted, LedgerError, LedgerWriteFailed
 from ledgerwood.verification import verify_ledger

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from ledgerwood.accounting import Adjacency, Budget, Composed, Ledger, PrivacyUnit, PureEvent
 from ledgerwood.accounting.ledger import _database as database
-from ledgerwood.accounting.ledger import transfer
+from ledgerwood.accounting.ledger import migrations
 from ledgerwood.errors import BudgetExceeded, LedgerCorrupted, LedgerError, LedgerWriteFailed
 from ledgerwood.verification import verify_ledger
 
@@ -198,7 +198,7 @@ def test_a_write_that_fails_anywhere_leaves_the_entry_whole_or_not_at_all(sqlite
             except LedgerError as error:
                 assert "may or may not be recorded, and counts as spent" in str(error)
                 unknown += 1
-            stored = transfer.read_ledger(sqlite_url, "adult")  # rolls back, now that there is room
+            stored = migrations.read_ledger(sqlite_url, "adult")  # rolls back, now that there is room
             assert stored == ledger.record()
             assert acknowledged <= {entry.index for entry in stored.entries}
             assert len(acknowledged) <= len(stored.entries) - 1 <= len(acknowledged) + unknown

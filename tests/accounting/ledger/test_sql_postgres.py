@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from ledgerwood.accounting import Adjacency, Budget, Ledger, PrivacyUnit, PureEvent
 from ledgerwood.accounting.ledger import _database as database
-from ledgerwood.accounting.ledger import transfer
+from ledgerwood.accounting.ledger import migrations
 from ledgerwood.errors import LedgerError, LedgerWriteFailed
 from ledgerwood.verification import verify_ledger
 
@@ -48,7 +48,7 @@ def lost_after(connection):
 
 
 def test_a_database_without_ledgers(postgres_url):
-    assert transfer.datasets(postgres_url) == []
+    assert migrations.datasets(postgres_url) == []
 
 
 def test_a_lost_connection_after_the_commit_is_found_to_have_landed(postgres_url, monkeypatch):
@@ -164,7 +164,7 @@ def test_sessions_that_the_server_ends_at_any_moment(postgres_url):
     ender.join()
     for ledger in ledgers.values():
         ledger.close()
-    recorded = {entry.purpose: entry.index for entry in transfer.read_ledger(postgres_url, "adult").entries[1:]}
+    recorded = {entry.purpose: entry.index for entry in migrations.read_ledger(postgres_url, "adult").entries[1:]}
     assert all(recorded.get(purpose) == index for index, purpose in said["granted"])
     assert not set(said["failed"]) & set(recorded)
     assert set(recorded) <= {purpose for _, purpose in said["granted"]} | set(said["unknown"])

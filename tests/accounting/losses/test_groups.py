@@ -19,7 +19,7 @@ from ledgerwood.accounting import (
     Repeated,
     price,
 )
-from ledgerwood.accounting.costs.losses import groups
+from ledgerwood.accounting.costs.losses import worst
 from ledgerwood.errors import UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE
@@ -42,20 +42,20 @@ draws = st.one_of(leaves, st.builds(lambda e, q: PoissonSampled(e, sampling_rate
 @given(draws, st.sampled_from([32, 512, 4096]))
 def test_an_event_lies_between_its_two_versions(event, cells):
     t = np.array([0.0, 0.1, 0.7, 2.0])
-    cheap, dear = groups._rounded(event, cells, up=False), groups._rounded(event, cells, up=True)
+    cheap, dear = worst._rounded(event, cells, up=False), worst._rounded(event, cells, up=True)
     assert type(cheap) is type(dear) is type(event)
     for direction in Direction:
         low, here, high = (e.log_profile(t, direction=direction) for e in (cheap, event, dear))
         room = 1e-11 * (1.0 + np.abs(np.nan_to_num(here, neginf=0.0)))
         assert np.all((low <= here + room) | (low == -np.inf))
         assert np.all((here <= high + room) | (here == -np.inf))
-    assert groups._rounded(dear, cells, up=True) == dear
-    assert groups._rounded(cheap, cells, up=False) == cheap
+    assert worst._rounded(dear, cells, up=True) == dear
+    assert worst._rounded(cheap, cells, up=False) == cheap
 
 
 def test_few_draws_stay_as_they_are():
     event = Composed((gaussian(1.0), gaussian(2.0), Repeated(gaussian(1.0), count=3)))
-    above, below = groups.parts(event)
+    above, below = worst.parts(event)
     assert above is below
     assert dict(above) == {gaussian(1.0): 4, gaussian(2.0): 1}
 
@@ -79,7 +79,7 @@ def test_draws_that_are_too_different_for_a_grid_are_grouped_by_their_profiles()
     event = Composed(
         tuple(gaussian(1.5**k) for k in range(40)) + tuple(PureEvent(epsilon=1.5**-k, adjacency=A) for k in range(40))
     )
-    above, below = groups.parts(event)
+    above, below = worst.parts(event)
     assert len(above) == 64
     assert sum(count for _, count in above) == 80
     assert set(below) == set(event.draws())  # few enough to be composed as they are
@@ -96,4 +96,4 @@ def test_more_different_draws_than_can_be_compared_are_refused():
         )
     )
     with pytest.raises(UnsupportedEvent, match="3000 distinct draws, too many"):
-        groups.parts(event)
+        worst.parts(event)

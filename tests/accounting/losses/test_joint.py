@@ -28,7 +28,8 @@ from ledgerwood.accounting import (
     ZeroConcentratedEvent,
     price,
 )
-from ledgerwood.accounting.costs.losses import joint, lower, plans
+from ledgerwood.accounting.costs.losses import joint, plans
+from ledgerwood.accounting.costs.losses import joint as lower
 from ledgerwood.errors import UnsupportedEvent
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE

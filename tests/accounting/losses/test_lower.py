@@ -28,7 +28,7 @@ from ledgerwood.accounting import (
     TruncatedLaplaceEvent,
     price,
 )
-from ledgerwood.accounting.costs.losses import lower
+from ledgerwood.accounting.costs.losses import joint
 from ledgerwood.accounting.events import to_json
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.verification.ledgers import atoms as _atoms
@@ -65,7 +65,7 @@ events = st.one_of(draws, st.builds(lambda e, q: PoissonSampled(e, sampling_rate
 @settings(max_examples=80, deadline=None)
 @given(events, st.sampled_from(list(Direction)))
 def test_it_lies_below_the_events_profile_and_next_to_it(event, direction):
-    below, above = lower.log_profile(event, T, direction), event.log_profile(T, direction=direction)
+    below, above = joint.log_profile(event, T, direction), event.log_profile(T, direction=direction)
     assert np.all((below <= above) | (below == -np.inf))
     inside = above > -30.0
     # relative, or of the whole mass near the end of a support
@@ -84,10 +84,10 @@ def test_it_lies_below_the_gaussian_closed_form(multiplier, rate):
 
         for t in T.tolist():
             remove = mp.log(q * profile(mp.log1p(mp.expm1(t) / q)))
-            assert lower.log_profile(event, np.array([t]), Direction.REMOVE)[0] <= remove
+            assert joint.log_profile(event, np.array([t]), Direction.REMOVE)[0] <= remove
             left = 1 - mp.exp(t) * (1 - q)
             add = mp.log(left * profile(mp.log(mp.exp(t) * q / left))) if left > 0 else -mp.inf
-            assert lower.log_profile(event, np.array([t]), Direction.ADD)[0] <= add
+            assert joint.log_profile(event, np.array([t]), Direction.ADD)[0] <= add
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.7, 20.0])
@@ -102,7 +102,7 @@ def test_it_lies_below_the_laplace_and_response_closed_forms(scale):
                 (mp.exp(scale) - mp.exp(t)) / (4 + mp.exp(scale)),
             ]
             for event, truth in zip((laplace, pure, response), exact, strict=True):
-                found = lower.log_profile(event, np.array([t]), Direction.REMOVE)[0]
+                found = joint.log_profile(event, np.array([t]), Direction.REMOVE)[0]
                 assert mp.log(truth) - mpf("1e-12") <= found <= mp.log(truth)
 
 
@@ -143,7 +143,7 @@ def test_it_lies_below_the_verifiers_profile_and_next_to_it(event):
     with other.workdps(50):
         for t in [*T.tolist(), 0.0199999, 4.99, 19.9]:
             truth = _pairs.hockey_stick(node, other.mpf(t))
-            found = max(lower.log_profile(event, np.array([t]), d)[0] for d in Direction)
+            found = max(joint.log_profile(event, np.array([t]), d)[0] for d in Direction)
             assert other.exp(other.mpf(found)) <= truth
             assert other.exp(other.mpf(found)) >= truth * (1 - other.mpf(10) ** -9) - other.mpf(10) ** -13
 
@@ -173,13 +173,13 @@ def test_it_refuses_what_is_not_proven():
     present = GaussianEvent(noise_multiplier=1.0, adjacency=A)
     event = ReplaceOneSampled(GaussianEvent(noise_multiplier=0.5, adjacency=R), add_remove=present, sampling_rate=0.1)
     with pytest.raises(UnsupportedEvent, match="ReplaceOneSampled"):
-        lower.log_profile(event, T, Direction.REMOVE)
+        joint.log_profile(event, T, Direction.REMOVE)
 
 
 def test_probabilities_a_little_above_one_leave_the_ends_in_order():
     loud = PureEvent(epsilon=80.0, adjacency=Adjacency.ADD_REMOVE)
     groups = Parallel((loud, loud), probabilities=(0.5, 0.5 + 9e-10))
     at = np.array([0.0, 1.0, 79.0])
-    low = lower.log_profile(groups, at, Direction.REMOVE)
+    low = joint.log_profile(groups, at, Direction.REMOVE)
     assert np.all(low < groups.log_profile(at, direction=Direction.REMOVE))
     assert np.all(low <= 0.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from ledgerwood.accounting.costs.losses import spectrum
+from ledgerwood.accounting.costs.losses import saddle
 from ledgerwood.accounting.costs.losses.lattice import Law
 
 ULP = 2.0**-52
@@ -71,9 +71,9 @@ def test_powers_agree_with_the_binomial_law(count, up, above):
     law = binary(up)
     log_outside = math.log(1e-13)
     deviation = 0.02 * math.sqrt(count * up * (1.0 - up))
-    first, last = spectrum.window([(law, count)], deviation, log_outside)
+    first, last = saddle.window([(law, count)], deviation, log_outside)
     first = min(first, last - 4000 if up < 0.01 else first)  # a spectrum that does not fall, many times
-    found = spectrum.compose([(law, count)], first, last, log_outside, above=above)
+    found = saddle.compose([(law, count)], first, last, log_outside, above=above)
     with mp.workdps(30):
         p = mpf(up)
         logs = mp.loggamma(count + 1)
@@ -102,8 +102,8 @@ def test_two_kinds_of_draws_agree_with_an_exact_convolution():
     one, other = binary(0.5), binary(0.25, index=3)
     log_outside = math.log(1e-13)
     parts = [(one, 4), (other, 3)]
-    first, last = spectrum.window(parts, 0.06, log_outside)
-    found = spectrum.compose(parts, first, last, log_outside)
+    first, last = saddle.window(parts, 0.06, log_outside)
+    found = saddle.compose(parts, first, last, log_outside)
     exact = {0: Fraction(1)}
     for law, count in parts:
         for _ in range(count):
@@ -120,7 +120,7 @@ def test_two_kinds_of_draws_agree_with_an_exact_convolution():
 
 def test_a_window_holds_what_it_says():
     law, count = binary(0.6), 400
-    first, last = spectrum.window([(law, count)], 0.2, math.log(1e-6))
+    first, last = saddle.window([(law, count)], 0.2, math.log(1e-6))
     with mp.workdps(30):
         tail = mpf(0)
         for ups in range(count + 1):
@@ -136,7 +136,7 @@ def test_coarser_laws_keep_their_side(above):
     index = np.arange(-40, 61)
     mass = rng.dirichlet(np.ones(len(index)))
     fine = Law(0.01, 2.0, index, mass, 0.3, 0.0, 0.0, 0.0, 0.0)
-    coarse = spectrum.coarsen(fine, 4, above=above)
+    coarse = saddle.coarsen(fine, 4, above=above)
 
     def profile(law, t):
         y = law.index * law.step - t

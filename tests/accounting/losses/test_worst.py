@@ -17,7 +17,8 @@ from ledgerwood.accounting import (
     price,
 )
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.accounting.costs.losses import groups, plans, worst
+from ledgerwood.accounting.costs.losses import plans, worst
+from ledgerwood.accounting.costs.losses import worst as groups
 from ledgerwood.errors import UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE

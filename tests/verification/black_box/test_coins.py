@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ledgerwood.verification.auditing import randomised_labels
-from ledgerwood.verification.black_box.coins import Counts
+from ledgerwood.verification.black_box.budget import Counts
 
 
 def tally(inside, other, runs, coin, outside=0):

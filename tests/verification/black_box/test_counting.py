@@ -2,9 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.verification.black_box.outputs.encoding import atoms
-from ledgerwood.verification.black_box.scoring.counting import smoothed, tail_ratios
-from ledgerwood.verification.black_box.scoring.fitting import Linear, features
+from ledgerwood.verification.black_box.encoding import atoms, smoothed, tail_ratios
+from ledgerwood.verification.black_box.learning import Linear, features
 
 COUNTS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=30)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.verification.black_box.outputs.encoding import atoms, bins, keys, lowest_bits, row_bits
+from ledgerwood.verification.black_box.encoding import atoms, bins, keys, lowest_bits, row_bits
 
 
 def test_bins_hold_every_value_and_what_is_no_number():

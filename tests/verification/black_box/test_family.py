@@ -15,10 +15,11 @@ from ledgerwood.report.audits.running import run_mechanism_audit
 from ledgerwood.report.pages.html import render
 from ledgerwood.verification import audit
 from ledgerwood.verification.auditing import ClaimedCurve
-from ledgerwood.verification.black_box import auditor, family
-from ledgerwood.verification.black_box.scoring.choosing import Attack, Choice, CurvePoint
-from ledgerwood.verification.black_box.scoring.learning import Chosen
-from ledgerwood.verification.black_box.scoring.scores import ScoreCandidate
+from ledgerwood.verification.black_box import auditor
+from ledgerwood.verification.black_box import terms as family
+from ledgerwood.verification.black_box.choosing import Attack, Choice, CurvePoint
+from ledgerwood.verification.black_box.learning import Chosen
+from ledgerwood.verification.black_box.scores import ScoreCandidate
 from ledgerwood.verification.black_box.terms import AuditTerms
 from ledgerwood.verification.black_box.testing import agenda
 

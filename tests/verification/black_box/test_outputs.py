@@ -15,7 +15,7 @@ import pytest
 from ledgerwood import Adjacency, Budget
 from ledgerwood.errors import AuditFailed, PrivacyWarning
 from ledgerwood.verification import audit
-from ledgerwood.verification.black_box.outputs.reading import learned
+from ledgerwood.verification.black_box.draws import learned
 
 ONE = Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ledgerwood.verification.canaries.evidence.bounds import gaussian_bound, guess, looks_gaussian, mu_from_scores
+from ledgerwood.verification.canaries.bounds import gaussian_bound, guess, looks_gaussian, mu_from_scores
 
 
 @pytest.mark.slow  # a rate of error needs many audits

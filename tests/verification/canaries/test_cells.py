@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.errors import InvalidParameter, SchemaError
-from ledgerwood.verification.canaries.fits.cells import canary_cells, extreme_labels
+from ledgerwood.verification.canaries.rows import canary_cells, extreme_labels
 
 BINARY = Schema(features=tuple(Categorical(f"b{i}", (0, 1)) for i in range(10)))
 

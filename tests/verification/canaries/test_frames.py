@@ -14,8 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification import audit_model
-from ledgerwood.verification.canaries.fits.frames import FrameShape, seen_feature
-from ledgerwood.verification.canaries.fits.rows import seen_schema
+from ledgerwood.verification.canaries.rows import FrameShape, seen_feature, seen_schema
 
 N = 60
 GENERATOR = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from ledgerwood.trainers import (
     SGBDTRegressor,
 )
 from ledgerwood.verification import audit_model
-from ledgerwood.verification.canaries.fits.reduced import one_mechanism
+from ledgerwood.verification.canaries.recorder import one_mechanism
 
 FEATURES = tuple(Categorical(f"b{i}", (0, 1)) for i in range(4))
 SCHEMA = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))

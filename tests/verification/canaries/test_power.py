@@ -11,8 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from ledgerwood import Adjacency, Budget, GaussianEvent, PrivacyWarning
 from ledgerwood.verification import audit_model
-from ledgerwood.verification.black_box.coins import Counts
-from ledgerwood.verification.canaries.evidence import power
+from ledgerwood.verification.black_box.budget import Counts
+from ledgerwood.verification.canaries import theory
 
 A = Adjacency.ADD_REMOVE
 ROWS = np.random.default_rng(1).normal(size=(40, 2))
@@ -23,7 +23,7 @@ LABELS = (ROWS[:, 0] > 0).astype(int)
 @pytest.mark.parametrize(("epsilon", "runs"), [(0.5, 2000), (1.0, 400), (2.0, 2000)])
 def test_the_power_is_what_randomised_response_really_gives(epsilon: float, runs: int) -> None:
     """The pair of a pure claim is one coin of rate e^eps / (1 + e^eps), simulated with the best of all uneven coins."""
-    expected = power.perfect_bound(
+    expected = theory.perfect_bound(
         Budget(epsilon=epsilon, delta=0.0, adjacency=A), runs=runs, delta=0.0, alpha=0.05
     )  # fmt: skip
     rate, rng, medians = math.exp(epsilon) / (1.0 + math.exp(epsilon)), np.random.default_rng(3), []
@@ -45,33 +45,33 @@ def test_the_ceiling_is_the_exact_bound_where_all_outputs_tell() -> None:
         k = float(stats.binom.isf(1e-6, 1000, coin))
         share = 0.05 ** (1.0 / k)
         by_hand.append(math.log(share / (1.0 - share)) - math.log(coin / (1.0 - coin)))
-    found = power.largest_bound(runs=1000, delta=0.0, alpha=0.05)
+    found = theory.largest_bound(runs=1000, delta=0.0, alpha=0.05)
     assert max(by_hand) * (1.0 - 1e-6) < found <= max(by_hand)
 
 
 @pytest.mark.slow  # many fits
 def test_the_power_grows_with_the_audit_and_stays_below_the_claim() -> None:
     claim = GaussianEvent(noise_multiplier=1.0, adjacency=A)
-    found = [power.perfect_bound(claim, runs=runs, delta=1e-5, alpha=0.05) for runs in (200, 2000, 200_000)]
+    found = [theory.perfect_bound(claim, runs=runs, delta=1e-5, alpha=0.05) for runs in (200, 2000, 200_000)]
     assert found == sorted(found)
-    assert 0.0 < found[0] < found[-1] < power.price_of(claim, 1e-5)
+    assert 0.0 < found[0] < found[-1] < theory.price_of(claim, 1e-5)
 
 
 BASE: dict[str, Any] = {"largest": 5.0, "needed": "more", "stronger": "other"}
 
 
 def test_the_rule_is_half_of_what_could_be_found() -> None:
-    assert not power.weaknesses(found=1.01, detectable=2.0, price=3.0, rejected=False, **BASE)
-    (far,) = power.weaknesses(found=0.99, detectable=2.0, price=3.0, rejected=False, **BASE)
+    assert not theory.weaknesses(found=1.01, detectable=2.0, price=3.0, rejected=False, **BASE)
+    (far,) = theory.weaknesses(found=0.99, detectable=2.0, price=3.0, rejected=False, **BASE)
     assert "the bound 0.99 is far below what could have been found" in far
     assert "expected to show 2." in far
-    (small,) = power.weaknesses(found=1.4, detectable=1.4, price=3.0, rejected=False, **BASE)
+    (small,) = theory.weaknesses(found=1.4, detectable=1.4, price=3.0, rejected=False, **BASE)
     assert "this audit is too small for its claim" in small
-    assert len(power.weaknesses(found=0.0, detectable=1.4, price=3.0, rejected=False, **BASE)) == 2
-    assert not power.weaknesses(found=0.0, detectable=2.0, price=3.0, rejected=True, **BASE)
+    assert len(theory.weaknesses(found=0.0, detectable=1.4, price=3.0, rejected=False, **BASE)) == 2
+    assert not theory.weaknesses(found=0.0, detectable=2.0, price=3.0, rejected=True, **BASE)
     unclaimed: dict[str, Any] = {"detectable": math.nan, "price": math.inf, "rejected": False}
-    assert not power.weaknesses(found=2.6, **unclaimed, **BASE)
-    (could,) = power.weaknesses(found=0.0, **unclaimed, **BASE)
+    assert not theory.weaknesses(found=2.6, **unclaimed, **BASE)
+    (could,) = theory.weaknesses(found=0.0, **unclaimed, **BASE)
     assert "this audit could have shown up to 5" in could
 
 

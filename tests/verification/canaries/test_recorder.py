@@ -7,8 +7,8 @@ from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor
 from ledgerwood.trainers.sgbdt import training as sgbdt
-from ledgerwood.verification.canaries.fits.cells import canary_cells
-from ledgerwood.verification.canaries.fits.recorder import recorded
+from ledgerwood.verification.canaries.recorder import recorded
+from ledgerwood.verification.canaries.rows import canary_cells
 
 SCHEMA = Schema(features=tuple(Categorical(f"b{i}", (0, 1)) for i in range(4)), target=Numeric("y", -1.0, 1.0))
 ROWS = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])

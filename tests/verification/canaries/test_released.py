@@ -17,9 +17,8 @@ from ledgerwood import Adjacency, Budget, Categorical, LaplaceEvent, Numeric, Pr
 from ledgerwood.errors import AdjacencyMismatch, AuditFailed, InvalidParameter
 from ledgerwood.trainers import PrivaTreeClassifier
 from ledgerwood.verification import audit_model
-from ledgerwood.verification.canaries.released.fits import ManyFits
-from ledgerwood.verification.canaries.released.layout import Encoder, Layout
-from ledgerwood.verification.canaries.released.values import Shown, shown
+from ledgerwood.verification.canaries.released_fits import ManyFits
+from ledgerwood.verification.canaries.released_values import Encoder, Layout, Shown, shown
 
 A = Adjacency.ADD_REMOVE
 GENERATOR = np.random.default_rng(20)

@@ -16,11 +16,10 @@ from ledgerwood.trainers import (
     SGBDTRegressor,
 )
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.verification.canaries.evidence.scores import CanaryScores, _log_law
-from ledgerwood.verification.canaries.evidence.theory import mu_of_price
-from ledgerwood.verification.canaries.fits.cells import canary_cells
-from ledgerwood.verification.canaries.fits.fitting import OwnFits
-from ledgerwood.verification.canaries.fits.rows import AuditRows, audit_rows
+from ledgerwood.verification.canaries.fitting import OwnFits
+from ledgerwood.verification.canaries.rows import AuditRows, audit_rows, canary_cells
+from ledgerwood.verification.canaries.scores import CanaryScores, _log_law
+from ledgerwood.verification.canaries.theory import mu_of_price
 
 LABEL = Numeric("y", -1.0, 1.0)
 CLASSES = Categorical("y", ("a", "b"))

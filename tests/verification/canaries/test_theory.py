@@ -5,9 +5,9 @@ import pytest
 from scipy import special, stats
 
 from ledgerwood import Adjacency, Budget, GaussianEvent, PureEvent
-from ledgerwood.verification.auditing.gaussian import epsilon_of
+from ledgerwood.verification.auditing.claims import epsilon_of
 from ledgerwood.verification.auditing.one_run import one_run
-from ledgerwood.verification.canaries.evidence import theory
+from ledgerwood.verification.canaries import theory
 
 ADD = Adjacency.ADD_REMOVE
 GAUSSIAN = GaussianEvent(noise_multiplier=1.0 / 0.925, adjacency=ADD)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
+from ledgerwood.mechanisms.base import Grid
 from ledgerwood.mechanisms.choices.gridless import NumericCandidates
 from ledgerwood.mechanisms.choices.selection import ExponentialMechanism, UtilityRange
 from ledgerwood.mechanisms.exact.randomness import SecureRandom
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.laplace import LaplaceMechanism
 from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.trainers.parts.initial_scores import InitialScore

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
+from ledgerwood.mechanisms.base import Grid
 from ledgerwood.mechanisms.choices.selection import ExponentialMechanism, UtilityRange
 from ledgerwood.mechanisms.exact.randomness import SecureRandom
-from ledgerwood.mechanisms.grid import Grid
 from ledgerwood.mechanisms.laplace import LaplaceMechanism
 from ledgerwood.trainers.parts.leaves import newton_leaves
 from ledgerwood.verification.errata.dpxgboost import (

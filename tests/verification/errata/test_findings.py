@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerwood as lw
-from ledgerwood.verification.errata.findings import Finding, down, in_words
+from ledgerwood.verification.errata.base import Finding, down, in_words
 
 A = lw.Adjacency.ADD_REMOVE
 FOUND = Finding(

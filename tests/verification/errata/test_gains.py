@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ledgerwood.verification.errata.gains import gain, score, softmax
+from ledgerwood.verification.errata.outputs import gain, score, softmax
 
 
 def exact(total, count, lam):

@@ -8,7 +8,7 @@ from scipy import stats
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.auditing import ClaimedCurve
 from ledgerwood.verification.errata import SPECIMENS, find
-from ledgerwood.verification.errata.planning import guesses, plan, share_of_event
+from ledgerwood.verification.errata.auditors import guesses, plan, share_of_event
 
 ALPHA = 0.05
 every = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)

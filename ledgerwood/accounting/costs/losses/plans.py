@@ -11,7 +11,10 @@ import numpy as np
 
 from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
-from ledgerwood.accounting.costs.losses import draws, groups, joint, lattice, lower, saddle, spectrum
+from ledgerwood.accounting.costs.losses import curve as draws
+from ledgerwood.accounting.costs.losses import joint, lattice, saddle, worst
+from ledgerwood.accounting.costs.losses import joint as lower
+from ledgerwood.accounting.costs.losses import saddle as spectrum
 from ledgerwood.accounting.costs.losses.curve import ComposedCurve
 from ledgerwood.accounting.costs.losses.lattice import Law
 from ledgerwood.accounting.events.base import Event, FloatArray, remembered
@@ -48,8 +51,8 @@ class LossPlan:
         symmetric: whether both directions are alike.
     """
 
-    parts: groups.Parts
-    below: groups.Parts
+    parts: worst.Parts
+    below: worst.Parts
     symmetric: bool
 
     @property
@@ -89,7 +92,7 @@ def plan(event: Event) -> LossPlan:
     Raises:
         UnsupportedEvent: a draw without a profile, or too many distinct draws that are too different to group.
     """
-    above, below = groups.parts(event)
+    above, below = worst.parts(event)
     opened = _opened(above)
     above, below = opened, opened if below is above else _opened(below)
     for part, _ in above:
@@ -97,7 +100,7 @@ def plan(event: Event) -> LossPlan:
     return LossPlan(above, below, all(part.symmetric() for part, _ in above))
 
 
-def _opened(parts: groups.Parts) -> groups.Parts:
+def _opened(parts: worst.Parts) -> worst.Parts:
     """The draws with every composition inside a sample or a group as one draw: docs/explanation/pld.md#joint."""
     opened = tuple((_with_joint(part), count) for part, count in parts)
     changed = sum(new != old for (new, _), (old, _) in zip(opened, parts, strict=True))
@@ -125,7 +128,7 @@ def _with_joint(event: Event) -> Event:
         case Repeated(inner, count=1) | Composed((inner,)):
             return _with_joint(inner)
         case Repeated() | Composed():
-            above, below = groups.parts(event)
+            above, below = worst.parts(event)
             if above is below:  # a shorter name for the same composition, in whatever order
                 event = Composed(tuple(Repeated(part, count=count) for part, count in above))
             return joint.Joint(event, event.pure_epsilon(), _joint_above, _joint_sums_below)

@@ -1,6 +1,12 @@
-"""A coarse, uncertified model of the range of a plan's losses; it chooses grids, windows and tilts.
+"""Spectra of losses, and saddle points.
+
+A coarse, uncertified model of the range of a plan's losses; it chooses grids, windows and tilts.
 
 Nothing here enters a bound: a bad choice only makes a bound wider. docs/explanation/pld.md#choices.
+
+Sums of independent losses: products of spectra, with a bound on all that was rounded, wrapped and cut off.
+
+docs/explanation/pld.md#loss-composition.
 """
 
 import math
@@ -10,7 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.costs.losses.lattice import ULP, Indices, Law, hull, lowered, lowering
 from ledgerwood.accounting.events.base import Event, FloatArray
+from ledgerwood.errors import UnsupportedEvent
 
 NODES = np.concatenate(([0.0], np.geomspace(1e-13, 1e7, 481)))
 _MOST_PER_FOLD = 4096.0
@@ -159,3 +167,139 @@ def _solve(models: list[tuple[Model, int]], before: Callable[[SaddlePoint], bool
         if high - low < 1e-5:
             break
     return found
+
+
+_FFT_ROUNDING = 16.0 * ULP  # per level of butterflies, relative to the sum of the absolute inputs: #transform
+_NEGLIGIBLE = -46.0  # logarithm of spectrum values that are left out, and counted as error
+_MARKOV = np.geomspace(0.03, 40.0, 18)  # the least for rare hits, far wider than the deviation
+_LEFT = np.array([0.25, 0.5, 0.75, 1.0])
+
+
+def window(parts: list[tuple[Law, int]], deviation: float, log_outside: float) -> tuple[int, int]:
+    """Lattice indices (first, last) beyond which the composed tilted mass is at most exp(log_outside) on each side.
+
+    By Markov's inequality on exp(s * loss), for the best of some s on the scale of `deviation` (nats).
+    """
+    step = parts[0][0].step
+    with np.errstate(divide="ignore"):
+        logs = [(np.log(law.mass), law.index * step, count) for law, count in parts]
+    ends: list[int] = []
+    for sign in (1, -1):
+        best = math.inf
+        # On the left, an exponent up to 1 + tilt leaves a finite moment whatever the law.
+        scales = _MARKOV / deviation if sign > 0 else np.append(_MARKOV / deviation, (1.0 + parts[0][0].tilt) * _LEFT)
+        for s in scales:
+            log_moment = sum(count * _log_sum(log_mass + sign * s * losses) for log_mass, losses, count in logs)
+            best = min(best, (log_moment - log_outside) / float(s))
+        extreme = sum(count * int((sign * law.index).max()) for law, count in parts)
+        ends.append(min(math.ceil(best / step) + 1, extreme) if math.isfinite(best) else extreme)
+    return -ends[1], ends[0]
+
+
+def _log_sum(powers: FloatArray) -> float:
+    """log of the sum of e^powers, rounded up."""
+    top = float(powers.max())
+    return top + math.log(float(np.exp(powers - top).sum())) + 16.0 * ULP * (200.0 + abs(top))
+
+
+def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float, *, above: bool = True) -> Law:
+    """The distribution of the sum of all losses, on the indices from `first` to `last` or beyond.
+
+    `log_outside` is what `window` was asked for; from below errors of the spectrum are added up as squares. Every
+    constant is derived in docs/explanation/pld.md#loss-rounding.
+    """
+    step, tilt = parts[0][0].step, parts[0][0].tilt
+    size = 1 << (last - first).bit_length()  # a power of two: the transform's error is proven for radix 2 and 4
+    levels = size.bit_length() + 1.0
+    half = size // 2 + 1
+    log_size, angle, relative = np.zeros(half), np.zeros(half), np.zeros(half)
+    log_scale, growth, log_finite, log_whole, error, sizes_of_scales = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for law, count in parts:
+        place = law.index % size
+        crowd = int(np.bincount(place).max())
+        # numpy's transform, since scipy's back end may be exchanged.
+        spectrum = np.fft.rfft(np.bincount(place, weights=law.mass, minlength=size))
+        noise = _FFT_ROUNDING * levels + ULP * crowd
+        # At least the modulus of the exact spectrum, so that differences of powers are at most count times as large.
+        largest = np.minimum(np.abs(spectrum) + noise, 1.0 + noise)
+        log_size += count * np.log(largest)
+        angle += np.mod(count * np.angle(spectrum), 2.0 * math.pi)
+        relative += count * (2.0 * noise / largest + 16.0 * ULP)
+        log_scale += count * law.log_scale
+        sizes_of_scales += count * (abs(law.log_scale) + 1.0)
+        growth += count * law.growth
+        log_finite += count * math.log1p(-min(law.infinite, 1.0 - ULP))
+        log_whole += count * law.log_whole
+        error += count * (law.error + 32.0 * ULP)
+    relative += 64.0 * ULP * (1 + len(parts)) ** 2
+    kept = log_size > _NEGLIGIBLE
+    product = np.zeros(half, dtype=np.complex128)
+    sizes = np.exp(log_size[kept])
+    product[kept] = sizes * np.exp(1j * angle[kept])
+    rounding = _total(sizes * np.minimum(relative[kept], 2.1), above)
+    rounding += 2.1 * math.exp(_NEGLIGIBLE) * (half - int(kept.sum()))
+    rounding += _FFT_ROUNDING * levels * _total(sizes, above)
+    mass = np.maximum(np.roll(np.fft.irfft(product, size), -(first % size)), 0.0)
+    error = math.expm1(min(error, 700.0)) + 2.02 * rounding + 4.04 * math.exp(log_outside)
+    index = np.arange(first, first + size)
+    growth += (32.0 + len(parts)) * ULP * sizes_of_scales
+    infinite = (
+        1.0
+        if any(law.infinite >= 1.0 for law, _ in parts)
+        else -math.expm1(log_finite) * (1.0 + (1e-9 if above else -1e-9))
+    )
+    return Law(step, tilt, index, mass, log_scale, infinite, log_whole, error, growth)
+
+
+def _total(errors: FloatArray, above: bool) -> float:
+    """Half of what errors of half a spectrum may add up to in the masses. docs/explanation/pld.md#loss-rounding."""
+    return float(errors.sum()) if above else math.sqrt(0.5 * float((errors * errors).sum()))
+
+
+def trim(law: Law, most: float) -> Law:
+    """The distribution without its outermost masses, of sum at most `most` on each side, which become error."""
+    total = np.cumsum(law.mass)
+    first = int(np.searchsorted(total, most))
+    last = len(total) - int(np.searchsorted(np.cumsum(law.mass[::-1]), most))
+    return _with(law, law.index[first:last], law.mass[first:last], law.error + 2.02 * most)
+
+
+def coarsen(law: Law, factor: int, *, above: bool) -> Law:
+    """The distribution on a lattice `factor` times as wide: a dominating one (`above`), or a dominated one.
+
+    Args:
+        law: on consecutive indices.
+        factor: a power of two, so that the new step is exact.
+        above: which of the two.
+    """
+    step, tilt = law.step * factor, law.tilt
+    low = np.floor_divide(law.index, factor)
+    beyond = (law.index - low * factor) * law.step
+    share = np.expm1(-beyond) / math.expm1(-step)
+    start = int(low[0])
+    size = int(low[-1]) - start + 2
+    mass: FloatArray = np.asarray(
+        np.bincount(low - start, weights=law.mass * (1.0 - share) * np.exp(-tilt * beyond), minlength=size).astype(
+            np.float64
+        )
+    )
+    mass += np.bincount(low - start + 1, weights=law.mass * share * np.exp(tilt * (step - beyond)), minlength=size)
+    index = np.arange(start, start + size)
+    # A mass that is misplaced on the fine lattice grows by at most e^{tilt step} on its way to the dots of the coarse.
+    error = law.error * math.exp(min(tilt * step, 700.0)) + (2.0 * factor + 32.0 + 16.0 * tilt * step) * ULP
+    if not above:
+        drop = lowering(index, mass, step, tilt)
+        mass, moved = hull(index, lowered(index, mass, drop, step, tilt), step, tilt)
+        # The last dots are on the ground already: that they cannot fall misplaces at most what their falls would move.
+        error += 4.0 * moved + 4.0 * float(drop[-2:].sum()) / -math.expm1(-step)
+    return _with(replace(law, step=step), index, mass, error)
+
+
+def _with(law: Law, index: Indices, mass: FloatArray, error: float) -> Law:
+    """The distribution with other masses, scaled to a sum of 1; the error keeps its absolute size or grows."""
+    total = float(mass.sum())
+    if not total > 0.0:
+        raise UnsupportedEvent("the plan's losses span too many scales for one lattice: a block has no mass left")
+    scale = law.log_scale + math.log(total)
+    error = error / min(total, 1.0) * (1.0 + 1e-9) + 64.0 * ULP
+    return replace(law, index=index, mass=mass / total, log_scale=scale, error=error)

@@ -18,7 +18,7 @@ from ledgerwood import _directed, _validate
 from ledgerwood.accounting.adjacency import Adjacency, Direction, require_adjacency
 from ledgerwood.accounting.costs import quadrature, renyi
 from ledgerwood.accounting.events.base import Event, FloatArray
-from ledgerwood.accounting.events.choices.corners import Corners, corners_of, interpolated
+from ledgerwood.accounting.events.choices.pure import Corners, corners_of, interpolated
 from ledgerwood.accounting.events.noise.gaussian import gaussian_log_excess
 from ledgerwood.errors import UnsupportedEvent
 

@@ -15,15 +15,9 @@ from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.curator.grid import GRID_EXPONENT
 from ledgerwood.curator.kernels import sorted_gains as kernels
 from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
-from ledgerwood.curator.queries.splits.candidate_points import (
-    CandidateParts,
-    LevelPoints,
-    count_parts,
-    count_tests,
-)
 from ledgerwood.curator.queries.splits.gains import LevelGains, check_level, level_contributions
-from ledgerwood.curator.views.tree_rows import TreeRows
-from ledgerwood.curator.views.tree_shape import TreeShape
+from ledgerwood.curator.queries.splits.tests import CandidateParts, LevelPoints, count_parts, count_tests
+from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import GridlessMechanism, NumericCandidates, RandomSource

@@ -9,21 +9,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
+from ledgerwood.verification.ledgers.atoms import Number, mp, mpf, settles
 from ledgerwood.verification.ledgers.bounds.events import Unheld, Work, name, pair_of
 from ledgerwood.verification.ledgers.bounds.leaves import MOST_ENUMERATED, skellam_log_law
 from ledgerwood.verification.ledgers.bounds.pair import Floats, LossPair, Side
 from ledgerwood.verification.ledgers.effort import spend
-from ledgerwood.verification.ledgers.integrals import settles
 from ledgerwood.verification.ledgers.pairs import Node
-from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, Several
-from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, TruncatedLaplace
-from ledgerwood.verification.ledgers.pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
-from ledgerwood.verification.ledgers.pairs.pure import Pure
-from ledgerwood.verification.ledgers.pairs.pure import Range as BoundedRange
-from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.selection import SelectedPoisson, SelectionNode
-from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedTable
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Replaced, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Pure, TruncatedLaplace
+from ledgerwood.verification.ledgers.pairs.continuous import Range as BoundedRange
+from ledgerwood.verification.ledgers.pairs.integers import (
+    Approximate,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    SelectedPoisson,
+    SelectionNode,
+    Skellam,
+    SkellamVector,
+    StatedTable,
+)
 
 _LOG_NEGLIGIBLE = -700.0
 _MOST_INTEGRALS = 24  # in mpmath; beyond, floats

@@ -7,17 +7,14 @@ import numpy as np
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
 from ledgerwood.verification.ledgers.bounds import composed, leaves
-from ledgerwood.verification.ledgers.bounds.bounds import CostBounds
+from ledgerwood.verification.ledgers.bounds.divergences import CostBounds, gaussian_epsilon
 from ledgerwood.verification.ledgers.bounds.events import FACTOR, Unheld, Work, pair_of, power_product
-from ledgerwood.verification.ledgers.bounds.gaussians import gaussian_epsilon
 from ledgerwood.verification.ledgers.bounds.leaves import BINS
 from ledgerwood.verification.ledgers.bounds.pair import Floats, LossPair, Side, compressed
 from ledgerwood.verification.ledgers.pairs import Gaussian, Node, hockey_stick, mu_squared, pure_epsilon
-from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, Several
-from ledgerwood.verification.ledgers.pairs.continuous import Laplace, TruncatedLaplace
-from ledgerwood.verification.ledgers.pairs.pure import Pure, Range, Staircase
-from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedTable
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Replaced, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.continuous import Laplace, Pure, Range, Staircase, TruncatedLaplace
+from ledgerwood.verification.ledgers.pairs.integers import Approximate, StatedTable
 
 _OUTPUTS = 1 << 17  # of all kinds together, from each side
 _FEWEST = 64  # of a kind

@@ -9,7 +9,7 @@ from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
 from ledgerwood.verification.ledgers.pairs.combined import Sampled as Sampled
 from ledgerwood.verification.ledgers.pairs.combined import join as join
 from ledgerwood.verification.ledgers.pairs.continuous import Gaussian as Gaussian
-from ledgerwood.verification.ledgers.pairs.node import Node as Node
+from ledgerwood.verification.ledgers.pairs.continuous import Node as Node
 from ledgerwood.verification.ledgers.pairs.records import adjacencies as adjacencies
 from ledgerwood.verification.ledgers.pairs.records import draws as draws
 from ledgerwood.verification.ledgers.pairs.records import parse as parse

@@ -1,11 +1,81 @@
-"""Pairs with a density: Gaussian, Laplace and truncated Laplace noise."""
+"""What the verifier asks of a pair of distributions; pairs with a density, and pure pairs.
 
+What the verifier asks of a pair of distributions.
+
+With P the distribution with the unit, Q without it and r = dP/dQ:
+
+* the profile is E_Q[(r - t)+] (remove) and E_Q[(1 - t r)+] (add), t = e^epsilon, both affine in r, so that
+  sampling (r becomes 1 - q + q r) stays affine and each leaf has a closed form;
+* the Renyi divergence is log(1 + E_Q[s^p - 1 - p (s - 1)]) / (order - 1), p = order (remove) or 1 - order (add), with
+  s affine in r.
+
+Pairs with a density: Gaussian, Laplace and truncated Laplace noise.
+
+Pure differential privacy: the randomised-response pair, the pairs of a bounded range, the staircase.
+"""
+
+import abc
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
-from ledgerwood.verification.ledgers.integrals import over_normal, over_unit
-from ledgerwood.verification.ledgers.pairs.node import Node, moment_term
+from ledgerwood.verification.ledgers.atoms import Number, mp, mpf, over_normal, over_unit, worst_shift
+
+
+class Node(abc.ABC):
+    """A pair of distributions, or what combines such pairs. Frozen; equal by value."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        """E_Q[(slope r + constant)+], of either sign of the slope.
+
+        Raises:
+            ValueError: no exact profile is known here.
+        """
+
+    @abc.abstractmethod
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        """E_Q[s^p - 1 - p (s - 1)] with s = slope r + constant, slope + constant = 1; p > 1 or p < 0.
+
+        Raises:
+            ValueError: no such moment is known here, or a quadrature does not settle.
+        """
+
+    @abc.abstractmethod
+    def pure_epsilon(self) -> Number:
+        """The least epsilon of pure differential privacy, in nats, or infinity."""
+
+    def mu_squared(self) -> Number | None:
+        """mu squared of the Gaussian pair that the node is; None for anything else."""
+        return None
+
+    def unsampled(self) -> "Node":
+        """The node with every unit in every sample."""
+        return self
+
+
+def moment_term(slope: Number, constant: Number, p: Number) -> Callable[[Number], Number]:
+    """s^p - 1 - p (s - 1) as a function of log r."""
+
+    def term(log_ratio: Number) -> Number:
+        rise = slope * mp.expm1(log_ratio)
+        log_s = log_ratio if constant == 0 else mp.log1p(rise)  # 1 + rise may be less than the digits hold
+        return mp.expm1(p * log_s) - p * rise
+
+    return term
+
+
+def positive_part_of(atoms: list[tuple[Number, Number]], slope: Number, constant: Number) -> Number:
+    """E_Q[(slope r + constant)+] of a discrete pair: `atoms` are (log r, Q), no infinite log ratio among them."""
+    return sum((weight * max(slope * mp.exp(level) + constant, 0) for level, weight in atoms), mpf(0))
+
+
+def excess_of(atoms: list[tuple[Number, Number]], slope: Number, constant: Number, p: Number) -> Number:
+    """E_Q[s^p - 1 - p (s - 1)] of a discrete pair."""
+    term = moment_term(slope, constant, p)
+    return sum((weight * term(level) for level, weight in atoms), mpf(0))
 
 
 @final
@@ -112,3 +182,83 @@ class TruncatedLaplace(Node):
             return 1 - self._above(-x)
         kept = -2 * mp.expm1(-self.bound / self.scale)
         return -mp.exp(-x / self.scale) * mp.expm1((x - self.bound) / self.scale) / kept
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pure(Node):
+    """The randomised-response pair among this many categories; the two that move decide."""
+
+    epsilon: Number
+    categories: int = 2
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        up = mp.exp(self.epsilon)
+        heavy, light = up / (1 + up), 1 / (1 + up)
+        other = (up + 1) / (up + self.categories - 1)  # of the mass, on the two categories that move
+        moved = light * max(slope * up + constant, 0) + heavy * max(slope / up + constant, 0)
+        return other * moved + (1 - other) * max(slope + constant, 0)
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        term, up = moment_term(slope, constant, p), mp.exp(self.epsilon)
+        return (term(self.epsilon) + up * term(-self.epsilon)) / (up + self.categories - 1)
+
+    def pure_epsilon(self) -> Number:
+        return self.epsilon
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Range(Node):
+    """The worst of all pairs of two outcomes whose log likelihood ratios are t and t - epsilon."""
+
+    epsilon: Number
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        """At e^s the worst pair is that of t = (s + epsilon) / 2: (1 - e^{(s - epsilon)/2})^2 / (1 - e^{-epsilon})."""
+        if slope < 0:  # both directions of the largest profile are one
+            return self.positive_part(constant, slope) if constant > 0 else mpf(0)
+        if slope == 0 or constant >= 0:
+            return max(slope + constant, 0)
+        s = mp.log(-constant / slope)
+        if s >= self.epsilon:
+            return mpf(0)
+        if s <= -self.epsilon:
+            return slope + constant
+        return slope * mp.expm1((s - self.epsilon) / 2) ** 2 / -mp.expm1(-self.epsilon)
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        term = moment_term(slope, constant, p)
+        return worst_shift(
+            self.epsilon,
+            lambda up, down, heavy, light: light * term(mp.log(up)) + heavy * term(mp.log(down)),
+        )
+
+    def pure_epsilon(self) -> Number:
+        return self.epsilon
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Staircase(Node):
+    """A density that falls by e^-epsilon at w, 1 + w, ... from 0, and a shift by 1: ratios e^-epsilon, 1, e^epsilon."""
+
+    epsilon: Number
+    width: Number
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        return positive_part_of(self.atoms(), slope, constant)
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        return excess_of(self.atoms(), slope, constant, p)
+
+    def pure_epsilon(self) -> Number:
+        return self.epsilon
+
+    def atoms(self) -> list[tuple[Number, Number]]:
+        """(log likelihood ratio, Q) of its three kinds of output."""
+        fall = mp.exp(-self.epsilon)
+        height = (1 - fall) / (2 * (self.width + fall * (1 - self.width)))
+        # all of x >= 1, and the part of (0, 1) on which 1 - x is in the innermost step and x is not
+        up = fall / 2 + min(self.width, 1 - self.width) * height * fall
+        return [(-self.epsilon, up / fall), (mpf(0), 1 - up - up / fall), (self.epsilon, up)]

@@ -9,15 +9,28 @@ from collections.abc import Callable
 from typing import Any
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
-from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Sampled, join
-from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Laplace, TruncatedLaplace
-from ledgerwood.verification.ledgers.pairs.integers import DiscreteGaussian, DiscreteLaplace, Skellam, SkellamVector
-from ledgerwood.verification.ledgers.pairs.node import Node
-from ledgerwood.verification.ledgers.pairs.pure import Pure, Range, Staircase
+from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Replaced, Sampled, join
+from ledgerwood.verification.ledgers.pairs.continuous import (
+    Gaussian,
+    Laplace,
+    Node,
+    Pure,
+    Range,
+    Staircase,
+    TruncatedLaplace,
+)
+from ledgerwood.verification.ledgers.pairs.integers import (
+    Approximate,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    SelectedPoisson,
+    SelectionNode,
+    Skellam,
+    SkellamVector,
+    StatedCurve,
+    StatedTable,
+)
 from ledgerwood.verification.ledgers.pairs.ranges import check_depth, check_nesting, check_values
-from ledgerwood.verification.ledgers.pairs.replaced import Replaced
-from ledgerwood.verification.ledgers.pairs.selection import SelectedPoisson, SelectionNode
-from ledgerwood.verification.ledgers.pairs.stated import Approximate, StatedCurve, StatedTable
 
 _DIGITS = 50
 

@@ -1,1 +1,0 @@
-"""Outputs of any kind as rows of numbers, by rules learned on their own draws."""

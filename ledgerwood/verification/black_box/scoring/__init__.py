@@ -1,1 +1,0 @@
-"""Scores of outputs: learned, fitted and chosen on their own draws."""

@@ -1,1 +1,0 @@
-"""From the scores of canaries to bounds, and what an attack could have found."""

@@ -1,1 +1,0 @@
-"""The trainings of an audit: rows, canaries, fits and what they release."""

@@ -1,0 +1,186 @@
+"""What a fit releases, recorded; and estimators reduced to one round.
+
+What a fit releases, as it is released; and, for an audit, another public tree in the place of a random one.
+
+Only what leaves the curator is kept: the same values that the trainer gets. The statistics below the noise are not
+looked at.
+
+Reduce an estimator to one round of its own code with the whole budget in it: what one mechanism really loses.
+
+docs/explanation/canaries.md#one-mechanism.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ledgerwood.accounting.events import Event
+from ledgerwood.curator.rounds import CuratorGroups
+from ledgerwood.ensemble import TreeStructure
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.recording.opening import recording
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+
+_Groups = dict[int, tuple[object, int]]
+"""Of each round of a group the round itself, and which group."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Released:
+    """One release or choice of a fit.
+
+    Args:
+        query, mechanism: public.
+        event: the draw that it belongs to.
+        draw: the draw's number in the ledger. Releases of one draw share its sample, unless it is filtered.
+        group: of a `Parallel` draw; None otherwise.
+        value: of a sum, what was released, float64 of the statistic's shape, in its unit; of a choice, what was chosen.
+        chosen: whether it is a choice.
+    """
+
+    query: Any
+    mechanism: Any
+    event: Event
+    draw: int
+    group: int | None
+    value: Any
+    chosen: bool
+
+
+@final
+@dataclass(slots=True, eq=False)
+class ReleaseRecording:
+    """What a fit released, in order.
+
+    Args:
+        releases: filled while the fit runs.
+        trees: how many public trees were drawn (and replaced, where the audit fixed them).
+    """
+
+    releases: list[Released] = field(default_factory=list)
+    trees: int = 0
+
+
+@contextmanager
+def recorded(structure: TreeStructure | None = None) -> Iterator[ReleaseRecording]:
+    """Keep what is released in this thread or task, until the end of the block.
+
+    Args:
+        structure: the tree that stands in for every random one; None leaves the trainer's own.
+
+    Raises:
+        ReplayFailed: another recording is open here.
+    """
+    record = ReleaseRecording()
+    groups: _Groups = {}
+    with recording(
+        "record of an audited fit",
+        {
+            "release": functools.partial(_release, record, groups),
+            "select": functools.partial(_select, record, groups),
+            "group": functools.partial(_group, groups),
+            "structure": functools.partial(_tree, record, structure),
+        },
+    ):
+        yield record
+
+
+def _release(
+    recording: ReleaseRecording, groups: _Groups, original: Callable[..., Any], round_: Any, query: Any, mechanism: Any,
+    *, purpose: str,
+) -> Any:  # fmt: skip
+    release = original(round_, query, mechanism, purpose=purpose)
+    receipt = release.receipt
+    value: NDArray[np.float64] = release.grid.to_real(release.value)
+    recording.releases.append(
+        Released(
+            query=query,
+            mechanism=mechanism,
+            event=receipt.event,
+            draw=receipt.index,
+            group=_group_of(groups, round_),
+            value=value,
+            chosen=False,
+        )
+    )
+    return release
+
+
+def _select(
+    recording: ReleaseRecording, groups: _Groups, original: Callable[..., Any], round_: Any, query: Any, mechanism: Any,
+    *, purpose: str,
+) -> Any:  # fmt: skip
+    selected = original(round_, query, mechanism, purpose=purpose)
+    receipt = selected.receipt
+    recording.releases.append(
+        Released(
+            query=query,
+            mechanism=mechanism,
+            event=receipt.event,
+            draw=receipt.index,
+            group=_group_of(groups, round_),
+            value=selected.value,
+            chosen=True,
+        )
+    )
+    return selected
+
+
+def _group_of(groups: _Groups, round_: object) -> int | None:
+    found = groups.get(id(round_))
+    return None if found is None else found[1]
+
+
+def _group(groups: _Groups, original: Callable[..., Any], opened: CuratorGroups, group: int) -> Any:
+    round_ = original(opened, group)
+    groups[id(round_)] = (round_, group)  # kept, so that no other round gets its number
+    return round_
+
+
+def _tree(
+    recording: ReleaseRecording, structure: TreeStructure | None, original: Callable[..., TreeStructure],
+    *arguments: Any, **named: Any,
+) -> TreeStructure:  # fmt: skip
+    # The trainer's own tree is drawn all the same, so that its generator goes on as it would.
+    drawn = original(*arguments, **named)
+    recording.trees += 1
+    return drawn if structure is None else structure
+
+
+ONE_ROUND: dict[str, Any] = {
+    "n_estimators": 1,
+    "extra_trees": 0,
+    "trees_per_ensemble": 1,
+    "max_depth": 1,
+    "batch": 1,
+    "full_cycles": False,
+    "subsample": 1.0,
+    "initial_score": "zero",
+}
+"""Parameters of one round: one tree of depth 1 that sees all rows, from a score of 0."""
+_SPLITS: dict[str, str] = {"split_method": "totally_random", "splits": "random"}
+"""Parameters whose value says that trees are drawn without a look at the rows."""
+
+
+def one_mechanism(estimator: Any) -> tuple[AbstractTreeEstimator, dict[str, Any]]:
+    """An unfitted copy with one tree of depth 1 and the whole budget, and the parameters that were set for it.
+
+    Raises:
+        InvalidParameter: an estimator that is not this library's: its rounds are not known.
+    """
+    if not isinstance(estimator, AbstractTreeEstimator):
+        raise InvalidParameter(
+            f"mode='one_mechanism': {type(estimator).__name__} is not an estimator of this library, and nobody knows "
+            "what one round of it is; set mode='model'"
+        )
+    own = estimator.get_params(deep=False)
+    changed = {name: value for name, value in ONE_ROUND.items() if name in own and own[name] != value}
+    reduced: AbstractTreeEstimator = clone(estimator).set_params(**changed)
+    return reduced, changed

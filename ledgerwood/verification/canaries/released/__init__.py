@@ -1,1 +1,0 @@
-"""Audits of whatever a fitted model shows: many fits with and without one row."""

@@ -1,0 +1,325 @@
+"""How much each canary's presence explains what was released: optimal scores, from released values only.
+
+The auditor made the rows, so that it knows each statistic with a canary and without it; noise is all that it does not
+know. docs/explanation/canaries.md#canary-scores.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
+from ledgerwood.curator import (
+    GiniSplits,
+    LeafLabels,
+    LeafQuery,
+    SplitGains,
+)
+from ledgerwood.curator.tables.trees import Table
+from ledgerwood.ensemble import SplitTests, TreeStructure
+from ledgerwood.mechanisms import (
+    EllipticalGaussianMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    PermuteAndFlipMechanism,
+    SkellamMechanism,
+)
+from ledgerwood.verification.canaries.recorder import Released
+
+Floats = NDArray[np.float64]
+_STEADY = 0.02
+"""How far apart the canaries' mu may be: where one depends on earlier noise, its score is no Gaussian any more."""
+_EVERYBODY = np.empty(0, dtype=np.bool_)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """The rows with the canaries and without, and where the canaries are.
+
+    Args:
+        with_side: the background and the canaries of one side, for each of the two sides.
+        side: (m,), 0 or 1: which label each canary has. Those of one leaf may have either.
+        with_none: the background, and what stands in for the canaries where rows are replaced.
+        cells: of the canaries, (n_features, m).
+    """
+
+    with_side: tuple[Table, Table]
+    side: NDArray[np.int64]
+    with_none: Table
+    cells: NDArray[Any]
+
+    def __len__(self) -> int:
+        return int(self.cells.shape[1])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CanaryScores:
+    """One score a canary; a higher one speaks for its presence.
+
+    Args:
+        values: (m,), the log-likelihood ratio of what was released; a linear estimate where canaries share leaves.
+        gaussian: whether all noise of what was scored is Gaussian, and no draw is sampled or filtered.
+        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not so, where
+            canaries share leaves, or where what they contribute has changed with the noise, by more than 2 %.
+        mu: (m,), of each canary, by its contributions to what was released; None with `normal`.
+        alone: whether no two canaries shared a leaf of what was scored.
+        scored: how many releases took part.
+        releases: how many there were.
+    """
+
+    values: Floats
+    gaussian: bool
+    normal: Floats | None
+    mu: Floats | None
+    alone: bool
+    scored: int
+    releases: int
+
+
+def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
+    """The scores of all canaries.
+
+    With several canaries, releases that are not by leaf (a histogram, a initial score) say nothing of one canary, and
+    take no part; with one canary every release does.
+    """
+    m = len(evidence)
+    by_draw: dict[tuple[int, int], _Draw] = {}
+    sums: list[tuple[_Sums, float]] = []
+    alone, gaussian, scored = True, True, 0
+    for number, released in enumerate(releases):
+        found = _choice_ratio(released, evidence) if released.chosen else _sum_ratio(released, evidence)
+        if found is None:
+            continue
+        scored += 1
+        # The releases of one draw share its sample; of a filtered draw, each has its own.
+        own = isinstance(released.event, FilteredEvent)
+        draw = by_draw.setdefault((released.draw, number if own else -1), _Draw(released.event, m))
+        draw.add(released.group, found.ratio)
+        alone = alone and found.alone
+        rate = draw.rate(released.group)
+        # A filter ends a row's part at a time that depends on it.
+        gaussian = gaussian and found.sums is not None and found.sums.gaussian and rate == 1.0 and not own
+        if found.sums is not None:
+            sums.append((found.sums, rate))
+    values = np.sum([draw.ratio() for draw in by_draw.values()], axis=0) if by_draw else np.zeros(m)
+    gaussian = gaussian and scored > 0
+    normal, mu = _normal([each for each, _ in sums], m) if gaussian and alone else (None, None)
+    return CanaryScores(
+        values=values if alone else _linear(sums, m), gaussian=gaussian, normal=normal, mu=mu, alone=alone,
+        scored=scored, releases=len(releases),
+    )  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sums:
+    """A release of sums, as the canaries see it.
+
+    Args:
+        leaf: (m,), in which entry each is.
+        change: (m, k), by what the canary moves it; where several share it, by their mean.
+        residual: (m, k), what was released, less the statistic without canaries.
+        variance: (k,) of the noise.
+        gaussian: whether the noise is.
+    """
+
+    leaf: NDArray[np.int64]
+    change: Floats
+    residual: Floats
+    variance: Floats
+    gaussian: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Ratio:
+    ratio: Floats
+    alone: bool
+    sums: _Sums | None = None
+
+
+@final
+class _Draw:
+    """The log-likelihood ratios of one draw: a mixture over whether the canary was sampled, or which group it is in."""
+
+    def __init__(self, event: Event, m: int) -> None:
+        self._event = event
+        self._groups: defaultdict[int | None, Floats] = defaultdict(lambda: np.zeros(m))
+
+    def add(self, group: int | None, ratio: Floats) -> None:
+        self._groups[group] = self._groups[group] + ratio
+
+    def rate(self, group: int | None) -> float:
+        match self._event:
+            case PoissonSampled() | FilteredEvent():
+                return self._event.sampling_rate
+            case Parallel() if group is not None and self._event.probabilities is not None:
+                return self._event.probabilities[group]
+        return 1.0
+
+    def ratio(self) -> Floats:
+        parts = [(self.rate(group), ratio) for group, ratio in self._groups.items()]
+        if len(parts) == 1 and parts[0][0] == 1.0:
+            return parts[0][1]
+        rest = 1.0 - math.fsum(rate for rate, _ in parts)
+        logs = [math.log(rate) + ratio for rate, ratio in parts]
+        if rest > 0.0:
+            logs.append(np.full_like(logs[0], math.log(rest)))
+        return np.asarray(np.logaddexp.reduce(logs, axis=0))
+
+
+def _normal(found: list[_Sums], m: int) -> tuple[Floats | None, Floats | None]:
+    """Sums of residuals along a canary's changes, in units of their noise; and mu."""
+    along, square = np.zeros(m), np.zeros(m)
+    for sums in found:
+        along += np.sum(sums.residual * sums.change / sums.variance, axis=1)
+        square += np.sum(sums.change**2 / sums.variance, axis=1)
+    if not np.all(square > 0.0):
+        return None, None
+    mu = np.sqrt(square)
+    if mu.min() < (1.0 - _STEADY) * mu.max():
+        return None, None
+    return along / mu, mu
+
+
+def _linear(found: list[tuple[_Sums, float]], m: int) -> Floats:
+    """The best linear estimate of who is in, of canaries that share leaves: each was included by a fair coin.
+
+    Args:
+        found: sums, and the probability with which a canary took part in them.
+        m: canaries.
+    """
+    along, rows = np.zeros(m), np.arange(m)
+    design: list[sparse.csr_array[Any, Any]] = []
+    for sums, rate in found:
+        scaled = rate * sums.change / np.sqrt(sums.variance)
+        along += np.sum(sums.residual * scaled / np.sqrt(sums.variance), axis=1)
+        design.extend(sparse.csr_array((column, (rows, sums.leaf))) for column in scaled.T)
+    if not design:
+        return along
+    whole = sparse.csr_array(sparse.hstack(design))
+    gram = (whole @ whole.T).toarray()
+    # A coin has mean 1/2 and variance 1/4.
+    right = along - 0.5 * gram.sum(axis=1)
+    return np.asarray(np.linalg.solve(gram + 4.0 * np.eye(m), right))
+
+
+def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
+    query, m = released.query, len(evidence)
+    structure = _leaves_of(query)
+    if m > 1 and structure is None:
+        return None
+    noise = _noise(released.mechanism, released.value.shape[-1])
+    if noise is None:
+        return None
+    scale, variance, law = noise
+    with_none = query.grid.to_real(evidence.with_none.reader(query)(_EVERYBODY))
+    changes = np.array([query.grid.to_real(t.reader(query)(_EVERYBODY)) for t in evidence.with_side]) - with_none
+    residual = released.value - with_none
+    if m == 1:
+        # All entries are one canary's.
+        change = changes[evidence.side[0]]
+        flat = np.broadcast_to(scale, change.shape).reshape(1, -1)
+        spread = np.broadcast_to(variance, change.shape).reshape(-1)
+        whole = _Sums(
+            leaf=np.zeros(1, dtype=np.int64), change=change.reshape(1, -1), residual=residual.reshape(1, -1),
+            variance=spread, gaussian=law != "laplace",
+        )  # fmt: skip
+        return _Ratio(ratio=_ratio(whole, flat, law), alone=True, sums=whole)
+    assert structure is not None  # looked at above
+    leaf = structure.route(evidence.cells).astype(np.int64)
+    held, side = np.bincount(leaf, minlength=structure.n_leaves), evidence.side
+    own = np.array([np.bincount(leaf[side == each], minlength=structure.n_leaves) for each in (0, 1)])
+    sums = _Sums(
+        leaf=leaf, change=changes[side, leaf] / own[side, leaf, np.newaxis], residual=residual[leaf], variance=variance,
+        gaussian=law != "laplace",
+    )  # fmt: skip
+    return _Ratio(ratio=_ratio(sums, scale, law), alone=bool((held[leaf] == 1).all()), sums=sums)
+
+
+def _ratio(sums: _Sums, scale: Floats, law: str) -> Floats:
+    if law == "laplace":
+        return np.asarray(np.sum((np.abs(sums.residual) - np.abs(sums.residual - sums.change)) / scale, axis=1))
+    return np.asarray(np.sum((sums.residual - 0.5 * sums.change) * sums.change / sums.variance, axis=1))
+
+
+def _noise(mechanism: object, columns: int) -> tuple[Floats, Floats, str] | None:
+    """Scale and variance of each column, and the distribution; None for noise that is not known here."""
+    match mechanism:
+        case GaussianMechanism():
+            stddevs = np.full(columns, mechanism.stddev)
+        case EllipticalGaussianMechanism():
+            stddevs = np.array(mechanism.stddevs)
+        case SkellamMechanism():  # a Gaussian's ratio orders its outputs nearly as its own
+            stddevs = np.full(columns, math.sqrt(mechanism.variance))
+        case LaplaceMechanism():
+            scales = np.array(mechanism.scales)
+            return scales, 2.0 * scales**2, "laplace"
+        case _:
+            return None
+    return stddevs, stddevs**2, "gaussian"
+
+
+def _leaves_of(query: object) -> TreeStructure | None:
+    """The tree by whose leaves a statistic is; None where it is by something else."""
+    # Of classes by leaf, a row of the release is no leaf.
+    if not isinstance(query, LeafQuery) or query.statistic.width != query.grid.columns:
+        return None
+    return query.structure
+
+
+def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
+    query = released.query
+    if not isinstance(query, LeafLabels | SplitGains | GiniSplits):
+        return None
+    node = query.structure.route(evidence.cells).astype(np.int64)
+    alone = np.bincount(node, minlength=query.structure.n_leaves)[node] == 1
+    if not alone.any():
+        return None
+    nodes = query.structure.n_leaves
+    grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
+    step = grid.steps[0]
+    chosen = (
+        np.asarray(released.value)
+        if isinstance(query, LeafLabels)
+        else _places(query.tests, released.value)
+    )  # fmt: skip
+    logs = []
+    for table in (*evidence.with_side, evidence.with_none):
+        utilities = np.asarray(table.evidence(query)(_EVERYBODY)).reshape(nodes, -1)[node] * step
+        logs.append(_log_law(released.mechanism, utilities)[np.arange(len(node)), chosen[node]])
+    with_canary = np.where(evidence.side == 0, logs[0], logs[1])
+    # A choice made by the rows of several canaries tells nothing of one of them; it shares no leaf of sums.
+    return _Ratio(ratio=np.where(alone, with_canary - logs[2], 0.0), alone=True)
+
+
+def _places(tests: SplitTests, taken: SplitTests) -> NDArray[np.int64]:
+    """Which of the candidates each node took."""
+    same = (tests.feature[:, np.newaxis] == taken.feature) & (tests.split[:, np.newaxis] == taken.split)
+    same &= tests.equals[:, np.newaxis] == taken.equals
+    if tests.besides is not None and taken.besides is not None:
+        same &= tests.besides[:, np.newaxis] == taken.besides
+    return np.asarray(np.argmax(same, axis=0), dtype=np.int64)
+
+
+def _log_law(mechanism: object, utilities: Floats) -> Floats:
+    """log P of each candidate at each node, shape of `utilities`."""
+    if isinstance(mechanism, ExponentialMechanism):
+        logs = mechanism.rate * utilities
+        return np.asarray(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
+    assert isinstance(mechanism, PermuteAndFlipMechanism)  # no other answers these
+    # Candidate i comes at a uniform time t, is taken with probability p_i, and nobody before it was.
+    taken = np.exp(mechanism.rate * (utilities - utilities.max(axis=1, keepdims=True)))
+    times = 0.5 * (_NODES + 1.0)
+    log_none = np.log1p(-np.minimum(taken[..., np.newaxis] * times, 1.0 - 1e-15))
+    others = log_none.sum(axis=1, keepdims=True) - log_none
+    return np.asarray(np.log(taken) + np.log(np.exp(others) @ (0.5 * _WEIGHTS)))
