@@ -61,7 +61,6 @@ def schema_check(
 
     For the owner of the data: the report is NOT private. `train` clamps and leaves out without a word.
     """
-
     if not show_check(rows, schema, as_json=as_json):
         raise typer.Exit(1)
 

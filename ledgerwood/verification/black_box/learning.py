@@ -82,7 +82,7 @@ class Features:
 def features(both: FloatArray, known: tuple[Atoms, ...]) -> Features:
     """Scaled by medians and quartiles of these rows."""
     centres, scales, marks = [], [], []
-    for column, atoms in zip(both.T, known, strict=True):
+    for column, cells in zip(both.T, known, strict=True):
         finite = column[np.isfinite(column)]
         # Halves: the difference of two of the largest numbers has no float64.
         quarters = np.quantile(0.5 * finite, [0.25, 0.5, 0.75]) if finite.size else np.zeros(3)
@@ -92,7 +92,7 @@ def features(both: FloatArray, known: tuple[Atoms, ...]) -> Features:
         middle *= 2.0
         centres.append(float(middle))
         scales.append(spread if 0.0 < spread < np.inf else 1.0)
-        kept = atoms.values
+        kept = cells.values
         marks.append(Atoms(kept if 2 < kept.size <= _ATOMS else kept[:0]))
     return Features(np.array(centres), np.array(scales), tuple(marks))
 
