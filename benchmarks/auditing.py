@@ -89,7 +89,7 @@ def print_accused(found: Found, console: Console) -> None:
     """Right mechanisms, a column a level."""
     levels = list(found.values())
     table = _table(
-        "what must not be accused: refuted claims, and bounds above the pair's own loss",
+        "what must not be refuted: refuted claims, and bounds above the pair's own loss",
         ("mechanism", "outputs a side", "truth",
          *(f"{words}, alpha {entry['alpha']:g}" for entry in levels for words in ("refuted", "too high"))),
     )  # fmt: skip
@@ -215,10 +215,10 @@ def missed(found: Found) -> list[str]:
     for entry in found.get("null", {}).values():
         for name, row in entry["cases"].items():
             if row["seeds"] == studies.NULL_SEEDS and row["flagged"] > studies.MOST_OF_200[entry["alpha"]]:
-                words.append(f"{name}: accused by {row['flagged']} of {row['seeds']} seeds at {entry['alpha']:g}")
+                words.append(f"{name}: refuted by {row['flagged']} of {row['seeds']} seeds at {entry['alpha']:g}")
         total = sum(row["flagged"] for row in entry["cases"].values())
         if entry["alpha"] == studies.CI_ALPHA and total > studies.MOST_IN_ALL:
-            words.append(f"{total} accusations in all at {entry['alpha']:g}, more than {studies.MOST_IN_ALL}")
+            words.append(f"{total} refutations in total at {entry['alpha']:g}, more than {studies.MOST_IN_ALL}")
     return words
 
 

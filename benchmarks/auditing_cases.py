@@ -128,12 +128,12 @@ CATCH: dict[str, Case] = {
         sampler=draw.noisy_max("laplace", value=True), claim=pure(1.0), loss=constant(2.5), seen_by=("replay",),
     ),
     "D12": Case(
-        name="double_spending", words="two sums at the price of one, Laplace", sampler=draw.laplace_twice,
+        name="double_spending", words="two sums charged as one, Laplace", sampler=draw.laplace_twice,
         pair=(NONE, ONE), claim=LaplaceEvent(noise_multiplier=1.0, adjacency=A), loss=constant(2.0),
         seen_by=("replay",),
     ),
     "D12 normal": Case(
-        name="double_spending_normal", words="two sums at the price of one, normal",
+        name="double_spending_normal", words="two sums charged as one, normal",
         sampler=draw.gaussians(TIGHT, 2), pair=(NONE, ONE), claim=GaussianEvent(noise_multiplier=TIGHT, adjacency=A),
         loss=lambda: exact.gaussian_epsilon(math.sqrt(2.0) / TIGHT, DELTA), delta=DELTA, seen_by=("replay",),
     ),

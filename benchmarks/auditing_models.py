@@ -1,12 +1,12 @@
-"""Audits of trained models: lower bounds of the five systems beside their prices, and how often one is above it.
+"""Audits of trained models: lower bounds of the five systems next to their claims; counts bounds above the claim.
 
 Run: python -m benchmarks.auditing_models [--only sgbdt systems power released one] [--quick] [--save file]
 
 `sgbdt` is the figure of one training: epsilon 4 at delta 1e-5, 1000 canaries in disjoint cells of ten binary features,
 public trees fixed to one feature a level at depth 10, and the trainer's own random trees beside; mean over 20 seeds.
-`systems` audits each of the five systems 100 times at alpha 1e-3, and counts bounds above the price; `power` gives each
+`systems` audits each of the five systems 100 times at alpha 1e-3, and counts bounds above the claim; `power` gives each
 of them more canaries once. `released` audits four learners that other people might write, two of them broken, by their
-predictions and by what their fitted objects show, and counts how often the right ones are accused. `one` audits each
+predictions and by what their fitted objects show, and counts how often the correct ones are refuted. `one` audits each
 system's default, and one tree of it. Seeds fix coins, ties and seeds of the estimators; all are below.
 """
 
@@ -99,7 +99,7 @@ def systems() -> dict[str, Case]:
             flat, labels, {"canaries": 64},
         ),
         "PrivaTree": (
-            lambda: PrivaTreeClassifier(epsilon=2.0, schema=binary(6, CLASSES), splits="random", random_state=0),
+            lambda: PrivaTreeClassifier(epsilon=2.0, schema=binary(6, CLASSES), split_method="random", random_state=0),
             flat, np.where(labels > 0.0, "b", "a"), {"canaries": 64},
         ),
     }  # fmt: skip
@@ -143,7 +143,7 @@ def print_sgbdt(found: dict[str, Any], console: Console) -> None:
     """The bounds of one training, beside what is asked."""
     seeds = found["fixed"]["seeds"]
     table = Table(title=f"S-GBDT, epsilon 4 at delta 1e-5, one training, 1000 canaries, {seeds} seeds")
-    for column in ("trees", "statistic", "assumes", "mean bound", "sd", "expected", "at least", "above the price"):
+    for column in ("trees", "statistic", "assumes", "mean bound", "sd", "expected", "at least", "above the claim"):
         table.add_column(column)
     targets = {"means over their spread": TARGET, "guesses of one run": UNCONDITIONAL}
     for structure, own in found.items():
@@ -159,7 +159,7 @@ def print_sgbdt(found: dict[str, Any], console: Console) -> None:
 
 
 def every_system(console: Console, *, quick: bool) -> dict[str, Any]:
-    """How often a bound is above the price."""
+    """Counts the bounds above the claim."""
     runs = QUICK_RUNS if quick else RUNS
     found: dict[str, Any] = {}
     for number, (name, case) in enumerate(systems().items()):
@@ -180,7 +180,7 @@ def every_system(console: Console, *, quick: bool) -> dict[str, Any]:
 def print_systems(found: dict[str, Any], console: Console) -> None:
     """How many bounds were above the price."""
     table = Table(title=f"audits of each system at alpha {STRICT:g}")
-    for column in ("system", "price", "canaries", "bounds above the price", "prices refuted", "s an audit"):
+    for column in ("system", "claimed", "canaries", "bounds above the claim", "claims refuted", "s an audit"):
         table.add_column(column)
     for name, own in found.items():
         table.add_row(
@@ -189,7 +189,7 @@ def print_systems(found: dict[str, Any], console: Console) -> None:
         )  # fmt: skip
     above, runs = (sum(own[key] for own in found.values()) for key in ("above", "runs"))
     console.print(table)
-    console.print(f"{above} of {runs} bounds above their price; at most {ALLOWED} of 500 may be")
+    console.print(f"{above} of {runs} bounds above their claim; at most {ALLOWED} of 500 may be")
 
 
 def more_canaries(_: Console, *, quick: bool) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def released(console: Console, *, quick: bool) -> dict[str, Any]:
 def print_released(found: dict[str, Any], console: Console) -> None:
     """Bounds before and after."""
     table = Table(title="Learners with fit and predict, alpha .05: by predictions, and by what fitted objects show")
-    for column in ("learner", "claim", "predictions", "released", "detectable", "refuted", "accused of runs", "s"):
+    for column in ("learner", "claim", "predictions", "released", "detectable", "refuted", "wrongly refuted", "s"):
         table.add_column(column)
     for name, own in found.items():
         table.add_row(

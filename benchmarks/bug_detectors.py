@@ -88,14 +88,14 @@ def refusal(system: System) -> Finding:
 
 
 def ledger(system: System, _: int) -> Finding:
-    """The ledger, re-added by other code, and held against what the model states."""
+    """Verify the ledger by other code, and compare it with the model's privacy statement."""
     model = _fit(system, system.rows())
     try:
         report = verify_ledger(model.ledger_)
         model.privacy_.require_backing(model.plan_.event, model.ledger_)
     except PrivacyError as error:
         return True, f"{type(error).__name__}: {error}"
-    return False, f"epsilon {report.epsilon_readded:.4g} re-added"
+    return False, f"recomputed epsilon {report.epsilon_readded:.4g}"
 
 
 def replayed(system: System, _: int) -> Finding:

@@ -169,9 +169,9 @@ def not_granted(system: System) -> Any:
     """The plan forgets a level of each tree, or a tree where levels cost nothing; the loop does not."""
 
     def less(plan: Any) -> Any:
-        levels = Repeated(plan.splits.event, count=plan.max_depth - 1)
-        parts = (plan.sketches.event,) if isinstance(plan, dpxgboost.DPXGBoostPlan) else ()
-        event = Composed((*parts, levels, plan.leaves.event if parts else plan.leaves(0).event))
+        levels = Repeated(plan.split_event, count=plan.max_depth - 1)
+        parts = (plan.count_event(plan.sketch_epsilon),) if isinstance(plan, dpxgboost.DPXGBoostPlan) else ()
+        event = Composed((*parts, levels, plan.leaf_event))
         rate = getattr(plan, "subsample", 1.0)
         return event if rate == 1.0 else PoissonSampled(event, sampling_rate=rate)
 
@@ -437,7 +437,7 @@ def by_rows(system: System, _: dict[str, Any], y: Any) -> dict[str, Any]:
 
 
 _ALL = "S-GBDT", "DPBoost", "DP-XGBoost", "federated", "PrivaTree"
-NULL = Bug("none", "the honest trainer", audited=True)
+NULL = Bug("none", "the correct trainer", audited=True)
 BUGS = (
     NULL,
     Bug("half the noise, by the trainer", "a mechanism of half the noise for what was granted", half_noise),
@@ -458,7 +458,7 @@ BUGS = (
     Bug(
         "a level without its noise", "the exact outcome of the last level, or leaves, is used", exact_last,
     ),
-    Bug("half the price", "the ledger is charged half the plan's epsilon", half_price),
+    Bug("half the charge", "the ledger is charged half the plan's epsilon", half_price),
     Bug("clip doubled", "a row adds up to twice what the sensitivity says", doubled_clip, audited=True),
     Bug("noise words used twice", "each release starts the same stream anew", same_words, audited=True),
     Bug(

@@ -96,7 +96,7 @@ LEAVES: dict[str, Parameters] = {
     "sum over number, minimum 200": {**PAPER, "min_child_weight": 200.0},
     "sum over number, minimum 600": {**PAPER, "min_child_weight": 600.0},
     "sum over number, no minimum": {**PAPER, "min_child_weight_by": "none"},
-    "minimum 50, bought level by level": {**PAPER, "min_child_weight_by": "levels"},
+    "minimum 50, released level by level": {**PAPER, "min_child_weight_by": "levels"},
     "ratio, noise for any leaf": {**PAPER, "leaf_release": "ratio"},
 }
 STUDIES = ("figure1", "figure2", "figure5", "figure6")

@@ -41,7 +41,7 @@ BESIDE: dict[str, tuple[data_sets.Name, ...]] = {
 
 
 def by_ranks(data: data_sets.Data) -> data_sets.Data:
-    """Numeric columns as shares of rows below, in [0, 1]: even thresholds over it are exact quantiles, not paid for."""
+    """Numeric columns as shares of rows below, in [0, 1]: even thresholds over it are exact quantiles, not private."""
     columns, features = data.X.copy(), []
     for j, feature in enumerate(data.schema.features):
         if isinstance(feature, Numeric):
@@ -97,7 +97,7 @@ def print_sketch_bins(found: Found, console: Console) -> None:
     """Data sets by numbers of bins."""
     bins = next(iter(found.values()))["bins"]
     table = Printed(title=f"Figure 1: scores at epsilon {EPSILON:g} by bins of the sketch")
-    for column in ("data set", *(f"{size} bins" for size in bins), "exact quantiles, not paid for"):
+    for column in ("data set", *(f"{size} bins" for size in bins), "exact quantiles, not private"):
         table.add_column(column)
     for name, entry in found.items():
         label = f"{name}: {' / '.join(entry['measures'])}"
@@ -145,7 +145,7 @@ def unsound_leaf(gradients: NDArray[np.float64], plan: Any, rng: np.random.Gener
     """One leaf by Algorithm 1; an empty one, which the paper says cannot be, is 0."""
     if not len(gradients):
         return 0.0
-    rule = NoisyAverage(epsilon=plan.leaves.epsilon, regularization=plan.reg_lambda, count=len(gradients))
+    rule = NoisyAverage(epsilon=plan.leaf_epsilon, regularization=plan.reg_lambda, count=len(gradients))
     return float(rule.sampler(gradients / plan.clip, 1, rng)[0]) * plan.clip
 
 

@@ -125,7 +125,7 @@ def bins(found: Found) -> Any:
         means = [each["mean"][0] for each in entry["cells"]]
         spreads = [each["spread"][0] for each in entry["cells"]]
         axis.errorbar(entry["bins"], means, spreads, fmt="o-", markersize=4, capsize=2, label="private sketch")
-        axis.axhline(entry["exact"]["mean"][0], color="gray", label="exact quantiles, not paid for")
+        axis.axhline(entry["exact"]["mean"][0], color="gray", label="exact quantiles, not private")
         axis.set_xscale("log", base=2)
         axis.set_xlabel(f"bins of the sketch, epsilon {entry['epsilon']:g}")
         axis.set_ylabel(entry["measures"][0])

@@ -3,10 +3,10 @@
 Run: python -m benchmarks.injected_bugs [--runs 400] [--bug name ...] [--system name ...] [--save file]
 
 Each bug is patched into the library from outside, in turn, and every check is run on what comes out: the library's own
-refusals, the ledger that is re-added, record and replay, the law of the noise, what must not depend on the rows, and,
+refusals, the verified ledger, record and replay, the distribution of the noise, what must not depend on the rows, and,
 where the bug shows in one release of one tree, an audit by `--runs` fits. Seeds are fixed, and the noise is that of
 `SeededRandom`, so that a run can be repeated. The command fails where a bug is found by
-nothing, or the honest trainer by something.
+nothing, or the correct trainer by something.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def failures(found: Mapping[str, Any]) -> list[str]:
         for system, cell in row["systems"].items():
             seen = finders(cell)
             if name == NULL.name and seen:
-                wrong.append(f"{system}, honest, is accused by: {', '.join(seen)}")
+                wrong.append(f"{system}, correct, is rejected by: {', '.join(seen)}")
             if name != NULL.name and "absent" not in cell and not seen:
                 wrong.append(f"{name}, {system}: found by nothing")
     return wrong

@@ -182,7 +182,7 @@ def main():
     arguments.add_argument("--processes", type=int, default=16)
     arguments.add_argument("--grants", type=int, default=2000)
     arguments.add_argument("--kills", type=int, default=200, help="by the parent, at random moments")
-    arguments.add_argument("--rate", type=float, default=0.03, help="share of commits with a fault of their own")
+    arguments.add_argument("--rate", type=float, default=0.03, help="share of commits with an injected fault")
     arguments.add_argument("--url", help="one database, instead of a new SQLite file and a new PostgreSQL server")
     arguments.add_argument("--json", action="store_true")
     options = arguments.parse_args()

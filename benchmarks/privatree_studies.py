@@ -156,7 +156,7 @@ def certified(scale: Scale) -> Found:
 
 def print_certified(found: Found, console: Console) -> None:
     """Data sets by shares of poisoned rows."""
-    table = Table(title="Deep Partition Aggregation, 1,000 trees: accuracy that so many poisoned rows cannot change")
+    table = Table(title="Deep Partition Aggregation, 1,000 trees: accuracy under poisoned rows")
     table.add_column("data set")
     for share in POISONED:
         table.add_column(f"{share:.2%}", justify="right")

@@ -1,11 +1,11 @@
-"""One page of all systems: each one's presets by data set and budget, with the epsilon that its ledger re-adds.
+"""One page of all systems: each one's presets by data set and budget, with the epsilon that the verifier recomputes.
 
 Run: LEDGERWOOD_DATA=folder python -m benchmarks.systems [--data name ...] [--system name ...] [--seeds 3] [--quick]
      [--save file]
 
 A cell is a score on 30 % of the rows that were held out, the mean over seeds of splits (the noise is `SecureRandom`'s);
 seconds are of one fit; epsilon is what `verify_ledger` adds up from the ledger's entries alone, by other code than that
-which priced the plan: the largest of the fits. A preset whose ledger re-adds more than was asked stops the program.
+which priced the plan: the largest of the fits. A preset whose recomputed epsilon exceeds the budget stops the program.
 """
 
 import argparse
@@ -95,7 +95,7 @@ class Fit:
     Args:
         score: RMSE, or (AUC, accuracy).
         seconds: of `fit`.
-        epsilon: re-added from its ledger, at the budget's delta.
+        epsilon: recomputed from its ledger, at the budget's delta.
     """
 
     score: tuple[float, ...]
@@ -112,7 +112,7 @@ def one_fit(entry: Entry, data: data_sets.Data, epsilon: float, train: Any, test
     """Train on some rows and measure on others.
 
     Raises:
-        AssertionError: the ledger re-adds more than was asked.
+        AssertionError: the recomputed epsilon exceeds the budget.
     """
     kind = entry.regressor if is_numeric(data) else entry.classifier
     assert kind is not None
@@ -124,7 +124,7 @@ def one_fit(entry: Entry, data: data_sets.Data, epsilon: float, train: Any, test
     model.fit(data.X[train], data.y[train])
     seconds = time.perf_counter() - start
     spent = epsilon_by_ledger(model.ledger_)
-    assert spent <= epsilon * (1.0 + _SLACK), f"{entry}: the ledger re-adds {spent!r} of {epsilon!r}"
+    assert spent <= epsilon * (1.0 + _SLACK), f"{entry}: the recomputed epsilon {spent!r} exceeds {epsilon!r}"
     X, y = data.X[test], data.y[test]
     if is_numeric(data):
         return Fit(number_scores(model.predict(X), y)[:1], seconds, spent)
@@ -158,7 +158,7 @@ def page(found: Mapping[str, Any]) -> Iterator[Table]:
         for entry in task["lines"][0]["cells"]:
             table.add_column(f"epsilon {entry['epsilon']:g}", justify="right")
             table.add_column("s", justify="right")
-            table.add_column("re-added", justify="right")
+            table.add_column("recomputed", justify="right")
         for line in task["lines"]:
             shown = [
                 text

@@ -242,7 +242,7 @@ def test_what_falls_short_is_named():
     lines = auditing.missed(found)
     assert [line.split(":")[0] for line in lines] == [
         "laplace_ok at 100,000", "laplace_ok at 100,000", "D1 (laplace_halfscale)", "a", "c",
-        "9 accusations in all at 0.001, more than 8",
+        "9 refutations in total at 0.001, more than 8",
     ]  # fmt: skip
     assert auditing.missed({}) == []
 

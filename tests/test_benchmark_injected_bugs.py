@@ -80,13 +80,13 @@ def test_the_rows_hold_what_the_bugs_need():
 
 
 def test_a_row_of_the_table_and_what_fails():
-    bug = BUG["half the price"]
+    bug = BUG["half the charge"]
     row = injected_bugs.measured(bug, [BY_NAME["PrivaTree"]], 0, ("refusal", "ledger"))
     assert injected_bugs.finders(row["systems"]["PrivaTree"]) == ["ledger"]
     assert injected_bugs.failures({bug.name: row}) == []
-    assert injected_bugs.failures({NULL.name: row}) == ["PrivaTree, honest, is accused by: ledger"]
+    assert injected_bugs.failures({NULL.name: row}) == ["PrivaTree, correct, is rejected by: ledger"]
     blind = {"words": "", "systems": {"PrivaTree": {"said": {"ledger": {"found": False, "words": ""}}}}}
-    assert injected_bugs.failures({bug.name: blind}) == ["half the price, PrivaTree: found by nothing"]
+    assert injected_bugs.failures({bug.name: blind}) == ["half the charge, PrivaTree: found by nothing"]
     absent = {"words": "", "systems": {"PrivaTree": {"absent": "none"}}}
     assert injected_bugs.failures({bug.name: absent, NULL.name: blind}) == []
     console = Console(width=200, record=True)

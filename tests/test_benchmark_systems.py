@@ -1,4 +1,4 @@
-"""The page of all systems: every preset is on it, and a ledger that re-adds more than was asked stops it."""
+"""The page of all systems: every preset is on it, and a ledger whose recomputed epsilon exceeds the budget stops it."""
 
 import inspect
 import json
@@ -43,13 +43,13 @@ def test_a_line_has_a_score_seconds_and_what_the_ledger_re_adds(system):
         console.print(table)
     text = console.export_text()
     assert system in text
-    assert "re-added" in text
+    assert "recomputed" in text
 
 
 @pytest.mark.slow  # each study once, made small
 def test_a_ledger_that_re_adds_more_than_was_asked_stops_the_page(monkeypatch):
     monkeypatch.setattr(systems, "epsilon_by_ledger", lambda ledger: 3.1)
-    with pytest.raises(AssertionError, match="re-adds 3.1 of 3.0"):
+    with pytest.raises(AssertionError, match="recomputed epsilon 3.1 exceeds 3.0"):
         systems.measured(systems.ENTRIES[0], made_up(), (3.0,), 1)
 
 

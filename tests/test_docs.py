@@ -85,7 +85,7 @@ def test_choose_a_trainer(tmp_path, monkeypatch):
     names = run("choose-a-trainer", tmp_path, monkeypatch)
     assert 0.999 < names["pure"].privacy_.epsilon <= 1.0
     assert (names["pure"].privacy_.delta, names["published"].plan_.n_estimators) == (0.0, 50)
-    assert 1.5 < names["bought"] < 5.0
+    assert 1.5 < names["gain"] < 5.0
     assert names["model"].score(names["X"], np.where(names["label"] > 0.5, "yes", "no")) > 0.8
 
 

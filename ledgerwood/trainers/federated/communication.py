@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ledgerwood import _validate
 from ledgerwood.ensemble import FeatureCells
-from ledgerwood.trainers.parts.recalibration import CALIBRATION_BINS
+from ledgerwood.trainers.federated.candidates import CALIBRATION_BINS
 
 if TYPE_CHECKING:
     from ledgerwood.trainers.federated.plan import FederatedPlan
@@ -30,12 +29,6 @@ class Communication:
     words_up: int
     words_down: int
     n_clients: int
-
-    def __post_init__(self) -> None:
-        _validate.count("rounds", self.rounds, "rounds")
-        _validate.count("words_up", self.words_up, "words", minimum=0)
-        _validate.count("words_down", self.words_down, "words", minimum=0)
-        _validate.count("n_clients", self.n_clients, "clients")
 
     @property
     def bytes_up(self) -> float:
@@ -72,7 +65,7 @@ def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_
         sums, levels = 2 * (plan.width * nodes + 1), plan.max_depth + 1
     refined = [plan.refined_features(tree) for tree in range(plan.n_estimators)]
     asked_of = n_bins
-    if plan.feature_cycle != "random" or plan.fixed_width:
+    if not plan.drawn_features:
         asked_of = bins_of([cells[place] for place in plan.numeric_features], plan.n_candidates)
     up = plan.n_estimators * sums + sum(sum(asked_of[:features]) for features in refined)
     up += 2 * CALIBRATION_BINS if plan.recalibrate else 0
@@ -82,7 +75,7 @@ def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_
     fresh = sum(plan.width if by_root and plan.refined(t) else refined[t] for t in range(plan.n_estimators))
     down = plan.n_estimators * (2 * asked + nodes + 1) + fresh * plan.n_candidates
     down += CALIBRATION_BINS if plan.recalibrate else 0
-    size = plan.n_estimators if plan.update == "averaging" else plan.batch
+    size = plan.n_estimators if plan.update == "averaging" else plan.trees_per_batch
     # Refined candidates are needed before the next tree is drawn, or its root's histograms are asked for.
     waits = sum(by_root and plan.refined(t) and (t + 1) % size > 0 for t in range(plan.n_estimators - 1))
     rounds = (

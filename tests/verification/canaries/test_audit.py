@@ -122,11 +122,12 @@ def test_several_trainings_are_one_run() -> None:
 SMALL = {"n_estimators": 1, "max_depth": 1, "initial_score": "zero", "random_state": 0}
 SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
     "labels": (
-        PrivaTreeClassifier(epsilon=2.0, schema=binary(8, CLASSES), splits="random", random_state=0), {"canaries": 64},
+        PrivaTreeClassifier(epsilon=2.0, schema=binary(8, CLASSES), split_method="random", random_state=0),
+        {"canaries": 64},
     ),
     "labels replaced": (
         PrivaTreeClassifier(
-            epsilon=2.0, schema=binary(8, CLASSES), splits="random", random_state=0, adjacency="replace-one"
+            epsilon=2.0, schema=binary(8, CLASSES), split_method="random", random_state=0, adjacency="replace-one"
         ),
         {"canaries": 64},
     ),
