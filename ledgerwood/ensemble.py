@@ -7,7 +7,7 @@ seen a training row: splits and leaf values are public choices or released value
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar, final
 
 import numpy as np
@@ -161,6 +161,8 @@ class TreeStructure:
     equals: NDArray[np.bool_]
     besides: NDArray[np.int32] | None = None
     left_sets: NDArray[np.bool_] | None = None
+    _features: int = field(init=False, repr=False, default=0)
+    """Features 0 .. _features - 1 are what is tested: looked up once, since every query asks."""
 
     def __post_init__(self) -> None:
         nodes = len(self.feature)
@@ -171,6 +173,10 @@ class TreeStructure:
         for name, array in (("feature", self.feature), ("split", self.split), ("equals", self.equals)):
             object.__setattr__(self, name, _owned(array))
         _own_besides(self)
+        if nodes:
+            if self.feature.min() < 0:
+                raise _validate.fail("feature", int(self.feature.min()), ">= 0", "features")
+            object.__setattr__(self, "_features", int(self.feature.max()) + 1)
 
     @property
     def depth(self) -> int:
@@ -210,7 +216,7 @@ class TreeStructure:
 
     def tests_only(self, n_features: int) -> bool:
         """Returns whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""
-        return self.depth == 0 or bool(0 <= self.feature.min() <= self.feature.max() < n_features)
+        return self._features <= n_features
 
     def route(self, cells: NDArray[np.unsignedinteger]) -> NDArray[np.int32]:
         """The leaf of each row, int32 (n_rows,), for cells of shape (n_features, n_rows)."""

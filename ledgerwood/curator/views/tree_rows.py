@@ -54,9 +54,14 @@ class TreeShape:
             raise RoundViolation(f"a tree tests features outside {self.features}")
 
     def require_ensemble(self, ensemble: Ensemble) -> None:
-        """Refuse a foreign ensemble: a subclass could hold values for other leaves than its trees have."""
+        """Refuse a foreign ensemble: a subclass could hold values for other leaves than its trees have.
+
+        A tree of it that tests features that are not there is refused too, as one alone is.
+        """
         if not {type(ensemble), *map(type, ensemble.trees)} <= {Ensemble, Tree}:
             raise RoundViolation(f"{type(ensemble).__name__} is not an Ensemble of plain trees")
+        for tree in ensemble.trees:
+            self.require_structure(tree.structure)
 
     def require_tests(self, tests: SplitTests) -> None:
         """Refuse foreign candidates, or tests of features that are not there."""
