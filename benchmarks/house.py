@@ -31,7 +31,8 @@ _CIRCLES = """
 import grimp
 graph = grimp.build_graph("ledgerwood", exclude_type_checking_imports=True, cache_dir=None)
 below = {module: graph.find_downstream_modules(module) for module in graph.modules}
-print(len({frozenset({m, *(o for o in below[m] if m in below[o])}) for m in graph.modules if any(m in below[o] for o in below[m])}))
+circles = [{module, *(other for other in below[module] if module in below[other])} for module in graph.modules]
+print(len({frozenset(circle) for circle in circles if len(circle) > 1}))
 """
 _ARGUMENTS = """
 import inspect, sys
@@ -45,7 +46,12 @@ def code_lines(text: str) -> set[int]:
     strings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
             strings |= set(range(body[0].lineno, (body[0].end_lineno or 0) + 1))
     found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -92,7 +98,9 @@ def figures(root: Path) -> dict[str, str]:
         "class names with two meanings": str(sum(count > 1 for count in classes.values())),
         f"repeated blocks of {REPEATED} lines": str(repeated_blocks(list(texts.values()))),
         "lines of `trainers`": f"{sum(lengths[path] for path in trainers):,}",
-        "`reg_lambda` or its other names in `trainers`": str(sum(len(written.findall(texts[path])) for path in trainers)),
+        "`reg_lambda` or its other names in `trainers`": str(
+            sum(len(written.findall(texts[path])) for path in trainers)
+        ),
         "constructor arguments: " + ", ".join(ESTIMATORS): run(root, _ARGUMENTS, *ESTIMATORS),
     }
 
