@@ -14,7 +14,7 @@ from ledgerwood.verification import assert_dp
 from ledgerwood.verification.black_box import Audit
 
 pytest_plugins = ["pytester"]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = "ledgerwood.verification.pytest_plugin"
 BUDGET = lw.Budget(epsilon=1.0, delta=0.0, adjacency=lw.Adjacency.ADD_REMOVE)
 
