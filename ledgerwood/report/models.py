@@ -20,10 +20,11 @@ from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
 from ledgerwood.report.options import Settings
 from ledgerwood.report.printing import Fact, print_json
 from ledgerwood.schema import Schema
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.systems import estimator_named, system
 
 Model = Any
-"""An estimator of any system: what scikit-learn expects of one, and what `AbstractTreeEstimator` adds."""
+"""An estimator of any system: what scikit-learn expects of one, and what `AbstractTrainer` adds."""
 
 
 def estimator_of(settings: Settings, schema: Schema, *, verbose: bool) -> Model:
@@ -127,7 +128,7 @@ def train_model(
     return {
         "model": str(out),
         "ledger": place,
-        "trees": len(model.ensemble_.trees),
+        **({"trees": len(model.ensemble_.trees)} if isinstance(model, AbstractTreeEstimator) else {}),
         "epsilon": model.privacy_.epsilon,
         "delta": model.privacy_.delta,
         "adjacency": model.privacy_.adjacency.value,
