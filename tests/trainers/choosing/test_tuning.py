@@ -158,9 +158,7 @@ def test_neither_ledger_nor_plan_nor_candidates_depend_on_the_rows(monkeypatch):
     taken, kept = [], []
     make_runs(monkeypatch, 5)
     run = SGBDTRegressor._train
-    monkeypatch.setattr(
-        SGBDTRegressor, "_train", lambda self, *rest: (taken.append(self.n_estimators), run(self, *rest))[1]
-    )
+    monkeypatch.setattr(SGBDTRegressor, "_train", lambda self, *rest: (taken.append(self.n_estimators), run(*rest))[1])
     for rows, labels in ((X, Y), (X[1:], Y[1:]), (np.full((3, 2), 0.5), np.zeros(3))):
         model = search(SGBDTRegressor, random_state=2).fit(rows, labels)
         kept.append((model.ledger_, model.plan_))
