@@ -92,7 +92,7 @@ NAMED = {
 
 def test_each_parameter_reaches_the_plan():
     # Names that the test has not, and the plan's own.
-    other = {"epsilon", "delta", "adjacency", "schema", "schema_share", "preset", "random_state", "verbose"}
+    other = {"epsilon", "delta", "adjacency", "schema", "schema_share", "preset", "random_state", "verbose", "n_jobs"}
     assert set(DPBoostClassifier().get_params()) == set(NAMED) | other
     options = {name: value for name, (_, value) in NAMED.items()}
     plan = DPBoostClassifier(schema=CLASSES, preset="default", epsilon=2.0, **options).make_plan(CLASSES)
