@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from ledgerwood.curator.inputs.encoding import signs
 from ledgerwood.curator.inputs.values import Weights
 from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
+from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure, add_values
 from ledgerwood.errors import RoundViolation
-from ledgerwood.routing import add_tree
 from ledgerwood.schema import Schema
 
 
@@ -227,7 +226,7 @@ class TreeRows:
             if structure is self.state.routed:
                 kernels.add_leaf_values(self.n_rows, self.state.leaves, tree.values, state.scores)
             else:
-                add_tree(self.n_rows, self.cells, *structure.lowered(), tree.values, state.scores)
+                add_values((tree,), self.cells, state.scores)
             state.prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
         return state
 

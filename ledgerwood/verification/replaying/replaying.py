@@ -42,10 +42,11 @@ from ledgerwood.curator.tables.columns import AbstractRows
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import Grid, RandomSource
 from ledgerwood.recording.opening import Hook, Point, recording
-from ledgerwood.verification.replaying.comparison import difference, neighbour_of
+from ledgerwood.verification.replaying.comparison import difference
 from ledgerwood.verification.replaying.moves import Handed, choice_move, quantiles_move, sum_move
 from ledgerwood.verification.replaying.session import Handled, Replay, ReplayStep, Session
 from ledgerwood.verification.sensitivity.domains import Neighbour
+from ledgerwood.verification.sensitivity.matching import neighbour_of
 
 if TYPE_CHECKING:
     from ledgerwood.trainers.base.trainer import AbstractTrainer

@@ -316,7 +316,7 @@ def test_scores_that_were_interrupted_are_made_anew(monkeypatch, routed):
     table.statistic(first, ALL_ROWS)
     if not routed:
         table.statistic(dataclasses.replace(first, structure=structure_of([0], [1], [False])), ALL_ROWS)
-    module, name = (kernels, "add_leaf_values") if routed else (tree_rows, "add_tree")
+    module, name = (kernels, "add_leaf_values") if routed else (tree_rows, "add_values")
     own = getattr(module, name)
 
     def interrupted(*arguments):
