@@ -64,7 +64,7 @@ def of_candidates(found: Sequence[Sequence[str]]) -> list[str]:
     some = [(place, texts[0]) for place, texts in enumerate(others) if texts]
     if some:
         place, text = some[0]
-        common.append(f"{len(some)} of {len(found)} candidates are warned of; candidate {place}: {text}")
+        common.append(f"{len(some)} of {len(found)} candidates cause a warning; candidate {place}: {text}")
     return common
 
 
@@ -136,8 +136,8 @@ def leaf_caution(
         )
     return (
         f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of a leaf is larger "
-        f"than the largest possible sum of its rows, all trees together, {fewer}{known}. {more} a larger epsilon, more "
-        "rows, fewer levels (max_depth) or fewer trees"
+        f"than the largest possible sum of its rows, summed over all trees, {fewer}{known}. {more} a larger epsilon, "
+        "more rows, fewer levels (max_depth) or fewer trees"
     )
 
 
@@ -204,7 +204,7 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
 _CHILD_CAUTION = (
     "this fit runs in a process that another one has started (n_jobs of a cross-validation or a search?) and opens its "
     "own ledger: the epsilons of all processes' fits on the same rows must be summed, and no ledger has the total. Use "
-    "ledgerwood.trainers.private_cross_validate or private_grid_search, which pay for all fits on one ledger, or pass "
+    "ledgerwood.trainers.private_cross_validate or private_grid_search, which charge all fits on one ledger, or pass "
     "ledger=Ledger.open('sqlite:///...') of one database to every fit"
 )
 

@@ -34,7 +34,7 @@ class FeatureCells:
 
     @classmethod
     def owned(cls, cells: object) -> "FeatureCells":
-        """The same cells, of whole numbers that nobody else holds.
+        """A copy of the cells, as whole numbers that no other object shares.
 
         Raises:
             InvalidParameter: not plain cells of whole numbers >= 0.

@@ -53,7 +53,7 @@ def resolved(n_jobs: object) -> int:
 
 
 def thread_count() -> int:
-    """How many threads a loop is shared among."""
+    """The number of threads for a loop."""
     asked = _asked.get()
     if asked is not None:
         return asked

@@ -56,7 +56,7 @@ def mean_of_sum_and_count(total: Release[Numbers], count: Release[Numbers] | int
 def quantiles_of_histogram(
     release: Release[Numbers], query: ColumnHistogram, quantiles: Sequence[float]
 ) -> tuple[float, ...]:
-    """Where shares q of the values lie below, linear within a cell; in the column's unit, rising with q.
+    """Computes quantiles from a histogram, linear within a cell; in the column's unit, increasing with q.
 
     At any number of rows, and at the privacy cost of one histogram however many there are.
 

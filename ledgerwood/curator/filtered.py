@@ -96,8 +96,8 @@ class FilteredRounds(Recorded):
         """
         if not TREES.evaluation(query).filtered(query):
             raise RoundViolation(
-                f"{name_of(query)} is not a sum over rows: what one row changes in it depends on the others, so "
-                "that no row knows its own cost"
+                f"{name_of(query)} is not a sum over rows: the effect of one row depends on the other rows, "
+                "so the cost of a row cannot be computed from it alone"
             )
         self._table.reader(query)  # refuses what the table does not have, before anybody is charged
         stddevs = _stddevs(mechanism)
@@ -121,7 +121,7 @@ class FilteredRounds(Recorded):
             RoundViolation: always.
         """
         raise RoundViolation(
-            f"{purpose!r}: a selection costs every row alike, whatever it contributes, so that it is not filtered"
+            f"{purpose!r}: a selection costs every row alike, regardless of its contribution, so it is not filtered"
         )
 
 
@@ -132,7 +132,9 @@ def _stddevs(mechanism: object) -> tuple[float, float]:
         return mechanism.stddev, mechanism.stddev
     if type(mechanism) is EllipticalGaussianMechanism and len(mechanism.stddevs) == 2:
         return mechanism.stddevs[0], mechanism.stddevs[1]
-    raise RoundViolation(f"{type(mechanism).__name__} is not Gaussian noise on two columns: a filtered round is")
+    raise RoundViolation(
+        f"{type(mechanism).__name__} is not Gaussian noise on two columns, as a filtered round requires"
+    )
 
 
 def _weights(stddevs: tuple[float, float], grid: Grid, mu: float) -> tuple[float, float]:

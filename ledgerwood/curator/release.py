@@ -1,4 +1,4 @@
-"""What leaves the curator, and when.
+"""Releases: the values that leave the curator.
 
 What leaves the curator: a noisy value or a private choice, with the receipt that it was paid with.
 
@@ -104,11 +104,11 @@ class Gate:
             RoundViolation: the round is closed, or another process's.
         """
         if not self.is_open:
-            raise RoundViolation(f"release {purpose!r}: the round is closed; open another, with a draw of its own")
+            raise RoundViolation(f"release {purpose!r}: the round is closed; open another one, with a separate draw")
         if not self.is_ours:
             raise RoundViolation(
-                f"release {purpose!r}: the round belongs to another process; parent and child would each release "
-                "what was drawn once"
+                f"release {purpose!r}: the round belongs to another process; parent and child process would "
+                "both use one draw"
             )
 
 

@@ -157,8 +157,8 @@ class StreamCurator(Recorded):
             UnsupportedEvent: always.
         """
         raise UnsupportedEvent(
-            f"{purpose!r}: a stream draws no groups: a unit's rows come again in later calls, where they would be in "
-            "other groups, which nothing pays for; learn on all rows at once, with a Curator"
+            f"{purpose!r}: a stream draws no groups: a unit's rows may return in later calls and would be "
+            "in other groups, which no event covers; learn from all rows in one call, with a Curator"
         )
 
     def select(

@@ -58,7 +58,7 @@ def read_schema(path: Path) -> Schema:
 
 
 def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
-    """What a training would do and cost; pure, no data."""
+    """The plan of a training and its cost, without data."""
     estimator = estimator_of(settings, schema, verbose=False)
     plan = estimator.make_plan(schema)
     seed = estimator.random_state

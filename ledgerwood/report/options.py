@@ -99,7 +99,7 @@ _OF_THE_COMMAND = ("schema", "verbose")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the commands that train let one choose of an estimator: each option once. None: as the preset says."""
+    """The options of the commands that train: each option of an estimator once. None: as in the preset."""
 
     epsilon: Epsilon
     delta: Delta

@@ -1,4 +1,4 @@
-"""What commands print, and how they fail.
+"""Printed output and errors of the commands.
 
 One way to print a result: a two-column table for people, or one JSON object for programs.
 

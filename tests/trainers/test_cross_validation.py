@@ -476,7 +476,7 @@ def test_candidates_are_warned_of_once():
     assert cautions.of_candidates([["a", "b"], ["a", "b"]]) == ["a", "b"]
     assert cautions.of_candidates([["a"], ["a", "c"], ["a", "d"]]) == [
         "a",
-        "2 of 3 candidates are warned of; candidate 1: c",
+        "2 of 3 candidates cause a warning; candidate 1: c",
     ]
     assert cautions.of_candidates([[], []]) == []
 

@@ -1,4 +1,4 @@
-"""What an event is, and walks over its parts.
+"""The base class of events, and walks over their parts.
 
 The base class of events: a release under an adjacency, known by its privacy profile.
 
@@ -229,12 +229,10 @@ def _event_fields(cls: type[Event]) -> tuple[str, ...]:
     """The names of the fields that may hold events, of a class whose other fields cannot."""
     module = sys.modules.get(cls.__module__)
     if not cls.__module__.startswith(_PACKAGE) or getattr(module, cls.__name__, None) is not cls:
-        raise UnsupportedEvent(
-            f"{cls.__name__} is not one of the library's events, and what it is made of cannot be looked into"
-        )
+        raise UnsupportedEvent(f"{cls.__name__} is not one of the library's events, so its parts cannot be inspected")
     name = cls.__name__
     if not dataclasses.is_dataclass(cls):
-        raise UnsupportedEvent(f"{name} has no fields that say what it is made of")
+        raise UnsupportedEvent(f"{name} has no fields that describe its parts")
     hints = typing.get_type_hints(cls)
     return tuple(field.name for field in dataclasses.fields(cls) if _may_hold_events(hints[field.name], name))
 

@@ -226,8 +226,9 @@ def point_charge(event: Event, left: tuple[Fraction, Fraction], delta: float | N
         delta = 0.0 if math.isfinite(event.pure_epsilon()) else float_down(left[1])
         if delta == 0.0 and not math.isfinite(event.pure_epsilon()):
             raise BudgetExceeded(
-                "no delta remains (delta remaining: 0, unit: probability) and the event is not pure. A grant without "
-                "delta= takes all that is left: name one for each, grant(event, purpose=..., delta=1e-6)",
+                "no delta remains (delta remaining: 0, unit: probability) and the event is not pure. A "
+                "grant without delta= takes all the remaining delta: state a delta for each, grant(event, "
+                "purpose=..., delta=1e-6)",
                 requested={"epsilon": math.inf, "delta": 0.0},
                 remaining={"epsilon": float_down(left[0]), "delta": 0.0},
             )

@@ -54,7 +54,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
             raise LedgerError(f"{what} {path} cannot be opened: {error}") from error
         try:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise LedgerError(f"{what} {path} must be a regular file: what is written to it would be lost")
+                raise LedgerError(f"{what} {path} must be a regular file, otherwise entries would be lost")
             lock(file, f"{what} {path}")
             if is_at(file, path):
                 return file
@@ -62,7 +62,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
             file.close()
             raise
         file.close()  # a lock on what had the name before keeps nobody out
-    raise LedgerError(f"{what} {path} is replaced again and again by other processes; one holder at a time")
+    raise LedgerError(f"{what} {path} is replaced repeatedly by other processes; only one process may hold it")
 
 
 def is_at(file: BinaryIO, path: Path) -> bool:
@@ -80,13 +80,15 @@ def lock(file: BinaryIO, name: str) -> None:
         LedgerError: somebody else has the lock, or the platform has no such lock; `name` is what messages call it.
     """
     if sys.platform == "win32":
-        raise LedgerError(f"{name} cannot be held: that needs the advisory locks of a POSIX system; keep it in memory")
+        raise LedgerError(
+            f"{name} cannot be locked: this needs the advisory locks of a POSIX system; keep the ledger in memory"
+        )
     import fcntl
 
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        raise LedgerError(f"{name} is open for writing elsewhere; one holder at a time") from error
+        raise LedgerError(f"{name} is open for writing in another process or object; only one may hold it") from error
 
 
 def unlock(file: BinaryIO) -> None:
@@ -131,7 +133,7 @@ class JsonLinesFile:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The file's name in messages."""
         return str(self.path)
 
     def read(self) -> list[str]:
@@ -218,13 +220,14 @@ class JsonLinesFile:
             raise LedgerError(f"{_WHAT} {self.path} cannot be found any more: {error}; nothing was recorded") from error
         if found is None:
             raise LedgerError(
-                f"{self.path} is no longer the file that this ledger holds: it was moved, removed or replaced; nothing "
-                "was recorded. Put the file back that was spent from last, or everything spent since its copy is lost"
+                f"{self.path} is no longer the file that this ledger holds: it was moved, removed or "
+                "replaced; nothing was recorded. Restore the newest file, otherwise the spending since the "
+                "copy was made is lost"
             )
         if found != length:
             raise LedgerError(
                 f"{_WHAT} {self.path} has {found} bytes where this ledger wrote {length}: another program changed it; "
-                "nothing was recorded. Open it again to see whether it is whole"
+                "nothing was recorded. Open it again to check whether it is intact"
             )
 
     def _undo(self, cause: BaseException) -> None:
@@ -234,7 +237,7 @@ class JsonLinesFile:
             self._broken = True
             raise LedgerWriteFailed(
                 error.errno or 0,
-                f"an entry could not be written to {self.path} ({cause}) nor taken back ({error.strerror}); "
+                f"an entry could not be written to {self.path} ({cause}) nor undone ({error.strerror}); "
                 "this ledger refuses further use",
             ) from cause
 
@@ -244,9 +247,7 @@ class JsonLinesFile:
 
     def _require_usable(self, index: int) -> None:
         if self._broken:
-            raise LedgerError(
-                f"the ledger file {self.path} refuses further use: a failed write could not be taken back"
-            )
+            raise LedgerError(f"the ledger file {self.path} refuses further use: a failed write could not be undone")
         if self._file.closed:
             raise LedgerError(f"the ledger file {self.path} was closed")
         if index != self._count:
@@ -270,14 +271,14 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
         for _ in range(_TRIES):
             with _kept_still(place) as present:
                 if present is not None and not content.startswith(present):
-                    raise LedgerError(f"{path} holds something else than the start of this ledger; save elsewhere")
+                    raise LedgerError(f"{path} does not contain the beginning of this ledger; save to another path")
                 if _put(place, content, new=present is None):
                     return
     except LedgerError:
         raise
     except OSError as error:
         raise LedgerWriteFailed(error.errno or 0, f"{path} cannot be written: {error.strerror}") from error
-    raise LedgerError(f"{_WHAT} {path} is made and removed again and again by other processes; save elsewhere")
+    raise LedgerError(f"{_WHAT} {path} is created and removed repeatedly by other processes; save to another path")
 
 
 @contextmanager
@@ -293,8 +294,8 @@ def _kept_still(place: Path) -> Iterator[bytes | None]:
     with file:
         if (names := os.fstat(file.fileno()).st_nlink) > 1:
             raise LedgerError(
-                f"{_WHAT} {place} has {names} names (hard links): the others would go on naming what it was, a second "
-                "purse of the same budget; remove them, or save elsewhere"
+                f"{_WHAT} {place} has {names} names (hard links): the others would still name the old file, "
+                "and the same budget could be spent twice; remove them, or save to another path"
             )
         file.seek(0)
         yield file.read()
@@ -328,7 +329,7 @@ def _put(place: Path, content: bytes, *, new: bool) -> bool:
                 sync_folder(place.parent)
             except OSError as error:
                 raise LedgerWriteFailed(
-                    error.errno or 0, f"{place} was written, but may not survive a loss of power: {error.strerror}"
+                    error.errno or 0, f"{place} was written, but may be lost in a power failure: {error.strerror}"
                 ) from error
             return True
     finally:

@@ -118,7 +118,7 @@ def _end(connection: sa.Connection, name: str, *, keep: bool) -> None:
             database.commit(connection)
     except SQLAlchemyError as error:
         why = database.reason(error)[1]
-        raise LedgerError(f"whether the tables of {name} were carried over is unknown: {why}; ask again") from error
+        raise LedgerError(f"whether the tables of {name} were converted is unknown: {why}; try again") from error
     finally:
         database.drop(connection)
 

@@ -89,7 +89,7 @@ class SqlStore:
                 database.commit(connection)
             except SQLAlchemyError as error:
                 why = database.reason(error)[1]
-                raise LedgerError(f"whether {self.name} was made is unknown: {why}; open it again") from error
+                raise LedgerError(f"whether {self.name} was created is unknown: {why}; open it again") from error
         finally:
             database.drop(connection)
         return lines
@@ -188,7 +188,7 @@ class SqlStore:
             again = database.reason(error)[1] if isinstance(error, SQLAlchemyError) else str(error)
             raise LedgerError(
                 f"entry {entry.index} of {self.name} may or may not be recorded, and counts as spent: "
-                f"the commit failed ({why}), and the database could not be asked again ({again})"
+                f"the commit failed ({why}), and the database did not answer again ({again})"
             ) from cause
         self._doubt = False
         if found != [encode(entry)]:
@@ -221,9 +221,9 @@ class SqlStore:
         known = len(state.entries)
         if row is None or row.entries < known:
             raise LedgerError(
-                f"the ledger database {self.name} holds {0 if row is None else row.entries} entries, "
-                f"where {known} have been seen: entries were lost, or an older copy was put in its place; "
-                "nothing more is granted"
+                f"the ledger database {self.name} holds {0 if row is None else row.entries} entries, where "
+                f"{known} have been seen: entries were lost, or an older copy was restored; nothing more is "
+                "granted"
             )
         state.follow(self._lines(connection, known, row.entries))
         if state.head != row.head:

@@ -63,7 +63,7 @@ class State:
             return self.charges, self.terms.budget
         if analyst not in self._by:
             raise LedgerError(
-                f"the ledger has no analyst {analyst!r}; it was opened for {sorted(self._by) or 'anyone'}"
+                f"the ledger has no analyst {analyst!r}; its analysts are {sorted(self._by) or 'not restricted'}"
             )
         return self._by[analyst], self._limits[analyst]
 

@@ -172,8 +172,8 @@ def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
     classes = np.unique(np.asarray(target.categories))
     if len(classes) < least:
         raise SchemaError(
-            f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at least 2 are "
-            "needed to tell one from another"
+            f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at "
+            "least 2 are needed"
         )
     return classes
 
@@ -289,7 +289,7 @@ def indicator_values(X: Any, schema: Schema) -> NDArray[np.float64]:
 
 
 def scaled_schema(schema: Schema, low: float, high: float) -> Schema:
-    """What `scaled_values` makes of a resolved schema: the target and the weights stay."""
+    """The resolved schema after `scaled_values`; target and weights do not change."""
     features = tuple(
         dataclasses.replace(feature, low=low, high=high) if isinstance(feature, Numeric) else feature
         for feature in schema.features
@@ -298,7 +298,7 @@ def scaled_schema(schema: Schema, low: float, high: float) -> Schema:
 
 
 def indicator_schema(schema: Schema) -> Schema:
-    """What `indicator_values` makes of a resolved schema: a `Numeric` in [0, 1] for each column of 0 and 1."""
+    """The resolved schema after `indicator_values`: a `Numeric` in [0, 1] for each column of 0 and 1."""
     features: list[Feature] = []
     for feature in schema.features:
         match feature:

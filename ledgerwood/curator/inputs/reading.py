@@ -1,4 +1,4 @@
-"""What comes from outside as columns of values: by type and shape alone, so that no row changes how another is read.
+"""Columns of values from outside, read by type and shape only, so that no row changes how another is read.
 
 numpy and the data frames choose the type, and numpy even the shape, of a list by a look at all of its values. Here a
 list stays a list of values, each of which `values` reads by itself.
@@ -28,7 +28,7 @@ _CATEGORIES = (nw.String, nw.Object, nw.Categorical, nw.Enum, nw.Unknown)
 
 @runtime_checkable
 class ArrayLike(Protocol):
-    """What becomes an array by its own word."""
+    """An object that numpy can convert to an array."""
 
     def __array__(self) -> Any:
         """The array."""
@@ -47,7 +47,7 @@ def table_width(X: Any, schema: Schema | None) -> int:
     if _is_list(X):
         if schema is None or not schema.features:
             raise SchemaError(
-                f"X is a {type(X).__name__}, whose rows alone tell how many columns there are: pass an array or a data "
+                f"X is a {type(X).__name__}, whose number of columns depends on its rows: pass an array or a data "
                 "frame, or declare the columns, as Schema.uniform(low, high, n_features=...) does"
             )
         return len(schema.features)
@@ -55,7 +55,7 @@ def table_width(X: Any, schema: Schema | None) -> int:
 
 
 def headings(X: Any, schema: Schema | None) -> Any:
-    """What scikit-learn may see of a table, to take down the number and the names of its columns.
+    """The part of a table that scikit-learn may see, to record the number and the names of its columns.
 
     The table itself, or, of a list, an array of no rows: of a list scikit-learn would look at the first row.
     """
@@ -238,7 +238,7 @@ def points_to_check(schema: Schema | None) -> Iterator[None]:
     except SchemaError as error:
         if schema is None or "schema.check" in str(error):
             raise
-        raise type(error)(f"{error} (schema.check(X, y) shows the owner of the rows all that does not fit)") from error
+        raise type(error)(f"{error} (schema.check(X, y) shows the data owner all values that do not fit)") from error
 
 
 def row_count(values: Any) -> int:

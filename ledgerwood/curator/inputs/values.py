@@ -172,11 +172,11 @@ def encode_weights(sample_weight: Any, schema: Schema, *, n_rows: int) -> Weight
             return ALL_WHOLE
         raise SchemaError(
             "sample_weight needs a public bound: declare the largest weight that a row may have, "
-            "Schema(..., weight_bound=...). It is never taken from the weights: that would depend on a row"
+            "Schema(..., weight_bound=...). It is not computed from the weights, since that would depend on a row"
         )
     if sample_weight is None and bound < 1.0:
         raise SchemaError(
-            f"sample_weight=None lets every row weigh 1, above the schema's weight_bound={bound!r}: give weights, "
+            f"sample_weight=None gives every row weight 1, above the schema's weight_bound={bound!r}: give weights, "
             "or declare a bound of at least 1"
         )
     values = np.ones(n_rows) if sample_weight is None else weight_values(sample_weight, n_rows)

@@ -94,7 +94,7 @@ class CandidateBins:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """Where each feature's bins begin, and the end: int64 (f + 1,)."""
+        """The first bin of each feature, and the total number of bins: int64 (f + 1,)."""
         besides = np.array([len(each.equality) + (each.ordered == 0) for each in self.cells])
         return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self.ordered + besides)))
 

@@ -207,7 +207,7 @@ class LeafLabels:
 
     @property
     def counts(self) -> LeafQuery[BoxShifts]:
-        """What the choices are made by."""
+        """The counts that determine the choices."""
         return LeafClassCounts(classes=self.classes).of(self.structure)
 
     def sensitivity(self, adjacency: Adjacency) -> UtilityRange:
@@ -219,7 +219,7 @@ class LeafLabels:
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) not in get_args(LabelMechanism):
             names = " or ".join(kind.__name__ for kind in get_args(LabelMechanism))
-            raise RoundViolation(f"LeafLabels is answered by {names}, not by {type(mechanism).__name__}")
+            raise RoundViolation(f"LeafLabels needs one of {names}, not {type(mechanism).__name__}")
         return mechanism.event(self.sensitivity(adjacency), adjacency)
 
     def select(self, mechanism: LabelMechanism, evidence: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
@@ -230,7 +230,7 @@ class LeafLabels:
 
 
 def label_range(adjacency: Adjacency) -> UtilityRange:
-    """How far apart a row may move the utilities of the classes of a leaf: 1, or 2 where a row is replaced."""
+    """The range of the utilities of a leaf's classes under a change of one row: 1, or 2 if a row is replaced."""
     return UtilityRange(range=2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0)
 
 

@@ -152,7 +152,7 @@ class DeclaredStatistic:
 
     @property
     def width(self) -> int:
-        """How many numbers are released."""
+        """The number of released numbers."""
         return len(self.most)
 
     @property
@@ -162,7 +162,7 @@ class DeclaredStatistic:
 
     @property
     def caveat(self) -> str:
-        """What the ledger says: who declares what nothing proves."""
+        """The ledger's caveat: who declares the assumptions that are not proven."""
         alone = " to remember no row" if self.one_by_one and not self.sensitivities else ""
         return f"{self.name} declared by {self.declared_by}{alone}{NOT_PROVEN}"
 
@@ -171,7 +171,7 @@ class DeclaredStatistic:
         return f"{what} ({self.caveat})"
 
     def sensitivity(self, adjacency: Adjacency) -> Shifts:
-        """What is declared under this adjacency; else what the bounds of a row allow.
+        """The declared sensitivity under this adjacency; without one, that of the bounds of a row.
 
         A row in or out moves the sum by one contribution, a replaced one by the difference of two, or by one alone.
         """
@@ -189,7 +189,7 @@ class DeclaredStatistic:
 
 
 def caveats_in(purpose: str) -> tuple[str, ...]:
-    """What `DeclaredStatistic.purpose` added to the purpose of a draw, for one statistic or several."""
+    """The caveats that `DeclaredStatistic.purpose` added to a draw's purpose, for one statistic or several."""
     return tuple(re.findall(rf"\(([^()]*{NOT_PROVEN})\)", purpose))
 
 
@@ -237,7 +237,7 @@ def _of_columns(query: DeclaredStatistic, rows: ColumnRows) -> Integers:
 
 def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
     if shape.bins is None:
-        raise RoundViolation("a table of cells alone does not know the values that they stand for")
+        raise RoundViolation("a table of cells does not hold the values")
     held = {column.name: column for column in shape.schema.columns}
     for column in query.columns:
         if held.get(column.name) != column:
@@ -323,7 +323,7 @@ def _contributions(
 
 
 def made_of(query: DeclaredStatistic, chunk: Chunk) -> NDArray[Any]:
-    """What the function makes of the rows, with the constants where it has any."""
+    """Calls the function on the rows, with the constants if it has any."""
     function: Callable[..., Any] = query.function
     return np.asarray(function(chunk, query.constants) if query.constants else function(chunk))
 
@@ -401,8 +401,9 @@ def rehearsed(query: DeclaredStatistic, *, again: bool = False) -> None:
         for place, (mine, own) in enumerate(zip(together, alone, strict=True)):
             if not np.array_equal(mine, own):
                 raise InvalidParameter(
-                    f"{query.name}: the synthetic row {_shown(rows, place)} contributes {own.tolist()} alone, and "
-                    f"{mine.tolist()} among others; a row's contribution must depend on that row only"
+                    f"{query.name}: the synthetic row {_shown(rows, place)} contributes {own.tolist()} "
+                    f"alone, and {mine.tolist()} together with others; a row's contribution must depend on "
+                    "that row only"
                 )
     for adjacency, shifts in query.sensitivities.items():
         _require_within(query, np.array(alone), adjacency, shifts)

@@ -175,7 +175,7 @@ def _by_bin(query: BinCounts, rows: TreeRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureQuantiles:
-    """For each named feature thresholds that rise, jointly chosen; their shares of the rows are the mechanism's.
+    """Increasing thresholds for each named feature, chosen jointly, at the mechanism's shares of the rows.
 
     A threshold t stands for the test "cell < t"; all t of 1 .. cells - 1 are candidates. Counted are whole rows,
     whatever they weigh; a row whose cell is `cells` or above, such as that of a missing value, is not among a feature's
@@ -202,16 +202,14 @@ class FeatureQuantiles:
 
     @property
     def counts(self) -> CellCounts:
-        """What the choice is made by."""
+        """The counts that determine the choice."""
         return CellCounts(features=self.features, cells=self.cells)
 
     def event(self, mechanism: JointQuantilesMechanism, adjacency: Adjacency) -> Repeated:
         """The mechanism's, once for each feature: a row is in all of them."""
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) is not JointQuantilesMechanism:
-            raise RoundViolation(
-                f"FeatureQuantiles is answered by JointQuantilesMechanism, not by {type(mechanism).__name__}"
-            )
+            raise RoundViolation(f"FeatureQuantiles needs JointQuantilesMechanism, not {type(mechanism).__name__}")
         return Repeated(mechanism.event(adjacency), count=len(self.features))
 
     def select(self, mechanism: JointQuantilesMechanism, evidence: Integers, source: RandomSource) -> Integers:

@@ -1,4 +1,4 @@
-"""What is asked of the rows' scores by a released ensemble: how well they fit, and which labels have which scores.
+"""Queries on the rows' scores by a released ensemble: how well they fit, and which labels have which scores.
 
 A statistic is a value: it says what one row can change, whatever the ensemble, and `of` makes the query of one.
 """
@@ -74,7 +74,7 @@ class ScoreQuery(Placed, Generic[S_co]):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredRows:
-    """What the evaluator of a `ScoreStatistic` sees.
+    """The view of the rows for the evaluator of a `ScoreStatistic`.
 
     Args:
         rows: of the query.
@@ -104,7 +104,7 @@ def _scores(query: ScoreQuery[object], rows: TreeRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionFit(ScoreStatistic[BoxShifts]):
-    """How well an ensemble predicts the rows' labels, shape (1,): a sum with between 0 and 1 a row.
+    """A score of how well an ensemble predicts the rows' labels, shape (1,): each row adds between 0 and 1.
 
     A row of the logistic loss counts 1 if its class is predicted, else 0; one of the squared loss counts 1 - (error /
     width)**2, or 0 if that is negative. More is better (docs/explanation/queries.md#prediction-fit).

@@ -57,7 +57,7 @@ class Table(AbstractRows):
         left_out: Flags | None = None,
         bins: int | None = None,
     ) -> None:
-        """Of rows that were read.
+        """Make a table of rows that were already read.
 
         Args:
             schema: resolved.
@@ -151,7 +151,7 @@ class Table(AbstractRows):
         return self._n_rows
 
     def reader(self, query: object) -> Callable[[Mask], NDArray[np.int64]]:
-        """What evaluates the query over a sample. For the curator alone; no row is read here.
+        """Makes the evaluator of the query over a sample. Curator only; no row is read here.
 
         Raises:
             RoundViolation: a query that the registry does not have, or that the table's public shape does not allow.
@@ -160,11 +160,11 @@ class Table(AbstractRows):
         return lambda sampled: self.statistic(query, sampled)
 
     def caveat(self, query: object) -> str:
-        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
         return TREES.evaluation(query).caveat(query)
 
     def evidence(self, query: object) -> Callable[[Mask], Any]:
-        """What reads a sample for a selection: exact gains, or counts. For the curator alone; no row is read here.
+        """Makes the reader of a sample for a selection: exact gains, or counts. Curator only; no row is read here.
 
         Raises:
             RoundViolation: as of `reader`.
@@ -190,7 +190,7 @@ class Table(AbstractRows):
         return found
 
     def utilities(self, query: object, sampled: Mask) -> Any:
-        """What a selection's mechanism chooses by, exact. For the curator alone.
+        """The exact utilities of a selection. Curator only.
 
         Raises:
             RoundViolation: as of `evidence`.
@@ -254,7 +254,7 @@ class UndeclaredTable(AbstractRows):
         raise SchemaError("the schema has not been estimated yet")
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
-        """What counts a column's bins over a sample. For the curator alone; no row is read here.
+        """Makes the counter of a column's bins over a sample. Curator only; no row is read here.
 
         Raises:
             RoundViolation: another query, or no numeric column.
@@ -263,7 +263,7 @@ class UndeclaredTable(AbstractRows):
         return lambda sampled: self.statistic(query, sampled)
 
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], dict[Category, int]]:
-        """What counts the rows of each category. For the curator alone; no row is read here.
+        """Makes the counter of the rows of each category. Curator only; no row is read here.
 
         Raises:
             RoundViolation: another query, or a numeric column.

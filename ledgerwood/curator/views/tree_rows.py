@@ -88,7 +88,7 @@ Mask = NDArray[np.bool_]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBudgets:
-    """What each row has left of its limit under an individual filter, and what a contribution costs.
+    """The remaining limit of each row under an individual filter, and the cost of a contribution.
 
     Args:
         left: int64 (n_rows,), in units of `accounting.row_costs`; changed by each release. Empty: no filter.
@@ -126,7 +126,7 @@ class RowScores:
 
 @final
 class RowState:
-    """What is kept of the rows from one query to the next: scores, leaves, and what evaluators keep for themselves.
+    """The state of the rows between queries: scores, leaves, and the evaluators' own state.
 
     Args:
         targets: float64 (n_rows,), of two classes or of numbers; NaN of several classes, where a query names one.

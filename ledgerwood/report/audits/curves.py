@@ -73,7 +73,7 @@ class Roc:
 
     @property
     def upper(self) -> tuple[Numbers, Numbers]:
-        """The same of the upper edge: he does no better."""
+        """The upper edge: the attacker is not better."""
         false, true = np.array(self.false_positive_lower), np.array(self.true_positive_upper)
         return _ends(np.repeat(false, 2)), _ends(np.append(np.repeat(true, 2)[1:], 1.0))
 

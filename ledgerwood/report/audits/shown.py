@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """What an audit's figures show; None where there is nothing to show, and in `absent` why, by the figure's name.
+    """The figures of an audit; None if a figure is absent, with the reason in `absent`, by the figure's name.
 
     Args:
         claimed: the trade-off curve that the claim promises.

@@ -39,7 +39,7 @@ _BINS = 20
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a ledger has granted and given out after some draw, or right after a grant.
+    """The totals of a ledger after a draw, or directly after a grant.
 
     Args:
         draws: how many events had been drawn.
@@ -78,7 +78,7 @@ class Backing:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Individuals:
-    """What the units of a stream have spent, as shares of one unit's budget: for data that are public only.
+    """The spending of a stream's units, as shares of one unit's budget: for public data only.
 
     Args:
         units: how many there are.
@@ -96,7 +96,7 @@ class Individuals:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerAudit:
-    """What `ledgerwood audit ledger` found.
+    """The result of `ledgerwood audit ledger`.
 
     Args:
         place: the file's name, or the database's, see `public_name`.
@@ -175,7 +175,7 @@ def public_name(place: str) -> str:
 
 
 def moments(record: LedgerRecord) -> tuple[Moment, ...]:
-    """What was granted after each grant and draw, and what the draws so far cost.
+    """The granted total after each grant and draw, and the cost of the draws so far.
 
     Of a long ledger some of them: the first, the last, and evenly many between them.
     """
@@ -241,7 +241,7 @@ def backing(record: LedgerRecord, place: str, folder: Path) -> Backing:
 
 
 def individuals(record: LedgerRecord, vault: Path | None, *, public_data: bool) -> Individuals | str:
-    """How much of their budgets the units of a stream have spent, or why that is not said.
+    """The spent shares of the units of a stream, or the reason why they are not shown.
 
     Raises:
         LedgerError: the vault is of another ledger's stream.
@@ -368,7 +368,7 @@ def doubts(report: LedgerReport) -> tuple[str, ...]:
 
 
 def verdicts_table(report: LedgerReport) -> HtmlTable:
-    """What was found of each grant."""
+    """The table of the grants' verdicts."""
     return HtmlTable(
         header=("entry", "verdict", "charge", "at least", "at most"),
         rows=tuple(
@@ -386,7 +386,7 @@ def verdicts_table(report: LedgerReport) -> HtmlTable:
 
 
 def individuals_figure(found: Individuals) -> Figure:
-    """How many units have spent which share of their budgets."""
+    """A histogram of the units by the spent share of their budgets."""
     _, high = padded([float(count) for count in found.spent], floor=0.0)
     return Figure(
         drawing=plot(

@@ -188,7 +188,7 @@ def write_signature(
 
 
 def terms(record: LedgerRecord) -> dict[str, Fact]:
-    """What a ledger was opened with, and what it adds up to by its own figures."""
+    """The terms of a ledger, and its total by its own figures."""
     opened, spent = record.terms, record.spent()
     return {
         "dataset": opened.dataset,

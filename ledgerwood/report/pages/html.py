@@ -68,7 +68,7 @@ class Section:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a report says.
+    """The content of a report.
 
     Args:
         kind: what was audited, in a word or two.

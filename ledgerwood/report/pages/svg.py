@@ -87,7 +87,7 @@ class Axis:
     whole: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies, 0 at `low` and 1 at `high`; what lies outside is put on the edge."""
+        """The position of a value, 0 at `low` and 1 at `high`; values outside are moved to the edge."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
     def ticks(self) -> list[float]:

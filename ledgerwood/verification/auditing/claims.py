@@ -69,7 +69,7 @@ class ClaimedCurve:
         _require_profile(np.exp(_CHECKED), deltas)
 
     def delta(self, epsilon: float) -> float:
-        """What the claim allows at epsilon (nats, >= 0), rounded up.
+        """The claim's delta at epsilon (nats, >= 0), rounded up.
 
         A budget promises at smaller epsilons what follows from its one point (docs/explanation/auditing.md#claims).
 
@@ -98,7 +98,7 @@ class ClaimedCurve:
         return number
 
     def default_delta(self) -> float:
-        """Where an audit states epsilon if no delta is asked for: a budget's own, 0 for a pure claim, else 1e-5."""
+        """The delta at which an audit states epsilon by default: the budget's, 0 for a pure claim, otherwise 1e-5."""
         if isinstance(self.claim, Budget):
             return self.claim.delta
         if isinstance(self.claim, Event):

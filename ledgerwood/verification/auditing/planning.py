@@ -136,7 +136,7 @@ def expected_one_run(mu: float, canaries: int, delta: float, alpha: float) -> fl
 
 
 def planned_pair(mu: float, canaries: int, delta: float, alpha: float) -> Pair:
-    """How many canaries to guess of each kind where scores should be N(0, 1) and N(mu, 1): the most telling pair.
+    """Plans the numbers of guesses of each kind, for scores that are N(0, 1) and N(mu, 1).
 
     It looks at nothing but these four numbers, so that `one_run_scores(grid=[...])` pays for no choice.
 

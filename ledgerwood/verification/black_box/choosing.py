@@ -1,4 +1,4 @@
-"""Which event to test, how, and with which coin: chosen on their own draws by the bound that is to be expected."""
+"""The choice of the event, the test and the coin, on separate draws, by the expected bound."""
 
 import math
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Attack:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the test is to answer.
+    """The question for the test.
 
     Args:
         delta: at which epsilon is to be bounded.
@@ -97,7 +97,7 @@ class Choice:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Tails:
-    """Of one candidate on learning draws: thresholds, and how many scores reach them on either data set."""
+    """The tails of one candidate on learning draws: thresholds, and how many scores of each data set reach them."""
 
     candidate: ScoreCandidate
     thresholds: FloatArray

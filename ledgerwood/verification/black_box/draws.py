@@ -78,7 +78,7 @@ class Encoding:
         return any(isinstance(reader, Numbers) and reader.limbs > 0 for reader in self.readers.values())
 
     def only(self, places: Sequence[int]) -> "Encoding":
-        """The same with these columns alone."""
+        """The encoding restricted to these columns."""
         kept = None
         if self.plain is not None:
             before = range(len(self.columns)) if self.kept is None else self.kept
@@ -261,7 +261,7 @@ class OutputDraws:
 
     @property
     def encoding(self) -> Encoding:
-        """How outputs are read."""
+        """The encoding of the outputs."""
         if self._encoding is None:
             raise RuntimeError("nothing was drawn yet: how outputs are read is learned from the first ones")
         return self._encoding

@@ -36,12 +36,12 @@ def believed(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> tu
 
 
 def counts(cells: IntArray, number: int) -> IntArray:
-    """How often each of `number` cells occurs, shape (number,)."""
+    """Counts how often each of `number` cells occurs, shape (number,)."""
     return np.bincount(cells, minlength=number).astype(np.int64)
 
 
 def tail_ratios(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> FloatArray:
-    """For cells in order: the believed log ratio of the best tail that a cell is in, shape (k,).
+    """Estimates for ordered cells the log ratio of the best tail that contains each cell, shape (k,).
 
     Tails begin at one end, whichever promises more, so the numbers fall from that end to the other. Among equal ones
     cells farther out come a little higher: a threshold can still cut a tail that was too rare to be learned.
@@ -133,7 +133,7 @@ class Atoms:
 
     @property
     def codes_in_all(self) -> int:
-        """How many codes there are."""
+        """The total number of codes."""
         return self.values.size + 1 + _SPECIAL
 
     def codes(self, column: FloatArray) -> IntArray:

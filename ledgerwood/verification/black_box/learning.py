@@ -251,7 +251,7 @@ def _has_numbers(marks: tuple[Atoms, ...], codes: list[IntArray]) -> bool:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What the test will look at.
+    """The columns, scores and event that the test uses.
 
     Args:
         bound: the event for the bound on epsilon.

@@ -47,7 +47,7 @@ class Leaf:
 
     @property
     def key(self) -> Key:
-        """What identifies it in other calls."""
+        """The key that identifies the leaf in other calls."""
         return self.name, self.kind
 
 
@@ -72,7 +72,7 @@ def leaves(outputs: Any, runs: int) -> Iterator[Leaf]:
 
 
 def runs_in(outputs: Any) -> int | None:
-    """How many outputs there are; None where they cannot be counted, or where a table has no columns."""
+    """Counts the outputs; None if they cannot be counted, or if a table has no columns."""
     columns = _table(outputs)
     if columns is not None:
         return len(next(iter(columns.values()))) if columns else None

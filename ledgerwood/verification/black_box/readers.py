@@ -79,7 +79,7 @@ def byte_columns(cells: Sequence[bytes], size: int) -> NDArray[np.uint8]:
 
 
 def packed_floats(block: NDArray[np.uint8]) -> list[FloatArray]:
-    """The same bytes as numbers of 8 bytes, in either order, and where they are 4 bytes long, of 4."""
+    """Reads the bytes as 8-byte floats, in both byte orders, and as 4-byte floats if the length is 4."""
     rows, size = block.shape
     if size == 0 or size % 4:
         return []
@@ -111,7 +111,7 @@ class Reader(abc.ABC):
     @property
     @abc.abstractmethod
     def words(self) -> tuple[str, ...]:
-        """What each column is, with {} for the leaf's name."""
+        """Descriptions of the columns, with {} for the leaf's name."""
 
     @abc.abstractmethod
     def columns(self, cells: Cells, wanted: Sequence[int]) -> list[FloatArray]:
@@ -119,7 +119,7 @@ class Reader(abc.ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not looked at, with {} for the leaf's name."""
+        """Notes on the parts that are not used, with {} for the leaf's name."""
         return ()
 
 
@@ -399,7 +399,7 @@ def bytes_of(cells: Sequence[Sequence[bytes]]) -> Reader:
 @final
 @dataclass(frozen=True, slots=True)
 class Lengths(Reader):
-    """How many parts something has."""
+    """The number of parts of a sequence."""
 
     @property
     def words(self) -> tuple[str, ...]:

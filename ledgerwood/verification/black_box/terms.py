@@ -133,7 +133,7 @@ _LARGEST = 20.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTerms:
-    """What an audit was asked.
+    """The parameters of an audit.
 
     Args:
         curve: the claim.
@@ -173,7 +173,7 @@ class AuditTerms:
         return self.curve.claim
 
     def question(self) -> Question:
-        """What the test is to answer."""
+        """The question for the test."""
         claim = self.claim
         delta = self.curve.default_delta() if self.delta is None else small_probability("delta", self.delta)
         claimed = self.curve.epsilon(delta)
@@ -201,7 +201,7 @@ class AuditTerms:
 
 
 def least_outputs(alpha: float) -> int:
-    """Of each data set, for a test that can show anything at all, and for scores that can be learned.
+    """The least number of outputs for each data set with which a test can show anything and scores can be learned.
 
     Even outputs that always tell the data set show nothing while alpha^(1 / n) <= 1 / 2.
     """

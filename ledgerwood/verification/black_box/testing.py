@@ -35,7 +35,7 @@ _HALVINGS = 50
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AuditFinding:
-    """What the fresh outputs said.
+    """The result of the test on fresh outputs.
 
     Args:
         rejected: the claim is refuted.
@@ -58,7 +58,7 @@ class AuditFinding:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agenda:
-    """What is to be said of the fresh outputs; all of it is settled before they are drawn.
+    """The tests of the fresh outputs; all of them are fixed before the outputs are drawn.
 
     Args:
         main: its event decides about the claim.
@@ -79,7 +79,7 @@ class Agenda:
 
 
 def agenda(terms: AuditTerms, asked: Question, chosen: Chosen) -> Agenda:
-    """Which of the two events decides: the one that is expected to stand out more."""
+    """Decides which of the two events is the main one: the one with the larger expected bound."""
     bound, point = chosen.bound, chosen.point
     if point is None or point.point is None:
         return Agenda(main=bound, bound=bound, family_first=None)

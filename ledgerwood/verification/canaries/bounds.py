@@ -35,7 +35,7 @@ _LEAST_SPREAD = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guesses:
-    """What was guessed of canaries by their scores, and how much of it was right.
+    """Guesses about canaries by their scores, and the number of right guesses.
 
     Args:
         included, left_out: how many of each kind.
@@ -168,7 +168,7 @@ class CanaryTerms:
         cls, claim: Claim | None, unclaimed: Claim, guesses: tuple[int, int] | None, *, canaries: int, delta: float,
         alpha: float, sides: theory.Sides,
     ) -> "CanaryTerms":  # fmt: skip
-        """By the claim alone, unless the numbers of guesses are given.
+        """Plans the numbers of guesses from the claim only, unless they are given.
 
         Args:
             claim: or None, and `unclaimed` plans the guesses.

@@ -1,4 +1,4 @@
-"""What a fit releases, recorded; and estimators reduced to one round.
+"""A recorder of a fit's releases; and estimators reduced to one round.
 
 What a fit releases, as it is released; and, for an audit, another public tree in the place of a random one.
 
@@ -57,7 +57,7 @@ class Released:
 @final
 @dataclass(slots=True, eq=False)
 class ReleaseRecording:
-    """What a fit released, in order.
+    """The releases of a fit, in order.
 
     Args:
         releases: filled while the fit runs.

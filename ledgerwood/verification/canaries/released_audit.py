@@ -63,7 +63,7 @@ _LUCK = 0.2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlierBound:
-    """What many fits showed.
+    """The bound from many fits.
 
     Args:
         bounds: the headline first.

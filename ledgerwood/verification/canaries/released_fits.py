@@ -255,7 +255,7 @@ def _fit(estimator: Any, released: Released, frame: FrameShape | None, rows: Row
 
 
 def jobs(n_jobs: object) -> int:
-    """How many processes; -1 for one a core.
+    """The number of processes; -1 means one for each core.
 
     Raises:
         InvalidParameter: neither -1 nor a whole number of at least 1.

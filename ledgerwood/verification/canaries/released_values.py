@@ -1,4 +1,4 @@
-"""What a fitted model shows, as rows of numbers of one length.
+"""The released values of a fitted model, as rows of numbers of equal length.
 
 Turn what a fitted model shows into named columns: numbers, texts, arrays, and tuples and dicts of them.
 
@@ -32,7 +32,7 @@ _TREE = ("feature", "threshold", "value", "children_left", "children_right", "im
 @final
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shown:
-    """What one fit released.
+    """The released values of one fit.
 
     Args:
         columns: by name.
@@ -207,7 +207,7 @@ _REACH = 1e6
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layout:
-    """Where each number goes.
+    """The position of each number.
 
     Args:
         names: of the parts that learning fits released.

@@ -1,4 +1,4 @@
-"""What an audit of a model says."""
+"""The result of an audit of a model."""
 
 import math
 from dataclasses import asdict, dataclass

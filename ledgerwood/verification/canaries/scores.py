@@ -1,4 +1,4 @@
-"""How much each canary's presence explains what was released: optimal scores, from released values only.
+"""Optimal scores of canaries from released values: how much each canary's presence explains them.
 
 The auditor made the rows, so that it knows each statistic with a canary and without it; noise is all that it does not
 know. docs/explanation/canaries.md#canary-scores.

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seen:
-    """What the fits showed of all canaries, those of each training after those of the one before.
+    """The observations of all canaries, training by training.
 
     Args:
         coins: bool (n,), who was in.

@@ -1,4 +1,4 @@
-"""What canaries can show under a claim, and what an attack could have found.
+"""The power of canaries: the bounds that they can show under a claim, and that an attack could have found.
 
 What canaries can show at best, under the curve that a model claims; and how many guesses to make of them.
 
@@ -62,7 +62,7 @@ class ClaimedTradeOff:
         return np.asarray(1.0 - self.hits(alarms))
 
     def accuracy(self, share: float) -> float:
-        """How many of the canaries with the `share` highest scores are in, of all, at best."""
+        """Bounds the share of canaries that are in, among the `share` of canaries with the highest scores."""
         grid = np.concatenate((np.geomspace(1e-8, 1e-2, 60), np.linspace(1.1e-2, 1.0, 400)))
         hits = self.hits(grid)
         found = float(np.interp(share, 0.5 * (grid + hits), hits))
@@ -77,7 +77,7 @@ def trade_off(claim: Claim, delta: float) -> ClaimedTradeOff:
 
 @functools.lru_cache(maxsize=256)
 def guesses_for(claim: Claim, canaries: int, delta: float, alpha: float, sides: Sides) -> tuple[int, int, float]:
-    """How many guesses of each kind to make, (included, left out), and the bound that is to be expected from them.
+    """Plans the guesses of each kind, (included, left out), and computes the bound expected from them.
 
     By the claim alone, so that they are fixed before anything is drawn.
     """
@@ -113,7 +113,7 @@ def expected_guessed_mu(claim: Claim, included: int, left_out: int, canaries: in
 
 
 def expected_mu(mu: float, canaries: int, alpha: float) -> float:
-    """What the difference of the mean scores, over their spread, is to show of mu: half of the canaries are in."""
+    """The mu that the difference of the mean scores is expected to show, if half of the canaries are in."""
     return max(0.0, mu - float(stats.norm.isf(alpha)) * math.sqrt((4.0 + 0.5 * mu * mu) / canaries))
 
 

@@ -262,7 +262,7 @@ class Finding:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "Finding":
-        """What `to_dict` gave.
+        """Restores a finding from the result of `to_dict`.
 
         Raises:
             TypeError: a record with other names.
@@ -271,7 +271,7 @@ class Finding:
         return cls(**values)
 
     def decided(self) -> str:
-        """What refuted the claim, in words: the bound, if that is above what is claimed, else the comparison."""
+        """Says what refuted the claim: the bound, if it is above the claim, otherwise the comparison."""
         return self.measured() if self.bound > self.claimed else f"{self.test}; {self.measured()}"
 
     def measured(self) -> str:

@@ -24,7 +24,7 @@ class TooMuchWork(Exception):
 
 @dataclass(slots=True)
 class Effort:
-    """What is left of the work for one file, and for the grant that is looked at.
+    """The remaining work for a file, and for the current grant.
 
     Args:
         file: operations left for all grants.

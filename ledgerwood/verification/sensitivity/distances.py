@@ -27,7 +27,7 @@ Shifts = BoxShifts | BallShifts | UtilityRange
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryValue:
-    """What a query returned: numbers, and all else that can tell two data sets apart.
+    """The value of a query: numbers, and everything else that can distinguish two data sets.
 
     Args:
         shape: shapes, keys, and what is no number.
@@ -124,7 +124,7 @@ def collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> No
 
 
 def plain_gap(first: QueryValue, second: QueryValue, *, claimed: float, norm: Norm, rows: int, tolerance: float) -> Gap:
-    """Of any query. Numbers that are equal, or both NaN, do not differ; one that is not finite is infinitely far.
+    """The gap for any query. Equal numbers, or two NaN, do not differ; a single non-finite number is infinitely far.
 
     `tolerance` of what is claimed is forgiven; beyond that, what a sum of so many rows may be off by is `rounding`.
     """
@@ -171,7 +171,7 @@ def _norm(differences: NDArray[np.float64], norm: Norm) -> float:
 
 
 def shift_gap(first: NDArray[np.int64], second: NDArray[np.int64], *, grid: Grid, shifts: Shifts) -> Gap:
-    """Of a query's exact integers, against its shift set: the least factor by which the set must grow to hold it.
+    """The gap of a query's exact integers: the least factor by which the shift set must grow to contain it.
 
     Exact, but for a root to 2**-80, rounded down. docs/explanation/replay.md#replay-boxes: for boxes, both norms.
     """
@@ -244,7 +244,7 @@ Converted = Callable[[NDArray[Any]], NDArray[Any] | None]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """How far two values are apart in another arithmetic.
+    """The distance of two values in another arithmetic.
 
     Args:
         distance: in the norm of the claim.

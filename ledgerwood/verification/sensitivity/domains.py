@@ -70,7 +70,7 @@ class Neighbour(Generic[D]):
 
     @property
     def change(self) -> Change:
-        """How the neighbour comes from the other one; its rows may be in another order besides."""
+        """The change from the other data set to the neighbour; the rows may also be in another order."""
         match self.new, self.gone:
             case None, None:
                 return "permuted"
@@ -128,7 +128,7 @@ def duplicated(data: Arrays, at: int) -> Neighbour[Arrays]:
 
 
 def permuted(data: Arrays, generator: np.random.Generator) -> Neighbour[Arrays]:
-    """The same rows in another order."""
+    """Puts the rows into another order."""
     order = generator.permutation(len(data[0]))
     return Neighbour(data=_taken(data, order), rows=len(order), origin=tuple(order.tolist()))
 

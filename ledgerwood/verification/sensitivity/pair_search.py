@@ -27,7 +27,7 @@ _GIVEN = 100
 
 
 class Gauge(Protocol):
-    """What evaluates a query, and says how far two of its values are apart."""
+    """Evaluates a query, and measures the distance of two of its values."""
 
     def value(self, data: Data) -> Any:
         """The query's value on data of its own."""
@@ -39,7 +39,7 @@ class Gauge(Protocol):
         """The value, for a reader."""
 
     def exactly(self, first: Data, second: Data, rows: int) -> Exact | None:
-        """How far the query's values on two tables are apart without rounding; None where nobody can tell."""
+        """The distance of the query's values on two tables without rounding; None if it is not known."""
 
 
 @final
@@ -53,7 +53,7 @@ class PlainGauge:
     tolerance: float
 
     def value(self, data: Data) -> QueryValue:
-        """What the function returned."""
+        """The value that the function returned."""
         with np.errstate(all="ignore"):  # overflow and NaN are what is looked for
             return value_of(self.query(data))
 
@@ -104,7 +104,7 @@ class TablePair:
         return first, second, tuple(places)
 
     def words(self) -> str:
-        """What differs."""
+        """The difference in words."""
         if self.order is not None:
             return f"{len(self.shared)} rows in another order"
         besides = f"{len(self.shared)} others"

@@ -110,7 +110,7 @@ def sums(law: Law, misplaced: float, *, above: bool) -> Sums:
         values.append(total)
     found = np.array(values[::-1])
     if not np.isfinite(found).all() or not math.isfinite(law.log_scale + law.growth + misplaced):
-        raise UnsupportedEvent("the losses of a composition leave the range of numbers")
+        raise UnsupportedEvent("the losses of a composition exceed the range of float64")
     return Sums(replace(law, index=law.index[:0], mass=law.mass[:0]), above, misplaced, found)
 
 

@@ -186,7 +186,7 @@ def tilted(law: Law) -> Law:
 
 
 def lowering(index: Indices, mass: FloatArray, step: float, tilt: float) -> FloatArray:
-    """By how much each dot must fall for all chords to lie under the curve; shape (k,).
+    """Computes by how much each dot must fall for all chords to lie under the curve; shape (k,).
 
     In units of the profile times exp(tilt * loss), as the masses are.
     """

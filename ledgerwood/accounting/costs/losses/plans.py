@@ -74,7 +74,7 @@ class LossPlan:
         return [(draws.model(event, direction, log_lost), count) for event, count in self.parts]
 
     def log_lost(self, log_delta: float) -> float:
-        """Where one draw's profile is small enough for its rest to go to infinity."""
+        """Finds where one draw's profile is small enough for its rest to go to infinity."""
         return log_delta + math.log(_NEGLIGIBLE) - math.log(sum(count for _, count in self.parts))
 
     def point_at_epsilon(self, direction: Direction, epsilon: float) -> saddle.SaddlePoint:

@@ -281,7 +281,9 @@ def tree_gaussian(*, leaves: int, noise_multiplier: float, adjacency: Adjacency)
 
 def _event(multiplier: float, square: Fraction, adjacency: Adjacency) -> GaussianEvent:
     if square == 0:
-        raise InvalidParameter("strategy must have an entry that is not 0: else nothing is released (unit: number)")
+        raise InvalidParameter(
+            "strategy must have an entry that is not 0, otherwise nothing is released (unit: number)"
+        )
     effective = Fraction(multiplier) / Fraction(_directed.root_up(square))
     return GaussianEvent(noise_multiplier=_directed.float_down(effective), adjacency=adjacency)
 

@@ -74,7 +74,7 @@ class SkellamLaw(NamedTuple):
         return np.where(powers > 2.0, squares, np.minimum(squares, np.where(powers > 1.0, low, linear)))
 
     def log_below(self, powers: FloatArray, last: int, shift: int, q: float) -> FloatArray:
-        """The same over z < -last: there 1 - q <= s <= 1, and the terms are at most p - 1 (p > 1) or r^p (p < 0)."""
+        """Bounds the sum over z < -last: there 1 - q <= s <= 1, and the terms are <= p - 1 (p > 1) or r^p (p < 0)."""
         mass, log_q = self.log_beyond(last) + 1e-9, math.log(q)
         with np.errstate(invalid="ignore"):
             left_out = math.log1p(-q) if q < 1.0 else -math.inf
@@ -144,7 +144,7 @@ def reach(variance: float, level: float) -> int:
 
 @functools.lru_cache(maxsize=256)
 def peak_of(variance: float, moved: float) -> float:
-    """Where the terms of E_Q[r^a] peak or thereabouts, sqrt(v^2 + x^2) asinh(x / v) = a d: only a window's width."""
+    """Estimates the peak of the terms of E_Q[r^a], sqrt(v^2 + x^2) asinh(x / v) = a d; only a window depends on it."""
     low, high = 0.0, moved
     while high - low > 0.01 * high:
         middle = 0.5 * (low + high)

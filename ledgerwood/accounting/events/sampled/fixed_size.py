@@ -177,7 +177,7 @@ def _by_divergences(event: Event, present: Event) -> str | None:
         allowed = np.maximum(allowed, grouped(present, size=2).renyi(_ORDERS))
     stated = event.renyi(_ORDERS)
     if not np.isfinite(stated).any():
-        return "neither its profile nor its Renyi divergences are known, so that nothing shows that it can be"
+        return "neither its profile nor its Renyi divergences are known, so this event cannot be checked"
     with np.errstate(invalid="ignore"):
         excess = np.where(stated > allowed * (1.0 + _SLACK), stated - allowed, -np.inf)
     place = int(np.argmax(excess))
@@ -328,7 +328,7 @@ class ReplaceOneSampled(ReplacedRowSample):
             )
         if self.add_remove.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
-                "add_remove must be stated under add-remove or zero-out: it is what the presence of a row costs"
+                "add_remove must be stated under add-remove or zero-out: it states the cost of a row's presence"
             )
         if why := contradiction(self.event, self.add_remove):
             raise UnsupportedEvent(

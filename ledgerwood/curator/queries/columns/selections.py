@@ -188,7 +188,7 @@ class ColumnBounds:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKeys:
-    """Which keys occur in a column whose categories nobody has declared, with noisy counts; rare ones stay unseen.
+    """The keys of a column whose categories are not declared, with noisy counts; rare keys are not released.
 
     Args:
         name: of one of the table's `keys`.
@@ -212,7 +212,7 @@ class ColumnKeys:
 
 
 def positions(query: ColumnQuantile | ColumnQuantiles, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many thresholds are at or below each value, int64 (n,); NaN is not among the values."""
+    """Counts the thresholds at or below each value, int64 (n,); NaN is not among the values."""
     column = numeric(query.column, "a quantile")
     # The share of the width first: a product of large bounds could overflow.
     share = (np.clip(values, column.low, column.high) - column.low) / (column.high - column.low)
@@ -238,7 +238,7 @@ def _points(column: Feature, points: object) -> int:
 def _require(query: object, mechanism: object, kinds: tuple[type, ...]) -> None:
     if type(mechanism) not in kinds:
         names = " or ".join(kind.__name__ for kind in kinds)
-        raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+        raise RoundViolation(f"{type(query).__name__} needs one of {names}, not {type(mechanism).__name__}")
 
 
 # ------------------------------------------------------------------------------------------------------ how it is done
@@ -336,7 +336,7 @@ def _bins(query: ValueCounts, rows: UndeclaredRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyCounts:
-    """Which categories a column holds, with noisy numbers of rows, by a stability histogram; a missing value has none.
+    """The categories of a column, with noisy counts, by a stability histogram; missing values are not counted.
 
     Args:
         column: whose categories are counted.

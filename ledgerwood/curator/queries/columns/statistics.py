@@ -204,12 +204,12 @@ class ColumnHistogram:
 
     @property
     def values(self) -> int:
-        """How many cells are of values: the first ones. After them come other (categorical) and missing."""
+        """The number of cells for values, which come first. After them come other (categorical) and missing."""
         return len(self.column.categories) if isinstance(self.column, Categorical) else len(self.edges or ()) - 1
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return self.values + (2 if isinstance(self.column, Categorical) else 1)
 
     @property
@@ -225,7 +225,7 @@ class ColumnHistogram:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """How a value becomes a whole number: clamp, take the distance from the origin, truncate, clamp in integers.
+    """Converts a value to a whole number: clamp, take the distance from the origin, truncate, clamp in integers.
 
     Args:
         low, high, origin: public, in the column's unit.
@@ -242,7 +242,7 @@ class Steps:
 
     @classmethod
     def of(cls, column: Numeric, origin: float) -> "Steps":
-        """Of the power of two of which the end that is further from the origin is 2**19 or more, and less than 2**20.
+        """Chooses the power of two for which the end further from the origin is >= 2**19 and < 2**20 steps.
 
         Raises:
             InvalidParameter: an end that is too far from the origin, or ends that are too near.

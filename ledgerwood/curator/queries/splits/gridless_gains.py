@@ -46,7 +46,7 @@ class GroupedGains:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GridlessGains(LevelGains):
-    """For every node of a tree's last level, one of all tests of the grid, by its gain; released is a `SplitTests`.
+    """Chooses among all tests of the grid for every node of a tree's last level, by gain; releases a `SplitTests`.
 
     The candidates are those of `SplitTests.every(cells)` that the path to a node has not decided, as in `SplitGains`.
     Each has a public weight such that features weigh about the same: see `CandidateParts`.

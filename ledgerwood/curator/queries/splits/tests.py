@@ -78,7 +78,7 @@ class TestedCells:
         )
 
     def joined(self, structure: TreeStructure | None = None) -> "TestedCells":
-        """The same, with neighbouring cells as one where no test, and no node of a structure, tells them apart."""
+        """Merges neighbouring cells that no test, and no node of a structure, separates."""
         begins = np.zeros(self.total + 1, dtype=np.bool_)
         begins[self.offsets] = begins[self.stop] = begins[self.last] = True
         one = self.besides[self.besides >= 0]
@@ -103,7 +103,7 @@ class TestedCells:
         )
 
     def lookup(self) -> Integers:
-        """For each feature the place, among its own, of the cell that stands for each; (f, n), the rest as the last."""
+        """Maps each cell of each feature to the index of its representative; (f, n), the rest to the last."""
         widths = np.diff(self.offsets)
         reach = int(self.first.max()) + 1
         found = np.zeros((len(self.features), reach), dtype=np.int64)
@@ -117,7 +117,7 @@ class TestedCells:
         return int(self.offsets[-1])
 
     def reached(self, structure: TreeStructure) -> NDArray[np.bool_]:
-        """Which cells a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
+        """The cells that a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
         feature = np.repeat(self.features, np.diff(self.offsets))
         others = np.zeros(self.total, dtype=np.bool_)
         others[self.offsets[1:] - 1] = True
@@ -146,7 +146,7 @@ def require_choice(query: object, mechanism: object) -> None:
     """
     if type(mechanism) not in get_args(GainMechanism):
         names = " or ".join(kind.__name__ for kind in get_args(GainMechanism))
-        raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+        raise RoundViolation(f"{type(query).__name__} needs one of {names}, not {type(mechanism).__name__}")
 
 
 def chosen_tests(
@@ -171,7 +171,7 @@ def chosen_tests(
 
 
 def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]:
-    """Which tests a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
+    """The tests that a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
     cells = TestedCells.of(tests).joined(structure)
     open_cells = cells.reached(structure)
     below = np.zeros((len(open_cells), cells.total + 1), dtype=np.int64)
@@ -184,12 +184,12 @@ def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]
 
 
 def count_tests(cells: FeatureCells) -> int:
-    """How many tests `SplitTests.every` makes of a feature."""
+    """The number of tests that `SplitTests.every` makes of a feature."""
     return (1 + len(cells.equality)) * max(0, cells.ordered - 1) + len(cells.equality)
 
 
 def count_parts(cells: FeatureCells) -> int:
-    """How many parts and tests of equality `CandidateParts` has of a feature."""
+    """The number of parts and tests of equality that `CandidateParts` has for a feature."""
     more = 1 + len(cells.equality)
     return (more if cells.ordered > 1 else 0) + (more if cells.equality else 0)
 

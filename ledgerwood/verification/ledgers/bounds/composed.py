@@ -30,7 +30,7 @@ _ROUNDING = 2.0**-53
 
 @dataclass(frozen=True, slots=True)
 class BlockPart:
-    """What is taken `count` times.
+    """A part that is repeated `count` times.
 
     Args:
         index: lattice points, ascending, shape (n,).
