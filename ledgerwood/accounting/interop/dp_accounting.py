@@ -39,7 +39,7 @@ _REFUSED = {
     "NonPrivateDpEvent": "a release without privacy has no finite privacy cost",
     "UnsupportedDpEvent": "it states no privacy guarantee",
     "SampledWithReplacementDpEvent": "a record may be drawn twice, and no event of this library describes this",
-    "TruncatedSubsampledGaussianDpEvent": "the truncation of a sample depends on its other records, and no event here describes this",
+    "TruncatedSubsampledGaussianDpEvent": "its truncation of a sample depends on the sample's records",
 }
 _NORM_BOUNDED = {"GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent"}
 
