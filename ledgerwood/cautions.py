@@ -20,12 +20,12 @@ from ledgerwood.recording.points import is_recorded
 
 LARGEST_DELTA = 1e-3
 UNKNOWN_ROWS = 10_000
-"""Where nobody says how many rows there are: leaves that are noise in a table of that many are warned of."""
+"""If the number of rows is not declared: leaves that are noise in a table of that many are warned of."""
 _DOUBLINGS = 60
 _PASSED_THROUGH = frozenset({"ledgerwood", "sklearn", "joblib"})
 """Packages that lie between a user's line and a fit."""
 _ALREADY: ContextVar[bool] = ContextVar("already warned", default=False)
-"""Whether whoever makes these fits has warned for all of them."""
+"""True if the caller of these fits has already warned for all of them."""
 _LOCK = threading.Lock()
 _FITS: Counter[frozenset[str]] = Counter()
 """The fits of this process, by the names of their features."""
@@ -154,7 +154,7 @@ def _least_rows(signal: Callable[[float], float]) -> int | None:
 
 
 def estimate_caution(useless: Sequence[str]) -> str | None:
-    """Returns the warning that private estimates of some columns are useless, by released values; None if none is.
+    """Returns the warning about useless private estimates of columns, by released values; None if all are useful.
 
     Args:
         useless: for each, its name and what came out, as one text.

@@ -121,7 +121,7 @@ class Price:
         return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
 
     def quote(self, delta: float) -> Quote:
-        """The privacy cost at `delta` with its method and order; errors as in `epsilon`."""
+        """The privacy cost at `delta`, with its method and order; errors as in `epsilon`."""
         delta = _probability(delta)
         pure = self.event.pure_epsilon()
         if delta == 0.0:

@@ -56,7 +56,7 @@ class Curator(Recorded):
 
     Args:
         table: the rows; used by one curator at a time.
-        grant: the purse that every round is paid from.
+        grant: the budget from which every round is drawn.
         source: randomness for samples and noise.
         gate: that all rounds end with; None where each ends for itself.
     """

@@ -1,8 +1,9 @@
-"""Rounds under an individual privacy filter, and what rounds are paid from.
+"""Rounds under an individual privacy filter, and the budgets of rounds.
 
-Rounds under an individual privacy filter: each row pays for its own contribution, and stops where it cannot.
+Rounds under an individual privacy filter: each row is charged for its own contribution, and stops when its budget is
+used up.
 
-What rounds are paid from: a ledger's grant, or the purse of one run of a selection that the ledger paid whole.
+What rounds are paid from: a ledger's grant, or the purse of one run of a selection that the ledger charged as a whole.
 """
 
 from collections import Counter
@@ -47,7 +48,7 @@ class FilteredRounds(Recorded):
         table: the rows.
         event: one round, and the limit of each row.
         costs: `row_costs` of the event, made before the draw: what that refuses has cost nothing.
-        receipt: the draw that paid for all rounds.
+        receipt: the draw that covers all rounds.
         source: randomness for samples and noise.
         left: int64 (n_rows,), what each row has left, in units of `accounting.row_costs`; changed in place. None: a
             whole limit each.
@@ -155,7 +156,7 @@ class Purse(Protocol):
 
 @final
 class RunPurse:
-    """One run's plan, paid by the draw of the whole selection; nothing that is taken out is written down.
+    """One run's plan, covered by the draw of the whole selection; nothing that is taken out is written down.
 
     It ends with the run, and so does every round behind its `gate`, so that a run that lost can release nothing later.
 

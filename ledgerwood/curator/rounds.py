@@ -250,7 +250,7 @@ class CuratorGroups(Recorded):
         table: the rows.
         assignment: int32 (n_rows,), each row's group; the number of groups for a row in none.
         held: of each group, what its event holds.
-        receipt: the draw that paid for all groups.
+        receipt: the draw that covers all groups.
         source: randomness for noise.
         gate: that the groups end with, if any.
     """

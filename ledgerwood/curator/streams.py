@@ -109,7 +109,7 @@ class StreamCurator(Recorded):
 
     @property
     def receipt(self) -> Receipt:
-        """The receipt of the draw that pays for all rounds of the stream.
+        """The receipt of the draw that covers all rounds of the stream.
 
         Raises:
             DrawRefused: it was not drawn yet.

@@ -289,7 +289,7 @@ class PrivateBoundsMechanism:
         _require(values)
         inner = np.array([_validate.real("edges", edge, "column") for edge in edges])
         if inner.size < 2 or not all(a < b for a, b in itertools.pairwise(inner.tolist())):
-            raise InvalidParameter(f"edges must be at least two numbers that rise, not {edges!r} (unit: column)")
+            raise InvalidParameter(f"edges must be at least two increasing numbers, not {edges!r} (unit: column)")
         bins = np.searchsorted(inner[1:-1], values[~np.isnan(values)], side="right")
         counts = np.bincount(bins, minlength=inner.size - 1)
         noisy = counts + geometric_noise(counts.size, self.scale, standard_laplace(), source)

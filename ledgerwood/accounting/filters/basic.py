@@ -171,7 +171,7 @@ class BasicFilter:
         """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
-            BudgetExceeded: no delta is left for an event that is not pure.
+            BudgetExceeded: no delta remains for an event that is not pure.
             InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
         """
         return point_charge(event, self._left(spent, budget), delta)
@@ -219,7 +219,7 @@ def point_charge(event: Event, left: tuple[Fraction, Fraction], delta: float | N
     """The event's privacy cost at `delta`, where `left` is the epsilon and the delta that remain.
 
     Raises:
-        BudgetExceeded: no delta is left for an event that is not pure.
+        BudgetExceeded: no delta remains for an event that is not pure.
         InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
     """
     if delta is None:
@@ -288,7 +288,7 @@ class AdvancedCompositionFilter:
         """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
-            BudgetExceeded: no delta is left for an event that is not pure.
+            BudgetExceeded: no delta remains for an event that is not pure.
             InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
         """
         squares, left = self._left(spent, budget)

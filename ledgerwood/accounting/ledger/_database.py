@@ -65,7 +65,7 @@ heads = sa.Table(
     _tables,
     sa.Column("dataset", sa.Text, primary_key=True),
     sa.Column("entries", sa.BigInteger, nullable=False),  # how many
-    sa.Column("head", sa.Text, nullable=False),  # the last one's hash
+    sa.Column("head", sa.Text, nullable=False),  # the last entry's hash
 )
 entries = sa.Table(
     "ledgerwood_entries",
@@ -170,7 +170,7 @@ def begin(engine: sa.Engine, *, writes: bool) -> sa.Connection:
 
 
 def lock_gate(connection: sa.Connection) -> None:
-    """Let nobody else make tables or ledgers until the transaction ends; SQLite's transactions do so by themselves."""
+    """Lock out other creators of tables or ledgers until the transaction ends; SQLite does so by itself."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_GATE)))
 
@@ -249,7 +249,7 @@ def commit(connection: sa.Connection) -> None:
 
 
 def drop(connection: sa.Connection, *, broken: bool = False) -> None:
-    """Roll back whatever was not committed, and give the connection back; throw it away if it is `broken`."""
+    """Roll back everything that was not committed, and return the connection; throw it away if it is `broken`."""
     with contextlib.suppress(SQLAlchemyError):  # it may be beyond use already
         if broken:
             connection.invalidate()

@@ -77,7 +77,7 @@ def lock(file: BinaryIO, name: str) -> None:
     """Lock the file until `unlock`, or until it is closed in all processes that have it from this one.
 
     Raises:
-        LedgerError: somebody else has the lock, or the platform has no such lock; `name` is what messages call it.
+        LedgerError: another process has the lock, or the platform has no such lock; `name` is what messages call it.
     """
     if sys.platform == "win32":
         raise LedgerError(
@@ -213,7 +213,7 @@ class JsonLinesFile:
         self._file.close()
 
     def _require_in_place(self, length: int) -> None:
-        """Refuse to record where nobody would find it, or after what others wrote in spite of the lock."""
+        """Refuse to record in a moved file, or after entries that others wrote in spite of the lock."""
         try:
             found = os.fstat(self._file.fileno()).st_size if is_at(self._file, self._place) else None
         except OSError as error:
@@ -258,7 +258,7 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
     """Write a whole ledger beside `path` and rename it into place.
 
     The file that is there, and the one that takes its place, stay locked from before they are compared until the new
-    name is on the disk: nobody can spend from either meanwhile.
+    name is on the disk: no process can spend from either in between.
 
     Raises:
         LedgerWriteFailed: `path` is as it was before; or, if the message says so, written but perhaps not durable.
@@ -283,7 +283,7 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
 
 @contextmanager
 def _kept_still(place: Path) -> Iterator[bytes | None]:
-    """The bytes of the file, which nobody else can change or replace meanwhile; None if there is none."""
+    """The bytes of the file, which no other process can change or replace in between; None if there is none."""
     if sys.platform == "win32":  # without locks no ledger is open in a file
         yield place.read_bytes() if place.exists() else None
         return
@@ -353,7 +353,7 @@ def _link(part: Path, place: Path) -> bool:
 
 
 def _look_alike(file: BinaryIO, place: Path) -> None:
-    """Give the file the owner and the mode of the one that it replaces: whoever could open that can open this."""
+    """Give the file the owner and the mode of the file that it replaces, so that the same users can open it."""
     if sys.platform == "win32":
         return
     former, handle = place.stat(), file.fileno()

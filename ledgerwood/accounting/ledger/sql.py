@@ -58,7 +58,7 @@ class SqlStore:
             return [] if row is None else self._lines(connection, 0, row.entries)
 
     def create(self, first: Entry) -> list[str]:
-        """Write the first entry unless somebody else was quicker; the lines that there are then."""
+        """Write the first entry unless another process was faster; returns the lines that exist then."""
         return self.write([encode(first)], head=first.hash)
 
     def write(self, lines: list[str], *, head: str) -> list[str]:
@@ -113,7 +113,7 @@ class SqlStore:
         """Hold the head row, the state caught up; what `append` did not commit is rolled back at the end.
 
         Raises:
-            LedgerWriteFailed: locked by somebody else for too long, read-only, or not to be reached.
+            LedgerWriteFailed: locked by another process for too long, read-only, or not to be reached.
             LedgerCorrupted: what others appended does not fit.
         """
         if self._closed:
@@ -212,7 +212,7 @@ class SqlStore:
             raise database.failure(error, self.name) from error
 
     def _head_row(self, connection: sa.Connection, *, lock: bool = False) -> Any:
-        """How many entries there are and the last one's hash; None for an unknown data set. `lock` keeps it."""
+        """How many entries there are and the last entry's hash; None for an unknown data set. `lock` keeps it."""
         head = database.heads
         query = sa.select(head.c.entries, head.c.head).where(head.c.dataset == self.dataset)
         return connection.execute(query.with_for_update() if lock else query).one_or_none()

@@ -138,7 +138,7 @@ def scaled_labels(values: NDArray[np.float64], target: Numeric) -> NDArray[np.fl
 
 
 def encode_classes(y: Any, target: Categorical) -> NDArray[np.int32]:
-    """The place of each label among the sorted classes, -1 for none of them; int32 (n_rows,).
+    """The index of each label among the sorted classes, -1 for all other labels; int32 (n_rows,).
 
     Raises:
         SchemaError: of another shape, or of a type that has no classes.

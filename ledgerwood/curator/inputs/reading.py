@@ -142,9 +142,9 @@ def one_column(values: Any, name: str, *, numeric: bool = False) -> Column:
 
 
 def series_values(series: Series, *, numeric: bool = False) -> Column:
-    """The values as an array whose missing values are NaN or None, whatever the data frame calls them.
+    """The values as an array whose missing values are NaN or None, for every kind of missing value.
 
-    A value comes out the same whatever the other rows hold: a null or a string among numbers changes its own row only.
+    A value does not depend on the other rows: a null or a string among numbers changes its own row only.
 
     Args:
         series: of any library.
@@ -351,7 +351,7 @@ def _cells(row: Any, width: int, names: tuple[str, ...]) -> Sequence[Any]:
 
 
 def _listed(row: Any, names: tuple[str, ...]) -> list[Any] | None:
-    """A row's cells, by name or in their order; None of what is no row."""
+    """A row's cells, by name or in their order; None if the value is not a row."""
     kind = type(row)
     if issubclass(kind, dict):
         return [row[name] for name in names] if names and row.keys() == set(names) else None

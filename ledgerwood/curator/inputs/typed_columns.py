@@ -81,7 +81,7 @@ def read_columns(X: Any, columns: tuple[TypedColumn, ...]) -> list[NDArray[np.fl
     """The values of the features, by column.
 
     Raises:
-        SchemaError: of another shape or type than the columns', whatever its values.
+        SchemaError: another shape or type than the columns', for any values.
     """
     return [_values(column, typed) for column, typed in zip(table_columns(X, None), columns, strict=True)]
 
@@ -263,7 +263,7 @@ def _require_same_type(kind: LabelKind, name: str, target: Categorical) -> None:
 
 
 def require_categories(X: Any, schema: Schema) -> None:
-    """Refuse a column whose type says that none of its values can be one of the declared categories.
+    """Refuse a column if no value of its type can be one of the declared categories.
 
     Args:
         X: a table of training rows, with the schema's columns.

@@ -2,8 +2,8 @@
 
 Values from outside, each read by itself and by the type that its column is declared to have.
 
-Nothing here refuses a value, warns of one or looks at two at once: what cannot be read counts as missing. What may be
-refused is the type of an array.
+No function here refuses a value, warns about one, or compares two values: what cannot be read counts as missing. What
+may be refused is the type of an array.
 
 Owner-side reading of sample weights: between 0 and the schema's public bound, as shares of it.
 
@@ -228,7 +228,7 @@ class UnitKeys:
 def read_keys(keys: Any, n_rows: int) -> UnitKeys:
     """Read the keys of a table's rows.
 
-    A text that spells a whole number is that number: 1 and "1" are one unit, whatever a column's type makes of it.
+    A text that spells a whole number is that number: 1 and "1" are the same unit, for any column type.
 
     Args:
         keys: array-like or series, shape (n_rows,): whole numbers of any width, or texts.

@@ -43,7 +43,7 @@ MAX_CLASSES = 1 << 10
 class LeafClassCounts(LeafStatistic[BoxShifts]):
     """Number of rows of each class in each leaf, shape (n_leaves * classes, 1), whole; leaf after leaf.
 
-    A row counts whatever it weighs; one of no class counts nowhere.
+    A row counts as 1 for any weight; a row without a class is not counted.
 
     Args:
         classes: the number of the target's declared classes.
@@ -187,7 +187,7 @@ LabelMechanism = ExponentialMechanism | PermuteAndFlipMechanism
 class LeafLabels:
     """One class for each leaf, by its place among the sorted classes, int64 (n_leaves,).
 
-    A class's utility is its number of rows in the leaf, whatever they weigh.
+    A class's utility is its number of rows in the leaf, regardless of weights.
 
     Args:
         structure: the public tree.

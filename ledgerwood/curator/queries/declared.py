@@ -1,4 +1,4 @@
-"""A statistic from outside of this library: a sum over rows of whole numbers that somebody's own function returns.
+"""A statistic from outside of this library: a sum over rows of whole numbers that a user's function returns.
 
 The curator clamps what each row contributes to the declared bounds, so that the bounds hold whatever the function
 returns; what it cannot see is whether the function looks at one row only
@@ -68,8 +68,8 @@ class DeclaredStatistic:
     Nothing in Python can prove that a row's contribution is its own, so that releases and ledger say "declared by ...,
     not proven here" (`caveat`), and a round that releases it is opened with `purpose=statistic.purpose(...)`.
 
-    * `one_by_one=True`: the function never sees two rows at once, so that this holds for every function without a
-      memory of its own, and nothing else is declared. A call for each row: about 10 microseconds a row.
+    * `one_by_one=True`: the function never sees two rows at once, so this holds for every function without
+      a state between calls, and nothing else is declared. A call for each row: about 10 microseconds a row.
     * `one_by_one=False`: the function sees chunks of rows, each of which it has to treat by itself.
 
     Args:
@@ -200,7 +200,7 @@ def _name(name: object) -> str:
 
 
 def _constant(name: str, value: object) -> Any:
-    """A copy that nobody can change: not even a function that sets the array's flags."""
+    """A copy that cannot be changed, not even a function that sets the array's flags."""
     match value:
         case bool() | int() | float() | str():
             return value
@@ -247,7 +247,7 @@ def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
 
 @TREES.carries_out(DeclaredStatistic, check=_check_tree, caveat=lambda query: query.caveat)
 def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
-    """Of numbers the function sees the middles of their cells, which are all that such a table holds."""
+    """Of numbers the function sees the midpoints of their cells, since the table holds cells only."""
     features = [feature.name for feature in rows.shape.schema.features]
 
     def values(column: Feature, places: Integers) -> NDArray[Any]:

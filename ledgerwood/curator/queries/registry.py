@@ -62,7 +62,7 @@ class SelectionQuery(Protocol[M_contra, R_co]):
         """
 
     def select(self, mechanism: M_contra, evidence: Any, source: RandomSource) -> R_co:
-        """The choice; `evidence` is what the query's evaluator reads of the rows. For the curator alone."""
+        """The choice; `evidence` is what the query's evaluator reads of the rows. Curator only."""
 
 
 class Placed:

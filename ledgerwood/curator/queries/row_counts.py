@@ -1,6 +1,6 @@
-"""Counts of rows, whatever their labels, and private quantiles of features.
+"""Counts of rows, regardless of labels, and private quantiles of features.
 
-How many rows, whatever their labels: in each leaf of a tree, in each cell, and in each bin of several features.
+The number of rows, regardless of labels: in each leaf of a tree, in each cell, and in each bin of several features.
 
 The proofs are in docs/explanation/queries.md#leaf-counts, docs/explanation/queries.md#cell-counts and
 docs/explanation/queries.md#bin-counts.
@@ -38,7 +38,7 @@ MAX_COUNTS = 1 << 24
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafCounts(LeafStatistic[BoxShifts]):
-    """Number of rows in each leaf, shape (n_leaves, 1), whole; a row counts whatever its gradient."""
+    """Number of rows in each leaf, shape (n_leaves, 1), whole; a row counts for any gradient."""
 
     @property
     def grid(self) -> Grid:
@@ -138,7 +138,7 @@ def count_cells(query: CellCounts, rows: TreeRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BinCounts:
-    """Number of rows in each bin of some features, whatever their labels; whole, shape (bins.total, 1).
+    """Number of rows in each bin of some features, regardless of labels; whole, shape (bins.total, 1).
 
     Args:
         bins: of which features, and between which candidates.

@@ -1,6 +1,6 @@
 """Queries on the rows' scores by a released ensemble: how well they fit, and which labels have which scores.
 
-A statistic is a value: it says what one row can change, whatever the ensemble, and `of` makes the query of one.
+A statistic is a value: it says what one row can change, for every ensemble, and `of` makes the query of one ensemble.
 """
 
 import abc
@@ -26,7 +26,7 @@ MAX_EDGES = 1 << 12
 
 
 class ScoreStatistic(abc.ABC, Generic[S_co]):
-    """A statistic of rows and their scores: its grid and what one row changes in it, whatever the ensemble."""
+    """A statistic of rows and their scores: its grid and its sensitivity, for every ensemble."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class ScoreStatistic(abc.ABC, Generic[S_co]):
 
         Args:
             ensemble: the released ensemble that gives the scores.
-            positive: the class that is told from all others, as in `LeafStatistic.of`.
+            positive: the positive class, which is separated from all others, as in `LeafStatistic.of`.
         """
         return ScoreQuery(statistic=self, ensemble=ensemble, positive=positive)
 

@@ -30,7 +30,7 @@ class AbstractRows(abc.ABC):
     @property
     @abc.abstractmethod
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
 
     def caveat(self, query: object) -> str:
         """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
@@ -119,7 +119,7 @@ class ColumnTable(AbstractRows):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
         return self._rows
 
     def reader(self, query: object) -> Callable[[Sample], NDArray[np.int64]]:
@@ -133,7 +133,7 @@ class ColumnTable(AbstractRows):
         return lambda sampled: self.statistic(query, sampled)
 
     def statistic(self, query: object, sampled: Sample) -> NDArray[np.int64]:
-        """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone."""
+        """The query's exact value over the sampled rows, int64 in grid steps. Curator only."""
         found: NDArray[np.int64] = COLUMNS.evaluation(query).evaluate(query, self._view(sampled))
         return found
 

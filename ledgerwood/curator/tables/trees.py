@@ -66,7 +66,7 @@ class Table(AbstractRows):
             classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
                 target is a number.
             weights: see `encode_weights`.
-            left_out: bool (n_rows,), which rows take no part, in whatever is asked: see `encode_rows`. None: none.
+            left_out: bool (n_rows,), rows that no query reads: see `encode_rows`. None: no row.
             bins: as in `from_data`, if the cells are its even steps.
         """
         self.schema = schema
@@ -92,7 +92,7 @@ class Table(AbstractRows):
             self.leave_out(left_out)
 
     def leave_out(self, rows: Flags) -> None:
-        """Let these rows contribute 0 to whatever is asked; before anything is. For the curator alone.
+        """Let these rows contribute 0 to every query; called before the first query. Curator only.
 
         Args:
             rows: bool (n_rows,).
@@ -147,7 +147,7 @@ class Table(AbstractRows):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
         return self._n_rows
 
     def reader(self, query: object) -> Callable[[Mask], NDArray[np.int64]]:
@@ -173,7 +173,7 @@ class Table(AbstractRows):
         return lambda sampled: self.utilities(query, sampled)
 
     def statistic(self, query: object, sampled: Mask, budgets: RowBudgets | None = None) -> NDArray[np.int64]:
-        """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone.
+        """The query's exact value over the sampled rows, int64 in grid steps. Curator only.
 
         Args:
             query: what to add up.
@@ -241,7 +241,7 @@ class UndeclaredTable(AbstractRows):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
         return self._n_rows
 
     @property
@@ -282,7 +282,7 @@ class UndeclaredTable(AbstractRows):
         return found
 
     def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> Table:
-        """The table under a schema that was bought for these columns. Nothing is refused because of a row.
+        """The table under the schema that was estimated for these columns. Nothing is refused because of a row.
 
         A value or label outside its range is clamped, a category that is not listed goes to "other", a missing value to
         its own cell; a row whose label is missing, or of another class, is of no class and contributes 0.

@@ -116,7 +116,7 @@ class RowVault:
             )
         if old.claims < claims:
             raise LedgerError(
-                f"this row vault knows of {old.claims} claims, and the stream has had {claims}: it is an "
+                f"this row vault has recorded {old.claims} claims, and the stream has made {claims}: it is an "
                 "older copy, in which rows have too much budget left"
             )
 

@@ -27,7 +27,7 @@ def lower_mean(values: FloatArray, alpha: float) -> float:
     """A lower bound on the mean of the expectations; it fails with probability at most `alpha`, for any distributions.
 
     The larger of two bounds, each of which fails with probability at most alpha / 2: Hoeffding's in terms of the mean,
-    and one in terms of the geometric mean, which is the better one where the numbers are alike. Rounded down.
+    and one in terms of the geometric mean, which is better if the numbers are similar. Rounded down.
 
     Args:
         values: independent, in [0, 1], shape (n,), n >= 1; n was chosen before they were seen.

@@ -105,7 +105,7 @@ def least_samples(*, delta: float, alpha: float, statistic: Counted = "randomise
 
 
 def require_samples(runs: int, *, delta: float, alpha: float, statistic: Counted = "randomised_labels") -> None:
-    """Refuse numbers of runs of which no bound is to be expected, whatever the mechanism.
+    """Refuse a number of runs from which no positive bound can be expected, for any mechanism.
 
     Raises:
         InvalidParameter: with the number that is needed.

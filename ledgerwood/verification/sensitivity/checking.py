@@ -267,7 +267,7 @@ class TableGauge:
             )
         shifts: Any = query.sensitivity(adjacency) if claimed is None else claimed
         if not isinstance(shifts, BoxShifts | BallShifts | UtilityRange):
-            raise InvalidParameter(f"claimed={shifts!r} must be a shift set, of a query of a table (unit: statistic)")
+            raise InvalidParameter(f"claimed={shifts!r} must be a shift set for a query of a table (unit: statistic)")
         grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
         return cls(read=_reader(query, schema, bins), grid=grid, shifts=shifts)
 

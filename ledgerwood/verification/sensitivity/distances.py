@@ -61,7 +61,7 @@ class Gap:
 
     @property
     def key(self) -> tuple[bool, float]:
-        """A larger one shows more. Rounding of large numbers leads no search: it is remembered beside it."""
+        """The sort key: a larger key shows more. Differences explained by rounding are stored separately."""
         return self.refuted, 0.0 if self.rounding else self.ratio
 
 

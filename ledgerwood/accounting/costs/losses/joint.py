@@ -320,7 +320,7 @@ def _response(epsilon: float, others: float, t: FloatArray) -> FloatArray:
 
 
 def _gaussian(mu: float, t: FloatArray) -> FloatArray:
-    """What `gaussian_log_profile` rounds up, taken off again: a guard of its own size, and its lowering of a."""
+    """Undoes the upward rounding of `gaussian_log_profile`: a guard of its size, and its lowering of a."""
     logs = gaussian_log_profile(mu, t)
     with np.errstate(over="ignore", invalid="ignore"):
         a, b = t / mu - 0.5 * mu, t / mu + 0.5 * mu

@@ -51,7 +51,7 @@ class SkellamLaw(NamedTuple):
         return first - float(renyi.log1mexp(np.array(float(self.high[start + 1] - self.high[start + 2]))))
 
     def log_above(self, powers: FloatArray, last: int, shift: int, q: float) -> FloatArray:
-        """log of a bound on E_Q[s^p - 1 - p (s - 1)] over z > last >= shift; inf where the terms may not fall.
+        """log of a bound on E_Q[s^p - 1 - p (s - 1)] over z > last >= shift; inf if the terms may not decrease.
 
         Each kind of bound on the terms falls faster than a geometric series: events.md#skellam-window.
         """

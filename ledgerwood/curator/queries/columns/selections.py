@@ -305,7 +305,7 @@ class ValueCounts:
         _validate.count("column", self.column, "columns", minimum=0)
         edges = tuple(_validate.real("edges", edge, "column") for edge in self.edges)
         if len(edges) < 2 or not all(a < b for a, b in itertools.pairwise(edges)):
-            raise _validate.fail("edges", edges, "at least two numbers that rise", "column")
+            raise _validate.fail("edges", edges, "at least two increasing numbers", "column")
         object.__setattr__(self, "edges", edges)
 
     @property

@@ -93,7 +93,8 @@ class LevelGains(abc.ABC):
         damping: lambda of the denominator, in [0, 2**40] rows (of the largest weight), taken down to whole steps of
             2**-20.
         large_gradients: what becomes of a row beyond the clip; "drop" leaves it out of count and sum alike.
-        positive: the class that is told from all others, as in `LeafMoments`; it changes no contribution's bound.
+        positive: the positive class, which is separated from all others, as in `LeafMoments`; it changes no
+            contribution's bound.
 
     Raises:
         InvalidParameter: a value outside its bound.
