@@ -32,7 +32,7 @@ def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[
             with an open quote takes in no other line, and is one cell.
 
     Raises:
-        SchemaError: not such a file, an empty one, or what is strictly refused.
+        SchemaError: not a CSV file, an empty file, or a cell that is refused strictly.
     """
     opened = gzip.open if path.suffix == ".gz" else open
     errors = "strict" if strict else "surrogateescape"
@@ -79,7 +79,7 @@ def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[
         another length than the header's, each cell is the whole line: a tuple, which is of no declared type.
 
     Raises:
-        SchemaError: a column is not there; in rows for prediction, a cell of a numeric column is no number.
+        SchemaError: a column is not there; in rows for prediction, a cell of a numeric column is not a number.
     """
     header, rows = read_rows(path, strict=not with_target)
     target = schema.target
@@ -116,7 +116,7 @@ def parse_column(cells: Sequence[str], feature: Feature, *, strict: bool = True)
     Args:
         cells: as text.
         feature: the column's declaration.
-        strict: whether to refuse a cell of a numeric column that is no number; otherwise it stays a text.
+        strict: True refuses a cell of a numeric column that is not a number; otherwise it stays a text.
 
     Raises:
         ValueError: such a cell.

@@ -84,20 +84,20 @@ class BoxShifts:
             histograms: how many there are, >= 1.
 
         Raises:
-            InvalidParameter: no whole number >= 1.
+            InvalidParameter: not a whole number >= 1.
         """
         moving = _validate.count("histograms", histograms, "histograms")
         moving *= 2 if adjacency is Adjacency.REPLACE_ONE else 1
         return cls(boxes=((root_up(Fraction(moving)),),), l1_boxes=((float_up(Fraction(moving)),),))
 
     def repeated(self, *, histograms: int) -> "BoxShifts":
-        """A shift of this set in each of some histograms at once, of the same rows, which all have the same noise.
+        """A shift of this set in each of several histograms, of the same rows, which all have the same noise.
 
         The L2 norm is at most root(histograms) times this set's, the L1 norm `histograms` times: as far as this set
         allows, and rounded up (docs/explanation/shift-sets.md#repeated-shifts).
 
         Raises:
-            InvalidParameter: no whole number >= 1.
+            InvalidParameter: not a whole number >= 1.
         """
         times = _validate.count("histograms", histograms, "histograms")
         return BoxShifts(
@@ -154,7 +154,7 @@ class BallShifts:
                 raise _validate.fail("l1_radius", self.l1_radius, f"at least the radius, {self.radius!r}", "statistic")
 
     def repeated(self, *, histograms: int) -> "BallShifts":
-        """A shift of this set in each of some histograms at once; see `BoxShifts.repeated`."""
+        """A shift of this set in each of several histograms; see `BoxShifts.repeated`."""
         times = _validate.count("histograms", histograms, "histograms")
         return BallShifts(
             radius=root_up(times * Fraction(self.radius) ** 2),

@@ -135,7 +135,7 @@ class Settings:
             name, _, value = pair.partition("=")
             if name in chosen:
                 option = name.replace("_", "-")
-                raise InvalidParameter(f"--set {pair}: {name} has an option of its own, --{option}", parameter=name)
+                raise InvalidParameter(f"--set {pair}: {name} has a separate option, --{option}", parameter=name)
             if name in _OF_THE_COMMAND:
                 raise InvalidParameter(f"--set {pair}: the command itself sets {name}", parameter=name)
             if name in others:

@@ -1,6 +1,6 @@
 """Rows as public cells and as scaled numbers.
 
-Owner-side reading of X and y: put each value into its public cell.
+Reads X and y for the data owner: puts each value into its public cell.
 
 What these functions refuse, they refuse by the schema, by types and by shapes alone, and never because of a value: a
 value outside its range is clamped, a category that is not listed is "other", and a row with a cell that cannot be read

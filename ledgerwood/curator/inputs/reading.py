@@ -64,9 +64,9 @@ def headings(X: Any, schema: Schema | None) -> Any:
 
 
 def schema_for(X: Any, schema: Schema, n_features: int) -> Schema:
-    """The schema of a later table with as many columns: spelled out for a list of rows, which has no width of its own.
+    """The schema of a later table with the same columns: all are listed for a list of rows, whose width is unknown.
 
-    A schema of one range for all columns takes those of a data frame by position, whatever their names.
+    A schema of one range for all columns takes the columns of a data frame by position, for any names.
     """
     return schema.resolved(n_features) if _is_list(X) else schema
 

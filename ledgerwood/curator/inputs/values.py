@@ -7,7 +7,7 @@ may be refused is the type of an array.
 
 Owner-side reading of sample weights: between 0 and the schema's public bound, as shares of it.
 
-Owner-side reading of keys: the caller's names of the privacy units, by which a stream recognises who came before.
+Reads keys for the data owner: the names of the privacy units, by which a stream recognises returning units.
 
 Each key is read by itself. A row whose key is missing, or is no key, belongs to no unit: it takes no part. Of several
 rows of one unit the first one does. Nothing is refused, or said, because of a key; types and shapes are.

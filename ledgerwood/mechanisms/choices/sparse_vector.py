@@ -84,7 +84,7 @@ class SparseVectorMechanism:
 
     @passes("choice")
     def start(self, grid: Grid, source: RandomSource) -> "SparseVectorRun":
-        """A run; it costs the whole event, to be paid before it starts.
+        """A run; it costs the whole event, which must be charged before it starts.
 
         Raises:
             InvalidParameter: a grid of several columns, or a scale above 2**55 of its steps.

@@ -125,7 +125,7 @@ def roc_figure(roc: Roc) -> Figure:
             "figure-roc",
             "ROC of the audit's scores with a simultaneous band",
             f"True against false positive rate, by threshold. The area under the curve is {roc.area:.4f}; one half is "
-            "guessing. The shaded band holds at all thresholds at once.",
+            "guessing. The shaded band holds at all thresholds simultaneously.",
             Axis(label="false positive rate", low=0.0, high=1.0),
             Axis(label="true positive rate", low=0.0, high=1.0),
             [
@@ -137,7 +137,7 @@ def roc_figure(roc: Roc) -> Figure:
         caption="ROC with a simultaneous band",
         legend=(
             ("found", f"area under the curve {roc.area:.4f}", False),
-            ("found", f"holds at all thresholds at once, confidence {roc.confidence:.4g}", True),
+            ("found", f"holds at all thresholds simultaneously, confidence {roc.confidence:.4g}", True),
         ),
         note="Where the band leaves the thin diagonal, the scores tell the two data sets apart.",
         table=HtmlTable(

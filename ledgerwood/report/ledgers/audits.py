@@ -1,6 +1,6 @@
 """`ledgerwood audit ledger`, and the figures of its page.
 
-`ledgerwood audit ledger`: a ledger added up again, round by round, beside the model that names it.
+`ledgerwood audit ledger`: recomputes a ledger round by round, and compares it with its model.
 
 The figures of a ledger's page, each with its table of numbers.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _DRAWS, _GRANTS = 24, 120
-"""Moments that are kept of each kind; the price of what was drawn may take a composition of losses each time."""
+"""Moments that are kept of each kind; the cost of the drawn events may take a composition of losses each time."""
 _BINS = 20
 
 
@@ -45,7 +45,7 @@ class Moment:
         draws: how many events had been drawn.
         entry: index of the last entry so far.
         purpose: of that entry.
-        granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is what was paid.
+        granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is the charged total.
         drawn: epsilon if only the draws so far had been planned: at most `granted`; None where it was not asked for.
     """
 
@@ -151,7 +151,7 @@ def audit_ledger(
     Raises:
         LedgerCorrupted: names the first entry that fails; not for a refuted charge, which the report shows.
         LedgerError: it cannot be read, or model or vault belong to another ledger.
-        InvalidParameter: `model` is no model's folder.
+        InvalidParameter: `model` is not a model folder.
     """
     report = found_report(place, dataset=dataset)
     record = read_record(place, dataset)
@@ -249,8 +249,8 @@ def individuals(record: LedgerRecord, vault: Path | None, *, public_data: bool) 
     """
     if not public_data:
         return (
-            "What single rows have spent depends on what is in them, and no budget pays for showing it. It is shown "
-            "only for data that are declared public (--public-data)."
+            "The spending of single rows depends on their content, and no budget covers showing it. It is "
+            "shown only for data that are declared public (--public-data)."
         )
     if vault is None:
         return (
@@ -283,7 +283,7 @@ def _read_vault(path: Path) -> "Contents":
 
 
 def _used(record: LedgerRecord, grant: GrantEntry, events: Counter[Event]) -> Charge:
-    """What the drawn events cost by the ledger's filter, had they been the whole plan; at most the grant's charge."""
+    """The cost of the drawn events by the filter, if they had been the whole plan; at most the grant's charge."""
     planned = Counter[Event]()
     for event, count in grant.event.draws():
         planned[event] += count
@@ -332,13 +332,13 @@ def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
         caption="Granted and drawn, draw by draw",
         legend=(
             ("budget", f"budget {plain(budget)}", False),
-            ("paid", "granted: what has been paid", False),
-            ("drawn", "drawn: what the draws so far would cost by themselves", False),
+            ("paid", "granted: the charged total", False),
+            ("drawn", "drawn: the cost of the draws so far", False),
         ),
         note=(
-            "A plan is paid for as a whole before its first draw, so that the guarantee is the granted line, whatever "
-            "was drawn of it. The drawn line shows how the rounds add up; it is no guarantee of its own, for who stops "
-            "early has seen the outputs."
+            "A plan is charged as a whole before its first draw, so the guarantee is the granted line, for "
+            "any number of draws. The drawn line shows how the rounds add up; it is not a guarantee if you "
+            "stop early, since the outputs were seen."
         ),
         table=HtmlTable(
             header=("entry", "draws so far", "purpose", "granted", "drawn"),

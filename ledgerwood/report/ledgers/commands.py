@@ -219,7 +219,7 @@ def migrate(place: str, *, dataset: str | None, shares: list[str], dry_run: bool
     """Carry over a database's tables, and with shares a ledger from format version 1 to 2; print what was done.
 
     Raises:
-        InvalidParameter: shares that are no LABEL=SHARE, or do not fit the budget.
+        InvalidParameter: shares that are not LABEL=SHARE, or do not fit the budget.
         LedgerError: no such ledger, or one that is of version 2; tables of a later version.
         LedgerCorrupted: the ledger does not verify; it stays as it is.
         LedgerWriteFailed: nothing was changed.

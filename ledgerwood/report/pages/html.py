@@ -18,7 +18,7 @@ from ledgerwood.report.printing import finite
 
 Tone = Literal["good", "open", "bad"]
 _LONG = 48
-"""Characters of a fact that gets a line of its own."""
+"""The length of a fact from which on it gets a separate line."""
 
 
 @final

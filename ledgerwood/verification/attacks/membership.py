@@ -164,7 +164,7 @@ def attack_model(
 
     Raises:
         InvalidParameter: arrays of other shapes, rows of one kind only, labels outside of `classes`, too few shadows,
-            no `fit` where shadows are needed, a model without a prediction, or predictions that are no finite numbers.
+            no `fit` where shadows are needed, a model without a prediction, or predictions that are not finite numbers.
     """
     start = time.perf_counter()
     X, y, inside = _checked_rows(X, y, members)

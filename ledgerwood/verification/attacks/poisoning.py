@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ledgerwood.trainers.base.privacy import PrivacyStatement
 
 Change = Literal["add-remove", "replace"]
-"""What the attacker does to each of his rows: adds or removes it, or replaces it by one of his."""
+"""The attacker's change of each poisoned row: add or remove it, or replace it by another row."""
 
 
 @final
@@ -37,7 +37,7 @@ class GuaranteedAccuracy:
     Args:
         rows: numbers of poisoned rows; the following three have one value for each.
         guaranteed: a lower bound on the expected accuracy under every attack, as a fraction; holds with confidence
-            1 - alpha, for all numbers of rows at once.
+            1 - alpha, for all numbers of rows simultaneously.
         estimated: the same if the clean accuracy were the mean of the runs: what papers draw, and no guarantee.
         routes: how each bound was got.
         clean: mean accuracy of the runs on clean rows.
@@ -66,7 +66,7 @@ class BackdoorBound:
     Args:
         rows: numbers of poisoned rows; the following three have one value for each.
         guaranteed: an upper bound on every attack's expected success rate, as a fraction; holds with confidence
-            1 - alpha, for all numbers of rows at once.
+            1 - alpha, for all numbers of rows simultaneously.
         estimated: the same if the clean success rate were the mean of the runs: what papers draw, and no guarantee.
         routes: how each bound was got.
         clean: mean success rate of the trigger on models of clean rows.
@@ -102,7 +102,7 @@ def least_expectation(
     Args:
         claim: the learner's guarantee: a budget, a fitted model's `privacy_`, or an event. The whole event of a plan,
             `plan_.event`, gives the best bound. For the `privacy_` of a model that was fitted with test randomness
-            the bound is 0, except for 0 rows. Do not use the plan's event of such a model.
+            the bound is 0, except for 0 rows. Do not use the plan's event for this model.
         expectation: of the function on clean rows, in [0, 1].
         rows: numbers of poisoned rows (privacy units), 0 to 10^6, half of that where a row counts twice.
         change: "add-remove" for rows that are added or removed, "replace" for rows that are replaced. A replaced row
@@ -256,7 +256,7 @@ def _steps_a_row(adjacency: Adjacency, change: str) -> int:
         case (Adjacency.ADD_REMOVE | Adjacency.ZERO_OUT, "replace"):
             return 2
     raise AdjacencyMismatch(
-        f"a claim under {adjacency.value} says nothing of rows that are added or removed: their number changes; "
+        f"a claim under {adjacency.value} does not cover added or removed rows, which change the number of rows; "
         "ask for change='replace', or state the claim under add-remove"
     )
 
@@ -292,7 +292,7 @@ def _level(alpha: float) -> float:
 
 
 def _mean_down(values: FloatArray) -> float:
-    """The mean, rounded down but for the numbers 0 and 1."""
+    """The mean, rounded down, except for the numbers 0 and 1."""
     mean = math.fsum(values) / len(values)
     return mean if mean in (0.0, 1.0) and float(values.min()) == mean else math.nextafter(min(mean, 1.0), 0.0)
 

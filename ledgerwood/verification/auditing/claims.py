@@ -39,7 +39,7 @@ Claim = Event | Budget | Callable[[float], float]
 _CHECKED = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 48)])
 """Epsilons at which a function must look like a profile."""
 _NOISE = 1e-9
-"""By which a function may miss its own curve: numerical error of whoever claims."""
+"""The tolerance for a claimed function: numerical error of the claimant."""
 _LEAST_NOISE, _CLOSE, _EVALUATIONS = 1e-4, 2e-4, 30
 
 
@@ -52,8 +52,8 @@ class ClaimedCurve:
         claim: as it was given.
 
     Raises:
-        InvalidParameter: not a claim, or a function that is no privacy profile: a value outside [0, 1], one that rises,
-            or one that is not convex in e^epsilon.
+        InvalidParameter: not a claim, or a function that is not a privacy profile: a value outside [0, 1], one that
+            rises, or one that is not convex in e^epsilon.
     """
 
     claim: Claim
@@ -71,10 +71,10 @@ class ClaimedCurve:
     def delta(self, epsilon: float) -> float:
         """The claim's delta at epsilon (nats, >= 0), rounded up.
 
-        A budget promises at smaller epsilons what follows from its one point (docs/explanation/auditing.md#claims).
+        At smaller epsilons a budget implies what follows from its single point (docs/explanation/auditing.md#claims).
 
         Raises:
-            InvalidParameter: a function's value that is no probability.
+            InvalidParameter: a function's value that is not a probability.
         """
         epsilon = _validate.non_negative("epsilon", epsilon, "nats")
         claim = self.claim
@@ -188,7 +188,7 @@ def with_noise(event: Event, factor: float) -> Event | None:
 
 def _require_profile(factors: np.ndarray, deltas: np.ndarray) -> None:
     if np.any(np.diff(deltas) > _NOISE):
-        raise InvalidParameter("the claimed function rises with epsilon: it is no privacy profile (unit: delta)")
+        raise InvalidParameter("the claimed function rises with epsilon: it is not a privacy profile (unit: delta)")
     gaps = np.diff(factors)
     slopes, noise = np.diff(deltas) / gaps, 2.0 * _NOISE / gaps
     if np.any(np.diff(slopes) < -(noise[:-1] + noise[1:])):

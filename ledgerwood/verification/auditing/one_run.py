@@ -141,10 +141,10 @@ def one_run_scores(
             not that, and the bound does not hold for it.
         delta: at which epsilon is bounded.
         alpha: one-sided error, shared in equal parts by the pairs of the grid.
-        grid: pairs (included, left out), declared before the run; `guess_grid` where none is given.
+        grid: pairs (included, left out), declared before the run; `guess_grid` if not given.
 
     Raises:
-        InvalidParameter: shapes that differ, scores that are NaN, coins that are no truth values, a pair that needs
+        InvalidParameter: shapes that differ, scores that are NaN, coins that are not truth values, a pair that needs
             more canaries than there are, or fewer canaries than any bound needs (the message says how many).
 
     Source: docs/explanation/auditing.md#one-run-grid.
@@ -212,7 +212,7 @@ TradeOff = Callable[[FloatArray], FloatArray]
 """Least type II errors at type I errors of shape (k,), of both orders of every pair of neighbours; convex."""
 
 _POINTS, _POINTS_OF_A_PRICE = 1501, 401
-"""At which a curve is read; a price takes longer."""
+"""The points at which a curve is evaluated; a privacy cost takes longer."""
 _GUARD = 1e-9
 _CURVE_HALVINGS = 50
 _LARGEST_MU = 64.0
@@ -230,7 +230,7 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
         alpha: probability of refusing a claim that is true.
 
     Raises:
-        InvalidParameter: counts that cannot be, or a function that is no trade-off curve.
+        InvalidParameter: impossible counts, or a function that is not a trade-off curve.
 
     Source: Mahloujifar et al. 2024, Theorem 3.2 and Algorithm 1; docs/explanation/auditing.md#one-run-curves.
     """

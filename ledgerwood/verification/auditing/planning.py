@@ -138,7 +138,7 @@ def expected_one_run(mu: float, canaries: int, delta: float, alpha: float) -> fl
 def planned_pair(mu: float, canaries: int, delta: float, alpha: float) -> Pair:
     """Plans the numbers of guesses of each kind, for scores that are N(0, 1) and N(mu, 1).
 
-    It looks at nothing but these four numbers, so that `one_run_scores(grid=[...])` pays for no choice.
+    It looks at nothing but these four numbers, so that `one_run_scores(grid=[...])` needs no correction for a choice.
 
     Source: docs/explanation/auditing.md#planning.
     """

@@ -8,7 +8,7 @@ from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.verification.figures import rounded_down
 
 Assumption = Literal["none", "large counts", "Gaussian noise", "the claim's family"]
-"""What a bound rests on besides independent runs (or canaries that were included independently).
+"""The assumption of a bound, in addition to independent runs (or independently included canaries).
 
 "large counts": a normal approximation. "Gaussian noise": scores are Gaussian, or the mechanism is.
 "the claim's family": the privacy curve is that of the claim at another amount of noise.
@@ -31,8 +31,8 @@ class LowerBound:
         seconds: running time, sampling included; 0 if only counts were given.
 
     Raises:
-        InvalidParameter: a value that is negative or NaN, an assumption that is none of the four, or a statistic that
-            is called Gaussian and assumes nothing.
+        InvalidParameter: a value that is negative or NaN, an assumption that is not one of the four, or a statistic
+            that is called Gaussian and assumes nothing.
     """
 
     value: float

@@ -1,6 +1,6 @@
 """The form of an output that scores use, and the log ratio of a cell.
 
-What two samples say of a cell: a log ratio, and one that is believed.
+The log ratio of a cell from two samples, and one that is believed.
 
 The form of an output that the scores use: numbers, values that recur, bits.
 
@@ -60,7 +60,7 @@ def smoothed(cells: IntArray) -> IntArray:
 
 
 _FEW = 256
-"""So many distinct values of a column are bins of their own."""
+"""The largest number of distinct values of a column that get separate bins."""
 _ATOMS = 64
 _LEAST = 12
 """A value that recurs so often, and in a two-thousandth of all outputs, is an atom."""

@@ -193,9 +193,9 @@ def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64
 
 
 _SINGLE = 4
-"""So many columns have scores of their own."""
+"""The largest number of columns with separate scores."""
 _WIDE = 64
-"""Boosted trees see so many columns at most."""
+"""The largest number of columns for boosted trees."""
 _FINALISTS, _LAST, _GROWTH, _HOPE = 4, 2, 4, 0.3
 """Candidates that are looked at again on more outputs, how many more, and how lucky they may have been until then."""
 

@@ -258,9 +258,9 @@ class Texts(Reader):
         found = []
         if self.distinct:
             found.append(
-                f"{{}}: {self.distinct:,} of {self.seen:,} texts have forms of their own, so that nothing can be "
-                "learned from them but the numbers that they spell. Return what they are made of (numbers, "
-                "categories) as a tuple, one part each"
+                f"{{}}: {self.distinct:,} of {self.seen:,} texts have a distinct form, so nothing can be "
+                "learned from them except the numbers in them. Return their parts (numbers, categories) as "
+                "a tuple, one part each"
             )
         if self.longest > len(self.numbers):
             found.append(

@@ -215,7 +215,7 @@ def agreement(model: Any, rows: Any, labels: NDArray[Any]) -> NDArray[np.float64
     """Measures how well predictions agree with labels, float64 (m,): minus the distance, or the label's probability.
 
     Raises:
-        InvalidParameter: predictions of another shape, or that are no finite numbers.
+        InvalidParameter: predictions of another shape, or that are not finite numbers.
     """
     try:
         found = _agreement(model, rows, labels)
