@@ -169,7 +169,7 @@ def bracket(
     Args:
         excess: positive where x does not fit; monotone, finite.
         inside: whether x is in the domain, an interval that holds `start`.
-        start: where to begin.
+        start: the first value.
         limits: the least and the largest x to try, in the domain or not.
         whole: whether x is a whole number; then so are `start` and `limits`.
     """

@@ -38,7 +38,7 @@ class Part:
 
     Args:
         sensitivity: > 0, in the statistic's units (L2 for Gaussian noise, L1 for Laplace).
-        count: of releases, each with fresh noise.
+        count: the count of releases, each with fresh noise.
         importance: > 0, the weight of each release's variance in the sum that is minimised.
 
     Raises:

@@ -35,7 +35,7 @@ class Folds:
         X: array-like or data frame, shape (n_rows, n_features).
         y: array-like, shape (n_rows,).
         folds: k, in [2, 256].
-        source: of the coins.
+        source: the source of the coins.
 
     Raises:
         SchemaError: X and y of different lengths, or without rows to count. The message tells no number of rows.
@@ -60,7 +60,7 @@ class Folds:
         """Score each row by the model that did not see it.
 
         Args:
-            predictors: of each fold, the prediction of the model that was trained without it.
+            predictors: the predictors of each fold, the prediction of the model that was trained without it.
             target: the declared one.
             judgement: what a row counts.
         """
@@ -82,7 +82,7 @@ class Folds:
 
 @final
 class HeldOut:
-    """Each row's fold and score in [0, 1]; NaN for a row that counts nowhere. Made by `Folds.judged`."""
+    """Each row's fold and score in [0, 1]; NaN for a row that is not counted. Made by `Folds.judged`."""
 
     __slots__ = ("_folds", "_places", "_scores")
 

@@ -71,7 +71,7 @@ class Gate:
     """The state that every kind of round shares.
 
     Args:
-        outer: of the run of a selection that the round ends with, if it is opened in one.
+        outer: the run of a selection that the round ends with, if it is opened in one.
     """
 
     __slots__ = ("_open", "_outer", "_owner", "lock")

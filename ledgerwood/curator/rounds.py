@@ -249,7 +249,7 @@ class CuratorGroups(Recorded):
     Args:
         table: the rows.
         assignment: int32 (n_rows,), each row's group; the number of groups for a row in none.
-        held: of each group, what its event holds.
+        held: for each group, the releases in its event.
         receipt: the draw that covers all groups.
         source: randomness for noise.
         gate: that the groups end with, if any.

@@ -77,7 +77,7 @@ class StreamRows:
         Args:
             X, y, schema, loss, bins: as in `Table.from_data`.
             keys: array-like (n_rows,), each row's privacy unit; see `read_keys`.
-            vault: of the stream.
+            vault: the vault of the stream.
 
         Raises:
             SchemaError: columns, types or shapes that are not the schema's, or keys of another type.
@@ -91,7 +91,7 @@ class StreamCurator(Recorded):
     """An `Aggregator` over the rows of one call. The first call pays by a grant; later ones show what it drew.
 
     Args:
-        rows: of this call, used by one curator.
+        rows: the rows of this call, used by one curator.
         payment: the grant of the whole stream, or the receipt of its filtered event.
         source: randomness for samples and noise.
     """

@@ -81,7 +81,7 @@ class BoxShifts:
 
         Args:
             adjacency: the relation.
-            histograms: how many there are, >= 1.
+            histograms: their number, >= 1.
 
         Raises:
             InvalidParameter: not a whole number >= 1.

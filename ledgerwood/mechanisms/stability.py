@@ -89,7 +89,7 @@ class StabilityHistogramMechanism:
         """The keys that show and their noisy counts, in the order of the keys.
 
         Args:
-            counts: how many rows have each key, exactly; in 0..2**62. 0 is as if the key were not there.
+            counts: number of rows that have each key, exactly; in 0..2**62. 0 is as if the key were not there.
             source: random words.
 
         Raises:
@@ -198,7 +198,7 @@ class GaussianStabilityMechanism:
         """The keys that show and their noisy counts, in the order of the keys.
 
         Args:
-            counts: how many rows have each key, exactly; in 0..2**62. 0 is as if the key were not there.
+            counts: number of rows that have each key, exactly; in 0..2**62. 0 is as if the key were not there.
             source: random words.
 
         Raises:

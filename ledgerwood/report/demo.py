@@ -38,7 +38,7 @@ class DemoResult:
         delta: probability.
         adjacency: the relation.
         trees: number of trees.
-        seconds: of the private training.
+        seconds: the seconds of the private training.
         ledger: the ledger file.
     """
 

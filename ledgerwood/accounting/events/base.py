@@ -200,7 +200,7 @@ def walk(event: Event, *, until: type[Event] | None = None) -> Iterator[Event]:
 
     Args:
         event: the root, which comes first.
-        until: what is inside of an event of this class, other than the root, is left out.
+        until: parts inside an event of this class, other than the root, are omitted.
 
     Raises:
         UnsupportedEvent: as of `children`, once the walk is there.

@@ -36,7 +36,7 @@ class Charge:
     Args:
         epsilon: nats; of `BasicFilter` and `AdvancedCompositionFilter`.
         delta: probability; of `BasicFilter` and `AdvancedCompositionFilter`.
-        mu: of `GDPFilter`.
+        mu: the mu of `GDPFilter`.
         rho: nats; of `ZCDPFilter`.
         divergence: nats, at `order`; of `RenyiFilter`.
         method: the accounting method that gave the number.
@@ -115,7 +115,7 @@ class Spent:
         epsilon: nats, at `delta`.
         delta: probability; the budget's where the currency holds at every delta (`GDPFilter`, `ZCDPFilter`,
             `RenyiFilter`).
-        mu: of `GDPFilter`, else None.
+        mu: the mu of `GDPFilter`, else None.
         rho: nats; of `ZCDPFilter`, else None.
         divergence: nats; of `RenyiFilter`, else None.
     """

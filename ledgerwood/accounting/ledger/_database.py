@@ -30,7 +30,7 @@ class StoreStep:
     """A step from one layout to the next, on SQLite and PostgreSQL, inside a transaction that the caller ends.
 
     Args:
-        summary: what it does, in one line.
+        summary: its purpose, in one line.
         run: does it; it commits nothing, and leaves every line as it is.
     """
 

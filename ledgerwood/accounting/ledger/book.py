@@ -31,7 +31,7 @@ class Ledger:
 
     Args:
         budget: the limit.
-        unit: what one protected record is.
+        unit: the protected unit: a row, a user, ...
         filter: the composition rule, and the currency in which it sums.
     """
 
@@ -175,7 +175,7 @@ class Ledger:
 
         Args:
             events: the plans.
-            delta: of each grant, as in `grant`.
+            delta: the delta of each grant, as in `grant`.
 
         Raises:
             BudgetExceeded, UnsupportedEvent, AdjacencyMismatch: as in `grant`.

@@ -32,7 +32,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
     and the one that has its name is opened.
 
     Args:
-        path: of a regular file; symbolic links are followed.
+        path: the path of a regular file; symbolic links are followed.
         what: the kind of file, for messages.
         create: make an empty file where there is none.
 
@@ -108,7 +108,7 @@ class JsonLinesFile:
     """One open ledger file, held under an exclusive advisory lock by one process.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         create: make an empty one where there is none.
 
     Raises:

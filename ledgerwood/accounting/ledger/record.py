@@ -33,7 +33,7 @@ class Receipt:
         grant: index of the grant's entry.
         index: index of the draw's entry.
         hash: the draw entry's SHA-256, hexadecimal.
-        randomness: where the release's noise comes from.
+        randomness: the source of the release's noise.
     """
 
     event: Event

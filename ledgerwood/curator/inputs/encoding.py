@@ -161,7 +161,7 @@ def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
     """The declared classes in sorted order, shape (n_classes,).
 
     Args:
-        target: of the schema.
+        target: the target of the schema.
         least: how many classes it needs; 1 where they were estimated, and there is no way back.
 
     Raises:

@@ -107,11 +107,11 @@ def one_column(values: Any, name: str, *, numeric: bool = False) -> Column:
 
     Args:
         values: series, array-like (n_rows,) or (n_rows, 1), or list.
-        name: what errors call it.
-        numeric: whether it is to hold numbers.
+        name: its name in errors.
+        numeric: True if it must hold numbers.
 
     Raises:
-        SchemaError: None, or of another number of dimensions.
+        SchemaError: None, or a wrong number of dimensions.
         SchemaTypeError: not a column at all, or a series of texts that is to hold numbers.
     """
     if values is None:
@@ -147,8 +147,8 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
     A value does not depend on the other rows: a null or a string among numbers changes its own row only.
 
     Args:
-        series: of any library.
-        numeric: whether it is to hold numbers.
+        series: the series of any library.
+        numeric: True if it must hold numbers.
 
     Raises:
         SchemaTypeError: of a type that is neither numbers nor categories, such as dates or lists; texts for numbers.
@@ -341,7 +341,7 @@ def _cells(row: Any, width: int, names: tuple[str, ...]) -> Sequence[Any]:
     Args:
         row: anything.
         width: the number of columns.
-        names: of the columns; none where the schema has one range for all of them.
+        names: the names of the columns; none where the schema has one range for all of them.
     """
     try:
         cells = _listed(row, names)

@@ -160,7 +160,7 @@ def encode_weights(sample_weight: Any, schema: Schema, *, n_rows: int) -> Weight
         sample_weight: array-like (n_rows,), between 0 and the schema's weight_bound, each row's own; None: every row
             weighs 1.
         schema: the public description.
-        n_rows: of the table.
+        n_rows: the number of rows of the table.
 
     Raises:
         SchemaError: weights without a bound; a bound below 1 without weights; another shape, or an array of a type that
@@ -208,9 +208,9 @@ class UnitKeys:
 
     Args:
         kind: what the type of their column says they are; None for a list or a column of objects, which does not say.
-        tokens: of each unit, its key as bytes, all different.
+        tokens: the tokens of each unit, its key as bytes, all different.
         rows: int64 (n_units,), rising: the row of each unit.
-        n_rows: of the table; a row that is not in `rows` takes no part.
+        n_rows: the number of rows of the table; a row that is not in `rows` takes no part.
     """
 
     __slots__ = ("kind", "n_rows", "rows", "tokens")

@@ -102,7 +102,7 @@ class BinClassCounts:
 
     Args:
         structure: the public tree; a tree without a test has one leaf.
-        bins: of at least one feature; a row is in one bin of each.
+        bins: the bins of at least one feature; a row is in one bin of each.
         classes: the number of the target's declared classes.
 
     Raises:
@@ -148,9 +148,9 @@ def classes_by_cell(
     """int64 (n_leaves, n_cells, classes): rows of each class by the cells of some of the columns (n_columns, n_rows).
 
     Args:
-        structure: of the leaves.
-        classes: of the target.
-        rows: which take part.
+        structure: the structure of the leaves.
+        classes: the classes of the target.
+        rows: the rows that take part.
         columns: the cells, or the bins, of each row.
         places: which of the columns.
         offsets: int64 (len(places) + 1,), where each one's cells begin, and the end.

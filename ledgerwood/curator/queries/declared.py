@@ -73,13 +73,13 @@ class DeclaredStatistic:
     * `one_by_one=False`: the function sees chunks of rows, each of which it has to treat by itself.
 
     Args:
-        name: of the statistic.
+        name: the name of the statistic.
         declared_by: who answers for the function, such as a package and its version.
         columns: what the function sees, of the table's schema: features and target.
         function: from a `Chunk` of n rows to whole numbers (n, width), in steps of 2**exponent; where there are
             `constants`, they are its second argument.
         least, most: bounds of each number of a row, in steps; `least` is `-most` where it is None.
-        exponent: of the step, in the statistic's unit.
+        exponent: the exponent of the step, in the statistic's unit.
         norm: the largest Euclidean norm of a row's numbers, in steps, if that is less than what the bounds allow.
         one_by_one: whether the function is called for one row at a time.
         sensitivities: shifts under an adjacency that are smaller than those that follow from the bounds, in the

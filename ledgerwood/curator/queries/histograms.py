@@ -36,7 +36,7 @@ class BinSums:
     Leaf after leaf, in each the bins of all features: the histograms of a level of a tree.
 
     Args:
-        leaf: of `LeafMoments` or `LeafCurvatures`: what a row contributes, and the leaves.
+        leaf: the leaf of `LeafMoments` or `LeafCurvatures`: what a row contributes, and the leaves.
         bins: of which features, and between which candidates.
 
     Raises:

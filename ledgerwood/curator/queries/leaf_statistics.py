@@ -150,8 +150,8 @@ class LeafRows:
     """The view of the rows for the evaluator of a `LeafStatistic`.
 
     Args:
-        rows: of the query.
-        query: which tree, which ensemble, which class.
+        rows: the rows of the query.
+        query: the tree, the ensemble and the class.
     """
 
     rows: TreeRows

@@ -103,7 +103,7 @@ class Registry(Generic[Shape, View]):
     """The queries of one kind of table.
 
     Args:
-        refusal: what is said of any other query, after its name.
+        refusal: the error for any other query, after its name.
     """
 
     __slots__ = ("_evaluations", "_refusal")

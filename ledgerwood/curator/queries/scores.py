@@ -77,7 +77,7 @@ class ScoredRows:
     """The view of the rows for the evaluator of a `ScoreStatistic`.
 
     Args:
-        rows: of the query.
+        rows: the rows of the query.
         state: their scores by the query's ensemble, and their targets.
     """
 

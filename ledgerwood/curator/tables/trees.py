@@ -176,7 +176,7 @@ class Table(AbstractRows):
         """The query's exact value over the sampled rows, int64 in grid steps. Curator only.
 
         Args:
-            query: what to add up.
+            query: the query to sum.
             sampled: see `sample`.
             budgets: what each row has left, of a query that is `filtered`; a row that cannot pay contributes 0, the
                 others are charged.

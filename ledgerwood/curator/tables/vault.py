@@ -46,8 +46,8 @@ class RowVault:
         """Create or reopen a vault in a file, which only its owner may read and which has one holder at a time.
 
         Args:
-            path: of the file, in a folder that exists and can be written to. Keep no copies: one that is put back has
-                more left than is true, and the file alone cannot show it.
+            path: the path of the file, in a folder that exists and can be written to. Keep no copies: one that is put
+                back has more left than is true, and the file alone cannot show it.
 
         Raises:
             LedgerError: it is in use elsewhere, or cannot be opened.

@@ -92,7 +92,7 @@ def roc(scores: Scores, *, alpha: float) -> Roc:
     """The ROC of fresh scores, with a band of the same width everywhere.
 
     Args:
-        scores: of runs with the row and without it, at least one each.
+        scores: the scores of runs with the row and without it, at least one each.
         alpha: probability that the true curve leaves the band anywhere.
 
     Raises:

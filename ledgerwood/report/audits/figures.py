@@ -168,8 +168,8 @@ def scores_figure(scores: Histograms, caption: str, names: tuple[str, str]) -> F
 
     Args:
         scores: counts in common bins.
-        caption: of the figure.
-        names: of the scores of `with_row` and of those of `without`.
+        caption: the caption of the figure.
+        names: the names of the scores of `with_row` and of those of `without`.
     """
     shares = [[count / max(sum(counts), 1) for count in counts] for counts in (scores.with_row, scores.without)]
     _, high = padded([*shares[0], *shares[1]], floor=0.0)

@@ -21,8 +21,8 @@ class Curves:
     Args:
         claimed: the trade-off curve that the claim promises.
         bound: that of the (epsilon, delta) that was found.
-        roc: of the scores, with its band.
-        histograms: of the scores.
+        roc: the ROC of the scores, with its band.
+        histograms: the histograms of the scores.
         absent: why a figure is missing.
     """
 
@@ -56,7 +56,7 @@ def curves_of(
         claim: what was promised; None where nothing was.
         epsilon, delta: the bound that was found.
         alpha: error of the band.
-        scores: what the outputs were ordered by, where an audit has that.
+        scores: the scores by which the outputs were ordered, if the audit has them.
         independent: whether they are of independent runs; a ROC's band holds for no others.
     """
     absent: list[tuple[str, str]] = []
@@ -93,8 +93,8 @@ class MechanismReport:
         name: what was audited, as it was asked for.
         claim: what was promised, in words.
         pair: where the two data sets come from, in words; not what is in them.
-        seed: of the audit's random numbers.
-        audit: what was found.
+        seed: the seed of the audit's random numbers.
+        audit: the result.
         curves: the numbers of its figures.
     """
 
@@ -126,8 +126,8 @@ class ModelReport:
 
     Args:
         claim: the plan that was priced, in words.
-        seed: of the audit's random numbers.
-        audit: what was found.
+        seed: the seed of the audit's random numbers.
+        audit: the result.
         curves: the numbers of its figures.
     """
 

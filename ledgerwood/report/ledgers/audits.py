@@ -42,9 +42,9 @@ class Moment:
     """The totals of a ledger after a draw, or directly after a grant.
 
     Args:
-        draws: how many events had been drawn.
+        draws: number of events that had been drawn.
         entry: index of the last entry so far.
-        purpose: of that entry.
+        purpose: the purpose of that entry.
         granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is the charged total.
         drawn: epsilon if only the draws so far had been planned: at most `granted`; None where it was not asked for.
     """
@@ -81,8 +81,8 @@ class Individuals:
     """The spending of a stream's units, as shares of one unit's budget: for public data only.
 
     Args:
-        units: how many there are.
-        edges: of the bins, from 0 to 1, shape (k + 1,).
+        units: their number.
+        edges: the edges of the bins, from 0 to 1, shape (k + 1,).
         spent: units in each bin, shape (k,).
         exhausted: units that have nothing left.
     """
@@ -100,7 +100,7 @@ class LedgerAudit:
 
     Args:
         place: the file's name, or the database's, see `public_name`.
-        report: what verifying it by other code gave.
+        report: the result of an independent verification.
         moments: granted and drawn, in order.
         backing: the model, if one was named.
         individuals: what single units spent, or in words why that is not here.

@@ -25,7 +25,7 @@ def element(tag: str, attributes: Mapping[str, str | float] | None = None, *chil
     """One element with its attributes and children; a child of None is omitted.
 
     Args:
-        tag: of HTML or SVG, written in this package.
+        tag: the tag of HTML or SVG, written in this package.
         attributes: numbers are written with two decimals, as coordinates need no more.
         children: elements, and texts that are shown as they are.
     """

@@ -56,7 +56,7 @@ class Forests:
 
     Args:
         members: what has been released of each.
-        sizes: how many trees each will have.
+        sizes: the number of trees of each.
     """
 
     members: list[Ensemble]

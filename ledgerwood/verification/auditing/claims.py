@@ -49,7 +49,7 @@ class ClaimedCurve:
     """A claim, read as delta(epsilon).
 
     Args:
-        claim: as it was given.
+        claim: the given claim.
 
     Raises:
         InvalidParameter: not a claim, or a function that is not a privacy profile: a value outside [0, 1], one that

@@ -52,7 +52,7 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
 
     Args:
         correct: right guesses.
-        guesses: of both kinds, "included" and "left out", whose numbers were fixed beforehand.
+        guesses: the guesses of both kinds, "included" and "left out", whose numbers were fixed beforehand.
         canaries: all of them, those that nothing was guessed of too.
         epsilon: in nats.
         delta: in [0, 1).
@@ -135,8 +135,8 @@ def one_run_scores(
     """Epsilon from the scores of canaries in one run, the best of a grid of numbers of guesses, at level alpha in all.
 
     Args:
-        scores: of each canary, shape (m,); a higher one speaks for "included". They may depend on all that the run
-            released, not on the coins. Infinite scores are let in.
+        scores: the scores of each canary, shape (m,); a higher one speaks for "included". They may depend on all that
+            the run released, not on the coins. Infinite scores are let in.
         included: the coins, shape (m,): independent, fair, one for each canary. A fixed number of included canaries is
             not that, and the bound does not hold for it.
         delta: at which epsilon is bounded.
@@ -223,7 +223,7 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
 
     Args:
         correct: right guesses.
-        guesses: of both kinds, whose numbers were fixed beforehand.
+        guesses: the guesses of both kinds, whose numbers were fixed beforehand.
         canaries: all of them, each included by its own fair coin.
         trade_off: the claim: a privacy cost, or a function from type I errors (shape (k,)) to the least type II errors,
             convex, that holds with either data set as the null hypothesis.

@@ -44,12 +44,13 @@ def expected_epsilon(
     """The lower bound that `runs` runs should give; at least this much in about a share `power` of all audits.
 
     Args:
-        runs: of both labels together; half of each.
+        runs: the runs of both labels together; half of each.
         with_row, without: the event's probability with the row and without it.
         delta: at which epsilon is bounded.
         alpha: one-sided error.
         statistic: the bound.
-        power: how often, in (0, 1); other than one half by the normal distribution of the log ratio of both rates.
+        power: the probability of success, in (0, 1); other than one half by the normal distribution of the log ratio
+            of both rates.
 
     Source: docs/explanation/auditing.md#planning.
     """

@@ -26,7 +26,7 @@ class LowerBound:
         alpha: probability that the bound is above the truth.
         assumption: the assumption; "none" means that the bound needs independent runs only.
         event: the event or quantity that was measured, in words.
-        samples: how many outputs, or canaries, were looked at for it.
+        samples: the number of outputs, or canaries, on which it is based.
         statistic: the test that it inverts.
         seconds: running time, sampling included; 0 if only counts were given.
 

@@ -161,7 +161,7 @@ class _Region:
 
     Args:
         least: least k1 of each block of k2, shape (b,), rising.
-        weights: of each block at the low end of each cell of p2, shape (c, b).
+        weights: the weights of each block at the low end of each cell of p2, shape (c, b).
         highs: high end of each cell, shape (c,).
         log_budget: log of the probability that the region may have.
     """

@@ -74,7 +74,7 @@ def _refused_from_zero(log_wealth: Callable[[FloatArray], FloatArray], target: f
 
     Args:
         log_wealth: at epsilons of shape (k,).
-        target: what refuses.
+        target: the object that refuses.
         falling: whether it is known to fall with epsilon, so that the point may be found by halving.
     """
     if log_wealth(_GRID[:1])[0] < target:
@@ -180,7 +180,7 @@ def combine_independent(log_values: Sequence[float]) -> float:
 
 
 def combine_dependent(log_values: Sequence[float]) -> float:
-    """The mean of e-values of any audits, however they depend on each other, as logarithms."""
+    """The mean of e-values of any audits, under any dependence, as logarithms."""
     logs = _logs(log_values)
     return float(special.logsumexp(np.array(logs))) - math.log(len(logs))
 

@@ -41,10 +41,10 @@ class Sizes:
     """Outputs of each data set.
 
     Args:
-        n: of the test.
-        learn: of learning, at most.
-        most: of all parts together, on both data sets; None without a limit.
-        search: of the search of a pair, on both data sets; None without a limit.
+        n: the number of outputs of the test.
+        learn: the learn of learning, at most.
+        most: the limit of all parts together, on both data sets; None without a limit.
+        search: the outputs for the search of a pair, on both data sets; None without a limit.
         notes: what was left out, in words.
     """
 

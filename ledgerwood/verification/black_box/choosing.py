@@ -51,7 +51,7 @@ class Question:
     Args:
         delta: at which epsilon is to be bounded.
         claimed: the epsilon that the claim promises there; inf if none.
-        points: where else the claim may be refuted.
+        points: other points at which the claim may be refuted.
         runs: outputs of the test, of both data sets.
         alpha: its level.
         fair: the coin must be.
@@ -75,7 +75,7 @@ class Choice:
         threshold: the event is a score of at least this.
         coin: probability of the data set for which the event speaks.
         point: the point of the claim's curve that is tested; None: epsilon at the question's delta is bounded.
-        way: how the point is tested.
+        way: the test of the point.
         merit: what was maximised: the bound on epsilon; of a point the power, or how much less log noise than claimed.
         power: standard deviations between claim and expectation.
     """

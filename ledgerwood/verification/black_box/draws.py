@@ -37,7 +37,7 @@ class OutputColumn:
 
     Args:
         key: the leaf that it is read from.
-        part: of the leaf's reader; -1 for whether the leaf is there.
+        part: the part of the leaf's reader; -1 for whether the leaf is there.
         name: in words.
     """
 
@@ -52,10 +52,10 @@ class Encoding:
     """A function from one output to a row of numbers; what it does not know becomes NaN.
 
     Args:
-        readers: of each leaf.
+        readers: the readers of each leaf.
         columns: in order.
         plain: the shape of one output, where all of them were arrays of real numbers of this shape; else None.
-        kept: of a plain output's numbers, those that are columns; None for all.
+        kept: the numbers of a plain output that are columns; None for all.
         notes: what is not looked at, in words.
         unread: whether some leaf is too varied to be looked at.
     """

@@ -207,7 +207,7 @@ def candidates(
 
     Args:
         first, second: outputs.
-        names: of the columns.
+        names: the names of the columns.
         numeric, learners: as for `audit`.
 
     Raises:

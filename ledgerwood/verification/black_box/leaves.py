@@ -34,8 +34,8 @@ class Leaf:
     """Cells of one kind at one place of the output.
 
     Args:
-        name: of the place: output[0], output['mean'], output.count.
-        kind: of the cells.
+        name: the name of the place: output[0], output['mean'], output.count.
+        kind: the kind of the cells.
         rows: the outputs that have it, in order; None for all of them.
         cells: one for each of `rows`; an array of numbers, or a list.
     """
@@ -56,7 +56,7 @@ def leaves(outputs: Any, runs: int) -> Iterator[Leaf]:
 
     Args:
         outputs: an array, a list or another sequence of one output a run; a table; a mapping from names to columns.
-        runs: how many there are.
+        runs: their number.
 
     Raises:
         ValueError: the columns of a table or mapping do not have one entry a run.

@@ -234,7 +234,8 @@ class Texts(Reader):
 
     Args:
         numbers: a reader for each place at which a number is written.
-        distinct, seen: how many forms were met, and of how many texts, where they are too many to be looked at; else 0.
+        distinct, seen: number of forms that were met, and of how many texts, where they are too many to be looked at;
+            else 0.
         longest: the most numbers that were met in one text.
     """
 
@@ -318,8 +319,8 @@ class Bytes(Reader):
     """Bytes that are no text: their number, each of the first 64, and the same bytes as floats.
 
     Args:
-        size: how many bytes are looked at.
-        longest: how many there were.
+        size: number of bytes that are looked at.
+        longest: their number.
     """
 
     size: int

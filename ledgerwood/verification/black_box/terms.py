@@ -46,7 +46,7 @@ def member(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) ->
     None where even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
 
     Args:
-        claim: of the family.
+        claim: the claim of the family.
         point: where.
         delta: positive.
         start: log of the factor of noise where the search begins.

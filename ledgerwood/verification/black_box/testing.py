@@ -1,4 +1,4 @@
-"""The one test, on fresh outputs, and what else they say."""
+"""The single test on fresh outputs, and further statements about them."""
 
 import math
 from dataclasses import dataclass
@@ -39,11 +39,11 @@ class AuditFinding:
 
     Args:
         rejected: the claim is refuted.
-        words: by what comparison.
+        words: the comparison.
         bounds: the headline first.
-        side: of the headline's event.
-        scores: of the headline's event; None where the test stopped before its end, since what is drawn of them later
-            (bands of a ROC) takes their number for fixed.
+        side: the side of the headline's event.
+        scores: the scores of the headline's event; None where the test stopped before its end, since what is drawn of
+            them later (bands of a ROC) takes their number for fixed.
         notes: what a reader must know besides.
     """
 

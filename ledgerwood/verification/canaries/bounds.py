@@ -147,10 +147,10 @@ class CanaryTerms:
         claim: what is audited; None where nothing is claimed.
         price: its epsilon at `delta`; inf without a claim.
         planned: the claim by which guesses were planned.
-        delta, alpha: of the bounds.
+        delta, alpha: those of the bounds.
         included, left_out: numbers of guesses.
-        sides: of the plan.
-        canaries: of all trainings.
+        sides: the sides of the plan.
+        canaries: the canaries of all trainings.
     """
 
     claim: Claim | None
@@ -194,7 +194,7 @@ class Reading:
 
     Args:
         bounds: at least one.
-        expected: of each, under exactly the claim; NaN without one.
+        expected: the expected value of each, under exactly the claim; NaN without one.
         largest: what the headline cannot exceed; inf where nothing limits it.
         rejected: whether the claim is refuted.
         needed: see `ModelAudit`.

@@ -40,8 +40,9 @@ class Released:
         query, mechanism: public.
         event: the draw that it belongs to.
         draw: the draw's number in the ledger. Releases of one draw share its sample, unless it is filtered.
-        group: of a `Parallel` draw; None otherwise.
-        value: of a sum, what was released, float64 of the statistic's shape, in its unit; of a choice, what was chosen.
+        group: the group of a `Parallel` draw; None otherwise.
+        value: the value of a sum, what was released, float64 of the statistic's shape, in its unit; of a choice, what
+            was chosen.
         chosen: whether it is a choice.
     """
 
@@ -61,7 +62,7 @@ class ReleaseRecording:
 
     Args:
         releases: filled while the fit runs.
-        trees: how many public trees were drawn (and replaced, where the audit fixed them).
+        trees: number of public trees that were drawn (and replaced, where the audit fixed them).
     """
 
     releases: list[Released] = field(default_factory=list)

@@ -56,18 +56,18 @@ class ModelAudit:
         expected: the same of each of `bounds`, in their order.
         needed: canaries with which the main bound is expected within .5 of the claimed epsilon (within half of it,
             where it is below a nat); None where no number of up to 65536 is, by this statistic.
-        scores: of canaries that were in, and out.
+        scores: the scores of canaries that were in, and out.
         seconds: running time.
         canaries: number of canaries in each training.
         trainings: fits; with `released=` all of them, those to learn from too.
-        view: what was scored: released values, predictions, or what `released=` reads of the fitted model.
+        view: the scored values: released values, predictions, or what `released=` reads of the fitted model.
         structure: "fixed" where the audit put one tree in the place of each random one.
         shared: whether canaries shared leaves, or may have: of predictions it is known only in the audit's own trees.
             Then they are no independent runs, and only guesses say anything.
-        scored, releases: how many of the last fit's releases took part in the scores; with `released=`, numbers that
-            were looked at.
-        mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
-        price_mu: of the Gaussian mechanism with this privacy cost; 0 for a pure price.
+        scored, releases: number of of the last fit's releases that took part in the scores; with `released=`, numbers
+            that were looked at.
+        mu: the mu of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
+        price_mu: the price mu of the Gaussian mechanism with this privacy cost; 0 for a pure price.
         system: the estimator's name.
         claim: what was audited; None where nothing is claimed.
         structure_check: the `StructureCheck`; None if it was not asked for, or if nothing is drawn at random.

@@ -48,7 +48,7 @@ class Evidence:
         with_side: the background and the canaries of one side, for each of the two sides.
         side: (m,), 0 or 1: which label each canary has. Those of one leaf may have either.
         with_none: the background, and what stands in for the canaries where rows are replaced.
-        cells: of the canaries, (n_features, m).
+        cells: the cells of the canaries, (n_features, m).
     """
 
     with_side: tuple[Table, Table]
@@ -72,8 +72,8 @@ class CanaryScores:
             canaries share leaves, or where what they contribute has changed with the noise, by more than 2 %.
         mu: (m,), of each canary, by its contributions to what was released; None with `normal`.
         alone: whether no two canaries shared a leaf of what was scored.
-        scored: how many releases took part.
-        releases: how many there were.
+        scored: number of releases that took part.
+        releases: their number.
     """
 
     values: Floats

@@ -39,7 +39,7 @@ class Seen:
         gaussian: whether all noise of what was scored is Gaussian.
         mu: the least of all canaries; None with `normal`.
         alone: whether no two canaries of a training shared a leaf of what was scored.
-        scored, releases: of the last training.
+        scored, releases: those of the last training.
         fixed: whether the audit's tree stood in for random ones.
     """
 
@@ -154,7 +154,7 @@ def structure_depends_on_data(estimator: AbstractTreeEstimator, X: Any, y: Any, 
     Args:
         estimator: one of this library's whose trees are drawn without a look at the rows; a copy of it is seeded.
         X, y: rows of the first fit, at least two.
-        seed: of all fits.
+        seed: the seed of all fits.
 
     Raises:
         InvalidParameter: another estimator, one that ignores its seed, so that nothing can be compared, or a bought

@@ -148,8 +148,8 @@ def black_box_mu(*, clip: float, count_stddev: float, sum_stddev: float, value: 
 
     Args:
         clip: the canary's gradient, in the gradient's unit.
-        count_stddev, sum_stddev: of the noise.
-        value: of the leaf without noise.
+        count_stddev, sum_stddev: those of the noise.
+        value: the value of the leaf without noise.
 
     Source: docs/explanation/canaries.md#black-box-background.
     """
@@ -188,7 +188,7 @@ def perfect_bound(claim: Claim, *, runs: int, delta: float, alpha: float) -> flo
     Args:
         claim: what is audited.
         runs: outputs of the test.
-        delta, alpha: of the bound.
+        delta, alpha: those of the bound.
     """
     hits = trade_off(claim, delta).hits(_ALARMS)
     best = 0.0
@@ -242,7 +242,7 @@ def weaknesses(
         price: the claim's epsilon; inf without a claim.
         rejected: the claim is refuted.
         needed: how to see more of this claim, in words.
-        stronger: what a stronger attack would be, in words.
+        stronger: a description of a stronger attack.
     """
     if rejected:
         return ()

@@ -154,7 +154,7 @@ def specimen(
     Args:
         anchor: the entry of docs/errata.md that explains it.
         source: paper and theorem, or the released code and its function.
-        verdict: in what sense it is wrong.
+        verdict: the kind of error.
         adjacency: how the two data sets of `pair` differ.
         auditor: the auditor that catches it; None for the one of its shape of output.
     """

@@ -46,7 +46,7 @@ class FeatureComposition(Finite, PureClaim):
         )
 
     def loss(self) -> float:
-        """The pure epsilon in nats in closed form: of no count above 0, and the other label."""
+        """The pure epsilon in nats in closed form; attained if no count is above 0 and the label is the other one."""
         return 0.5 * self.epsilon * (self.features + 1)
 
 

@@ -29,7 +29,7 @@ class Effort:
     Args:
         file: operations left for all grants.
         grant: operations left for this one.
-        grants: how many grants were begun.
+        grants: number of grants that were begun.
         shortened: this grant began with less than a grant's work, because the grants before it took the file's.
     """
 

@@ -45,7 +45,7 @@ def check_signature(lines: list[str], signature: str, public_key: str | Path) ->
 
     Args:
         lines: all lines of a ledger whose chain holds.
-        signature: what `signature_of` returned.
+        signature: the result of `signature_of`.
         public_key: PEM file of the Ed25519 public key that the reader trusts.
 
     Raises:

@@ -47,7 +47,7 @@ class Gap:
 
     Args:
         distance: in the norm, in the unit of the values; or in units of a stated shift set.
-        ratio: of what is claimed; inf where shapes or keys differ, or where only one is a number.
+        ratio: the ratio of what is claimed; inf where shapes or keys differ, or where only one is a number.
         refuted: whether it is more than claimed by more than rounding explains.
         moved: whether the values differ for certain, rounding apart.
         rounding: whether it is more than claimed, and rounding may explain it.

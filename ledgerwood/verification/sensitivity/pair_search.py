@@ -80,8 +80,8 @@ class TablePair:
         gone: the row of the first one only.
         new: the row of the second one only.
         at: their place among the shared ones.
-        order: of a pair that differs in the order of its rows only: of each row of the second table, its place in the
-            first one.
+        order: the order of a pair that differs in the order of its rows only: of each row of the second table, its
+            place in the first one.
     """
 
     shared: Rows

@@ -171,8 +171,9 @@ class SkellamEvent(Event):
     docs/explanation/events.md#skellam. A vector is a `SkellamVectorEvent`.
 
     Args:
-        variance: of the noise, 2 mu of Skellam(mu, mu); in [1e-12, 1e12], in squared units of the statistic. With the
-            sensitivity it must leave a window of at most 2^18 integers, which a variance of 4e7 does.
+        variance: the variance of the noise, 2 mu of Skellam(mu, mu); in [1e-12, 1e12], in squared units of the
+            statistic. With the sensitivity it must leave a window of at most 2^18 integers, which a variance of 4e7
+            does.
         sensitivity: largest change of the statistic under `adjacency`, a whole number in [1, 2^18].
         adjacency: the relation under which the sensitivity was taken.
 
@@ -270,7 +271,7 @@ class SkellamVectorEvent(Event):
     It has no profile and cannot be sampled. docs/explanation/events.md#skellam-vector.
 
     Args:
-        variance: of the noise on each number, in [1e-12, 1e100], in squared units of the statistic.
+        variance: the variance of the noise on each number, in [1e-12, 1e100], in squared units of the statistic.
         l2_sensitivity: largest L2 norm of the vector's change under `adjacency`, at least 1 (a vector of whole
             numbers does not move by less), at most 1e100, in units of the statistic.
         adjacency: the relation under which the sensitivity was taken.

@@ -56,7 +56,7 @@ def contradiction(event: Event, present: Event) -> str | None:
 
     Args:
         event: what a replaced row costs, under replace-one.
-        present: what the presence of a row costs, under add-remove or zero-out.
+        present: the event of a row's presence, under add-remove or zero-out.
     """
     if any(isinstance(part, Derived) for root in (event, present) for part in base.walk(root)):
         return None  # made of statements that were asked about
@@ -128,9 +128,9 @@ def two_presences(present: Event, thresholds: FloatArray, reach: float) -> Float
     h and g are the profiles of removing and adding a row, at negative arguments too. The sum is convex in e^s.
 
     Args:
-        present: what the presence of a row costs.
+        present: the event of a row's presence.
         thresholds: t, in nats, shape (k,).
-        reach: of the losses that matter, in nats.
+        reach: the reach of the losses that matter, in nats.
 
     Source: docs/explanation/events.md#two-presences.
     """

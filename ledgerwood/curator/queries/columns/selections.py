@@ -94,7 +94,7 @@ class ColumnQuantile:
 
     Args:
         column: numeric, of the table's schema, or narrower bounds under the same name.
-        points: how many thresholds there are, evenly from low to high, in [2, 2**40).
+        points: the number of thresholds, evenly from low to high, in [2, 2**40).
 
     Raises:
         InvalidParameter: a number of points outside its bound.
@@ -191,7 +191,7 @@ class ColumnKeys:
     """The keys of a column whose categories are not declared, with noisy counts; rare keys are not released.
 
     Args:
-        name: of one of the table's `keys`.
+        name: the name of one of the table's `keys`.
     """
 
     name: str

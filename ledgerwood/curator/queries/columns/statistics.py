@@ -56,7 +56,7 @@ class ColumnCount:
     """Number of rows whose value of the column is not missing, shape (1,), whole.
 
     Args:
-        column: of the table's schema.
+        column: the column of the table's schema.
     """
 
     column: Feature
@@ -82,7 +82,7 @@ class ColumnSum:
     Values are clamped to [low, high] of `column`; docs/explanation/queries.md#column-sums.
 
     Args:
-        column: of the table's schema, or narrower bounds under the same name.
+        column: the column of the table's schema, or narrower bounds under the same name.
         origin: public; the middle of the bounds where None, which has the least sensitivity: half their width.
             0 is for the plain sum.
 
@@ -163,8 +163,8 @@ class ColumnHistogram:
     docs/explanation/queries.md#column-histograms.
 
     Args:
-        column: of the table's schema.
-        edges: of a numeric column only: 2 to 60,001 rising numbers, public, in the column's unit.
+        column: the column of the table's schema.
+        edges: the edges of a numeric column only: 2 to 60,001 rising numbers, public, in the column's unit.
 
     Raises:
         InvalidParameter: edges that are missing, not wanted, do not rise, or are too many.

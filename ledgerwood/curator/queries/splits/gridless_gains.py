@@ -53,7 +53,7 @@ class GridlessGains(LevelGains):
 
     Args:
         structure, ensemble, loss, clip, damping, large_gradients, positive: as in `LevelGains`.
-        cells: of each feature of the table, as `Schema.cells` gives them; public.
+        cells: the cells of each feature of the table, as `Schema.cells` gives them; public.
 
     Raises:
         InvalidParameter: a value outside its bound; no test at all; a cell tested by equality that is not distinct, in

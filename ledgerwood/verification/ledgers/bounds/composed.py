@@ -34,7 +34,7 @@ class BlockPart:
 
     Args:
         index: lattice points, ascending, shape (n,).
-        mass: of 1 in all, shape (n,).
+        mass: the mass of 1 in all, shape (n,).
         count: how many times.
         error: relative error of the masses.
     """

@@ -64,7 +64,7 @@ class Work:
         products: products of pairs that may still be taken.
         bins: outputs of a leaf.
         factor: outputs of each factor of a product.
-        order: of the moment by which one of several pairs is chosen from below.
+        order: the order of the moment by which one of several pairs is chosen from below.
         known: pairs that were made.
     """
 
