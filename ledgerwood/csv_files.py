@@ -27,9 +27,9 @@ def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[
 
     Args:
         path: the file.
-        strict: whether to refuse a line of another length than the header's, or with bytes that are not UTF-8;
-            otherwise it is taken as it is, such bytes as lone surrogates, and each line of the file is a row: one
-            with an open quote takes in no other line, and is one cell.
+        strict: True refuses a line with another number of cells than the header, or with bytes that are not UTF-8;
+            otherwise the line is read, such bytes as lone surrogates, and each line of the file is a row: a line
+            with an open quote is one cell, and does not continue on the next line.
 
     Raises:
         SchemaError: not a CSV file, an empty file, or a cell that is refused strictly.

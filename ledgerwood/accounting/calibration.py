@@ -208,7 +208,7 @@ class _Cost:
         self.composes = any(priced is not None and priced.method == "pld" for priced in kinds)
 
     def _price(self, value: float) -> Price | None:
-        """The privacy cost, or None where the plan has none by this method at this value."""
+        """The privacy cost, or None if the plan has none by this method at this value."""
         try:
             return price(self.event(value), method=self.method)
         except UnsupportedEvent:

@@ -51,7 +51,7 @@ class IndividualRenyi:
     Args:
         event: Gaussian (elliptical too) or Laplace releases, alone or Poisson-sampled, repeated and composed, under
             add-remove or zero-out; every shift is scaled by the row's one sensitivity.
-        orders: real orders > 1, one number or shape (k,); at most 2^20 where the event is sampled or Laplace.
+        orders: real orders > 1, one number or shape (k,); at most 2^20 if the event is sampled or Laplace.
 
     Raises:
         InvalidParameter: an order outside its bound.

@@ -104,7 +104,7 @@ class Price:
         """The smallest proven epsilon at `delta` in [0, 1), in nats; rounded up, >= 0, never above the pure sum.
 
         Raises:
-            InvalidParameter: delta outside [0, 1), or 0 where no finite epsilon exists.
+            InvalidParameter: delta outside [0, 1), or 0 if no finite epsilon exists.
             UnsupportedEvent: the method has no finite answer.
         """
         return self.quote(delta).epsilon

@@ -87,7 +87,7 @@ def passes_with_owner(
 
 
 def point_of(call: object) -> Point | None:
-    """The point that calls of a function or method pass; None where it is not marked."""
+    """The point that calls of a function or method pass; None if it is not marked."""
     found: Point | None = getattr(call, "point", None)
     return found
 

@@ -123,7 +123,7 @@ class Settings:
     ] = field(default_factory=list)
 
     def estimator_parameters(self) -> dict[str, Any]:
-        """The estimator's parameters by name, those of `--set` included; None where nothing was chosen.
+        """The estimator's parameters by name, those of `--set` included; None if nothing was chosen.
 
         Raises:
             InvalidParameter: a parameter of `--set` that an option of its own sets, or that stands there twice: what is

@@ -53,7 +53,7 @@ class Event(abc.ABC):
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         """Natural logarithm of the hockey-stick divergence H at each epsilon >= 0, shape of `epsilons`.
 
-        -inf where H is 0. Rounded so that it is never below the truth beyond the stated ulp guard.
+        -inf if H is 0. Rounded so that it is never below the truth beyond the stated ulp guard.
 
         Raises:
             UnsupportedEvent: no exact profile is known (a composition that is not all Gaussian).
@@ -64,7 +64,7 @@ class Event(abc.ABC):
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         """Renyi divergence at real orders > 1, in nats, shape (k,); the larger direction where none is named.
 
-        Never below the truth (relative guard 1e-12); inf where the divergence is infinite.
+        Never below the truth (relative guard 1e-12); inf if the divergence is infinite.
 
         Raises:
             InvalidParameter: an order <= 1 or not finite.
@@ -72,7 +72,7 @@ class Event(abc.ABC):
 
     @abc.abstractmethod
     def pure_epsilon(self) -> float:
-        """The least epsilon at which H is 0 in both directions, rounded up; inf where there is none."""
+        """The least epsilon at which H is 0 in both directions, rounded up; inf if there is none."""
 
     def mu(self) -> float:
         """The mu of a Gaussian pair N(0, 1), N(mu, 1) that *is* this event's pair, rounded up.

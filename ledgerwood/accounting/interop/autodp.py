@@ -86,7 +86,7 @@ def _check_relation(mechanism: Any, adjacency: Adjacency) -> None:
 
 
 def _divergence(mechanism: Any, order: float) -> float:
-    """The peer's divergence at one order; inf where it knows none."""
+    """The peer's divergence at one order; inf if it knows none."""
     with np.errstate(all="ignore"):
         value = float(mechanism.RenyiDP(order))
     if math.isnan(value) or value <= 0.0:

@@ -64,7 +64,7 @@ def from_dp_event(tree: object, *, adjacency: Adjacency) -> Event:
 
 
 def _event(tree: Any, adjacency: Adjacency, levels: int) -> Event | None:
-    """None where nothing that depends on the data is released."""
+    """None if nothing that depends on the data is released."""
     if levels == 0:
         raise UnsupportedEvent(f"a DpEvent nested deeper than {_LEVELS} levels is refused")
     cls = type(tree)

@@ -37,7 +37,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
         create: make an empty file where there is none.
 
     Returns:
-        the file, unbuffered; None where there is no file and none was to be made.
+        the file, unbuffered; None if there is no file and none was to be made.
 
     Raises:
         LedgerError: another holder has it, it cannot be opened, it is not a regular file, or it is replaced too often.

@@ -219,7 +219,7 @@ def _type_name(series: Series) -> str:
 
 
 def plain_array(values: Any) -> NDArray[Any]:
-    """An array, with NaN or None where a masked one has no value."""
+    """An array, with NaN or None if a masked one has no value."""
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(values)
         numbers = values.dtype.kind in "biuf"

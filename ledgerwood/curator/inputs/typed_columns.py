@@ -177,7 +177,7 @@ def require_labels(y: Any, target: Feature | None, *, numeric: bool) -> None:
 
     Args:
         y: array-like (n_rows,).
-        target: as declared; None where the schema is to be estimated.
+        target: as declared; None if the schema is to be estimated.
         numeric: whether the estimator learns numbers, not classes.
 
     Raises:

@@ -36,7 +36,7 @@ def row_contributions(
     firsts,
     seconds,
 ):
-    """Write what each row adds to its leaf in `kernels.moment_sums` or `kernels.curvature_sums`; 0 where nothing.
+    """Write what each row adds to its leaf in `kernels.moment_sums` or `kernels.curvature_sums`; 0 if nothing.
 
     Args:
         weights, sampled, drop: as in `moment_sums`.
@@ -147,7 +147,7 @@ def rows_in_order(first, end, packed, order, bounds):
 
     Args:
         first, end: the range of chunks of rows.
-        packed: int64 (n_rows,); 0 where a row contributes nothing.
+        packed: int64 (n_rows,); 0 if a row contributes nothing.
         order: uint16 (n_rows,), filled: from each chunk's first row on, the places of its rows in the chunk.
         bounds: int64 (n_chunks, 2), filled with where in `order` they begin, and their end.
     """

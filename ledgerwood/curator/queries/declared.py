@@ -329,7 +329,7 @@ def made_of(query: DeclaredStatistic, chunk: Chunk) -> NDArray[Any]:
 
 
 def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | None:
-    """What the function makes of the rows; None where that is not as declared. Nothing is raised because of a row."""
+    """What the function makes of the rows; None if that is not as declared. Nothing is raised because of a row."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

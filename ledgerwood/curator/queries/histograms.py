@@ -220,7 +220,7 @@ def _hessians(statistic: BinHessians, scored: ScoredRows) -> Integers:
 
 
 def _alike(query: BinSums, other: BinSums) -> bool:
-    """Returns whether each row contributes the same to both, in the same bins, whatever the leaves."""
+    """Returns whether each row contributes the same to both, in the same bins, for any leaves."""
     mine, others = query.leaf, other.leaf
     return (
         query.bins is other.bins

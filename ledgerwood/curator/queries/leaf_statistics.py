@@ -101,7 +101,7 @@ class LeafStatistic(abc.ABC, Generic[S_co]):
         Args:
             structure: the public tree.
             ensemble: the released ensemble whose scores give the gradients; None for a statistic without scores.
-            positive: the class, by its place among the sorted ones, that is told from all others; None where the target
+            positive: the class, by its place among the sorted ones, that is told from all others; None if the target
                 is a number, or for the second one of two classes.
 
         Raises:

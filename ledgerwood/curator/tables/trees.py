@@ -63,7 +63,7 @@ class Table(AbstractRows):
             schema: resolved.
             cells: uint8 or uint16 (n_features, n_rows).
             targets: float64 (n_rows,) in [-1, 1]; None for those of two classes, +1 for the second one.
-            classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
+            classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None if the
                 target is a number.
             weights: see `encode_weights`.
             left_out: bool (n_rows,), rows that no query reads: see `encode_rows`. None: no row.

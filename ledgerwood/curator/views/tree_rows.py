@@ -30,7 +30,7 @@ class TreeShape:
     Args:
         schema: resolved.
         n_features: columns of the table.
-        n_classes: the number of classes of the target; 0 where it is a number, or no classes were kept.
+        n_classes: the number of classes of the target; 0 if it is a number, or no classes were kept.
         weighted: whether rows have their own weights.
         bins: even steps of a numeric feature's range, which its cells are; None for cells that were given as such.
     """
@@ -155,7 +155,7 @@ class TreeRows:
     Args:
         shape: the public shape of the table.
         cells: uint8 or uint16 (n_features, n_rows).
-        classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
+        classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None if the
             target is a number.
         weights: see `encode_weights`.
         state: scores and leaves, shared by all queries of the table.

@@ -53,7 +53,7 @@ def curves_of(
     """The numbers of all figures.
 
     Args:
-        claim: what was promised; None where nothing was.
+        claim: what was promised; None if nothing was.
         epsilon, delta: the bound that was found.
         alpha: error of the band.
         scores: the scores by which the outputs were ordered, if the audit has them.

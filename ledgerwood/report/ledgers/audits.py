@@ -46,7 +46,7 @@ class Moment:
         entry: index of the last entry so far.
         purpose: the purpose of that entry.
         granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is the charged total.
-        drawn: epsilon if only the draws so far had been planned: at most `granted`; None where it was not asked for.
+        drawn: epsilon if only the draws so far had been planned: at most `granted`; None if it was not asked for.
     """
 
     draws: int

@@ -155,7 +155,7 @@ def attack_model(
             of the rows. Not needed for "loss".
         shadows: their number; at least 4 for LiRA, 2 for RMIA.
         attacks: which of them.
-        classes: the classes of the labels; None where labels are numbers, and a model is judged by its error.
+        classes: the classes of the labels; None if labels are numbers, and a model is judged by its error.
         rates: false positive rates in [0, 1] at which the curve is read.
         gamma: the gamma of RMIA, > 0: how much more likely a row must be than another one.
         alpha: the alpha of each interval of a rate, two-sided.

@@ -106,7 +106,7 @@ class ClaimedCurve:
         return 0.0 if self.delta(700.0) == 0.0 else 1e-5
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon that the claim promises at `delta`; inf where it promises none."""
+        """The least epsilon that the claim promises at `delta`; inf if it promises none."""
         if isinstance(self.claim, Budget):
             return self._found(delta)
         if isinstance(self.claim, Event):
@@ -129,7 +129,7 @@ class ClaimedCurve:
     def less_noise(self, epsilon: float, delta: float) -> Event | None:
         """The claim with so little noise that it has `delta` at epsilon: the least of the family that the data refuse.
 
-        None where the claim is no event whose noise is one Gaussian multiplier, where it needs no less, or where no
+        None if the claim is no event whose noise is one Gaussian multiplier, where it needs no less, or where no
         member has as much: then what was measured is of another mechanism, and only bounds without an assumption hold.
         """
         if not isinstance(self.claim, Event) or with_noise(self.claim, 1.0) is None or delta <= self.delta(epsilon):
@@ -165,7 +165,7 @@ def _log(delta: float) -> float:
 
 
 def with_noise(event: Event, factor: float) -> Event | None:
-    """The event with `factor` times its Gaussian noise in every part; None where a part is not Gaussian."""
+    """The event with `factor` times its Gaussian noise in every part; None if a part is not Gaussian."""
     match event:
         case GaussianEvent():
             return dataclasses.replace(event, noise_multiplier=event.noise_multiplier * factor)
@@ -223,7 +223,7 @@ def mu_from_means(mean_with: float, runs_with: int, mean_without: float, runs_wi
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Epsilon at `delta` of a Gaussian mechanism with this mu, nats, rounded down; 0 where mu is, inf at delta 0."""
+    """Epsilon at `delta` of a Gaussian mechanism with this mu, nats, rounded down; 0 if mu is, inf at delta 0."""
     small_probability("delta", delta)
     if mu <= 0.0:
         return 0.0

@@ -42,7 +42,7 @@ def log_e_value(with_row: int, without: int, runs: int, *, epsilon: float, delta
         delta: in [0, 1).
 
     Returns:
-        Its logarithm, rounded down; -inf where all is lost. Values of independent audits may be multiplied, of any
+        Its logarithm, rounded down; -inf if all is lost. Values of independent audits may be multiplied, of any
         audits averaged.
 
     Source: Ville 1939; docs/explanation/auditing.md#anytime.

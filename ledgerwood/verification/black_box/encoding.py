@@ -23,7 +23,7 @@ _TIE = 1e-6
 
 
 def log_ratios(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> FloatArray:
-    """Smoothed log ratios of cells' probabilities, shape (k,); 0 where nothing was seen."""
+    """Smoothed log ratios of cells' probabilities, shape (k,); 0 if nothing was seen."""
     high, low = with_row + 0.5, without + 0.5
     return np.asarray(np.log(high / low) - np.log((runs[0] + 1.0) / (runs[1] + 1.0)))
 

@@ -55,7 +55,7 @@ def _one_thread() -> AbstractContextManager[object]:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """Columns as numbers in [-4, 4] (0 where they are not finite) and, for values that recur, as indicators."""
+    """Columns as numbers in [-4, 4] (0 if they are not finite) and, for values that recur, as indicators."""
 
     centres: FloatArray
     scales: FloatArray
@@ -255,7 +255,7 @@ class Chosen:
 
     Args:
         bound: the event for the bound on epsilon.
-        point: the event for a point of the claim's curve; None where it has no points.
+        point: the event for a point of the claim's curve; None if it has no points.
         attacks: the best attack at each point.
     """
 

@@ -130,7 +130,7 @@ class Numbers(Reader):
 
     Args:
         centre: what is taken from whole numbers before they become float64.
-        limbs: groups of 32 bits besides; 0 where float64 holds all numbers.
+        limbs: groups of 32 bits besides; 0 if float64 holds all numbers.
         imaginary: whether the imaginary part is a column.
     """
 

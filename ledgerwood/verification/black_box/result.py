@@ -35,10 +35,10 @@ class Audit:
         bounds: `epsilon_lower` first; then other bounds from the same outputs, each with its assumption.
         test: the comparison behind `rejected`, in words, with both numbers.
         claim: the given claim.
-        claimed_epsilon: the epsilon that the claim promises at `delta`; inf where it promises none.
-        needed: the least n with which any outputs could have refuted this claim at `delta`, as a budget; None where it
+        claimed_epsilon: the epsilon that the claim promises at `delta`; inf if it promises none.
+        needed: the least n with which any outputs could have refuted this claim at `delta`, as a budget; None if it
             promises nothing there.
-        scores: the scores of the outputs of the test, higher ones speaking for `direction`; None where the test
+        scores: the scores of the outputs of the test, higher ones speaking for `direction`; None if the test
             stopped early: bands around their ROC do not allow for that.
         pair: the two data sets.
         numeric: whether only values were tested, or their bits too.

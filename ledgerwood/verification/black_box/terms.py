@@ -43,7 +43,7 @@ def scaled(claim: Event, log_factor: float) -> Event | None:
 def member(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) -> Event | None:
     """The member of the family with the least noise whose delta at the point's epsilon is at most `delta`.
 
-    None where even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
+    None if even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
 
     Args:
         claim: the claim of the family.
@@ -87,7 +87,7 @@ def beyond(claim: Event, point: CurvePoint, delta: float) -> bool:
 
 
 def misfit(claim: Event, attacks: Sequence[Attack], tested: CurvePoint, start: float = 0.0) -> str | None:
-    """Why no member of the family fits the deltas that learning measured; None where one does, or might.
+    """Why no member of the family fits the deltas that learning measured; None if one does, or might.
 
     One amount of noise must explain all points: the member that explains the tested one is held against the others.
     docs/explanation/black-box.md#black-box-family.

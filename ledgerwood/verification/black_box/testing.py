@@ -42,7 +42,7 @@ class AuditFinding:
         words: the comparison.
         bounds: the headline first.
         side: the side of the headline's event.
-        scores: the scores of the headline's event; None where the test stopped before its end, since what is drawn of
+        scores: the scores of the headline's event; None if the test stopped before its end, since what is drawn of
             them later (bands of a ROC) takes their number for fixed.
         notes: what a reader must know besides.
     """
@@ -63,7 +63,7 @@ class Agenda:
     Args:
         main: its event decides about the claim.
         bound: its event bounds epsilon without assumptions; may be the same.
-        family_first: whether epsilon inside the claim's family is the headline; None where it is not stated.
+        family_first: whether epsilon inside the claim's family is the headline; None if it is not stated.
         notes: why not, if that is news.
     """
 

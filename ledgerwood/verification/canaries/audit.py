@@ -69,7 +69,7 @@ def audit_model(
         structure: "fixed" puts one tree, each canary's cell a leaf, instead of every tree that the trainer draws
             without a look at the rows. It costs nothing, so that plan and price stay. "own" leaves the trainer's trees.
         trainings: number of fits, each with its own coins and noise; None for 1; with mode="one_mechanism" None is for
-            1000 canaries in all, or 500 trainings with one each (300 where delta > 0). A canary is in one of them, so
+            1000 canaries in all, or 500 trainings with one each (300 if delta > 0). A canary is in one of them, so
             that all together are as private for it as one is, and the canaries of all count as those of one run.
         delta: at which epsilon is bounded; None for the estimator's own.
         claim: the claimed guarantee; None for the privacy cost of the estimator's plan. Its adjacency decides whether

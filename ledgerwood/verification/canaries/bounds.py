@@ -144,7 +144,7 @@ class CanaryTerms:
     """All that is fixed before the fits.
 
     Args:
-        claim: what is audited; None where nothing is claimed.
+        claim: what is audited; None if nothing is claimed.
         price: its epsilon at `delta`; inf without a claim.
         planned: the claim by which guesses were planned.
         delta, alpha: those of the bounds.
@@ -195,7 +195,7 @@ class Reading:
     Args:
         bounds: at least one.
         expected: the expected value of each, under exactly the claim; NaN without one.
-        largest: what the headline cannot exceed; inf where nothing limits it.
+        largest: what the headline cannot exceed; inf if nothing limits it.
         rejected: whether the claim is refuted.
         needed: see `ModelAudit`.
     """

@@ -294,7 +294,7 @@ def _plain(values: Floats) -> Floats:
 
 
 def _failures(fits: list[Shown]) -> str | None:
-    """What all of them raised; None where some succeeded."""
+    """What all of them raised; None if some succeeded."""
     return None if any(each.failure is None for each in fits) else fits[0].failure
 
 

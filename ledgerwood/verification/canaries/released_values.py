@@ -37,7 +37,7 @@ class Shown:
     Args:
         columns: by name.
         skipped: names of attributes that are neither numbers nor texts, so that nothing is seen of them.
-        failure: what the fit raised; None where it did not.
+        failure: what the fit raised; None if it did not.
     """
 
     columns: Columns

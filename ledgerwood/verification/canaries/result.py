@@ -52,10 +52,10 @@ class ModelAudit:
         epsilon_detectable: the bound expected of a perfect attack on a mechanism with exactly this privacy cost, by the
             main statistic, with as many canaries or fits: the power of this audit. NaN if nothing is claimed.
         epsilon_ceiling: the largest bound that this statistic can show with as many canaries or fits, of any mechanism;
-            inf where nothing limits it (means of Gaussian scores).
+            inf if nothing limits it (means of Gaussian scores).
         expected: the same of each of `bounds`, in their order.
         needed: canaries with which the main bound is expected within .5 of the claimed epsilon (within half of it,
-            where it is below a nat); None where no number of up to 65536 is, by this statistic.
+            where it is below a nat); None if no number of up to 65536 is, by this statistic.
         scores: the scores of canaries that were in, and out.
         seconds: running time.
         canaries: number of canaries in each training.
@@ -66,10 +66,10 @@ class ModelAudit:
             Then they are no independent runs, and only guesses say anything.
         scored, releases: number of of the last fit's releases that took part in the scores; with `released=`, numbers
             that were looked at.
-        mu: the mu of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
+        mu: the mu of a canary in what was scored, the least over canaries; None if noise is not Gaussian.
         price_mu: the price mu of the Gaussian mechanism with this privacy cost; 0 for a pure price.
         system: the estimator's name.
-        claim: what was audited; None where nothing is claimed.
+        claim: what was audited; None if nothing is claimed.
         structure_check: the `StructureCheck`; None if it was not asked for, or if nothing is drawn at random.
         attack: which rows were in or out, and what was looked at, in words.
         notes: what this attack could not see, and what was audited in the place of the model.

@@ -68,7 +68,7 @@ class CanaryScores:
     Args:
         values: (m,), the log-likelihood ratio of what was released; a linear estimate where canaries share leaves.
         gaussian: whether all noise of what was scored is Gaussian, and no draw is sampled or filtered.
-        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not so, where
+        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None if noise is not so, where
             canaries share leaves, or where what they contribute has changed with the noise, by more than 2 %.
         mu: (m,), of each canary, by its contributions to what was released; None with `normal`.
         alone: whether no two canaries shared a leaf of what was scored.
@@ -270,7 +270,7 @@ def _noise(mechanism: object, columns: int) -> tuple[Floats, Floats, str] | None
 
 
 def _leaves_of(query: object) -> TreeStructure | None:
-    """The tree by whose leaves a statistic is; None where it is by something else."""
+    """The tree by whose leaves a statistic is; None if it is by something else."""
     # Of classes by leaf, a row of the release is no leaf.
     if not isinstance(query, LeafQuery) or query.statistic.width != query.grid.columns:
         return None

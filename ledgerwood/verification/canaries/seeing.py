@@ -120,7 +120,7 @@ def seen_predictions(
 def _known_without(
     estimator: Any, rows: AuditRows, places: NDArray[Any], trainings: int, generator: np.random.Generator
 ) -> Floats:
-    """What fits without any canary say at the canaries, (m,); 0 where two of them say the same.
+    """What fits without any canary say at the canaries, (m,); 0 if two of them say the same.
 
     Then noise may be the same in every fit, and the difference of two fits would be free of it: no model is that
     private. docs/explanation/canaries.md#same-noise-again.

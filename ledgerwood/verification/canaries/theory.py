@@ -118,7 +118,7 @@ def expected_mu(mu: float, canaries: int, alpha: float) -> float:
 
 
 def canaries_for_mu(mu: float, epsilon: float, delta: float, alpha: float) -> int | None:
-    """Canaries for the means to show `epsilon` at `delta`; None where mu does not have it."""
+    """Canaries for the means to show `epsilon` at `delta`; None if mu does not have it."""
     if epsilon_of(mu, delta) <= epsilon or epsilon <= 0.0:
         return None
     wanted = float(optimize.brentq(lambda each: epsilon_of(each, delta) - epsilon, 1e-6, mu))
@@ -126,7 +126,7 @@ def canaries_for_mu(mu: float, epsilon: float, delta: float, alpha: float) -> in
 
 
 def canaries_for_guesses(claim: Claim, epsilon: float, delta: float, alpha: float, sides: Sides) -> int | None:
-    """Canaries for guesses of one run to show `epsilon`; None where 65536 would not."""
+    """Canaries for guesses of one run to show `epsilon`; None if 65536 would not."""
     canaries = 64
     while canaries <= _MOST:
         if guesses_for(claim, canaries, delta, alpha, sides)[2] >= epsilon:
@@ -170,7 +170,7 @@ def best_background(*, clip: float, count_stddev: float, sum_stddev: float) -> f
 
 
 def mu_of_price(epsilon: float, delta: float) -> float:
-    """mu of the Gaussian mechanism with this privacy cost; 0 where epsilon is 0."""
+    """mu of the Gaussian mechanism with this privacy cost; 0 if epsilon is 0."""
     return gdp.mu(epsilon, delta) if epsilon > 0.0 and delta > 0.0 else 0.0
 
 
@@ -221,7 +221,7 @@ def largest_guessed(guesses: int, canaries: int, *, delta: float, alpha: float) 
 
 
 def price_of(claim: Claim | None, delta: float) -> float:
-    """The epsilon that a claim promises at `delta`; inf where nothing is claimed."""
+    """The epsilon that a claim promises at `delta`; inf if nothing is claimed."""
     return math.inf if claim is None else ClaimedCurve(claim).epsilon(delta)
 
 
@@ -238,7 +238,7 @@ def weaknesses(
     Args:
         found: the headline.
         detectable: what a perfect attack on exactly the claim is expected to show; NaN without a claim.
-        largest: what cannot be exceeded; inf where nothing limits it.
+        largest: what cannot be exceeded; inf if nothing limits it.
         price: the claim's epsilon; inf without a claim.
         rejected: the claim is refuted.
         needed: how to see more of this claim, in words.

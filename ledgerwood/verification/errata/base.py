@@ -281,7 +281,7 @@ class Finding:
 
 
 def down(bound: float) -> str:
-    """A lower bound with three digits, rounded down: it may not grow in print."""
+    """A lower bound with three digits, rounded down, so that the printed bound is valid."""
     if not math.isfinite(bound) or bound == 0.0:
         return f"{bound:g}"
     step = 10.0 ** (math.floor(math.log10(abs(bound))) - 2)

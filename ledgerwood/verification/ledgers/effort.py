@@ -68,7 +68,7 @@ _CURRENT = threading.local()
 
 @contextlib.contextmanager
 def counted(effort: Effort | None) -> Iterator[Effort]:
-    """Count what is done within, in this thread, against `effort`; None: not at all."""
+    """Count the operations inside the block, in this thread, against `effort`; None: do not count."""
     before = getattr(_CURRENT, "effort", None)
     _CURRENT.effort = effort
     try:

@@ -193,7 +193,7 @@ class GrantVerdict:
             whitehouse), "mu" (Gaussian differential privacy; gdp), "rho" (nats, zCDP; zcdp), "divergence" (nats, Renyi
             divergence at the filter's order; renyi).
         charge: the recorded amount, in `currency`.
-        delta: the recorded probability; None where the currency has none.
+        delta: the recorded probability; None if the currency has none.
         lower: the plan costs at least this much, in `currency`.
         upper: the plan costs at most this much, in `currency`; infinite where the verifier has no bound.
     """

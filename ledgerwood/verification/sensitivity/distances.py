@@ -47,7 +47,7 @@ class Gap:
 
     Args:
         distance: in the norm, in the unit of the values; or in units of a stated shift set.
-        ratio: the ratio of what is claimed; inf where shapes or keys differ, or where only one is a number.
+        ratio: the ratio of what is claimed; inf if shapes or keys differ, or where only one is a number.
         refuted: whether it is more than claimed by more than rounding explains.
         moved: whether the values differ for certain, rounding apart.
         rounding: whether it is more than claimed, and rounding may explain it.
@@ -262,7 +262,7 @@ def exactly(
 ) -> Exact | None:
     """The distance of a query's two values in exact fractions, or else in numpy's longest floats.
 
-    None where the query takes neither of them, where its values are rounded to float64 after all (by a constant of its
+    None if the query takes neither of them, where its values are rounded to float64 after all (by a constant of its
     own, or by a cast), or where the two disagree: then it is not one function of what the rows hold.
     """
     found = [
@@ -300,7 +300,7 @@ def _in(
 def _value(
     query: Callable[[Data], Any], data: Data, converted: Converted
 ) -> tuple[list[object], list[Fraction], float] | None:
-    """Shapes, numbers and their precision; None where a number is not finite, or was rounded to float64."""
+    """Shapes, numbers and their precision; None if a number is not finite, or was rounded to float64."""
     parts = data if isinstance(data, tuple) else (data,)
     columns: list[Any] = []
     for part in parts:

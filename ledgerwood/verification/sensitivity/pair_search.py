@@ -91,7 +91,7 @@ class TablePair:
     order: tuple[int, ...] | None = None
 
     def tables(self) -> tuple[Rows, Rows, tuple[int, ...]]:
-        """Both, and of each row of the second one its place in the first one, -1 for the new one."""
+        """Both tables, and for each row of the second its index in the first, -1 for the new row."""
         if self.order is not None:
             return self.shared, tuple(self.shared[place] for place in self.order), self.order
         at, shared = self.at, self.shared
@@ -234,7 +234,7 @@ class Search:
         return self.gauge.shown(self.gauge.value(self.domain.data(rows)))
 
     def _value(self, rows: Rows) -> Any:
-        """None where the query raises."""
+        """None if the query raises."""
         self.evaluated += 1
         try:
             return self.gauge.value(self.domain.data(rows))
@@ -244,7 +244,7 @@ class Search:
         return None
 
     def _gap(self, pair: TablePair) -> Gap | None:
-        """None where the query raises on one of the two."""
+        """None if the query raises on one of the two."""
         first, second, _ = pair.tables()
         kept = self._kept
         if kept is None or kept[0] is not pair.shared or kept[1] is not pair.gone or kept[2] != pair.at:

@@ -210,7 +210,7 @@ def lowered(index: Indices, mass: FloatArray, drop: FloatArray, step: float, til
     gaps = np.diff(index) * step
     scale = np.exp(tilt * gaps)
     forward = np.append((drop[1:] / scale - drop[:-1]) / np.expm1(gaps), 0.0)
-    # Before the first dot the profile is a line that starts at e^loss = 0, where nothing falls.
+    # Before the first dot the profile is a line that starts at e^loss = 0, if nothing falls.
     backward = np.append(drop[0], (drop[1:] - drop[:-1] * scale) / -np.expm1(-gaps))
     result: FloatArray = mass - forward + backward
     return result

@@ -189,7 +189,7 @@ def _mills(x: FloatArray) -> FloatArray:
 
 
 def _log_mills(x: FloatArray) -> FloatArray:
-    """log m(x); the erfcx form for x > -5, where nothing overflows."""
+    """log m(x); the erfcx form for x > -5, if nothing overflows."""
     low = np.minimum(x, -5.0)
     return np.where(
         x > -5.0,

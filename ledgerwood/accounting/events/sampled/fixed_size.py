@@ -115,7 +115,7 @@ def _by_profiles(event: Event, present: Event) -> str | None:
 
 
 def _of_a_group(present: Event, thresholds: FloatArray) -> FloatArray:
-    """The log profile of the presence's own group of two, as the library states it; -inf where it states none."""
+    """The log profile of the presence's own group of two, as the library states it; -inf if it states none."""
     try:
         return grouped(present, size=2).log_profile(thresholds, direction=Direction.REMOVE)
     except PrivacyError:

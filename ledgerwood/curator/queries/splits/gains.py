@@ -196,7 +196,7 @@ class SplitGains(LevelGains):
         return open_tests(self.tests, self.structure)
 
     def sees_as(self, other: "SplitGains") -> bool:
-        """Returns whether each row contributes the same to both, to the same cells, whatever the leaves."""
+        """Returns whether each row contributes the same to both, to the same cells, for any leaves."""
         return (
             self.tests is other.tests
             and self.ensemble is other.ensemble
@@ -371,7 +371,7 @@ class GiniSplits:
         return chosen_tests(self.tests, self.structure, mechanism, evidence, self.grid, source)
 
     def utilities(self, counts: Integers) -> Integers:
-        """Minus n times the Gini impurity of each test, up to what is the same for all tests of a node.
+        """Minus n times the Gini impurity of each test, up to a constant for all tests of a node.
 
         Args:
             counts: int64 (n_nodes, n_cells, classes), rows by cell of `cells` and class.
@@ -401,7 +401,7 @@ def _impurities(query: GiniSplits, rows: TreeRows) -> Integers:
 
 
 def purity(counts: Integers) -> Integers:
-    """(sum of squares) / sum over the last axis, in steps of 2**-20, truncated; 0 where there is no row.
+    """(sum of squares) / sum over the last axis, in steps of 2**-20, truncated; 0 if there is no row.
 
     Args:
         counts: int64 (..., classes), numbers of rows.

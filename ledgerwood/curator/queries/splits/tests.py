@@ -197,10 +197,10 @@ def count_parts(cells: FeatureCells) -> int:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CandidateParts:
-    """The tests of features in parts: a feature's thresholds, once more for each cell besides, its tests of equality.
+    """Tests of features in parts: a feature's thresholds, again for each extra left cell, then its tests of equality.
 
-    A test of a feature that has n of them weighs max(1, P // n), where P is the most tests that a feature has: by the
-    public cells alone.
+    Each test of a feature with n tests has weight max(1, P // n), where P is the largest number of tests of a feature;
+    it depends on public cells alone.
 
     Args:
         feature: int64 (n_parts,), rising.
@@ -208,7 +208,8 @@ class CandidateParts:
         besides: int64 (n_parts,), a cell on the left of every threshold, or -1.
         offsets: int64 (n_parts + 1,), where each part's cells of `equal` begin, and the end; none for thresholds.
         equal: int64 (n_equal,), the cells tested by equality.
-        width: int64 (n_parts,), the cells of the feature that its tests tell apart; from there on they are others.
+        width: int64 (n_parts,), the number of cells that the feature's tests separate; all further cells count as
+            "other".
         weight: int64 (n_parts,), of each test.
     """
 
