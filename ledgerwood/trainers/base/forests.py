@@ -56,7 +56,7 @@ class Forests:
 
     Args:
         members: what has been released of each.
-        sizes: the number of trees of each.
+        sizes: how many trees each will have.
     """
 
     members: list[Ensemble]

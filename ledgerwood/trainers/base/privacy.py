@@ -45,7 +45,7 @@ class PrivacyStatement:
         epsilon: privacy cost of this fit's plan at `delta`, in nats; inf if the noise is reproducible (a seed was set).
         delta: the probability at which epsilon holds.
         adjacency: the relation of neighbouring data sets.
-        unit: the protected unit: a row, a user, ...
+        unit: what one protected record is.
         method: the accounting method.
         certified: whether the privacy cost is a proven upper bound.
         randomness: "secure", or "test" for reproducible noise, which protects no one.

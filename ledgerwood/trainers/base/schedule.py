@@ -17,7 +17,7 @@ class Stage:
 
     Args:
         event: of each draw.
-        steps: the loop's step for each of them; a `range` if there may be many.
+        steps: what the loop does with each of them; a `range` where there may be many.
         single: whether it is one draw, which is not written as a repetition.
     """
 

@@ -314,7 +314,7 @@ class _Run:
 
     Args:
         columns: the names of the features.
-        warned: the warnings of a fit of each candidate, by its plan.
+        warned: what a fit of each candidate would warn of by its plan.
         own: whether the ledger was opened for this.
         others: see `private_cross_validate`.
     """

@@ -247,7 +247,7 @@ def train_tree(
         ensemble: released so far.
         round_: over the tree's rows.
         name: of the tree, for the ledger.
-        positive: the positive class, which is separated from all others, of several.
+        positive: the class that is told from all others, of several.
     """
     structure = TreeStructure.root()
     for level in range(plan.max_depth):  # lines 4 to 10; all nodes of a level at once

@@ -23,7 +23,7 @@ class Communication:
         rounds: of one answer of each client.
         words_up: of one client, in all rounds.
         words_down: to one client, in all rounds.
-        n_clients: the number of clients.
+        n_clients: how many take part.
     """
 
     rounds: int

@@ -42,7 +42,7 @@ class Sapling:
         thresholds: of every feature.
         features: of the tree, rising.
         ensemble: whose scores give the gradients.
-        positive: the positive class, which is separated from all others, of several.
+        positive: the class that is told from all others, of several.
         name: of the tree, for the ledger.
     """
 

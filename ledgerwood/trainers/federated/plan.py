@@ -344,7 +344,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
         Args:
             cells: of each feature: `schema.cells(plan.max_bins)`.
-            n_clients: the number of clients.
+            n_clients: how many take part.
         """
         return communication_of(self, cells, n_clients=n_clients)
 

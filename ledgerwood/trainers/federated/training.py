@@ -39,7 +39,7 @@ class _Forest:
         plan: of this forest.
         aggregator: holds a grant of the whole plan's event.
         generator: public randomness of the structures.
-        positive: the positive class, which is separated from all others, of several.
+        positive: the class that is told from all others, of several.
         named: whether its class is part of a draw's purpose: not where it was estimated, since a ledger holds nothing
             that depends on a row.
         thresholds: the candidates to begin with.

@@ -21,7 +21,7 @@ def even_thresholds(cells: int, candidates: int) -> Thresholds:
 
     Args:
         cells: of the feature, ordered, >= 1; one cell alone has no threshold.
-        candidates: their wanted number, >= 1.
+        candidates: how many are wanted, >= 1.
 
     Raises:
         InvalidParameter: a number outside its bound.
@@ -40,7 +40,7 @@ def quantile_thresholds(counts: NDArray[np.float64], candidates: int) -> Thresho
 
     Args:
         counts: (cells,), of ordered cells, with any noise, in [-2**63, 2**63]: a column of a release's real view.
-        candidates: their wanted number, >= 1.
+        candidates: how many are wanted, >= 1.
 
     Raises:
         InvalidParameter: a number outside its bound, counts of another shape.

@@ -71,7 +71,7 @@ class GainSplits:
             ensemble: the released ensemble whose scores give the gradients.
             round_: holds one `event` for it.
             purpose: printable text of one line.
-            positive: the positive class, which is separated from all others, of several.
+            positive: the class that is told from all others, of several.
         """
         if isinstance(candidates, SplitTests):
             tests = SplitGains(

@@ -79,7 +79,7 @@ def sum_move(
     Args:
         first, second: int64 (..., k), the exact values in steps of `grid`; they may have wrapped around.
         grid: of the query.
-        sensitivity: the query's sensitivity.
+        sensitivity: what the query states.
         mechanism: the noise.
         event: what was paid.
         adjacency: the relation.

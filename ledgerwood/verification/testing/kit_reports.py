@@ -19,7 +19,7 @@ class KitCheck:
         name: of the check.
         verdict: "not looked at" where the check could not be made, which is no pass; "does not apply" where the
             plug-in states that it has no such thing, or refuses it before anything is spent.
-        why: the finding, or what was tested.
+        why: what was found, or what was looked at.
     """
 
     name: str
