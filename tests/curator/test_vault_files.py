@@ -95,7 +95,7 @@ def test_a_file_has_one_holder(used, fork):
         return 0
 
     with RowVault.open(used) as vault:
-        with pytest.raises(LedgerError, match="open for writing elsewhere"):
+        with pytest.raises(LedgerError, match="open for writing in another"):
             RowVault.open(used)
         vault.claim(keys("a"), RECEIPT)  # the file is another one now, and held too
         child = fork(another)
@@ -385,7 +385,7 @@ def test_a_vault_that_cannot_take_on_a_stream_says_so_before_it_is_paid(path, mo
     vault.require(RECEIPT, claims=0)
     vault.claim(keys("a"), RECEIPT)
     vault.require(RECEIPT, claims=1)
-    with pytest.raises(LedgerError, match="knows of 1 claims, and the stream has had 2"):
+    with pytest.raises(LedgerError, match="has recorded 1 claims, and the stream has made 2"):
         vault.require(RECEIPT, claims=2)
     vault.close()
     with pytest.raises(LedgerError, match="was closed"):

@@ -121,7 +121,7 @@ def test_a_weight_outside_is_clamped_and_one_that_is_no_number_is_0(weight, step
 
 
 def test_weights_without_a_bound_are_refused():
-    with pytest.raises(SchemaError, match=r"declare the largest weight .* weight_bound=\.\.\.\). It is never taken"):
+    with pytest.raises(SchemaError, match=r"declare the largest weight .* weight_bound=\.\.\.\). It is not computed"):
         Table.from_data([[0.0], [1.0]], [0, 1], bounded(None), loss="squared", bins=4, sample_weight=[1, 1])
 
 

@@ -63,7 +63,7 @@ class State:
             return self.charges, self.terms.budget
         if analyst not in self._by:
             raise LedgerError(
-                f"the ledger has no analyst {analyst!r}; its analysts are {sorted(self._by) or 'not restricted'}"
+                f"the ledger has no analyst {analyst!r}; it has {sorted(self._by) or 'no analysts'}"
             )
         return self._by[analyst], self._limits[analyst]
 
