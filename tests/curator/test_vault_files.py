@@ -91,7 +91,7 @@ def test_a_file_has_one_holder(used, fork):
         try:
             RowVault.open(used)
         except LedgerError as refusal:
-            return 7 if "open for writing elsewhere" in str(refusal) else 1
+            return 7 if "open for writing in another" in str(refusal) else 1
         return 0
 
     with RowVault.open(used) as vault:
@@ -277,7 +277,7 @@ def test_a_second_try_gives_back_no_more_than_the_first(used, monkeypatch):
             patch.setattr(vault_files, "sync_folder", refuse(errno.EIO))
             with pytest.raises(LedgerWriteFailed):
                 vault.settle(np.array([1]))
-        with pytest.raises(ValueError, match="claimed with"):
+        with pytest.raises(ValueError, match="the claimed amount"):
             vault.settle(np.array([2]))
         vault.settle(np.array([1]))
 

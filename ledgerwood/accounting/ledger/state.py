@@ -62,9 +62,7 @@ class State:
         if analyst is None:
             return self.charges, self.terms.budget
         if analyst not in self._by:
-            raise LedgerError(
-                f"the ledger has no analyst {analyst!r}; it has {sorted(self._by) or 'no analysts'}"
-            )
+            raise LedgerError(f"the ledger has no analyst {analyst!r}; it has {sorted(self._by) or 'no analysts'}")
         return self._by[analyst], self._limits[analyst]
 
     def price(self, event: Event, purpose: str, delta: float | None, analyst: str | None = None) -> Charge:

@@ -219,7 +219,7 @@ class LeafLabels:
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) not in get_args(LabelMechanism):
             names = " or ".join(kind.__name__ for kind in get_args(LabelMechanism))
-            raise RoundViolation(f"LeafLabels needs one of {names}, not {type(mechanism).__name__}")
+            raise RoundViolation(f"LeafLabels needs {names}, not {type(mechanism).__name__}")
         return mechanism.event(self.sensitivity(adjacency), adjacency)
 
     def select(self, mechanism: LabelMechanism, evidence: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:

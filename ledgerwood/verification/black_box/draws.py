@@ -157,7 +157,7 @@ def learned(samples: Sequence[tuple[Any, int]]) -> Encoding:
         if times < total:
             columns.append(OutputColumn(key, _PRESENT, f"whether {name} is {_article(kind)}"))
         notes += [words.replace("{}", name) for words in reader.notes]
-        unread |= any("forms of their own" in words for words in reader.notes)
+        unread |= any("have a distinct form" in words for words in reader.notes)
     return Encoding(readers=readers, columns=tuple(columns), plain=None, kept=None, notes=tuple(notes), unread=unread)
 
 

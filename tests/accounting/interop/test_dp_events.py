@@ -149,7 +149,7 @@ def test_parts_that_release_nothing_are_left_out():
 def test_what_has_no_event_here_is_refused_by_name():
     gaussian = de.GaussianDpEvent(1.0)
     refused = [
-        (de.NonPrivateDpEvent(), "NonPrivateDpEvent.*no finite price"),
+        (de.NonPrivateDpEvent(), "NonPrivateDpEvent.*no finite privacy cost"),
         (de.UnsupportedDpEvent(), "UnsupportedDpEvent"),
         (de.SampledWithReplacementDpEvent(10, 2, gaussian), "drawn twice"),
         (de.RepeatAndSelectDpEvent(gaussian, 3.0, 0.5), "geometric"),

@@ -238,7 +238,7 @@ def _points(column: Feature, points: object) -> int:
 def _require(query: object, mechanism: object, kinds: tuple[type, ...]) -> None:
     if type(mechanism) not in kinds:
         names = " or ".join(kind.__name__ for kind in kinds)
-        raise RoundViolation(f"{type(query).__name__} needs one of {names}, not {type(mechanism).__name__}")
+        raise RoundViolation(f"{type(query).__name__} needs {names}, not {type(mechanism).__name__}")
 
 
 # ------------------------------------------------------------------------------------------------------ how it is done

@@ -150,7 +150,7 @@ class LevelGains(abc.ABC):
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) not in kinds:
             names = " or ".join(kind.__name__ for kind in kinds)
-            raise RoundViolation(f"{type(self).__name__} needs one of {names}, not {type(mechanism).__name__}")
+            raise RoundViolation(f"{type(self).__name__} needs {names}, not {type(mechanism).__name__}")
 
 
 @final

@@ -146,7 +146,7 @@ def require_choice(query: object, mechanism: object) -> None:
     """
     if type(mechanism) not in get_args(GainMechanism):
         names = " or ".join(kind.__name__ for kind in get_args(GainMechanism))
-        raise RoundViolation(f"{type(query).__name__} needs one of {names}, not {type(mechanism).__name__}")
+        raise RoundViolation(f"{type(query).__name__} needs {names}, not {type(mechanism).__name__}")
 
 
 def chosen_tests(
