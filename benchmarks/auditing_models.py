@@ -99,7 +99,7 @@ def systems() -> dict[str, Case]:
             flat, labels, {"canaries": 64},
         ),
         "PrivaTree": (
-            lambda: PrivaTreeClassifier(epsilon=2.0, schema=binary(6, CLASSES), splits="random", random_state=0),
+            lambda: PrivaTreeClassifier(epsilon=2.0, schema=binary(6, CLASSES), split_method="random", random_state=0),
             flat, np.where(labels > 0.0, "b", "a"), {"canaries": 64},
         ),
     }  # fmt: skip

@@ -27,7 +27,8 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import FederatedGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.sgbdt.training import SGBDTPlan, train
+from ledgerwood.trainers.sgbdt.plan import SGBDTPlan
+from ledgerwood.trainers.sgbdt.training import train
 
 A = Adjacency.ADD_REMOVE
 DELTA = 1e-5

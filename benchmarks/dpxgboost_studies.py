@@ -145,7 +145,7 @@ def unsound_leaf(gradients: NDArray[np.float64], plan: Any, rng: np.random.Gener
     """One leaf by Algorithm 1; an empty one, which the paper says cannot be, is 0."""
     if not len(gradients):
         return 0.0
-    rule = NoisyAverage(epsilon=plan.leaves.epsilon, regularization=plan.reg_lambda, count=len(gradients))
+    rule = NoisyAverage(epsilon=plan.leaf_epsilon, regularization=plan.reg_lambda, count=len(gradients))
     return float(rule.sampler(gradients / plan.clip, 1, rng)[0]) * plan.clip
 
 

@@ -33,7 +33,8 @@ from ledgerwood import (
 from ledgerwood.curator import Curator, Table, encode_features
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import RandomSource, SeededRandom
-from ledgerwood.trainers.federated.training import FederatedPlan, train
+from ledgerwood.trainers.federated.plan import FederatedPlan
+from ledgerwood.trainers.federated.training import train
 
 NAME: data_sets.Name = "adult"
 N_CLIENTS = (1, 10, 100, 1_000)

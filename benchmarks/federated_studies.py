@@ -86,7 +86,7 @@ SWEEPS: dict[str, Sweep] = {
     "batches": Sweep(
         title=f"trees that share gradients, of {MANY_TREES}",
         axis=f"trees a batch, of {MANY_TREES}",
-        parameter="batch",
+        parameter="trees_per_batch",
         values=(1, 5, 10, 25, 34, 50, 75, 100),
         variants={
             "tr_newton": {**BASE, "n_estimators": MANY_TREES},

@@ -14,7 +14,7 @@ from rich.table import Table
 from benchmarks import peers
 from ledgerwood import Numeric, Schema, datasets
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
-from ledgerwood.trainers.sgbdt.individual_filter import IndividualFilter
+from ledgerwood.trainers.sgbdt.plan import IndividualFilter
 
 ROWS, COLUMNS, DEPTH = 200_000, 50, 6
 MANY_ROWS = 1_000_000

@@ -13,7 +13,8 @@ from ledgerwood.curator import Curator, Round, Schema, Table
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.mechanisms import SecureRandom
 from ledgerwood.trainers.parts.splits import structure_generator
-from ledgerwood.trainers.sgbdt.training import SGBDTPlan, train
+from ledgerwood.trainers.sgbdt.plan import SGBDTPlan
+from ledgerwood.trainers.sgbdt.training import train
 
 DELTA = 5e-8
 Batch = tuple[NDArray[Any], NDArray[Any]]

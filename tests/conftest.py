@@ -18,11 +18,11 @@ import ledgerwood
 from ledgerwood import cautions
 from ledgerwood.accounting import pricing
 from ledgerwood.accounting.pricing import Price
-from ledgerwood.trainers.dpboost.training import DPBoostPlan
-from ledgerwood.trainers.dpxgboost.training import DPXGBoostPlan
+from ledgerwood.trainers.dpboost.plan import DPBoostPlan
+from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan
 from ledgerwood.trainers.federated.plan import FederatedPlan
-from ledgerwood.trainers.privatree.training import PrivaTreePlan
-from ledgerwood.trainers.sgbdt.training import SGBDTPlan
+from ledgerwood.trainers.privatree.plan import PrivaTreePlan
+from ledgerwood.trainers.sgbdt.plan import SGBDTPlan
 
 if TYPE_CHECKING:
     from ledgerwood.datasets import Dataset

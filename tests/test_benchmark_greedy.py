@@ -253,7 +253,7 @@ def test_unsound_leaves_have_the_law_of_the_errata():
     rng = np.random.default_rng(0)
     gradients = np.full(50, -0.5)
     values = [dpxgboost_studies.unsound_leaf(gradients, plan, rng) for _ in range(2000)]
-    scale = 2.0 / plan.leaves.epsilon / (50 + plan.reg_lambda)
+    scale = 2.0 / plan.leaf_epsilon / (50 + plan.reg_lambda)
     assert np.mean(values) == pytest.approx(25 / (50 + plan.reg_lambda), abs=5 * scale * np.sqrt(2 / 2000))
     assert dpxgboost_studies.unsound_leaf(np.empty(0), plan, rng) == 0.0
 

@@ -338,7 +338,7 @@ def test_the_signal_is_that_of_the_mechanisms_themselves():
     assert plan.leaf_signal(800) == pytest.approx(3 * (100 * plan.clip) / plan.leaf_mechanism.stddevs[1])
     boost = wide(DPBoostRegressor, n_estimators=4, trees_per_ensemble=1, max_depth=2)
     plan = boost.make_plan(boost.schema)
-    stddev = math.sqrt(2) * plan.leaves(0).mechanism.scales[1]
+    stddev = math.sqrt(2) * plan.leaf_mechanism().scales[1]
     assert plan.leaf_signal(400) == pytest.approx(2 * (100 * plan.clip) / stddev)
     tree = wide(PrivaTreeClassifier, max_depth=2)
     plan = tree.make_plan(tree.schema)
@@ -346,7 +346,7 @@ def test_the_signal_is_that_of_the_mechanisms_themselves():
     assert plan.leaf_signal(400) == pytest.approx(100 / (math.sqrt(2) / plan.labels.rate))
     forest = wide(FederatedGBDTClassifier, n_estimators=16, max_depth=1)
     plan = forest.make_plan(forest.schema)
-    assert plan.leaf_signal(200) == pytest.approx(4 * (100 * plan.clip) / plan.pair_noise.stddevs[1])
+    assert plan.leaf_signal(200) == pytest.approx(4 * (100 * plan.clip) / plan.leaf_stddevs[1])
 
 
 @pytest.mark.slow  # several fits

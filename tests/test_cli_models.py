@@ -121,7 +121,7 @@ def test_one_private_tree_is_planned_trained_and_read_alike(place, tmp_path):
     schema, out = ("--schema", place / "classification.json"), tmp_path / "model"
     planned = answer("plan", *schema, *options)
     assert (planned["estimator"], planned["max_depth"]) == ("PrivaTreeClassifier", 2)
-    assert (planned["splits"], planned["candidates"], planned["leaf_share"]) == ("gini", "public", 0.5)
+    assert (planned["split_method"], planned["candidates"], planned["leaf_share"]) == ("gini", "public", 0.5)
     assert planned["tree_epsilon"] == pytest.approx(planned["epsilon"]) == pytest.approx(2.0)
     result = run("train", place / "rows.csv", *schema, *options, "--out", out)
     assert result.exit_code == 0, result.output

@@ -24,23 +24,23 @@ try:
     from ledgerwood.trainers.choosing.private_search import PrivateSearch as PrivateSearch
     from ledgerwood.trainers.choosing.private_search import SearchPlan as SearchPlan
     from ledgerwood.trainers.choosing.validation_plan import ValidationPlan as ValidationPlan
-    from ledgerwood.trainers.dpboost.estimators import DPBoostClassifier as DPBoostClassifier
-    from ledgerwood.trainers.dpboost.estimators import DPBoostRegressor as DPBoostRegressor
-    from ledgerwood.trainers.dpboost.training import DPBoostPlan as DPBoostPlan
-    from ledgerwood.trainers.dpxgboost.estimators import DPXGBoostClassifier as DPXGBoostClassifier
-    from ledgerwood.trainers.dpxgboost.estimators import DPXGBoostRegressor as DPXGBoostRegressor
-    from ledgerwood.trainers.dpxgboost.training import DPXGBoostPlan as DPXGBoostPlan
-    from ledgerwood.trainers.federated.estimators import FederatedGBDTClassifier as FederatedGBDTClassifier
-    from ledgerwood.trainers.federated.estimators import FederatedGBDTRegressor as FederatedGBDTRegressor
+    from ledgerwood.trainers.dpboost.plan import DPBoostPlan as DPBoostPlan
+    from ledgerwood.trainers.dpboost.training import DPBoostClassifier as DPBoostClassifier
+    from ledgerwood.trainers.dpboost.training import DPBoostRegressor as DPBoostRegressor
+    from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan as DPXGBoostPlan
+    from ledgerwood.trainers.dpxgboost.training import DPXGBoostClassifier as DPXGBoostClassifier
+    from ledgerwood.trainers.dpxgboost.training import DPXGBoostRegressor as DPXGBoostRegressor
     from ledgerwood.trainers.federated.plan import FederatedPlan as FederatedPlan
+    from ledgerwood.trainers.federated.training import FederatedGBDTClassifier as FederatedGBDTClassifier
+    from ledgerwood.trainers.federated.training import FederatedGBDTRegressor as FederatedGBDTRegressor
     from ledgerwood.trainers.preparing.encoders import SchemaOneHotEncoder as SchemaOneHotEncoder
     from ledgerwood.trainers.preparing.encoders import SchemaScaler as SchemaScaler
     from ledgerwood.trainers.preparing.pipelines import check_pipeline as check_pipeline
-    from ledgerwood.trainers.privatree.estimators import PrivaTreeClassifier as PrivaTreeClassifier
-    from ledgerwood.trainers.privatree.training import PrivaTreePlan as PrivaTreePlan
-    from ledgerwood.trainers.sgbdt.estimators import SGBDTClassifier as SGBDTClassifier
-    from ledgerwood.trainers.sgbdt.estimators import SGBDTRegressor as SGBDTRegressor
-    from ledgerwood.trainers.sgbdt.training import SGBDTPlan as SGBDTPlan
+    from ledgerwood.trainers.privatree.plan import PrivaTreePlan as PrivaTreePlan
+    from ledgerwood.trainers.privatree.training import PrivaTreeClassifier as PrivaTreeClassifier
+    from ledgerwood.trainers.sgbdt.plan import SGBDTPlan as SGBDTPlan
+    from ledgerwood.trainers.sgbdt.training import SGBDTClassifier as SGBDTClassifier
+    from ledgerwood.trainers.sgbdt.training import SGBDTRegressor as SGBDTRegressor
 except ModuleNotFoundError as _missing:  # the base install: each name says which extra it needs
     __getattr__ = _extras.absent(__name__, _missing)
 

@@ -1,11 +1,11 @@
 """This library's own systems, as pyproject.toml declares them to the command line."""
 
 from ledgerwood.trainers.base.systems import System
-from ledgerwood.trainers.dpboost.estimators import DPBoostClassifier, DPBoostRegressor
-from ledgerwood.trainers.dpxgboost.estimators import DPXGBoostClassifier, DPXGBoostRegressor
-from ledgerwood.trainers.federated.estimators import FederatedGBDTClassifier, FederatedGBDTRegressor
-from ledgerwood.trainers.privatree.estimators import PrivaTreeClassifier
-from ledgerwood.trainers.sgbdt.estimators import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers.dpboost.training import DPBoostClassifier, DPBoostRegressor
+from ledgerwood.trainers.dpxgboost.training import DPXGBoostClassifier, DPXGBoostRegressor
+from ledgerwood.trainers.federated.training import FederatedGBDTClassifier, FederatedGBDTRegressor
+from ledgerwood.trainers.privatree.training import PrivaTreeClassifier
+from ledgerwood.trainers.sgbdt.training import SGBDTClassifier, SGBDTRegressor
 
 SGBDT = System(title="S-GBDT", classifier=SGBDTClassifier, regressor=SGBDTRegressor)
 DPBOOST = System(

@@ -94,11 +94,11 @@ CASES = [
     ("regressor", FederatedGBDTRegressor, SMALL),
     ("regressor", FederatedGBDTRegressor, SMALL | REPLACED | {"split_method": "partially_random"}),
     ("regressor", FederatedGBDTRegressor, SMALL | {"update": "averaging", "feature_cycle": "combinations"}),
-    ("regressor", FederatedGBDTRegressor, SMALL | {"preset": "tr_newton_ih", "max_bins": 64, "batch": 2}),
+    ("regressor", FederatedGBDTRegressor, SMALL | {"preset": "tr_newton_ih", "max_bins": 64, "trees_per_batch": 2}),
     ("regressor", FederatedGBDTRegressor, SMALL | REPLACED | {"candidates": "iterative_hessian"}),
     ("regressor", FederatedGBDTRegressor, SMALL | {"preset": "feverless", "feature_cycle": "random"}),
     ("regressor", FederatedGBDTRegressor, SMALL | REPLACED | {"preset": "feverless", "candidates": "quantiles"}),
-    ("classifier", FederatedGBDTClassifier, SMALL | {"adjacency": "zero-out", "preset": "paper", "batch": 1}),
+    ("classifier", FederatedGBDTClassifier, SMALL | {"adjacency": "zero-out", "preset": "paper", "trees_per_batch": 1}),
     ("classifier", FederatedGBDTClassifier, SMALL | REPLACED | {"split_method": "partially_random", "clip": 0.2}),
     ("classifier", FederatedGBDTClassifier, SMALL),
     ("classifier", FederatedGBDTClassifier, SMALL | {"preset": "paper", "max_bins": 64}),
@@ -121,7 +121,7 @@ CASES = [
     ("classifier", PrivaTreeClassifier, SHALLOW | REPLACED | {"preset": "paper", "candidate_bins": 4}),
     ("classifier", PrivaTreeClassifier, SHALLOW | {"preset": "public_bins", "candidate_bins": 4}),
     ("classifier", PrivaTreeClassifier, SHALLOW | {"preset": "joint_gaussian", "candidate_bins": 3, "delta": 1e-6}),
-    ("classifier", PrivaTreeClassifier, SHALLOW | REPLACED | {"splits": "joint_gaussian", "delta": 1e-6}),
+    ("classifier", PrivaTreeClassifier, SHALLOW | REPLACED | {"split_method": "joint_gaussian", "delta": 1e-6}),
     ("classifier", PrivaTreeClassifier, SHALLOW | {"preset": "random"}),
     ("classifier", PrivaTreeClassifier, SHALLOW | {"candidates": "quantiles", "candidate_bins": 3, "delta": 1e-6}),
 ]
@@ -350,8 +350,8 @@ def test_a_stream_of_two_calls():
 
 
 @pytest.mark.slow  # replays a search on each neighbour
-@pytest.mark.parametrize("law", ["poisson", "negative_binomial"])
-def test_each_run_of_a_private_search(law):
+@pytest.mark.parametrize("distribution", ["poisson", "negative_binomial"])
+def test_each_run_of_a_private_search(distribution):
     data, schema = rows("classifier"), SCHEMAS["classifier"]
     candidates = [{"n_estimators": 2, "max_depth": 1}, {"n_estimators": 3, "max_depth": 2}]
 
@@ -362,7 +362,7 @@ def test_each_run_of_a_private_search(law):
             epsilon=2.0,
             delta=1e-5,
             schema=schema,
-            law=law,
+            distribution=distribution,
             mean_runs=4.0,
             random_state=6,
         )

@@ -1,18 +1,18 @@
 """Estimators of published systems: their parameters are their plan's fields, or the preset's choices where None."""
 
+import abc
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 from ledgerwood.curator import Schema, TypedColumns
-from ledgerwood.trainers.base.bounds import named_choices, require_rows
+from ledgerwood.trainers.base.bounds import is_word, named_choices, require_rows
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.base.forests import most_classes, trees_in_all
-from ledgerwood.trainers.base.plan import AbstractBoostedPlan
+from ledgerwood.trainers.base.forests import declared_forests, most_classes, trees_in_all
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase, schema_share
+from ledgerwood.trainers.parts.candidates import least_cells
 from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
-
-P = TypeVar("P", bound=AbstractBoostedPlan)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -27,7 +27,20 @@ class AbstractSystemEstimator(AbstractTreeEstimator):
         expected_rows: public guess of the number of rows, for tuning rules and the bins of an estimated schema. Where
             the schema has a weight_bound, a row of that weight is one row, and others are shares of it.
         max_depth, max_bins: of the plan.
+
+    Attributes:
+        plan_: the calibrated plan.
+        privacy_: the `PrivacyStatement` of the fit.
+        ledger_: the `LedgerRecord` of the ledger that paid, as it stood after the fit.
+        ensemble_: the released trees. Of K > 2 classes all of the first class's forest, then those of the second, ...,
+            with each forest's initial score in its first tree.
+        feature_importances_: importance of each feature for the released predictions.
+        classes_: of a classifier, the declared or estimated classes, sorted. Of K > 2 each has a forest: see
+            `trainers.base.forests`.
     """
+
+    _words: ClassVar[Mapping[str, str]] = {}
+    """Parameters for which a word stands for the plan's None."""
 
     schema_share: float = 0.1
     expected_rows: int | None = None
@@ -43,7 +56,11 @@ class AbstractSystemEstimator(AbstractTreeEstimator):
         """The fields of the plan that a parameter of this estimator names; None stands for the preset's choice."""
         own = self.get_params(deep=False)
         names = [field.name for field in dataclasses.fields(self._plan_type) if field.name in own]
-        return named_choices({name: own[name] for name in names if name != "adjacency"})
+        named = named_choices({name: own[name] for name in names if name != "adjacency"})
+        for name, word in self._words.items():
+            if is_word(named.get(name), word):
+                named[name] = None
+        return named
 
     def _public_rows(self) -> int | None:
         return self.expected_rows
@@ -77,9 +94,25 @@ class AbstractBoostedEstimator(AbstractSystemEstimator):
     initial_score: InitialScoreKind | None = None
     initial_share: float | None = None
 
-    def _for_schema(self, plan: P, schema: Schema | TypedColumns) -> P:
-        """The plan with the estimation of typed columns' schema, or for rows of weights that the schema allows."""
+    @abc.abstractmethod
+    def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> Any:
+        """The preset's plan, its noise still to be found."""
+
+    def _named_choices(self, plan: Any) -> dict[str, Any]:
+        """The fields that parameters name, with what follows from them, where the preset has made this plan."""
+        return self._choices()
+
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> Any:
+        classes = declared_forests(schema)
+        plan = self._preset_plan(schema, classes)
+        if classes > 1:  # whose forests start at 0
+            plan = dataclasses.replace(plan, initial_score="zero")
+        plan = dataclasses.replace(plan, classes=classes, **self._named_choices(plan))
         if isinstance(schema, Schema):
-            return dataclasses.replace(plan, weighted=schema.weight_bound is not None)
-        plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
-        return dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=most_classes(plan.trees)))
+            plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
+        else:
+            plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
+            purchase = self._estimation(schema, most_classes=most_classes(plan.trees))
+            plan = dataclasses.replace(plan, purchase=purchase)
+        plan.require_room(least_cells(schema, plan.max_bins))
+        return plan

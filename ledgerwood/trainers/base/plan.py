@@ -7,7 +7,7 @@ plans: all, those that add up trees, and those of Gaussian noise.
 import abc
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
@@ -18,14 +18,13 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event
 from ledgerwood.accounting.pricing import price
-from ledgerwood.accounting.splitting import relative_multipliers
-from ledgerwood.curator import LargeGradients, Loss
+from ledgerwood.curator import Loss
+from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
-from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Real, Trees, positive, require_bounds, share
+from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Trees, positive, require_bounds, share
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
-from ledgerwood.trainers.parts.laplace_leaves import LeafRegularization, LeafRelease
 
 
 class Plan(Protocol):
@@ -257,6 +256,16 @@ class AbstractBoostedPlan(AbstractTreePlan):
         require_zero_start(self.classes, self.initial_score)
         self.initial  # noqa: B018  # checks what the initial score needs
 
+    def require_room(self, cells: Sequence[FeatureCells]) -> None:
+        """Refuse trees that cannot be grown on a schema, before a budget moves.
+
+        Args:
+            cells: of each feature of the schema.
+
+        Raises:
+            InvalidParameter: features that cannot be split, or levels of more nodes and candidates than a query takes.
+        """
+
     @abc.abstractmethod
     def of_forest(self, trees: int, forests: int) -> Self:
         """The plan as one of several forests follows it: draws that this one has, and its own post-processing.
@@ -295,126 +304,6 @@ class AbstractBoostedPlan(AbstractTreePlan):
         """See `AbstractPlan.require_first_fit`."""
         AbstractPlan.require_first_fit(self)
         self.initial.require_fit()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbstractLaplacePlan(AbstractBoostedPlan, AbstractEpsilonPlan):
-    """The plan of greedy trees by pure privacy: splits by the exponential mechanism, leaves with Laplace noise.
-
-    Args:
-        tree_epsilon: of one tree on its own rows, in nats: the common scale of the plan.
-        count_share: share of the leaves' epsilon for the number of rows ("sums"). Ours.
-        large_gradients: a row beyond `clip` takes no part in a tree ("drop", gradient-based data filtering), or counts
-            with the clip ("clip", ours).
-        leaf_release: number of rows and sum of gradients of each leaf, whose ratio is post-processing ("sums"), or
-            the leaf's value with noise ("ratio").
-        leaf_regularization: of the leaves, "lambda", or "noise" for lambda and a multiple of the known noise, by
-            `score_noise` ("sums"). Ours.
-        score_noise: stddev that the noise of all trees together may add to a score ("noise"), in clips for the squared
-            loss. Ours.
-    """
-
-    tree_epsilon: Annotated[float, positive("nats")]
-    count_share: Annotated[float, share("share of epsilon")]
-    large_gradients: LargeGradients
-    leaf_release: LeafRelease
-    leaf_regularization: LeafRegularization
-    score_noise: Annotated[float, positive("gradient units")]
-
-    @property
-    def size(self) -> str:
-        """See `AbstractEpsilonPlan`."""
-        return f"{self.n_estimators} trees of depth {self.max_depth}"
-
-    def pure(self) -> Self:
-        """See `AbstractEpsilonPlan`."""
-        first = "laplace" if self.initial_score == "moments" else self.initial_score
-        return dataclasses.replace(self, purchase=None, initial_score=first)
-
-    def prepared(self, budget: Budget) -> Self:
-        """With the initial score at its share of the budget."""
-        initial = self.initial.with_share(self.initial_share, budget)
-        return dataclasses.replace(self, initial_multiplier=initial.multiplier)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbstractGaussianPlan(AbstractBoostedPlan):
-    """The plan of trees of pairs of sums with Gaussian noise, whose multiplier is the common scale.
-
-    Args:
-        noise_multiplier: of one query, under add-remove: the common scale of the plan's noise.
-        features_per_tree: k features a tree, in a cycle; None for all.
-        curvature_scale: c of the released pair (c x hessian, gradient), at most 3.33. Ours beyond 1.
-        count_share: share of a query's mu**2 for the number of rows, where the weight is that.
-        reg_lambda: lambda > 0, in units of the leaf's weight; None for a multiple of the known noise, see
-            `score_noise` (ours).
-        pooling: see `pooled`. Ours.
-        score_noise: without a lambda, the stddev that the noise of all trees together may add to a row's score, in
-            gradient units; None for the rule of docs/explanation/sgbdt.md#defaults. Ours.
-        leaf_clamp: largest absolute leaf value before the learning rate.
-    """
-
-    noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")]
-    features_per_tree: Annotated[int, Count("features")] | None
-    curvature_scale: Annotated[float, positive("gradient units a unit of hessian")]
-    count_share: Annotated[float, share("share of mu**2")]
-    reg_lambda: Annotated[float, positive("units of the leaf's weight")] | None
-    pooling: Annotated[float, Real("share of the mean weight", high=1, holds_low=True, holds_high=True)]
-    score_noise: Annotated[float, positive("gradient units")] | None
-    leaf_clamp: Annotated[float, positive("units of the score")]
-
-    @property
-    @abc.abstractmethod
-    def size(self) -> str:
-        """What is asked, for messages."""
-
-    @property
-    @abc.abstractmethod
-    def equal_queries(self) -> int:
-        """How many queries of the noise multiplier the trees cost as much as."""
-
-    @abc.abstractmethod
-    def _found(self, budget: Budget) -> Self:
-        """See `calibrated`."""
-
-    def calibrated(self, budget: Budget) -> Self:
-        """This plan with the least noise that fits the budget.
-
-        Raises:
-            CalibrationFailed, AdjacencyMismatch: as `ledgerwood.calibrate`.
-            InvalidParameter: noise so large that it cannot be drawn on the statistics' grids, or delta 0.
-        """
-        if budget.delta == 0.0:
-            raise CalibrationFailed("delta=0.0 must be > 0: the noise is Gaussian (unit: probability)")
-        try:
-            return self._found(budget)
-        except (InvalidParameter, CalibrationFailed) as error:
-            raise type(error)(too_small(self.size, budget, NO_GRID)) from error
-
-    def has_room(self, budget: Budget) -> bool:
-        """Returns whether the budget is enough for noise that can be drawn."""
-        try:
-            self._found(budget)
-        except (InvalidParameter, CalibrationFailed):
-            return False
-        return True
-
-    def scaled(self, noise_multiplier: float) -> Self:
-        """This plan with another common noise scale; a Gaussian initial score keeps its share of mu**2."""
-        if self.initial_score != "moments":
-            return dataclasses.replace(self, noise_multiplier=noise_multiplier)
-        relative = relative_multipliers(
-            {"initial_score": (self.initial_share, 1), "trees": (1.0 - self.initial_share, self.equal_queries)}
-        )
-        return dataclasses.replace(
-            self,
-            noise_multiplier=noise_multiplier,
-            initial_multiplier=noise_multiplier * relative["initial_score"] / relative["trees"],
-        )
-
-
-NO_GRID = "the noise would be too large for the grids that sums are released on"
-"""Why a plan of Gaussian noise does not fit."""
 
 
 def too_small(plan: str, budget: Budget, why: str) -> str:

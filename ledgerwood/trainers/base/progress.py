@@ -11,7 +11,7 @@ Progress = Callable[[int, int], None]
 def progress_bar(title: str, verbose: int) -> Iterator[Progress]:
     """A bar on the terminal, or nothing where `verbose` is 0."""
     if not verbose:
-        yield lambda _done, _total: None
+        yield unseen
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -19,3 +19,7 @@ def progress_bar(title: str, verbose: int) -> Iterator[Progress]:
     with Bar(TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def unseen(done: int, total: int) -> None:
+    """Progress that is shown to nobody."""

@@ -1,12 +1,11 @@
-"""What a plan would send between a server and its clients, by its structure alone."""
+"""The messages that a plan would send between a server and its clients, counted from its structure alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ledgerwood import _validate
 from ledgerwood.ensemble import FeatureCells
-from ledgerwood.trainers.parts.recalibration import CALIBRATION_BINS
+from ledgerwood.trainers.federated.candidates import CALIBRATION_BINS
 
 if TYPE_CHECKING:
     from ledgerwood.trainers.federated.plan import FederatedPlan
@@ -31,12 +30,6 @@ class Communication:
     words_down: int
     n_clients: int
 
-    def __post_init__(self) -> None:
-        _validate.count("rounds", self.rounds, "rounds")
-        _validate.count("words_up", self.words_up, "words", minimum=0)
-        _validate.count("words_down", self.words_down, "words", minimum=0)
-        _validate.count("n_clients", self.n_clients, "clients")
-
     @property
     def bytes_up(self) -> float:
         """Bytes from one client in a round, on average."""
@@ -54,14 +47,14 @@ class Communication:
 
 
 def bins_of(cells: Sequence[FeatureCells], candidates: int) -> list[int]:
-    """Bins of each of some features with at most so many thresholds, the most first."""
+    """Number of bins of each feature, where each has at most `candidates` thresholds; largest first."""
     ordered = (min(candidates + 1, each.ordered) for each in cells)
     own = (n + len(each.equality) + (each.ordered == 0) for n, each in zip(ordered, cells, strict=True))
     return sorted(own, reverse=True)
 
 
 def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_clients: int) -> Communication:
-    """What a federation would send for a plan. Arguments: as of `FederatedPlan.communication`."""
+    """Counts the messages of a plan. Arguments: those of `FederatedPlan.communication`."""
     n_bins = bins_of(cells, plan.n_candidates)
     nodes = 2**plan.max_depth - 1
     if plan.asks_leaves:
@@ -72,7 +65,7 @@ def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_
         sums, levels = 2 * (plan.width * nodes + 1), plan.max_depth + 1
     refined = [plan.refined_features(tree) for tree in range(plan.n_estimators)]
     asked_of = n_bins
-    if plan.feature_cycle != "random" or plan.fixed_width:
+    if not plan.drawn_features:
         asked_of = bins_of([cells[place] for place in plan.numeric_features], plan.n_candidates)
     up = plan.n_estimators * sums + sum(sum(asked_of[:features]) for features in refined)
     up += 2 * CALIBRATION_BINS if plan.recalibrate else 0
@@ -82,7 +75,7 @@ def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_
     fresh = sum(plan.width if by_root and plan.refined(t) else refined[t] for t in range(plan.n_estimators))
     down = plan.n_estimators * (2 * asked + nodes + 1) + fresh * plan.n_candidates
     down += CALIBRATION_BINS if plan.recalibrate else 0
-    size = plan.n_estimators if plan.update == "averaging" else plan.batch
+    size = plan.n_estimators if plan.update == "averaging" else plan.trees_per_batch
     # Refined candidates are needed before the next tree is drawn, or its root's histograms are asked for.
     waits = sum(by_root and plan.refined(t) and (t + 1) % size > 0 for t in range(plan.n_estimators - 1))
     rounds = (

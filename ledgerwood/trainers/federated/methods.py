@@ -8,15 +8,14 @@ import abc
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.events import Event
-from ledgerwood.curator import Aggregator, BinSums, SideSums
+from ledgerwood.curator import Aggregator, BinSums, LeafCurvatures, SideSums
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
-from ledgerwood.trainers.federated.candidates import as_cuts
 from ledgerwood.trainers.federated.splits import HistogramTests, best_of, random_tests
 from ledgerwood.trainers.parts.candidates import Thresholds
 from ledgerwood.trainers.parts.splits import NodePath, random_tree
@@ -59,14 +58,14 @@ class Sapling:
 
     def leaf_sums(self, structure: TreeStructure, what: str) -> Floats:
         """Weight and gradient of each leaf, as released; (n_leaves, 2)."""
-        purpose, noise = f"{what} of {self.name}", self.plan.pair_noise
+        purpose, plan = f"{what} of {self.name}", self.plan
         with self.aggregator.open(next(self.draws), purpose=purpose) as round_:
-            query = noise.asked.of(structure, self.ensemble, positive=self.positive)
-            return noise.real(round_.release(query, noise.mechanism, purpose=purpose))
+            query = plan.asked.of(structure, self.ensemble, positive=self.positive)
+            return plan.in_leaf_units(round_.release(query, plan.leaf_mechanism, purpose=purpose).real)
 
     def level_sums(self, structure: TreeStructure, level: int, *, of: HistogramTests | SplitTests) -> Floats:
-        """The same of each bin, or to the left of each test, node after node, with weights in their own unit."""
-        purpose, mechanism = f"level {level + 1} of {self.name}", self.plan.pair_noise.mechanism
+        """Weight and gradient of each bin, or to the left of each test, node after node; (2**level, ..., 2)."""
+        purpose, mechanism = f"level {level + 1} of {self.name}", self.plan.leaf_mechanism
         with self.aggregator.open(next(self.draws), purpose=purpose) as round_:
             leaf = self.plan.leaf.of(structure, self.ensemble, positive=self.positive)
             query = (
@@ -75,9 +74,7 @@ class Sapling:
             return round_.release(query, mechanism, purpose=purpose).real.reshape(2**level, -1, 2)
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grown:
+class Grown(NamedTuple):
     """A tree's structure, its leaves' sums as released (n_leaves, 2), and the root's histograms where they were."""
 
     structure: TreeStructure
@@ -86,11 +83,11 @@ class Grown:
 
 
 class AbstractSplitMethod(abc.ABC):
-    """How a tree's splits are chosen."""
+    """A way to choose a tree's splits."""
 
     @abc.abstractmethod
     def asked(self, plan: "FederatedPlan") -> tuple[int, ...]:
-        """Of how many features a pair of sums is asked at once, draw after draw of one tree."""
+        """Number of features of which a pair of sums is asked at once, for each draw of one tree."""
 
     @abc.abstractmethod
     def grown(self, tree: Sapling) -> Grown:
@@ -113,7 +110,7 @@ class TotallyRandom(AbstractSplitMethod):
             features=tree.features,
             numeric_weight=1.0,
             generator=tree.generator,
-            cuts=as_cuts(tree.thresholds),
+            cuts=[own.tolist() for own in tree.thresholds],
         )
         return Grown(structure=structure, sums=tree.leaf_sums(structure, "leaves"))
 
@@ -130,13 +127,12 @@ class Histogram(AbstractSplitMethod):
         """See `AbstractSplitMethod`."""
         plan, structure = tree.plan, TreeStructure.root()
         tests = HistogramTests.of(tree.cells, tree.thresholds, tree.features)
-        children = np.zeros((1, 2))
         if tests is None:  # no candidate: every row goes right
             for level in range(plan.max_depth):
                 structure = structure.deeper(_void(2**level))
-                children = np.repeat(children, 2, axis=0)
-            return Grown(structure=structure, sums=as_released(plan, children))
+            return Grown(structure=structure, sums=np.zeros((structure.n_leaves, 2)))
         root: Floats | None = None
+        children = np.zeros((1, 2))
         reached = np.ones((1, tests.bins.total), dtype=np.bool_)
         for level in range(plan.max_depth):
             if root is None or plan.width > 1:
@@ -163,7 +159,7 @@ class PartiallyRandom(AbstractSplitMethod):
         """See `AbstractSplitMethod`."""
         plan, structure = tree.plan, TreeStructure.root()
         children = in_own_unit(plan, tree.leaf_sums(structure, "total"))
-        paths = [NodePath(tree.cells, as_cuts(tree.thresholds))]
+        paths = [NodePath(tree.cells, [own.tolist() for own in tree.thresholds])]
         for level in range(plan.max_depth):
             tests, is_open = random_tests(paths, tree.features, tree.generator)
             left = in_own_unit(plan, tree.level_sums(structure, level, of=tests))
@@ -198,7 +194,7 @@ def in_own_unit(plan: "FederatedPlan", sums: Floats) -> Floats:
 
 def as_released(plan: "FederatedPlan", sums: Floats) -> Floats:
     """The inverse: sums in the unit of a release, for `leaf_values`."""
-    curved = plan.update == "newton" and plan.loss == "logistic"
+    curved = isinstance(plan.leaf, LeafCurvatures)
     weight = sums[..., 0] * plan.curvature_scale if curved else sums[..., 0]
     return np.stack((weight, sums[..., 1]), axis=-1)
 

@@ -1,4 +1,4 @@
-"""The plan of the federated framework: what is asked of the rows, how often, and what is made of it; priced first.
+"""The federated framework's plan and presets: what is asked of the rows, how often, and what is made of it.
 
 Maddock, Cormode, Wang, Maple and Jha: "Federated Boosted Decision Trees with Differential Privacy" (2022), Table 1.
 """
@@ -8,13 +8,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, final
+from typing import Annotated, Literal, NamedTuple, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Budget
+from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
@@ -25,44 +25,75 @@ from ledgerwood.curator import (
     FeatureQuantiles,
     LeafCurvatures,
     LeafMoments,
+    LeafStatistic,
     ScoreCounts,
     ScoreQuery,
+    WholeSums,
     hessian_shifts,
 )
+from ledgerwood.curator.queries.bins import MAX_SUMS
+from ledgerwood.curator.queries.leaf_sums import MAX_BITS
 from ledgerwood.ensemble import Ensemble, FeatureCells
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, GaussianMechanism, JointQuantilesMechanism
-from ledgerwood.trainers.base.bounds import Count, positive, share
-from ledgerwood.trainers.base.plan import AbstractGaussianPlan
-from ledgerwood.trainers.base.schedule import Stage
-from ledgerwood.trainers.federated.candidates import (
-    CandidateRule,
+from ledgerwood.mechanisms import (
+    BallShifts,
+    BoxShifts,
+    EllipticalGaussianMechanism,
+    GaussianMechanism,
+    JointQuantilesMechanism,
+    SkellamMechanism,
 )
-from ledgerwood.trainers.federated.communication import Communication, communication_of
+from ledgerwood.trainers.base.bounds import Count, positive, share
+from ledgerwood.trainers.base.schedule import Stage
+from ledgerwood.trainers.federated.candidates import CandidateRule
+from ledgerwood.trainers.federated.communication import Communication, bins_of, communication_of
 from ledgerwood.trainers.federated.methods import METHODS, AbstractSplitMethod, SplitMethod
-from ledgerwood.trainers.federated.query_counts import QueryCounts
-from ledgerwood.trainers.parts.leaves import lambda_by_noise, newton_leaves, pooled, score_noise_by_rule
-from ledgerwood.trainers.parts.pair_noise import NoiseKind, PairNoise
+from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianPlan
 from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
 
 Update = Literal["averaging", "gradient", "newton"]
 FeatureCycle = Literal["windows", "combinations", "random"]
+NoiseKind = Literal["gaussian", "skellam"]
+What = Literal["quantiles", "sums", "candidates", "recalibration"]
+"""Kinds of draws, in the order in which the plan's event names them."""
 MAX_REACH = 1e100
 """Largest absolute score that all leaves together may give: squares of scores stay finite."""
 
 
+_STDDEV_UNITS = 2.0**14
+"""Largest stddev of Skellam noise, in units: its sampler's tables stay small, at 1e-8 of its cost."""
+
+
 class Step(NamedTuple):
-    """What a draw is for: the tree, in the order of all forests, or None; what is released; of how many features."""
+    """The place of a draw: its tree, counted over all forests, or None; what is released; of how many features."""
 
     tree: int | None
-    what: Literal["quantiles", "candidates", "sums", "recalibration"]
-    features: int = 0
+    what: What
+    features: int
+
+
+class QueryCounts(NamedTuple):
+    """Table 1: how many queries of one noise multiplier the components are worth, whose costs add up.
+
+    Attributes:
+        splits: kappa_s. weights: kappa_w. candidates: kappa_c. recalibration: 1 for each forest, or 0.
+    """
+
+    splits: int
+    weights: int
+    candidates: int
+    recalibration: int
+
+    @property
+    def total(self) -> int:
+        """kappa: the plan's noise multiplier grows with its root."""
+        return sum(self)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederatedPlan(AbstractGaussianPlan):
-    """All that the framework will do, fixed and priced before a row is read. Fields of all systems: see its bases.
+    """The plan of the federated framework: all queries and their noise. Fields that all systems have: see its bases.
 
     With K forests all is asked K times.
 
@@ -73,10 +104,11 @@ class FederatedPlan(AbstractGaussianPlan):
         refinements: s, rounds of the iterative hessian rule for each feature.
         features_per_tree: A1: k, or None for all. feature_cycle: all in a cycle, by "windows" of neighbours or by
             "combinations" of k, or drawn at "random".
-        batch: A2: B, trees that share gradients, and whose mean is one step.
+        trees_per_batch: A2: B, trees that share gradients, and whose mean is one step.
         recalibrate: whether a line through the scores is fitted at the end, by one query more (logistic loss). Ours.
         candidate_share: share of the budget's epsilon for "quantiles". candidate_epsilon: of one feature's, in nats.
-        noise: "gaussian"; or "skellam", whole numbers that clients can add shares of: see `PairNoise`. Ours.
+        noise: "gaussian"; or "skellam", the same variance for both columns of a leaf, on sums in
+            whole units, of which clients can add shares; a stddev has 2**13 to 2**14 units. Ours.
     """
 
     n_features: Annotated[int, Count("features")]
@@ -87,7 +119,7 @@ class FederatedPlan(AbstractGaussianPlan):
     n_candidates: Annotated[int, Count("thresholds a feature")]
     refinements: Annotated[int, Count("rounds")]
     feature_cycle: FeatureCycle
-    batch: Annotated[int, Count("trees")]
+    trees_per_batch: Annotated[int, Count("trees")]
     recalibrate: bool
     initial_score: Literal["zero", "moments"]
     candidate_share: Annotated[float, share("share")]
@@ -100,14 +132,14 @@ class FederatedPlan(AbstractGaussianPlan):
         )
         if not set(self.numeric_features) <= set(range(self.n_features)):
             raise _validate.fail("numeric_features", self.numeric_features, f"in 0 .. {self.n_features - 1}", "places")
-        if self.n_estimators * self.learning_rate * self.leaf_clamp > MAX_REACH:
+        if self.n_estimators * self.learning_rate * self.max_delta_step > MAX_REACH:
             raise InvalidParameter(
                 f"n_estimators={self.n_estimators!r}, learning_rate={self.learning_rate!r} and "
-                f"leaf_clamp={self.leaf_clamp!r} must have a product of at most {MAX_REACH!r} (unit: score)"
+                f"max_delta_step={self.max_delta_step!r} must have a product of at most {MAX_REACH!r} (unit: score)"
             )
         if self.update == "averaging" and (self.loss != "squared" or self.initial_score != "zero"):
             raise InvalidParameter(
-                "update='averaging' takes means of labels: it needs loss='squared', and no first guess"
+                "update='averaging' takes means of labels: it needs loss='squared' and initial_score='zero'"
             )
         if self.noise == "skellam" and not self._sums_leaves_only:
             raise InvalidParameter(
@@ -133,34 +165,38 @@ class FederatedPlan(AbstractGaussianPlan):
         return LeafMoments(loss=self.loss, clip=self.clip)
 
     @property
-    def pair_noise(self) -> PairNoise:
-        """That of every pair of sums, whatever it is a sum of."""
-        return PairNoise(
-            kind=self.noise, leaf=self.leaf, multiplier=self.noise_multiplier,
-            count_share=self.count_share,
-        )  # fmt: skip
+    def asked(self) -> LeafStatistic[BoxShifts | BallShifts]:
+        """The statistic that is released of each leaf."""
+        return WholeSums(leaf=self.leaf, bits=self._bits) if self.noise == "skellam" else self.leaf
 
     @property
-    def gradient_stddev(self) -> float:
-        """Noise standard deviation of a sum of gradients; in units of the clip for the squared loss."""
-        stddev = self.pair_noise.stddevs[1]
-        return stddev / self.clip if self.loss == "squared" else stddev
+    def leaf_stddevs(self) -> tuple[float, float]:
+        """See `AbstractGaussianPlan`; Skellam noise has one standard deviation for both columns."""
+        if self.noise == "gaussian":
+            return self.gaussian_stddevs()
+        stddev = self.noise_multiplier * self.leaf.sensitivity(Adjacency.ADD_REMOVE).l2((1.0, 1.0))
+        return stddev, stddev
+
+    @property
+    def leaf_mechanism(self) -> GaussianMechanism | EllipticalGaussianMechanism | SkellamMechanism:
+        """Noise of every pair of sums, whatever it is a sum of."""
+        if self.noise == "skellam":
+            return SkellamMechanism(variance=(self.leaf_stddevs[0] * 2.0**self._bits) ** 2)
+        return self.gaussian_noise()
+
+    def in_leaf_units(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Released sums of leaves in the leaf statistic's units."""
+        return released * 2.0**-self._bits if self.noise == "skellam" else released
+
+    @property
+    def _bits(self) -> int:
+        return min(max(math.floor(math.log2(_STDDEV_UNITS / self.leaf_stddevs[0])), 0), MAX_BITS)
 
     @property
     def weight_stddev(self) -> float:
         """Standard deviation of the noise of a weight, in its unit."""
-        stddev = self.pair_noise.stddevs[0]
-        return stddev / self.curvature_scale if self.update == "newton" and self.loss == "logistic" else stddev
-
-    def leaf_signal(self, rows: float) -> float:
-        """Bounds the signal-to-noise ratio of a leaf, all trees of a forest together.
-
-        docs/explanation/cautions.md#leaf-signal.
-
-        Args:
-            rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
-        """
-        return math.sqrt(self.n_estimators) * self.clip * rows / 2.0**self.max_depth / self.pair_noise.stddevs[1]
+        stddev = self.leaf_stddevs[0]
+        return stddev / self.curvature_scale if isinstance(self.leaf, LeafCurvatures) else stddev
 
     def candidate_query(
         self, bins: CandidateBins, ensemble: Ensemble, positive: int | None
@@ -172,7 +208,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def candidate_mechanism(self) -> GaussianMechanism:
-        """Its noise: one feature's histogram is one query."""
+        """Noise of the candidates' histograms: one feature's histogram is one query."""
         return GaussianMechanism(stddev=self.noise_multiplier * (0.25 if self.loss == "logistic" else 1.0))
 
     @property
@@ -183,7 +219,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def quantile_mechanism(self) -> JointQuantilesMechanism:
-        """How one feature's quantiles are chosen."""
+        """The mechanism that chooses one feature's quantiles."""
         marks = tuple((place + 1) / (self.n_candidates + 1) for place in range(self.n_candidates))
         # Twice the rows to move, at most: a rate of half the epsilon is at most that much.
         return JointQuantilesMechanism(quantiles=marks, rate=self.candidate_epsilon / 2.0)
@@ -202,9 +238,9 @@ class FederatedPlan(AbstractGaussianPlan):
         return self.n_features if self.features_per_tree is None else min(self.features_per_tree, self.n_features)
 
     @property
-    def fixed_width(self) -> bool:
-        """True if all trees have the same features."""
-        return self.width == self.n_features
+    def drawn_features(self) -> bool:
+        """True if a tree's features are drawn, and not those of a cycle."""
+        return self.feature_cycle == "random" and self.width < self.n_features
 
     def features(self, tree: int) -> tuple[int, ...]:
         """F(t) of tree t, from 0, of a cycle."""
@@ -212,13 +248,13 @@ class FederatedPlan(AbstractGaussianPlan):
         return tuple(sorted(rule(tree, n_features=self.n_features, per_tree=self.features_per_tree)))
 
     def refined_features(self, tree: int) -> int:
-        """How many features' histograms of hessians are asked for tree t, by "totally_random" and "partially_random".
+        """Number of features whose histograms of hessians are asked for tree t.
 
         Of a set that is drawn only later on all are, whatever they are: a plan's events are fixed.
         """
         if not self.refined(tree) or self.split_method == "histogram":
             return 0
-        if self.feature_cycle == "random" and not self.fixed_width:
+        if self.drawn_features:
             return self.width
         return len(set(self.features(tree)) & set(self.numeric_features))
 
@@ -245,70 +281,76 @@ class FederatedPlan(AbstractGaussianPlan):
     @property
     def query_counts(self) -> QueryCounts:
         """Table 1, with what is needed beyond it: docs/explanation/federated.md#query-counts."""
-        forests = self.n_estimators * self.classes
-        splits = 0 if self.asks_leaves else forests * sum(self.method.asked(self))
-        return QueryCounts(
-            splits=splits,
-            weights=forests if self.asks_leaves else 0,
-            candidates=self.classes * sum(self.refined_features(tree) for tree in range(self.n_estimators)),
-            recalibration=self.classes if self.recalibrate else 0,
-        )
+        found: Counter[What] = Counter()
+        for (what, features), count in self._kinds.items():
+            found[what] += features * count
+        splits, weights = (0, found["sums"]) if self.asks_leaves else (found["sums"], 0)
+        return QueryCounts(splits, weights, found["candidates"], found["recalibration"])
 
-    def joint_event(self, features: int) -> Event:
-        """A pair of sums for each of some features at once: what that many queries cost."""
-        shifts = self.pair_noise.asked.sensitivity(self.adjacency)
-        return self.pair_noise.mechanism.event(
-            shifts if features == 1 else shifts.repeated(histograms=features), self.adjacency
-        )
-
-    def candidate_event(self, features: int) -> Event:
-        """Histograms of some features' hessians."""
-        if self.loss == "logistic":
-            shifts = hessian_shifts(features, self.adjacency)
-        else:
-            shifts = BoxShifts.of_counts(self.adjacency, histograms=features)
-        return self.candidate_mechanism.event(shifts, self.adjacency)
-
-    @property
-    def score_event(self) -> Event:
-        """The recalibration."""
-        shifts = ScoreCounts(edges=(0.0,)).sensitivity(self.adjacency)
-        return self.score_mechanism.event(shifts, self.adjacency)
+    def event_of(self, what: What, features: int) -> Event:
+        """The event of one step of the schedule: of some features at once, what that many queries cost."""
+        match what:
+            case "quantiles":
+                query = FeatureQuantiles(features=self.numeric_features, cells=self.max_bins)
+                return query.event(self.quantile_mechanism, self.adjacency)
+            case "sums":
+                pair = self.asked.sensitivity(self.adjacency)
+                pair = pair if features == 1 else pair.repeated(histograms=features)
+                return self.leaf_mechanism.event(pair, self.adjacency)
+            case "candidates" if self.loss == "logistic":
+                return self.candidate_mechanism.event(hessian_shifts(features, self.adjacency), self.adjacency)
+            case "candidates":
+                counts = BoxShifts.of_counts(self.adjacency, histograms=features)
+                return self.candidate_mechanism.event(counts, self.adjacency)
+            case "recalibration":
+                scores = ScoreCounts(edges=(0.0,)).sensitivity(self.adjacency)
+                return self.score_mechanism.event(scores, self.adjacency)
 
     @property
-    def quantile_event(self) -> Event | None:
-        """All numeric features' quantiles, bought once; None where candidates are others."""
-        if self.candidates != "quantiles" or not self.numeric_features or not self.max_depth:
-            return None
-        query = FeatureQuantiles(features=self.numeric_features, cells=self.max_bins)
-        return query.event(self.quantile_mechanism, self.adjacency)
+    def releases_quantiles(self) -> bool:
+        """True if the candidates are private quantiles, which are released once."""
+        return self.candidates == "quantiles" and bool(self.numeric_features) and self.max_depth > 0
+
+    def steps_of(self, tree: int) -> tuple[tuple[What, int], ...]:
+        """The draws of a tree of one forest, in order: what is released, and of how many features at once."""
+        refined = self.refined_features(tree)
+        candidates: tuple[tuple[What, int], ...] = (("candidates", refined),) if refined else ()
+        return (*candidates, *(("sums", features) for features in self.method.asked(self)))
+
+    def schedule(self) -> Iterator[tuple[Event, Step]]:
+        """See `AbstractPlan`; forests take turns."""
+        events = {kind: self.event_of(*kind) for kind in self._kinds}
+        if self.releases_quantiles:
+            yield events["quantiles", 0], Step(None, "quantiles", 0)
+        for number in range(self.n_estimators * self.classes):
+            for kind in self.steps_of(number // self.classes):
+                yield events[kind], Step(number, *kind)
+        for _ in range(self.classes if self.recalibrate else 0):
+            yield events["recalibration", 1], Step(None, "recalibration", 1)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """What `schedule` draws, equal events together."""
-        parts: Counter[Event] = Counter()
-        for features, count in Counter(self.method.asked(self)).items():
-            parts[self.joint_event(features)] += self.n_estimators * self.classes * count
-        for features, count in Counter(map(self.refined_features, range(self.n_estimators))).items():
-            if features:
-                parts[self.candidate_event(features)] += self.classes * count
-        if self.recalibrate:
-            parts[self.score_event] += self.classes
-        quantiles = () if self.quantile_event is None else (Stage.once(self.quantile_event, 0),)
-        return (*quantiles, *(Stage(event=event, steps=range(count)) for event, count in parts.items()))
+        """The draws of the schedule, equal events together."""
+        kinds, parts = self._kinds, Counter[Event]()
+        for kind in sorted(kinds, key=lambda kind: get_args(What).index(kind[0])):
+            parts[self.event_of(*kind)] += kinds[kind]
+        return tuple(
+            Stage(event=event, steps=range(count), single=self.releases_quantiles and place == 0)
+            for place, (event, count) in enumerate(parts.items())
+        )
 
-    def schedule(self) -> Iterator[tuple[Event, Step]]:
-        """(event, step) of each draw after the initial score, in the order of the loop: forests take turns."""
-        if self.quantile_event is not None:
-            yield self.quantile_event, Step(tree=None, what="quantiles")
-        for number in range(self.n_estimators * self.classes):
-            tree = number // self.classes
-            if refined := self.refined_features(tree):
-                yield self.candidate_event(refined), Step(tree=number, what="candidates", features=refined)
-            for features in self.method.asked(self):
-                yield self.joint_event(features), Step(tree=number, what="sums", features=features)
-        for _ in range(self.classes if self.recalibrate else 0):
-            yield self.score_event, Step(tree=None, what="recalibration")
+    @property
+    def _kinds(self) -> Counter[tuple[What, int]]:
+        """Number of steps of each kind in the schedule."""
+        found: Counter[tuple[What, int]] = Counter()
+        if self.releases_quantiles:
+            found["quantiles", 0] = 1
+        for steps, count in Counter(map(self.steps_of, range(self.n_estimators))).items():
+            for kind in steps:
+                found[kind] += count * self.classes
+        if self.recalibrate:
+            found["recalibration", 1] = self.classes
+        return found
 
     @property
     def size(self) -> str:
@@ -322,7 +364,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     def _found(self, budget: Budget) -> "FederatedPlan":
         start = self
-        if self.quantile_event is not None:
+        if self.releases_quantiles:
             shares = split(
                 budget, {"candidates": self.candidate_share, "trees": 1.0 - self.candidate_share}, currency="epsilon"
             )
@@ -330,8 +372,8 @@ class FederatedPlan(AbstractGaussianPlan):
             start = dataclasses.replace(self, candidate_epsilon=own)
         plan = start.scaled(calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget))
         plan.require_first_fit()
-        plan.pair_noise.mechanism.require_fit(plan.pair_noise.asked.grid)
-        if any(plan.refined_features(tree) for tree in range(plan.n_estimators)):
+        plan.leaf_mechanism.require_fit(plan.asked.grid)
+        if plan.query_counts.candidates:
             bins = CandidateBins.of([FeatureCells(ordered=2, equality=())])
             asked = BinHessians(bins=bins) if plan.loss == "logistic" else BinCounts(bins=bins)
             plan.candidate_mechanism.require_fit(asked.grid)
@@ -339,8 +381,18 @@ class FederatedPlan(AbstractGaussianPlan):
             plan.score_mechanism.require_fit(ScoreCounts(edges=(0.0,)).grid)
         return plan
 
+    def require_room(self, cells: Sequence[FeatureCells]) -> None:
+        """See `AbstractBoostedPlan`: histograms that the curator would refuse when the levels above are paid for."""
+        if self.asks_leaves:
+            return
+        by_bins = self.split_method == "histogram"
+        each = sum(bins_of(cells, self.n_candidates)[: self.width]) if by_bins else self.width
+        nodes = 2 ** ((len(self.method.asked(self)) if by_bins else self.max_depth) - 1)
+        if nodes * each > MAX_SUMS:
+            raise _validate.fail("nodes * bins of a level", nodes * each, f"at most {MAX_SUMS}", "sums")
+
     def communication(self, cells: Sequence[FeatureCells], *, n_clients: int = 1) -> Communication:
-        """What a federation would send: docs/explanation/federated.md#communication.
+        """Counts what a federation would send: docs/explanation/federated.md#communication.
 
         Args:
             cells: of each feature: `schema.cells(plan.max_bins)`.
@@ -353,40 +405,28 @@ class FederatedPlan(AbstractGaussianPlan):
     def of_forest(self, trees: int, forests: int) -> "FederatedPlan":
         """The plan as one of several forests follows it.
 
-        Of forests that share this plan's trees none is recalibrated: the one draw for it was fixed before the number of
-        classes was known.
+        Forests that share the trees of one forest are not recalibrated: the one draw for it was fixed before the number
+        of classes was known.
         """
         if forests == self.classes:
             return dataclasses.replace(self, classes=1)
-        batch = max(1, round(self.batch * trees / self.n_estimators))
-        return dataclasses.replace(self, n_estimators=trees, batch=batch, recalibrate=False, initial_score="zero")
+        batch = max(1, round(self.trees_per_batch * trees / self.n_estimators))
+        return dataclasses.replace(
+            self, n_estimators=trees, trees_per_batch=batch, recalibrate=False, initial_score="zero"
+        )
 
-    def leaf_values(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""
-        weight = self.weights(sums)
-        if self.update == "averaging":
-            means = np.divide(-sums[:, 1], weight, out=np.zeros(len(weight)), where=weight > 0.0)
-            return np.asarray(np.clip(means, -1.0, 1.0))
-        steps = newton_leaves(pooled(weight, self.pooling), sums[:, 1], reg_lambda=self.leaf_lambda, rule="add")
-        return self.learning_rate * np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
-
-    def weights(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Hessians, or numbers of rows, in their own unit; (...,)."""
-        curved = self.update == "newton" and self.loss == "logistic"
-        return sums[..., 0] / self.curvature_scale if curved else sums[..., 0]
+    def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `AbstractBoostedPlan`; by "averaging" the mean label, else a damped step."""
+        if self.update != "averaging":
+            return self.newton_values(released)
+        weight = self.weights(released)
+        means = np.divide(-released[:, 1], weight, out=np.zeros(len(weight)), where=weight > 0.0)
+        return np.asarray(np.clip(means, -1.0, 1.0))
 
     @property
     def leaf_lambda(self) -> float:
-        """lambda, in units of the weight: the given one, or by the known noise of the gradients."""
+        """See `AbstractGaussianPlan`; the noise of a batch's mean is smaller by the root of its trees."""
         if self.reg_lambda is not None:
             return self.reg_lambda
-        score_noise = self.score_noise
-        if score_noise is None:
-            score_noise = score_noise_by_rule(
-                self.loss, self.expected_rows, depth=self.max_depth, stddev=self.gradient_stddev
-            )
-        steps = math.ceil(self.n_estimators / self.batch)
-        damping = lambda_by_noise(
-            trees=steps, learning_rate=self.learning_rate, stddev=self.gradient_stddev, score_noise=score_noise
-        )
-        return damping / math.sqrt(min(self.batch, self.n_estimators))
+        steps = math.ceil(self.n_estimators / self.trees_per_batch)
+        return self.lambda_by_noise(steps) / math.sqrt(min(self.trees_per_batch, self.n_estimators))

@@ -1,13 +1,14 @@
 """The federated framework's named configurations: docs/explanation/federated.md#federated-presets."""
 
 import dataclasses
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.costs import gdp
 from ledgerwood.curator import MAX_CURVATURE_SCALE, Loss
 from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.trainers.federated.plan import FederatedPlan
+from ledgerwood.trainers.parts.gaussian_trees import mean_label_share
 
 Preset = Literal[
     "recommended", "paper", "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton", "tr_newton_ih",
@@ -15,6 +16,10 @@ Preset = Literal[
 ]  # fmt: skip
 PAPER = "tr_batched_ih_ebm"
 """The paper's proposed best."""
+OF_AVERAGES: Mapping[str, Any] = {
+    "loss": "squared", "clip": 1.0, "count_share": 0.5, "initial_score": "zero", "recalibrate": False,
+}  # fmt: skip
+"""Values that update="averaging" needs: it takes means of labels, which are -1 and 1 for two classes."""
 EBM_CYCLES = 20
 """Trees of each feature of the presets that are explainable boosting machines."""
 
@@ -47,9 +52,7 @@ def preset_plan(
         case "dp_gbm":
             return dataclasses.replace(published, split_method="histogram", update="gradient", n_estimators=25)
         case "dp_rf":
-            return dataclasses.replace(
-                published, update="averaging", loss="squared", clip=1.0, count_share=0.5, initial_score="zero"
-            )
+            return dataclasses.replace(published, update="averaging", **OF_AVERAGES)
         case "dp_ebm":
             return dataclasses.replace(ebm, update="gradient")
         case "dp_ebm_newton":
@@ -66,7 +69,7 @@ def preset_plan(
                 features_per_tree=1,
                 # A mean of a batch is a small step: more batches, and a whole one each.
                 n_estimators=400,
-                batch=20,
+                trees_per_batch=20,
                 learning_rate=1.0,
                 recalibrate=loss == "logistic",
             )
@@ -75,10 +78,7 @@ def preset_plan(
 def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: tuple[bool, ...]) -> FederatedPlan:
     """Totally random trees with Newton updates: 100 of depth 4, Q 32, eta .3, lambda 1, leaves up to 2."""
     logistic = loss == "logistic"
-    initial_share = 0.05
-    if expected_rows is not None and budget.delta > 0.0:
-        # As S-GBDT's: the mean label should be known to about a tenth of a half range.
-        initial_share = min(max((10.0 / (gdp.mu(budget.epsilon, budget.delta) * expected_rows)) ** 2, 0.03), 0.3)
+    initial_share = mean_label_share(budget, expected_rows)
     return FederatedPlan(
         adjacency=budget.adjacency,
         loss=loss,
@@ -95,7 +95,7 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
         refinements=5,
         features_per_tree=None,
         feature_cycle="windows",
-        batch=1,
+        trees_per_batch=1,
         recalibrate=False,
         noise_multiplier=1.0,
         clip=1.0 if logistic else 0.25,
@@ -105,10 +105,10 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
         reg_lambda=1.0,
         pooling=0.0,
         score_noise=None,
-        leaf_clamp=2.0,
+        max_delta_step=2.0,
         initial_score="zero" if logistic else "moments",
         initial_multiplier=1.0,
-        initial_share=initial_share,
+        initial_share=0.05 if initial_share is None else initial_share,
         candidate_share=0.1,
         candidate_epsilon=1.0,
         expected_rows=expected_rows,
@@ -116,7 +116,7 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
 
 
 def _recommended(plan: FederatedPlan) -> FederatedPlan:
-    """What serves best without tuning: two features a tree, and leaves that are shrunk by the known noise."""
+    """The values that predict best without tuning: two features a tree, leaves that are shrunk by the known noise."""
     logistic = plan.loss == "logistic"
     return dataclasses.replace(
         plan,

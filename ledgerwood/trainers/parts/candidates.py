@@ -1,17 +1,15 @@
-"""Candidate splits from released histograms: post-processing, which costs nothing.
+"""Candidate splits: public steps, or quantiles of released histograms, which is post-processing and costs nothing.
 
 After DP-XGBoost (2021, section 4.1), which feeds a histogram with noise to a quantile sketch once a tree. With cells
 that are public, the histogram is all there is to sketch: docs/explanation/queries.md#candidate-thresholds.
 """
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator import rising_counts
-from ledgerwood.ensemble import FeatureCells, SplitTests
+from ledgerwood.curator import Schema, TypedColumns, rising_counts
+from ledgerwood.ensemble import FeatureCells
 
 Thresholds = NDArray[np.int64]
 
@@ -61,19 +59,9 @@ def quantile_thresholds(counts: NDArray[np.float64], candidates: int) -> Thresho
     return np.unique(nearest) + 1
 
 
-def tests_at(thresholds: Mapping[int, Thresholds], cells: Sequence[FeatureCells]) -> SplitTests:
-    """Candidates: the thresholds of each feature, and all tests of equality.
-
-    A threshold of a feature with a missing value is there twice: missing values go right, or left.
-
-    Args:
-        thresholds: of a feature, by its place in `cells`; a feature that is not named has none.
-        cells: of each feature of the schema.
-
-    Raises:
-        InvalidParameter: no candidate at all, thresholds that are not the feature's, a feature that is not there.
-    """
-    if not set(thresholds) <= set(range(len(cells))):
-        raise _validate.fail("thresholds of features", sorted(thresholds), f"in 0 .. {len(cells) - 1}", "features")
-    none = np.empty(0, dtype=np.int64)
-    return SplitTests.every(cells, [thresholds.get(feature, none) for feature in range(len(cells))])
+def least_cells(schema: Schema | TypedColumns, bins: int) -> tuple[FeatureCells, ...]:
+    """The cells of each feature; of columns whose schema is estimated, what their types say: more may be found."""
+    if isinstance(schema, Schema):
+        return tuple(schema.cells(bins))
+    numeric, two = FeatureCells(ordered=bins, equality=(bins,)), FeatureCells(ordered=0, equality=(0, 1))
+    return tuple(numeric if column.kind == "numeric" else two for column in schema.features)

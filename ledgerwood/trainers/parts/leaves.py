@@ -1,18 +1,22 @@
-"""Leaf values from released sums: post-processing, free of charge."""
+"""Leaf values from released sums: post-processing, which costs nothing.
 
-import math
+Minimum child weights compare released numbers of rows only: a split one of whose sides seems to have fewer rows than
+the minimum is undone. What the two ways cost, and why an exact number of rows would cost everything:
+docs/explanation/dpxgboost.md#dpxgboost-minimum.
+"""
+
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator import Loss
+from ledgerwood.ensemble import SplitTests, TreeStructure
 
 LambdaRule = Literal["add", "floor"]
 
 
 def pooled(weight: NDArray[np.float64], pooling: float) -> NDArray[np.float64]:
-    """Released weights drawn towards their mean over the tree's leaves by the share `pooling` in [0, 1].
+    """Draws released weights towards their mean over the tree's leaves by the share `pooling` in [0, 1].
 
     The mean's noise is smaller by the root of the number of leaves, and a leaf of few rows is kept from a large step.
     """
@@ -20,7 +24,7 @@ def pooled(weight: NDArray[np.float64], pooling: float) -> NDArray[np.float64]:
 
 
 def newton_leaves(
-    weight: NDArray[np.float64], gradient: NDArray[np.float64], *, reg_lambda: float, rule: LambdaRule
+    weight: NDArray[np.float64], gradient: NDArray[np.float64], *, reg_lambda: float, rule: LambdaRule = "add"
 ) -> NDArray[np.float64]:
     """Minus the mean gradient of each leaf, damped; shape of `gradient`.
 
@@ -34,26 +38,56 @@ def newton_leaves(
     return -gradient / denominator
 
 
-def lambda_by_noise(*, trees: int, learning_rate: float, stddev: float, score_noise: float) -> float:
-    """lambda by the known noise of the gradients: trees' noises together add `score_noise` to a score, at most.
+def merged_leaves(sums: NDArray[np.float64], minimum: float) -> NDArray[np.float64]:
+    """The released sums of a complete tree's leaves; those below an undone split all have the sums of that node.
 
-    A tree adds noise of stddev at most learning_rate * stddev / lambda, and the trees' noises are independent.
-    """
-    return learning_rate * math.sqrt(trees) * stddev / score_noise
-
-
-def score_noise_by_rule(loss: Loss, rows: float | None, *, depth: int, stddev: float) -> float:
-    """More noise may reach the scores where an average leaf's weight stands out of its tree's noise.
-
-    A rule of public quantities, tuned on public data sets: docs/explanation/sgbdt.md#defaults.
+    A node's sums are those of the leaves below it. A split is undone if one of its sides has fewer than `minimum` rows,
+    and every split below an undone one is. (What is below a split does not change the sums of its sides: from the root
+    down or from the leaves up, the same splits are undone.)
 
     Args:
-        loss: whose gradients are summed.
-        rows: a public guess of the number of rows of one tree; None for a number between.
-        depth: of the trees.
-        stddev: of the noise on a leaf's gradients, in their unit.
+        sums: (n_leaves, k), n_leaves a power of two; column 0 is the number of rows, with its noise.
+        minimum: in rows.
     """
-    factor, low, high, guess, weight = (1.0, 0.4, 1.6, 1.0, 0.25) if loss == "logistic" else (0.5, 0.3, 0.8, 0.45, 1.0)
-    if rows is None:
-        return guess
-    return min(max(factor * math.sqrt(rows * weight / 2**depth / stddev), low), high)
+    levels = [sums]
+    while len(levels[-1]) > 1:
+        levels.append(levels[-1][0::2] + levels[-1][1::2])
+    values, undone = levels.pop(), np.zeros(1, dtype=np.bool_)
+    for below in reversed(levels):
+        light = np.minimum(below[0::2, 0], below[1::2, 0]) < minimum
+        undone = np.repeat(undone | light, 2)
+        values = np.where(undone[:, np.newaxis], np.repeat(values, 2, axis=0), below)
+    return values
+
+
+def without_light_splits(
+    structure: TreeStructure, rows: NDArray[np.float64], split: NDArray[np.bool_], minimum: float
+) -> tuple[TreeStructure, NDArray[np.bool_]]:
+    """A tree whose last level keeps only splits that leave `minimum` rows on either side.
+
+    An undone split sends every row right, and the nodes below it are not split.
+
+    Args:
+        structure: of depth 1 at least.
+        rows: (n_leaves,), the released number of rows of each leaf.
+        split: bool (n_leaves / 2,), which nodes of the last level may be split: False below an undone split.
+        minimum: in rows.
+
+    Returns:
+        The tree, and which of its leaves may be split, bool (n_leaves,).
+    """
+    kept = split & (np.minimum(rows[0::2], rows[1::2]) >= minimum)
+    above = len(structure.feature) - len(kept)
+    parent = TreeStructure(
+        feature=structure.feature[:above],
+        split=structure.split[:above],
+        equals=structure.equals[:above],
+        besides=None if structure.besides is None else structure.besides[:above],
+    )
+    last = SplitTests(
+        feature=structure.feature[above:],
+        split=structure.split[above:],
+        equals=structure.equals[above:],
+        besides=None if structure.besides is None else structure.besides[above:],
+    )
+    return parent.deeper(last.taken(np.where(kept, np.arange(len(kept)), -1))), np.repeat(kept, 2)

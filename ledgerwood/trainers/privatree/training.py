@@ -1,24 +1,20 @@
-"""PrivaTree: one decision tree whose splits and labels are chosen privately.
+"""PrivaTree: the training loop (Algorithm 1 of the paper), and its estimator for scikit-learn.
 
-Vos, Vos, Li, Erkin, Verwer: "Differentially-Private Decision Trees and Provable Robustness to Data Poisoning" (2023).
-This file is its plan and its loop (Algorithm 1). Where the paper or its code is wrong, the sound version is here, and
-docs/errata.md says so.
+Where the paper or its code is wrong, the sound version is here: docs/explanation/privatree.md#privatree-deviations.
+Numbers of rows by class are in `curator.queries.class_counts`, impurities in `curator.queries.splits`; no gradients.
 """
 
-import math
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Annotated, Literal, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from ledgerwood import _validate
-from ledgerwood._directed import float_up
-from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.events import Event, Repeated
-from ledgerwood.accounting.splitting import Share, split
+from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import (
     Aggregator,
     BinClassCounts,
@@ -27,244 +23,43 @@ from ledgerwood.curator import (
     FeatureQuantiles,
     GiniSplits,
     LeafLabels,
-    Loss,
+    Round,
     Schema,
-    gini_range,
-    label_range,
+    TypedColumns,
+    sorted_classes,
 )
-from ledgerwood.curator.queries.class_counts import class_number
-from ledgerwood.curator.queries.row_counts import MAX_COUNTS
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
-from ledgerwood.errors import InvalidParameter, SchemaError
-from ledgerwood.mechanisms import (
-    BoxShifts,
-    ExponentialMechanism,
-    GaussianMechanism,
-    Grid,
-    JointQuantilesMechanism,
-    LaplaceMechanism,
-    PermuteAndFlipMechanism,
-)
-from ledgerwood.mechanisms.choices.quantiles import MOST_THRESHOLDS
-from ledgerwood.mechanisms.sensitivity import quotient_down
-from ledgerwood.trainers.base.bounds import Count, positive, share
-from ledgerwood.trainers.base.plan import AbstractEpsilonPlan
-from ledgerwood.trainers.base.progress import Progress
-from ledgerwood.trainers.base.schedule import Stage
-from ledgerwood.trainers.parts.candidates import even_thresholds
+from ledgerwood.errors import InvalidParameter
+from ledgerwood.reading.importances import feature_importances
+from ledgerwood.trainers.base.bounds import is_word
+from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES, MOST_CLASSES, estimates_classes
+from ledgerwood.trainers.base.parameters import AbstractSystemEstimator
+from ledgerwood.trainers.base.progress import Progress, unseen
+from ledgerwood.trainers.base.suggestions import most_that_fits
+from ledgerwood.trainers.parts.candidates import Thresholds, least_cells
 from ledgerwood.trainers.parts.splits import random_tree
 from ledgerwood.trainers.privatree.partitions import least_gini_splits
-
-SplitRule = Literal["gini", "histograms", "joint_gaussian", "random"]
-CandidateRule = Literal["public", "quantiles"]
-ChoiceRule = Literal["permute_and_flip", "exponential"]
-Choice = PermuteAndFlipMechanism | ExponentialMechanism
-LEAST_LABEL_EPSILON = 1e-9
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivaTreePlan(AbstractEpsilonPlan):
-    """All that PrivaTree will do, fixed and priced before a row is read. Fields of all systems: see `AbstractPlan`.
-
-    Args:
-        n_features: m, columns of the schema. n_numeric: how many of them are numeric.
-        splits: "gini" (ours), a test is chosen by n times the Gini impurity, at a cost that does not depend on m;
-            "histograms", by numbers of rows by class with Laplace noise, which cost m; "joint_gaussian" (ours), with
-            Gaussian noise, which cost the root of m and a delta; "random" (ours), drawn without a look at the rows, at
-            no cost.
-        choice: of "gini", "permute_and_flip", never worse at one epsilon; or "exponential", bounded-range, which costs
-            less with a delta.
-        candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost
-            `n_numeric`.
-        candidate_bins: how many bins a numeric feature's candidates make; `max_bins` takes all borders.
-        tree_epsilon: of the whole tree, in nats: the common scale of the plan.
-        leaf_share: share of it for the labels; all of it where nothing else is released.
-        quantile_share: share of the rest for the quantiles; the levels divide what is left evenly.
-    """
-
-    n_features: Annotated[int, Count("features")]
-    n_numeric: Annotated[int, Count("features", minimum=0)]
-    splits: SplitRule
-    choice: ChoiceRule
-    candidates: CandidateRule
-    candidate_bins: int
-    tree_epsilon: Annotated[float, positive("nats")]
-    leaf_share: Annotated[float, share("share")]
-    quantile_share: Annotated[float, share("share")]
-
-    def _require_whole(self) -> None:
-        if self.n_numeric > self.n_features:
-            raise _validate.fail("n_numeric", self.n_numeric, f"at most n_features={self.n_features}", "features")
-        most = MOST_THRESHOLDS + 1 if self.candidates == "quantiles" else self.max_bins
-        if not 2 <= _validate.count("candidate_bins", self.candidate_bins, "bins") <= self.max_bins:
-            raise _validate.fail("candidate_bins", self.candidate_bins, f"in [2, max_bins={self.max_bins}]", "bins")
-        if self.max_bins > most:
-            raise _validate.fail("max_bins", self.max_bins, f"at most {most} for private quantiles", "steps of a range")
-        if self.candidates == "quantiles" and self.candidate_bins > 65:
-            raise _validate.fail("candidate_bins", self.candidate_bins, "at most 65 for private quantiles", "bins")
-
-    @property
-    def loss(self) -> Loss:
-        """None is taken: the rows count by class."""
-        return "squared"
-
-    @property
-    def buys_quantiles(self) -> bool:
-        """True if thresholds are bought: not where there is nothing to split."""
-        return self.candidates == "quantiles" and self.n_numeric > 0 and self.max_depth > 0 and self.splits != "random"
-
-    @property
-    def buys_levels(self) -> bool:
-        """True if splits are."""
-        return self.max_depth > 0 and self.splits != "random"
-
-    def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
-        rest = 1.0 - self.leaf_share
-        parts = {"labels": self.leaf_share if self.buys_levels else 1.0}
-        if self.buys_quantiles:
-            parts["quantiles"] = rest * self.quantile_share
-        if self.buys_levels:
-            parts["levels"] = rest * (1.0 - self.quantile_share) if self.buys_quantiles else rest
-        whole = Budget(epsilon=self.tree_epsilon, delta=0.0, adjacency=self.adjacency)
-        return split(whole, parts)[part]
-
-    @property
-    def quantiles(self) -> JointQuantilesMechanism:
-        """The mechanism that chooses one feature's thresholds; it is used for each numeric feature in turn."""
-        shares = tuple(i / self.candidate_bins for i in range(1, self.candidate_bins))
-        range_ = JointQuantilesMechanism(quantiles=shares, rate=1.0).event(self.adjacency).epsilon
-        epsilon = self._share("quantiles").epsilon_each(self.n_numeric)
-        # At a thousand nats a row no draw is off by one.
-        return JointQuantilesMechanism(quantiles=shares, rate=min(quotient_down(epsilon, range_), 1e3))
-
-    @property
-    def level(self) -> Choice | LaplaceMechanism | GaussianMechanism:
-        """How one level is chosen, or its numbers of rows are released."""
-        epsilon = self._share("levels").epsilon_each(self.max_depth)
-        if self.splits == "gini":
-            rate = quotient_down(epsilon, gini_range(self.adjacency).range)
-            return (
-                PermuteAndFlipMechanism(rate=rate)
-                if self.choice == "permute_and_flip"
-                else ExponentialMechanism(rate=rate)
-            )
-        if self.splits == "histograms":
-            return LaplaceMechanism.of_multiplier(float_up(1 / Fraction(epsilon)), self._counts, proportions=(1.0,))
-        return GaussianMechanism(stddev=self._counts.l2((1.0,)) / epsilon)
-
-    @property
-    def _counts(self) -> BoxShifts:
-        """By how much a row moves a level's numbers of rows: it is in every feature's histogram."""
-        return BoxShifts.of_counts(self.adjacency, histograms=self.n_features)
-
-    @property
-    def labels(self) -> PermuteAndFlipMechanism:
-        """How the leaves' labels are chosen."""
-        epsilon = self._share("labels").epsilon
-        return PermuteAndFlipMechanism(rate=quotient_down(epsilon, label_range(self.adjacency).range))
-
-    @property
-    def quantile_event(self) -> Event:
-        """All features' thresholds."""
-        return Repeated(self.quantiles.event(self.adjacency), count=self.n_numeric)
-
-    @property
-    def level_event(self) -> Event:
-        """One level: nodes are disjoint, features are not."""
-        mechanism = self.level
-        if isinstance(mechanism, Choice):
-            return mechanism.event(gini_range(self.adjacency), self.adjacency)
-        return mechanism.event(self._counts, self.adjacency)
-
-    @property
-    def label_event(self) -> Event:
-        """All leaves, which are disjoint."""
-        return self.labels.event(label_range(self.adjacency), self.adjacency)
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The quantiles of all features, each level by its number, the labels."""
-        quantiles = (Stage.once(self.quantile_event, "quantiles"),) if self.buys_quantiles else ()
-        levels = (Stage(event=self.level_event, steps=range(self.max_depth)),) if self.buys_levels else ()
-        return (*quantiles, *levels, Stage.once(self.label_event, "labels"))
-
-    def calibrated(self, budget: Budget) -> "PrivaTreePlan":
-        """See `AbstractEpsilonPlan.calibrated`."""
-        if self.splits == "joint_gaussian" and self.buys_levels and budget.delta == 0.0:
-            raise InvalidParameter("splits='joint_gaussian' adds Gaussian noise, which needs delta > 0; got delta=0.0")
-        return AbstractEpsilonPlan.calibrated(self, budget)
-
-    @property
-    def size(self) -> str:
-        """See `AbstractEpsilonPlan`."""
-        return f"a tree of depth {self.max_depth}"
-
-    @property
-    def least_tree_epsilon(self) -> float:
-        """Below it labels are drawn evenly, whatever the rows."""
-        return LEAST_LABEL_EPSILON / (self.leaf_share if self.buys_levels else 1.0)
-
-    def require_fit(self) -> None:
-        """Refuse noise of the levels that cannot be drawn on whole rows.
-
-        Raises:
-            InvalidParameter: it cannot.
-        """
-        if self.buys_levels and not isinstance(mechanism := self.level, Choice):
-            mechanism.require_fit(Grid(exponents=(0,)))
-
-    def leaf_signal(self, rows: float) -> float:
-        """Bounds the signal-to-noise ratio of a leaf's label; docs/explanation/cautions.md#leaf-signal.
-
-        Permute-and-flip is the largest of the counts with exponential noise of scale 1 / rate: the difference of two
-        has a stddev of sqrt(2) / rate.
-
-        Args:
-            rows: of the table, of one class in each leaf, spread evenly over the leaves.
-        """
-        return rows / 2.0**self.max_depth * self.labels.rate / math.sqrt(2.0)
-
-    def thresholds(self, cells: Sequence[FeatureCells]) -> list[NDArray[np.int64]]:
-        """The public candidates of each feature."""
-        return [
-            even_thresholds(each.ordered, self.candidate_bins - 1) if each.ordered else np.empty(0, dtype=np.int64)
-            for each in cells
-        ]
-
-    def require_levels(self, cells: Sequence[FeatureCells], classes: int) -> None:
-        """Refuse a schema without a split, too many classes, or a depth with more counts than queries may have; public.
-
-        Args:
-            cells: of each feature.
-            classes: of the target.
-
-        Raises:
-            InvalidParameter: so it is.
-        """
-        most = (MAX_COUNTS // class_number(classes)).bit_length() - 1
-        if self.max_depth > most:
-            raise _validate.fail(
-                "max_depth", self.max_depth, f"at most {most} for labels of {classes} classes", "levels"
-            )
-        if not self.buys_levels:
-            return
-        bins = CandidateBins.of(cells, self.thresholds(cells))
-        tests = SplitTests.every(cells, self.thresholds(cells))  # refuses cells that cannot be split
-        # With quantiles a threshold may be anywhere among the cells, all of which are counted then.
-        counted = max(bins.total, sum(each.ordered + len(each.equality) + 2 for each in cells))
-        width = classes * (max(counted, len(tests)) if self.splits == "gini" else counted)
-        most = (MAX_COUNTS // width).bit_length() if width <= MAX_COUNTS else 0
-        if self.max_depth > most:
-            raise _validate.fail("max_depth", self.max_depth, f"at most {most} for {width} counts a node", "levels")
+from ledgerwood.trainers.privatree.plan import (
+    PAPER_BINS,
+    CandidateRule,
+    Choice,
+    ChoiceRule,
+    Preset,
+    PrivaTreePlan,
+    SplitMethod,
+    class_count,
+    label_error_share,
+    leaf_epsilon,
+    preset_plan,
+)
 
 
 def train(
-    plan: PrivaTreePlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress | None = None
+    plan: PrivaTreePlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress = unseen
 ) -> Ensemble:
     """Algorithm 1: bin the features, split level by level, label the leaves; a tree whose values are classes' places.
 
-    Deviations: the table of docs/explanation/privatree.md#privatree-deviations.
+    Lines 1 and 2 are the plan's. FitTree (lines 6 to 18) goes level by level, all nodes of a level at once.
 
     Args:
         plan: calibrated.
@@ -272,75 +67,202 @@ def train(
         generator: public randomness of random splits.
         progress: called with (steps done, steps in all): the levels and the labels.
     """
-    schema, done = aggregator.schema, 0
-    cells, classes = schema.cells(plan.max_bins), class_count(schema)
-    structure, thresholds = TreeStructure.root(), plan.thresholds(cells)
-    if plan.max_depth and not plan.buys_levels:
-        structure = random_tree(
-            cells, depth=plan.max_depth, features=range(len(cells)), numeric_weight=1.0, generator=generator
-        )
+    cells, classes = aggregator.schema.cells(plan.max_bins), class_count(aggregator.schema)
+    structure, thresholds, done = TreeStructure.root(), plan.thresholds(cells), 0
+    if plan.max_depth and not plan.releases_levels:
+        features = range(len(cells))
+        structure = random_tree(cells, depth=plan.max_depth, features=features, numeric_weight=1.0, generator=generator)
         done = plan.max_depth
     for event, step in plan.schedule():
-        match step:
-            case "quantiles":  # lines 3 to 5
-                thresholds = _bought_thresholds(plan, event, cells, aggregator)
-                continue
-            case "labels":  # lines 8 and 9, of all leaves at once
-                with aggregator.open(event, purpose="labels") as round_:
+        purpose = f"{plan.level_words}, level {step + 1}" if isinstance(step, int) else step
+        with aggregator.open(event, purpose=purpose) as round_:
+            match step:
+                case "quantiles":  # lines 3 to 5
+                    thresholds = released_quantiles(plan, cells, round_)
+                    continue
+                case "labels":  # lines 8 and 9, of all leaves at once
                     query = LeafLabels(structure=structure, classes=classes)
-                    labels = round_.select(query, plan.labels, purpose="labels").value
-            case level:  # lines 11 to 13, of all nodes of the level at once
-                structure = _deeper(plan, event, level, structure, classes, cells, thresholds, aggregator)
+                    labels = round_.select(query, plan.labels, purpose=purpose).value
+                case _:  # lines 11 to 15
+                    splits = released_splits(plan, structure, classes, cells, thresholds, round_, purpose=purpose)
+                    structure = structure.deeper(splits)
         done += 1
-        if progress is not None:
-            progress(done, plan.max_depth + 1)
+        progress(done, plan.max_depth + 1)
     return Ensemble(initial_score=0.0, trees=(Tree(structure=structure, values=labels.astype(np.float64)),))
 
 
-def _bought_thresholds(
-    plan: PrivaTreePlan, event: Event, cells: Sequence[FeatureCells], aggregator: Aggregator
-) -> list[NDArray[np.int64]]:
-    """Private quantiles of the numeric features; equal ones are one threshold."""
+def released_quantiles(plan: PrivaTreePlan, cells: Sequence[FeatureCells], round_: Round) -> list[Thresholds]:
+    """Lines 3 to 5: private quantiles of the numeric features; equal ones are one threshold."""
     numeric = tuple(feature for feature, each in enumerate(cells) if each.ordered)
-    with aggregator.open(event, purpose="quantiles") as round_:
-        query = FeatureQuantiles(features=numeric, cells=plan.max_bins)
-        chosen = round_.select(query, plan.quantiles, purpose="quantiles").value
-    thresholds = [np.empty(0, dtype=np.int64) for _ in cells]
-    for feature, own in zip(numeric, chosen, strict=True):
+    query = FeatureQuantiles(features=numeric, cells=plan.max_bins)
+    thresholds: list[Thresholds] = [np.empty(0, dtype=np.int64) for _ in cells]
+    for feature, own in zip(numeric, round_.select(query, plan.quantiles, purpose="quantiles").value, strict=True):
         thresholds[feature] = np.unique(own)
     return thresholds
 
 
-def _deeper(
+def released_splits(
     plan: PrivaTreePlan,
-    event: Event,
-    level: int,
     structure: TreeStructure,
     classes: int,
     cells: Sequence[FeatureCells],
-    thresholds: list[NDArray[np.int64]],
-    aggregator: Aggregator,
-) -> TreeStructure:
-    """The tree with one level more: each node's split by its own impurity, or by released numbers of rows by class."""
+    thresholds: list[Thresholds],
+    round_: Round,
+    *,
+    purpose: str,
+) -> SplitTests:
+    """Lines 11 and 12: each node's split, by its own impurity, or by released numbers of rows by class."""
     mechanism = plan.level
     if isinstance(mechanism, Choice):
-        purpose = f"splits, level {level + 1}"
-        with aggregator.open(event, purpose=purpose) as round_:
-            query = GiniSplits(structure=structure, tests=SplitTests.every(cells, thresholds), classes=classes)
-            return structure.deeper(round_.select(query, mechanism, purpose=purpose).value)
-    purpose, bins = f"class histograms, level {level + 1}", CandidateBins.of(cells, thresholds)
-    with aggregator.open(event, purpose=purpose) as round_:
-        asked = BinClassCounts(structure=structure, bins=bins, classes=classes)
-        counts = round_.release(asked, mechanism, purpose=purpose).real
-    return structure.deeper(least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes)))
+        query = GiniSplits(structure=structure, tests=SplitTests.every(cells, thresholds), classes=classes)
+        return round_.select(query, mechanism, purpose=purpose).value
+    bins = CandidateBins.of(cells, thresholds)
+    asked = BinClassCounts(structure=structure, bins=bins, classes=classes)
+    counts = round_.release(asked, mechanism, purpose=purpose).real
+    return least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes))
 
 
-def class_count(schema: Schema) -> int:
-    """The number of declared classes.
+@final
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ignore[misc]
+    """PrivaTree: one decision tree for two or more classes. Rows have no weights here.
 
-    Raises:
-        SchemaError: the target is a number, or missing.
+    Parameters that are not listed are fields of `PrivaTreePlan`.
+
+    Args:
+        delta: 0, the default, is pure privacy.
+        expected_rows: a public guess of the number of rows, for the labels' share, the default's depth and the bins of
+            an estimated schema.
+        preset: "default" (for accuracy), "paper" (the paper's own choices, made sound), "public_bins" (the paper's
+            PrivaTree*), "joint_gaussian" (for delta > 0) or "random" (random splits, the whole budget for the
+            labels).
+        max_depth: 4 as in the paper's tables (its code has 3); less by default where `expected_rows` times epsilon is
+            small.
+        leaf_share: share of epsilon for the labels; "auto" for the paper's rule at `expected_rows`.
+        quantile_share: share of the rest for the quantiles; "auto" for as much as a level.
+        label_error: E_max of that rule, the share of rows that labels may lose.
+
+    Attributes:
+        classes_: the declared or estimated classes, sorted.
+        ensemble_: the one released tree, whose values are places of classes. All others: see `AbstractSystemEstimator`.
     """
-    if not isinstance(schema.target, Categorical):
-        raise SchemaError(f"PrivaTree needs a Categorical target in the schema; got target={schema.target!r}")
-    return len(schema.target.categories)
+
+    _plan_type = PrivaTreePlan
+
+    delta: float = 0.0
+    preset: Preset = "default"
+    split_method: SplitMethod | None = None
+    choice: ChoiceRule | None = None
+    candidates: CandidateRule | None = None
+    candidate_bins: int | None = None
+    leaf_share: float | Literal["auto"] = "auto"
+    quantile_share: float | Literal["auto"] = "auto"
+    label_error: float = 0.01
+
+    _train = staticmethod(train)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    # Rows count whole: there is nothing that a weight could scale.
+    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None) -> Self:  # type: ignore[override]
+        """Pay for the plan from the ledger, then train, as `AbstractTreeEstimator.fit`; without weights."""
+        return super().fit(X, y, ledger)
+
+    def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
+        label_error_share(self.label_error)
+        cells = least_cells(schema, 2)
+        numeric = sum(each.ordered > 0 for each in cells)
+        plan = preset_plan(self.preset, self.budget, n_features=len(cells), n_numeric=numeric, rows=self.expected_rows)
+        classes = 2  # which the rule for the labels' share is of, where they are estimated
+        if isinstance(schema, Schema):
+            if schema.weight_bound is not None:
+                raise InvalidParameter(
+                    f"weight_bound={schema.weight_bound!r}: PrivaTree counts rows, not weights; declare no bound"
+                )
+            classes = class_count(schema)
+        plan = dataclasses.replace(plan, **self._named_choices(plan, classes))
+        cells = least_cells(schema, plan.max_bins)
+        if isinstance(schema, TypedColumns):
+            if estimates_classes(schema):
+                classes = _most_classes(plan, cells)
+            plan = dataclasses.replace(plan, purchase=self._estimation(schema, most_classes=classes))
+        plan.require_levels(cells, classes)
+        return plan
+
+    def _named_choices(self, plan: PrivaTreePlan, classes: int) -> dict[str, Any]:
+        named = self._choices()
+        for field in ("leaf_share", "quantile_share"):
+            if is_word(named.get(field), "auto"):
+                del named[field]
+        # All borders of the grid stay all borders, whatever the grid; but private quantiles are few.
+        bins = named.get("max_bins", plan.max_bins)
+        if named.get("candidates") == "quantiles" or plan.candidate_bins < plan.max_bins:
+            named.setdefault("candidate_bins", min(PAPER_BINS, bins) if isinstance(bins, int) else PAPER_BINS)
+        named.setdefault("candidate_bins", bins)
+        depth = dataclasses.replace(plan, max_depth=named.get("max_depth", plan.max_depth)).max_depth  # checked
+        if "leaf_share" not in named and depth:
+            whole = self.budget
+            labels = leaf_epsilon(
+                whole.epsilon,
+                depth=depth,
+                classes=classes,
+                rows=self.expected_rows,
+                error=self.label_error,
+                adjacency=whole.adjacency,
+            )
+            named["leaf_share"] = labels / whole.epsilon
+        if "quantile_share" not in named:
+            named["quantile_share"] = 1.0 / (1.0 + max(depth, 1))
+        return named
+
+    def _check_target(self, schema: Schema) -> None:
+        class_count(schema)
+        assert isinstance(schema.target, Categorical)  # checked
+        sorted_classes(schema.target)
+
+    def _restore(self) -> None:
+        assert isinstance(self.schema_.target, Categorical)  # checked, or estimated as such
+        self.classes_ = sorted_classes(self.schema_.target, least=1)
+
+    def _labels(self, X: Any) -> NDArray[np.intp]:
+        """The place of the predicted class; intp (n_rows,). An only class is at 0, whatever the tree says."""
+        return np.minimum(self._scores(X).astype(np.intp), len(self.classes_) - 1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each row's leaf; shape (n_rows,)."""
+        labels = self._labels(X)
+        return self.classes_[labels]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """1 for the label of each row's leaf, 0 for the other classes: no proportions are released."""
+        labels = self._labels(X)
+        return np.eye(len(self.classes_))[labels]
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in what the tests do to the labels, float64 (n_features,); sums to 1 or 0."""
+        check_is_fitted(self, "ensemble_")
+        (tree,) = self.ensemble_.trees
+        # One tree a class, 1 where it is the label: places of classes are no numbers.
+        marks = tuple(
+            Tree(structure=tree.structure, values=(tree.values == place).astype(np.float64))
+            for place in range(len(self.classes_))
+        )
+        return feature_importances(Ensemble(initial_score=0.0, trees=marks), self.n_features_in_)
+
+
+def _most_classes(plan: PrivaTreePlan, cells: Sequence[FeatureCells]) -> int:
+    """Largest number of classes of an estimated schema: what fits into the levels, no fewer than of other systems."""
+
+    def has_room(classes: int) -> bool:
+        try:
+            plan.require_levels(cells, classes)
+        except InvalidParameter:
+            return False
+        return True
+
+    # With fewer, the refusal of a tree with no room for them is the caller's.
+    return max(ESTIMATED_CLASSES, most_that_fits(lambda more: has_room(more + 1), MOST_CLASSES) + 1)

@@ -22,8 +22,8 @@ from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, LedgerCorrupt
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.federated.plan import FederatedPlan
-from ledgerwood.trainers.privatree.training import PrivaTreePlan
-from ledgerwood.trainers.sgbdt.training import SGBDTPlan
+from ledgerwood.trainers.privatree.plan import PrivaTreePlan
+from ledgerwood.trainers.sgbdt.plan import SGBDTPlan
 from ledgerwood.verification.auditing.claims import Claim, ClaimedCurve
 from ledgerwood.verification.auditing.result import small_probability
 from ledgerwood.verification.canaries.recorder import ReleaseRecording, recorded
@@ -76,7 +76,7 @@ class OwnFits:
     @property
     def labels_only(self) -> bool:
         """True if a canary shows by the label of its leaf alone."""
-        return isinstance(self.plan, PrivaTreePlan) and self.plan.splits == "random"
+        return isinstance(self.plan, PrivaTreePlan) and self.plan.split_method == "random"
 
     @property
     def public_trees(self) -> bool:
@@ -105,7 +105,7 @@ class OwnFits:
                 assert isinstance(mechanism, EllipticalGaussianMechanism)  # that of these leaves
                 stddevs = mechanism.stddevs
             case FederatedPlan(loss="squared"):
-                stddevs = self.plan.pair_noise.stddevs
+                stddevs = self.plan.leaf_stddevs
             case _:
                 return 1.0
         best = best_background(clip=self.plan.clip, count_stddev=stddevs[0], sum_stddev=stddevs[1])
@@ -131,7 +131,12 @@ class OwnFits:
             for each in included
         )
         cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins)
-        return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
+        places = rows.cells.rows.astype(rows.background.dtype)
+        labels = (rows.own, rows.other) if rows.replaced else (rows.own,)
+        alone = tuple(
+            Table.from_data(places, each, self.schema, loss=self.plan.loss, bins=self.plan.max_bins) for each in labels
+        )
+        return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells, alone=alone)
 
     def scores(self, recording: ReleaseRecording, evidence: Evidence) -> CanaryScores:
         """The scores of the canaries, by one fit's releases."""

@@ -299,7 +299,7 @@ def test_our_own_estimators_keep_to_their_schema_and_claim_their_plan() -> None:
         features=(Categorical("a", ("x", "y")), Categorical("b", ("x", "y"))), target=Categorical("c", ("n", "p"))
     )
     rows = np.array([["x", "x"], ["y", "x"], ["x", "y"], ["y", "y"]], dtype=object)
-    model = PrivaTreeClassifier(epsilon=1.0, schema=schema, max_depth=1, splits="random")
+    model = PrivaTreeClassifier(epsilon=1.0, schema=schema, max_depth=1, split_method="random")
     audit = audit_model(
         model, rows, np.array(["n", "p", "n", "p"]), released="attributes", fits=1000, rng=1, alpha=1e-3
     )

@@ -100,7 +100,7 @@ def test_scores_are_standard_normal_shifted_by_the_mu_of_the_price(
 @pytest.mark.parametrize(
     "estimator",
     [
-        PrivaTreeClassifier(epsilon=1.5, schema=binary(5, CLASSES), splits="random", random_state=0),
+        PrivaTreeClassifier(epsilon=1.5, schema=binary(5, CLASSES), split_method="random", random_state=0),
         DPBoostRegressor(
             epsilon=1.5,
             schema=binary(2),

@@ -29,7 +29,7 @@ CLASSES = np.where(LABELS > 0.0, "a", "b")
             ),
             LABELS,
         ),
-        (PrivaTreeClassifier(epsilon=1.0, schema=CLASSED, splits="random"), CLASSES),
+        (PrivaTreeClassifier(epsilon=1.0, schema=CLASSED, split_method="random"), CLASSES),
     ],
     ids=["S-GBDT", "federated", "PrivaTree"],
 )
@@ -59,7 +59,7 @@ def test_a_trainer_that_peeks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             generator.random()
         return original(plan, aggregator, generator, *rest, **named)
 
-    monkeypatch.setattr("ledgerwood.trainers.sgbdt.estimators.train", peeking)
+    monkeypatch.setattr(sgbdt.AbstractSGBDT, "_train", staticmethod(peeking))
     found = structure_depends_on_data(
         SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA, n_estimators=2), ROWS, LABELS
     )
@@ -73,7 +73,7 @@ def test_an_estimator_that_ignores_its_seed_is_refused(monkeypatch: pytest.Monke
     def careless(plan: Any, aggregator: Any, generator: Any, *rest: Any, **named: Any) -> Any:
         return original(plan, aggregator, np.random.default_rng(), *rest, **named)
 
-    monkeypatch.setattr("ledgerwood.trainers.sgbdt.estimators.train", careless)
+    monkeypatch.setattr(sgbdt.AbstractSGBDT, "_train", staticmethod(careless))
     with pytest.raises(InvalidParameter, match="SGBDTRegressor ignores its seed"):
         structure_depends_on_data(SGBDTRegressor(epsilon=1.0, delta=1e-6, schema=SCHEMA, n_estimators=2), ROWS, LABELS)
 
