@@ -169,7 +169,7 @@ def test_a_class_that_says_it_is_of_the_room_is_foreign_all_the_same(module):
             return LabelCount().sensitivity(adjacency)
 
     Claims.__module__ = module
-    with pytest.raises(RoundViolation, match="Claims is no query of the curator's"):
+    with pytest.raises(RoundViolation, match="Claims is not a query of the curator"):
         TREES.carries_out(Claims, check=no_refusal)
 
 
