@@ -113,13 +113,34 @@ def leaf_caution(
 ) -> str | None:
     """Returns the warning that a plan's leaves are mostly noise, and up to how many rows; None if they are not.
 
-    docs/explanation/cautions.md#leaf-noise.
+    docs/explanation/cautions.md#leaf-noise. Arguments as of `noise_caution`; `signal` is a plan's `leaf_signal`.
+    """
+    return noise_caution(
+        signal, epsilon=epsilon, delta=delta, expected_rows=expected_rows, statistic="a leaf",
+        together="all trees together, ", remedies="fewer levels (max_depth) or fewer trees",
+    )  # fmt: skip
+
+
+def noise_caution(
+    signal: Callable[[float], float],
+    *,
+    epsilon: float,
+    delta: float,
+    expected_rows: float | None,
+    statistic: str,
+    together: str = "",
+    remedies: str,
+) -> str | None:
+    """Returns the warning that what a plan releases is mostly noise, and up to how many rows; None if it is not.
 
     Args:
-        signal: a plan's `leaf_signal`: a function, not decreasing, from the number of rows to the largest possible
-            signal-to-noise ratio of a leaf.
+        signal: a function, not decreasing, from the number of rows to the largest possible signal-to-noise ratio of the
+            statistic.
         epsilon, delta: the budget.
         expected_rows: a public guess of the number of rows; None assumes 10,000.
+        statistic: what is released, such as "a gradient".
+        together: how several releases count, with a comma and a space at its end.
+        remedies: parameters that help besides epsilon and rows.
     """
     rows = UNKNOWN_ROWS if expected_rows is None else expected_rows
     ratio = signal(rows)
@@ -135,9 +156,9 @@ def leaf_caution(
             "Take",
         )
     return (
-        f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of a leaf is larger "
-        f"than the largest possible sum of its rows, all trees together, {fewer}{known}. {more} a larger epsilon, more "
-        "rows, fewer levels (max_depth) or fewer trees"
+        f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of {statistic} is "
+        f"larger than the largest possible sum of its rows, {together}{fewer}{known}. {more} a larger epsilon, more "
+        f"rows, {remedies}"
     )
 
 
