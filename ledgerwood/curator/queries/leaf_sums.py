@@ -71,7 +71,7 @@ class LeafMoments(LeafStatistic[BoxShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the sums are of gradients."""
         return True
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
@@ -115,7 +115,7 @@ class LeafCurvatures(LeafStatistic[BallShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the sums are of gradients."""
         return True
 
     @property
@@ -218,7 +218,7 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the sums are of gradients."""
         return True
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts | BallShifts:
