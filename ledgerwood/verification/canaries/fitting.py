@@ -226,7 +226,7 @@ def agreement(model: Any, rows: Any, labels: NDArray[Any]) -> NDArray[np.float64
         found = _agreement(model, rows, labels)
     except (TypeError, ValueError, IndexError) as error:
         raise InvalidParameter(
-            f"predictions of {type(model).__name__} cannot be read: {error}; one finite number a canary is needed, "
+            f"predictions of {type(model).__name__} cannot be read: {error}; one finite number for each canary is needed, "
             f"{len(rows)} in all (unit: predictions)"
         ) from error
     if found.shape != (len(rows),) or not np.isfinite(found).all():

@@ -264,7 +264,7 @@ class TableGauge:
         """
         if query not in TREES and query not in COLUMNS and not isinstance(query, Choices):
             raise InvalidParameter(
-                f"{type(query).__name__} is no function, and no query whose exact value a table with a schema has "
+                f"{type(query).__name__} is neither a function nor a query that a table with a schema can evaluate "
                 "(unit: statistic)"
             )
         shifts: Any = query.sensitivity(adjacency) if claimed is None else claimed

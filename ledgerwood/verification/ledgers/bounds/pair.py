@@ -78,7 +78,7 @@ def merged(loss: Floats, log_p: Floats, starts: NDArray[np.intp]) -> tuple[Float
 def split(loss: Floats, log_p: Floats, nodes: Floats) -> tuple[Floats, Floats]:
     """Ascending outputs within the nodes, each split between the two nodes around it; both masses stay.
 
-    Returns the nodes that got any, and the logarithms of their P.
+    Returns the nodes with positive mass, and the logarithms of their P.
     """
     below = np.clip(np.searchsorted(nodes, loss, side="right") - 1, 0, nodes.size - 2)
     low, high = nodes[below], nodes[below + 1]
