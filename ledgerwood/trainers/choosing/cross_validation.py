@@ -59,7 +59,7 @@ _JUDGEMENTS: dict[Scoring, Judgement] = {
     "neg_mean_absolute_error": "absolute",
     "neg_mean_squared_error": "squared",
 }
-FOLDS = "each row's fold is a secret coin of its own, independent of all other rows, and is not shown to anybody"
+FOLDS = "the fold of each row is drawn by a separate secret coin, independent of all other rows, and is not released"
 OWNER_SCORES = (
     "held-out scores are not part of this guarantee: they are exact, for the owner of the rows only, and so is "
     "whatever is chosen by them"
@@ -130,7 +130,7 @@ class AbstractValidation(abc.ABC):
 
     @abc.abstractmethod
     def __repr__(self) -> str:
-        """What was found, without an owner's score."""
+        """The result as text, without the scores of the owner."""
 
 
 @final

@@ -113,7 +113,7 @@ class SearchPlan:
         return tuple(Composed((plan.event, self.score_event)) for plan in self.plans)
 
     def leaf_signal(self, rows: float) -> float:
-        """That of the candidate that has most; docs/explanation/cautions.md#leaf-signal."""
+        """Bounds the signal-to-noise ratio by that of the best candidate; docs/explanation/cautions.md#leaf-signal."""
         return max(plan.leaf_signal(rows) for plan in self.plans)
 
     @property
@@ -122,16 +122,16 @@ class SearchPlan:
         return self.plans[0].loss
 
     def calibrated(self, budget: Budget) -> "SearchPlan":  # its noise was found with its candidates'
-        """Itself."""
+        """Returns the plan itself, whose noise was found with its candidates'."""
         return self
 
     def has_room(self, budget: Budget) -> bool:  # a search that does not fit is not made
-        """True."""
+        """Returns True: a search that does not fit is not made."""
         return True
 
     @property
     def purchase(self) -> None:
-        """No schema is bought."""
+        """None: the schema is declared."""
 
     @property
     def max_bins(self) -> int:
@@ -167,7 +167,7 @@ class PrivateSearch(AbstractTreeEstimator):
             candidate that is listed twice is drawn twice as often.
         epsilon, delta: the budget of the whole search; delta > 0.
         adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
-        law: the distribution of K. With "poisson", K is near its mean, and 0 with probability exp(-mean_runs) (then
+        distribution: of K. With "poisson", K is near its mean, and 0 with probability exp(-mean_runs) (then
             the model has learnt nothing). With "negative_binomial", K is never 0, and often 1.
         mean_runs: the expected number of runs; above 1 for "negative_binomial".
         shape: eta of the negative binomial distribution; a smaller one has a heavier tail and costs less.
@@ -183,7 +183,7 @@ class PrivateSearch(AbstractTreeEstimator):
 
     estimator: AbstractTreeEstimator = field(kw_only=False)
     candidates: Sequence[Mapping[str, Any]] = field(kw_only=False)
-    law: Literal["poisson", "negative_binomial"] = "poisson"
+    distribution: Literal["poisson", "negative_binomial"] = "poisson"
     mean_runs: float = 8.0
     shape: float = 0.0
     score_share: float = 0.1
@@ -229,8 +229,8 @@ class PrivateSearch(AbstractTreeEstimator):
         self.budget  # noqa: B018  # epsilon, delta, adjacency
         self._random_source()
         require_verbose(self.verbose)
-        require_name("law", self.law, ("poisson", "negative_binomial"))
-        _validate.real("shape", self.shape, "eta of the negative binomial law")
+        require_name("distribution", self.distribution, ("poisson", "negative_binomial"))
+        _validate.real("shape", self.shape, "eta of the negative binomial distribution")
         self._check_candidates()
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
@@ -261,7 +261,7 @@ class PrivateSearch(AbstractTreeEstimator):
         )
 
     def _runs(self) -> PoissonSelectionMechanism | RepeatedSelectionMechanism:
-        if self.law == "poisson":
+        if self.distribution == "poisson":
             return PoissonSelectionMechanism(mean=self.mean_runs)
         return RepeatedSelectionMechanism.of_mean(self.mean_runs, shape=self.shape)
 

@@ -93,7 +93,7 @@ class ValidationPlan:
 
     @property
     def fits(self) -> tuple[Event, ...]:
-        """What one fit of each candidate draws."""
+        """The event of one fit of each candidate."""
         return tuple(plan.event for plan in self.plans)
 
     @property
@@ -126,12 +126,12 @@ class ValidationPlan:
 
     @property
     def last_fits(self) -> tuple[Event, ...]:
-        """What the last fit of a search may draw: one of these; none without `refit`."""
+        """The events of which the last fit of a search draws one; empty without `refit`."""
         return tuple(dict.fromkeys(self.fits)) if self.refit else ()
 
     @property
     def total(self) -> Event:
-        """Everything: `event`, and the costliest of `last_fits` at each point of the profile."""
+        """The event of everything: `event`, and the costliest of `last_fits` at each point of the profile."""
         last = self.last_fits
         if not last:
             return self.event
