@@ -43,7 +43,7 @@ MAX_CLASSES = 1 << 10
 class LeafClassCounts(LeafStatistic[BoxShifts]):
     """Number of rows of each class in each leaf, shape (n_leaves * classes, 1), whole; leaf after leaf.
 
-    A row counts whatever it weighs; one of no class counts nowhere.
+    A row counts as 1 for any weight; a row without a class is not counted.
 
     Args:
         classes: the number of the target's declared classes.
@@ -102,7 +102,7 @@ class BinClassCounts:
 
     Args:
         structure: the public tree; a tree without a test has one leaf.
-        bins: of at least one feature; a row is in one bin of each.
+        bins: the bins of at least one feature; a row is in one bin of each.
         classes: the number of the target's declared classes.
 
     Raises:
@@ -148,9 +148,9 @@ def classes_by_cell(
     """int64 (n_leaves, n_cells, classes): rows of each class by the cells of some of the columns (n_columns, n_rows).
 
     Args:
-        structure: of the leaves.
-        classes: of the target.
-        rows: which take part.
+        structure: the structure of the leaves.
+        classes: the classes of the target.
+        rows: the rows that take part.
         columns: the cells, or the bins, of each row.
         places: which of the columns.
         offsets: int64 (len(places) + 1,), where each one's cells begin, and the end.
@@ -187,7 +187,7 @@ LabelMechanism = ExponentialMechanism | PermuteAndFlipMechanism
 class LeafLabels:
     """One class for each leaf, by its place among the sorted classes, int64 (n_leaves,).
 
-    A class's utility is its number of rows in the leaf, whatever they weigh.
+    A class's utility is its number of rows in the leaf, regardless of weights.
 
     Args:
         structure: the public tree.
@@ -207,7 +207,7 @@ class LeafLabels:
 
     @property
     def counts(self) -> LeafQuery[BoxShifts]:
-        """What the choices are made by."""
+        """The counts that determine the choices."""
         return LeafClassCounts(classes=self.classes).of(self.structure)
 
     def sensitivity(self, adjacency: Adjacency) -> UtilityRange:
@@ -219,7 +219,7 @@ class LeafLabels:
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) not in get_args(LabelMechanism):
             names = " or ".join(kind.__name__ for kind in get_args(LabelMechanism))
-            raise RoundViolation(f"LeafLabels is answered by {names}, not by {type(mechanism).__name__}")
+            raise RoundViolation(f"LeafLabels needs {names}, not {type(mechanism).__name__}")
         return mechanism.event(self.sensitivity(adjacency), adjacency)
 
     def select(self, mechanism: LabelMechanism, evidence: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
@@ -230,7 +230,7 @@ class LeafLabels:
 
 
 def label_range(adjacency: Adjacency) -> UtilityRange:
-    """How far apart a row may move the utilities of the classes of a leaf: 1, or 2 where a row is replaced."""
+    """The range of the utilities of a leaf's classes under a change of one row: 1, or 2 if a row is replaced."""
     return UtilityRange(range=2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0)
 
 

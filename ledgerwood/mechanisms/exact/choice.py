@@ -81,7 +81,7 @@ def decide(lows: Sequence[int], highs: Sequence[int], word: int, bits: int) -> i
 
     Args:
         lows, highs: bounds of the partial sums, the last one the total; rising.
-        word, bits: what is known of U.
+        word, bits: the known bits of U.
     """
     least, most = word * lows[-1], (word + 1) * highs[-1]
     for place, low in enumerate(lows):
