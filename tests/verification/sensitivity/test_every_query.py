@@ -300,7 +300,7 @@ def asked_in_turn(case):
         alone = table_of(kind, tuple(part[here] for part in data))
         of_alone = alone.reader if len(case) == 2 else alone.evidence
         yield tuple(
-            dict(sorted(found.items())) if isinstance(found, dict) else found
+            {key: found[key] for key in sorted(found) if found[key]} if isinstance(found, dict) else found
             for found in (read(query)(sampled), of_alone(query)(ALL))
         )
 
