@@ -313,7 +313,7 @@ def test_a_sample_counts_as_a_table_of_the_drawn_rows_whatever_was_asked_before(
 
 
 def test_queries_without_an_exact_value_and_claims_that_are_none_are_refused():
-    with pytest.raises(InvalidParameter, match="ValueCounts is no function, and no query whose exact value"):
+    with pytest.raises(InvalidParameter, match="ValueCounts is neither a function nor a query that a table"):
         check_sensitivity(ValueCounts(column=0, edges=(0.0, 1.0)), schema=NUMBERS)
     with pytest.raises(InvalidParameter, match="claimed=1.0 must be a shift set"):
         check_sensitivity(LabelCount(), claimed=1.0, schema=NUMBERS)
