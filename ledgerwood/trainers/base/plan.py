@@ -120,13 +120,13 @@ class AbstractPlan(abc.ABC):
             return False
         return True
 
+    @abc.abstractmethod
     def calibrated(self, budget: Budget) -> Self:
         """This plan with the least noise that fits the budget.
 
         Raises:
             CalibrationFailed: the budget is too small for the plan.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how it finds its noise: define calibrated")
 
     def require_first_fit(self) -> None:
         """Refuse noise before the model that cannot be drawn.

@@ -92,8 +92,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         plan = None
         try:
             self._check_parameters()
-            plan = self._uncalibrated_plan(schema)
-            _require_plan(plan)
+            made = self._uncalibrated_plan(schema)
+            _require_plan(made)
+            plan = made
             return plan.calibrated(self.budget)
         except (CalibrationFailed, InvalidParameter) as error:
             if plan is None and says_parameter(self, error):
