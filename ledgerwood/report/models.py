@@ -60,7 +60,7 @@ def read_schema(path: Path) -> Schema:
 
 
 def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
-    """What a training would do and cost; pure, no data."""
+    """The plan of a training and its cost, without data."""
     estimator = estimator_of(settings, schema, verbose=False)
     plan = estimator.make_plan(schema)
     seed = estimator.random_state
@@ -79,7 +79,7 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
 
 
 def _plan_facts(plan: Any) -> dict[str, Fact]:
-    """The fields of a plan that are single values, under their names; None is left out."""
+    """The fields of a plan that are single values, by name; None is omitted."""
     values = {each.name: getattr(plan, each.name) for each in fields(plan)}
     return {name: value for name, value in values.items() if isinstance(value, str | bool | int | float)}
 
@@ -114,9 +114,11 @@ def train_model(
         with Ledger.open(place, dataset=dataset, budget=terms, unit=unit, analyst=analyst) as ledger:
             try:
                 model = estimator.fit(X, y, ledger=ledger)
-            except PrivacyError:
+            except PrivacyError as error:
                 if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger
                     Path(place).unlink()
+                if not new:  # which may have been there from another training, without being named
+                    error.add_note(f"the ledger is {place}, which existed before")
                 raise
             spent = ledger.spent()
     except PrivacyError:

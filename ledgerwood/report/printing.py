@@ -1,4 +1,4 @@
-"""What commands print, and how they fail.
+"""Printed output and errors of the commands.
 
 One way to print a result: a two-column table for people, or one JSON object for programs.
 
@@ -109,14 +109,15 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
         except ImportError as missing:
             _fail(str(missing), missing)
         except (PrivacyError, OSError) as refusal:
-            _fail(f"{type(refusal).__name__}: {_as_options(str(refusal), kwargs)}", refusal)
+            told = "; ".join([str(refusal), *getattr(refusal, "__notes__", ())])
+            _fail(f"{type(refusal).__name__}: {_as_options(told, kwargs)}", refusal)
 
     return guarded
 
 
 @contextmanager
 def _cautions() -> Iterator[None]:
-    """Print every `PrivacyWarning` as a line of standard error, whatever filters there are; no other warning."""
+    """Print every `PrivacyWarning` as a line of standard error, for any warning filters; no other warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", PrivacyWarning)
         shown = warnings.showwarning
@@ -133,7 +134,7 @@ def _cautions() -> Iterator[None]:
 
 
 _BY_OPTION = {"count": "steps"}
-"""What the library calls otherwise than the option that sets it."""
+"""Parameters whose name differs from the option that sets them."""
 
 
 def _as_options(message: str, options: Mapping[str, object]) -> str:

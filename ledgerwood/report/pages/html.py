@@ -18,7 +18,7 @@ from ledgerwood.report.printing import finite
 
 Tone = Literal["good", "open", "bad"]
 _LONG = 48
-"""Characters of a fact that gets a line of its own."""
+"""The length of a fact from which on it gets a separate line."""
 
 
 @final
@@ -68,15 +68,15 @@ class Section:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a report says.
+    """The content of a report.
 
     Args:
-        kind: what was audited, in a word or two.
+        kind: the audited object, in a word or two.
         title: its name.
         tone, verdict, sentence: the outcome, in a colour, in a few words and in one sentence.
         facts: the main figures by name.
         sections: the rest.
-        footer: how it was made.
+        footer: how the page was made.
         record: plain JSON values: all numbers that the page shows; infinity is the text "inf".
     """
 

@@ -102,7 +102,7 @@ def best_pair(
 
 
 def _outputs(draws: OutputDraws, n: int, *, skip: bool) -> list[FloatArray] | None:
-    """Outputs on both data sets; None where the mechanism raises on both and that may be skipped."""
+    """Outputs on both data sets; None if the mechanism raises on both and that may be skipped."""
     try:
         return draws.first(n)
     except AuditFailed:
@@ -115,7 +115,7 @@ def two(pair: Any) -> Pair:
     """A pair of data sets.
 
     Raises:
-        InvalidParameter: not two of them.
+        InvalidParameter: not exactly two data sets.
     """
     try:
         first, second = pair

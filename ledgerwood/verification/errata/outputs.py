@@ -2,7 +2,7 @@
 
 Shapes of output that many specimens share, each with its sampler and its exact loss.
 
-A specimen writes down the distribution of its output on a data set; what is drawn and what is lost follow from it.
+A specimen states the distribution of its output on a data set; its sampler and its privacy loss follow from it.
 
 The value of a leaf and the gain of a split for a constant hessian of 1, as both gain-based systems print them.
 """
@@ -101,7 +101,7 @@ class Finite(Specimen):
 
     @final
     def pure_epsilon(self) -> float:
-        """The largest |log ratio| of an output's probabilities, in nats; inf where one of them is 0."""
+        """The largest |log ratio| of an output's probabilities, in nats; inf if one of them is 0."""
         p, q = (self.distribution(part) for part in self.pair)
         return float(np.abs(self.log_ratio(np.flatnonzero((p > 0.0) | (q > 0.0)).astype(np.float64))).max())
 

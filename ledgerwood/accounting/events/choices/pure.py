@@ -361,7 +361,7 @@ def corners_of(log_weight: FloatArray, log_ratio: FloatArray, log_mass_beyond: f
         log_weight: log Q at each atom, shape (n,).
         log_ratio: rising, shape (n,).
         log_mass_beyond: log of Q beyond the last atom.
-        log_beyond: log of the profile at the last log ratio.
+        log_beyond: log of an upper bound on the profile beyond the last log ratio; the profile from below leaves it out.
     """
     weight = np.append(log_weight, log_mass_beyond).astype(np.longdouble)
     mass = np.logaddexp.accumulate(weight[::-1])[::-1][:-1]
@@ -388,7 +388,7 @@ def interpolated(corners: Corners, t: FloatArray) -> FloatArray:
 
 
 def interpolated_below(corners: Corners, t: FloatArray) -> FloatArray:
-    """The same rounded down, without what is beyond the last atom; -inf from the last corner on."""
+    """Interpolates rounded down, without the mass beyond the last atom; -inf from the last corner on."""
     moved = t * (1.0 + _RATIO_SLACK)
     profile, guard = _between(corners, moved)
     with np.errstate(invalid="ignore", divide="ignore"):

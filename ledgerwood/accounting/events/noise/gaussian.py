@@ -84,11 +84,11 @@ class GaussianEvent(Event):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EllipticalGaussianEvent(Event):
-    """A vector with independent normal noise of its own standard deviation per coordinate.
+    """A vector with independent normal noise, with a separate standard deviation for each coordinate.
 
     It is exactly a `GaussianEvent` with multiplier 1 / sqrt(sum d_k^2 / s_k^2), sampled or not, if coordinate k changes
-    by at most d_k, for each k separately. A query whose coordinates cannot all change by d_k at once may state a
-    `GaussianEvent` with less. docs/explanation/events.md#elliptical.
+    by at most d_k, for each k separately. If the coordinates cannot all change by d_k together, a query may state a
+    `GaussianEvent` with a smaller sensitivity. docs/explanation/events.md#elliptical.
 
     Args:
         sensitivities: d_k >= 0, the largest change of coordinate k, in its own units; one of them positive.
@@ -189,7 +189,7 @@ def _mills(x: FloatArray) -> FloatArray:
 
 
 def _log_mills(x: FloatArray) -> FloatArray:
-    """log m(x); the erfcx form for x > -5, where nothing overflows."""
+    """log m(x); the erfcx form for x > -5, if nothing overflows."""
     low = np.minimum(x, -5.0)
     return np.where(
         x > -5.0,
@@ -281,7 +281,9 @@ def tree_gaussian(*, leaves: int, noise_multiplier: float, adjacency: Adjacency)
 
 def _event(multiplier: float, square: Fraction, adjacency: Adjacency) -> GaussianEvent:
     if square == 0:
-        raise InvalidParameter("strategy must have an entry that is not 0: else nothing is released (unit: number)")
+        raise InvalidParameter(
+            "strategy must have an entry that is not 0, otherwise nothing is released (unit: number)"
+        )
     effective = Fraction(multiplier) / Fraction(_directed.root_up(square))
     return GaussianEvent(noise_multiplier=_directed.float_down(effective), adjacency=adjacency)
 

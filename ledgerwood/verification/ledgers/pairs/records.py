@@ -1,4 +1,4 @@
-"""From the JSON record of an event to its node: strict about classes, fields and values.
+"""A strict parser from the JSON record of an event to its node: it checks classes, fields and values.
 
 An event is one line of `_LEAVES` (its fields besides the adjacency, and the node that they make) or of `_COMBINED`.
 """
@@ -253,7 +253,7 @@ def _require_replace_one(record: Record) -> None:
 def _kind(record: Any) -> str:
     kind = record.get("type") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in _READERS:
-        raise ValueError(f"not the record of a known event: {record!r}")
+        raise ValueError(f"not the record of an event that this version knows: {record!r}")
     if set(record) != _READERS[kind][0] | {"type"}:
         raise ValueError(f"a record of {kind} has fields {sorted(record)}")
     return kind
