@@ -36,6 +36,8 @@ each = pytest.mark.parametrize("name", NAMES)
 def installed(monkeypatch, tmp_path_factory):
     """The examples' packages on the path, with their entry points."""
     site = tmp_path_factory.mktemp("site")
+    for module in NAMES.values():  # imported afresh, and given back as it was
+        monkeypatch.delitem(sys.modules, module, raising=False)
     for name, module in NAMES.items():
         monkeypatch.syspath_prepend(str(EXAMPLES / module))
         about = site / f"example_{module}-0.1.0.dist-info"
