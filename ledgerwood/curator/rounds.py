@@ -21,7 +21,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Receipt
-from ledgerwood.curator.queries.declared import caveats_in
+from ledgerwood.curator.queries.declared import DeclaredStatistic, caution_weights, caveats_in
 from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Gate, Release, Selected
 from ledgerwood.errors import RoundViolation, UnsupportedEvent
@@ -165,6 +165,8 @@ class CuratorRound(Recorded):
                 f"release {purpose!r} is {caveat}, and the ledger does not say so: open the round with "
                 "purpose=statistic.purpose(...)"
             )
+        if isinstance(query, DeclaredStatistic) and self._table.schema.weight_bound is not None:
+            caution_weights(query)
         if type(mechanism) not in MECHANISMS:
             raise RoundViolation(
                 f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"

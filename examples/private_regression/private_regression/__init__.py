@@ -25,8 +25,8 @@ from ledgerwood.trainers import (
 )  # fmt: skip
 
 EXPONENT = -20
-STEP = 2.0**EXPONENT
-"""Gradients are whole numbers of these steps."""
+STEP, STEPS = 2.0**EXPONENT, 2**-EXPONENT
+"""Rows and gradients are whole numbers of these steps: a weighted row is truncated to them, so that they are small."""
 
 
 def width(features: tuple[Feature, ...]) -> int:
@@ -77,7 +77,7 @@ class RegressionPlan(AbstractNoisePlan):
     def shifts(self, step: int | None) -> Any:
         """What one row moves: it counts once, and its gradient is clipped. The statistics state the same bounds."""
         if step is None:
-            return declared_shifts(self.adjacency, most=(1,), least=(0,))
+            return declared_shifts(self.adjacency, most=(STEPS,), least=(0,), exponent=EXPONENT)
         return declared_shifts(self.adjacency, norm=self.clip / STEP, exponent=EXPONENT)
 
     def _event(self, step: int | None) -> lw.Event:
@@ -95,20 +95,22 @@ def statistic(plan: RegressionPlan, schema: lw.Schema, coefficients: NDArray[np.
     assert target is not None
     if coefficients is None:
         return DeclaredStatistic(
-            name="number of rows", declared_by=author, columns=(target,), least=(0,), most=(1,),
-            function=lambda chunk: np.ones((len(chunk[target.name]), 1), dtype=np.int64),
+            name="number of rows", declared_by=author, columns=(target,), least=(0,), most=(STEPS,), exponent=EXPONENT,
+            function=lambda chunk: np.full((len(chunk[target.name]), 1), STEPS, dtype=np.int64),
         )  # fmt: skip
 
     def gradients(chunk: Any, constants: Any) -> NDArray[np.int64]:
         rows, labels = design(chunk, features), chunk[target.name]
-        scores = rows @ constants["coefficients"]
+        # Column by column, in a fixed order: a matrix product would round a row by its place among the others.
+        scores = sum(column * weight for column, weight in zip(rows.T, constants["coefficients"], strict=True))
         if isinstance(target, lw.Categorical):
             error = expit(scores) - (labels == target.categories.index(sorted_classes(target)[1]))
             error[labels >= len(target.categories)] = 0.0  # of no class
         else:
             error = np.nan_to_num(scores - (2.0 * (labels - target.low) / (target.high - target.low) - 1.0))
         found = rows * error[:, np.newaxis]
-        found *= np.minimum(1.0, constants["clip"] / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-300))
+        lengths = np.sqrt(sum(column**2 for column in found.T))[:, np.newaxis]
+        found *= np.minimum(1.0, constants["clip"] / np.maximum(lengths, 1e-300))
         return (found / STEP).astype(np.int64)
 
     return DeclaredStatistic(

@@ -9,7 +9,7 @@ import math
 import re
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -19,16 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood._directed import float_up
+from ledgerwood._directed import float_up, root_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import STEP
 from ledgerwood.curator.inputs.encoding import sorted_classes
 from ledgerwood.curator.inputs.values import ALL_WHOLE, Weights
+from ledgerwood.curator.queries.blocks import blocks, equal_rows, filled, in_block, keys_of
 from ledgerwood.curator.queries.columns.statistics import require_feature
+from ledgerwood.curator.queries.moves import within
 from ledgerwood.curator.queries.registry import COLUMNS, TREES, Integers
+from ledgerwood.curator.queries.rehearsal import Trial, rehearse
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
-from ledgerwood.errors import InvalidParameter, RoundViolation
+from ledgerwood.errors import PrivacyWarning, RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
@@ -40,12 +43,15 @@ MAX_WIDTH = 1 << 14
 MAX_BOUND = 1 << 40
 MAX_EXPONENT = 900
 CHUNK_NUMBERS = 1 << 20
-"""Contributions of a chunk, at most: 8 MiB."""
-SYNTHETIC_ROWS = 48
+"""Contributions of a block, at most: 8 MiB."""
+BLOCK_ROWS = 512
+"""Rows of a block, at most."""
+READ_NUMBERS = 1 << 22
+"""Values that are prepared at a time, at most."""
+FINE_STEPS = 1 << 10
+"""Below it a bound is too few steps for weights: what a row loses by truncation is more than .1 % of it."""
 NOT_PROVEN = ", not proven here"
 _WEIGHT_BITS = round(-math.log2(STEP))
-_SURE = 1e-9
-"""Relative: a norm in floats is surely off by less, so that only rows this near to the bound are added up exactly."""
 
 
 @final
@@ -70,7 +76,9 @@ class DeclaredStatistic:
 
     * `one_by_one=True`: the function never sees two rows at once, so this holds for every function without
       a state between calls, and nothing else is declared. A call for each row: about 10 microseconds a row.
-    * `one_by_one=False`: the function sees chunks of rows, each of which it has to treat by itself.
+    * `one_by_one=False`: the function sees blocks of rows, each of which it has to treat by itself. All blocks have
+      the same number of rows, and a row's place follows from its own values, so that numbers may be rounded by place
+      (docs/explanation/queries.md#rows-in-blocks). A block may be filled up with rows that are not counted.
 
     Args:
         name: the name of the statistic.
@@ -85,7 +93,10 @@ class DeclaredStatistic:
         one_by_one: whether the function is called for one row at a time.
         sensitivities: shifts under an adjacency that are smaller than those that follow from the bounds, in the
             statistic's unit; each is declared, and not proven. A replaced row may also be one that cannot be read, on
-            one side, and contributes 0 there.
+            side, and contributes 0 there.
+        weighted: whether rows may have weights of their own: a shift that is declared under replace-one is then one
+            step larger in each column, since two weighted rows are truncated one by one. A table with weights refuses
+            a statistic with weighted=False that declares such a shift.
         constants: public values by name: numbers, texts, or arrays of numbers, which are copied and read-only. Only
             what was released, or known before: nothing that was computed from rows.
         rehearse: whether the function is tried on synthetic rows of the columns before its first use: it must return
@@ -108,6 +119,7 @@ class DeclaredStatistic:
     sensitivities: Mapping[Adjacency, Shifts] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     rehearse: bool = True
+    weighted: bool = True
 
     def __post_init__(self) -> None:
         for name in ("name", "declared_by"):
@@ -138,7 +150,7 @@ class DeclaredStatistic:
             )
         if self.norm is not None:
             object.__setattr__(self, "norm", _validate.positive("norm", self.norm, "steps"))
-        for name in ("one_by_one", "rehearse"):
+        for name in ("one_by_one", "rehearse", "weighted"):
             if not isinstance(getattr(self, name), bool):
                 raise _validate.fail(name, getattr(self, name), "True or False", "flag")
         stated = dict(self.sensitivities)
@@ -174,7 +186,9 @@ class DeclaredStatistic:
     def sensitivity(self, adjacency: Adjacency) -> Shifts:
         """The declared sensitivity under this adjacency; without one, that of the bounds: see `declared_shifts`."""
         if adjacency in self.sensitivities:
-            return self.sensitivities[adjacency]
+            stated = self.sensitivities[adjacency]
+            truncated = self.weighted and adjacency is Adjacency.REPLACE_ONE
+            return _truncated(stated, self.width, self.exponent) if truncated else stated
         return declared_shifts(adjacency, most=self.most, least=self.least, norm=self.norm, exponent=self.exponent)
 
 
@@ -203,6 +217,20 @@ def declared_shifts(
     lowest = [-each for each in most] if least is None else least
     moves = [max(abs(low), abs(high), high - low if replaced else 0) for low, high in zip(lowest, most, strict=True)]
     return BoxShifts(boxes=(tuple(float_up(move * step) for move in moves),))
+
+
+def _truncated(shifts: Shifts, width: int, exponent: int) -> Shifts:
+    """One step more in each column (docs/explanation/queries.md#declared-statistics, weights)."""
+    step = Fraction(2) ** exponent
+    if isinstance(shifts, BoxShifts):
+        boxes, l1_boxes = (
+            tuple(tuple(float_up(Fraction(bound) + step) for bound in box) for box in each)
+            for each in (shifts.boxes, shifts.l1_boxes)
+        )
+        return BoxShifts(boxes=boxes, l1_boxes=l1_boxes)
+    more = Fraction(root_up(Fraction(width))) * step
+    l1_radius = None if shifts.l1_radius is None else float_up(Fraction(shifts.l1_radius) + more)
+    return BallShifts(radius=float_up(Fraction(shifts.radius) + more), l1_radius=l1_radius)
 
 
 def caveats_in(purpose: str) -> tuple[str, ...]:
@@ -259,7 +287,30 @@ def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
     for column in query.columns:
         if held.get(column.name) != column:
             raise RoundViolation(f"column {column!r} is not one of the table's: {sorted(held)}")
+    if shape.weighted:
+        _check_weights(query)
     rehearsed(query)
+
+
+def _check_weights(query: DeclaredStatistic) -> None:
+    if not query.weighted and Adjacency.REPLACE_ONE in query.sensitivities:
+        raise RoundViolation(
+            f"{query.name} declares a sensitivity under replace-one for rows of equal weight (weighted=False); the "
+            "schema has a weight_bound: set weighted=True, which adds one step to each column"
+        )
+
+
+def caution_weights(query: DeclaredStatistic) -> None:
+    """Warn, by what is declared only, of steps that are too coarse for rows with weights."""
+    coarse = min(max(-low, high) for low, high in zip(query.least or (), query.most, strict=True) if low or high)
+    if coarse < FINE_STEPS:
+        warnings.warn(
+            f"{query.name}: a weighted number is truncated to whole steps, and a bound of {coarse} steps is too few: a "
+            f"row below the largest weight loses up to a step of each number. Declare at least {FINE_STEPS} steps, by "
+            "a lower exponent",
+            PrivacyWarning,
+            stacklevel=3,
+        )
 
 
 @TREES.carries_out(DeclaredStatistic, check=_check_tree, caveat=lambda query: query.caveat)
@@ -306,7 +357,8 @@ def _cleaned(values: NDArray[Any], column: Feature) -> NDArray[Any]:
     """A copy that the function may keep to itself, of declared values only."""
     if isinstance(column, Categorical):
         return np.minimum(values.astype(np.int64), column.missing_cell)
-    return np.clip(np.where(np.isfinite(values), values, np.nan), column.low, column.high)
+    # The sum leaves one zero of two: which of them a clip returns may depend on the place.
+    return np.clip(np.where(np.isfinite(values), values, np.nan), column.low, column.high) + 0.0
 
 
 def _sums(
@@ -316,27 +368,58 @@ def _sums(
     sampled: NDArray[np.bool_],
     weights: Weights,
 ) -> Integers:
-    """The sums over the rows that take part, chunk by chunk, modulo 2**64."""
+    """The sums over the rows that take part, modulo 2**64. What is equal is evaluated once."""
     total = np.zeros(query.width, dtype=np.int64)
+    size, filler = _block_rows(query), _filler(query.columns)
+
+    def called(block: Chunk, rows: int) -> Integers | None:
+        return _called(query, block, rows)
+
+    # Where the function fails for the rows that fill a block, it fails for every block, whatever the rows are.
+    if size > 1 and called(filled(filler, size), size) is None:
+        return total
     places = np.flatnonzero(sampled) if sampled.size else np.arange(n_rows)
-    size = 1 if query.one_by_one else max(1, CHUNK_NUMBERS // query.width)
-    for start in range(0, len(places), size):
-        for inside, contributions in _contributions(query, chunk, places[start : start + size]):
-            held = _clamped(query, contributions)
-            total += (_weighed(held, weights[inside]) if weights.size else held).sum(axis=0, dtype=np.int64)
+    many = max(BLOCK_ROWS, READ_NUMBERS // max(len(query.columns), 64))
+    for start in range(0, len(places), many):
+        inside = places[start : start + many]
+        rows = chunk(inside)
+        keys = keys_of(rows)
+        order, starts = equal_rows(rows, keys)
+        firsts, times = order[starts[:-1]], np.diff(starts)
+        for members, at in blocks(keys[firsts], size):
+            for found, contributions in in_block(called, rows, firsts[members], at, filler, size, members):
+                held = _clamped(query, contributions)
+                if weights.size:
+                    total += _weighed_sum(held, [inside[order[starts[g] : starts[g + 1]]] for g in found], weights)
+                else:
+                    total += (held * times[found, np.newaxis]).sum(axis=0, dtype=np.int64)
     return total
 
 
-def _contributions(
-    query: DeclaredStatistic, chunk: Callable[[Integers], Chunk], places: Integers
-) -> Iterator[tuple[Integers, Integers]]:
-    """Rows and what they contribute; row by row where the function fails, so that one row's failure is its own."""
-    found = _called(query, chunk(places), len(places))
-    if found is not None:
-        yield places, found
-    elif len(places) > 1:
-        for place in range(len(places)):
-            yield from _contributions(query, chunk, places[place : place + 1])
+def _block_rows(query: DeclaredStatistic) -> int:
+    """Public: of what is declared only."""
+    return 1 if query.one_by_one else min(BLOCK_ROWS, max(1, CHUNK_NUMBERS // query.width))
+
+
+def _filler(columns: Sequence[Feature]) -> Chunk:
+    """The public row that fills a block up: the first category, the middle of a range."""
+    return {
+        column.name: np.zeros(1, dtype=np.int64)
+        if isinstance(column, Categorical)
+        else _cleaned(np.array([column.low / 2.0 + column.high / 2.0]), column)
+        for column in columns
+    }
+
+
+def _weighed_sum(held: Integers, rows: Sequence[Integers], weights: Weights) -> Integers:
+    """The weighted contributions of the rows of each group."""
+    total = np.zeros(held.shape[1], dtype=np.int64)
+    owners, members = np.repeat(np.arange(len(rows)), [*map(len, rows)]), np.concatenate(rows)
+    size = max(1, CHUNK_NUMBERS // held.shape[1])
+    for start in range(0, len(owners), size):
+        part = slice(start, start + size)
+        total += _weighed(held[owners[part]], weights[members[part]]).sum(axis=0, dtype=np.int64)
+    return total
 
 
 def made_of(query: DeclaredStatistic, chunk: Chunk) -> NDArray[Any]:
@@ -351,8 +434,12 @@ def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | Non
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             found = made_of(query, chunk)
-    except (Exception, SystemExit):  # noqa: BLE001  # whatever it is, it would tell of a row
+    except KeyboardInterrupt:
+        found = None
+    except BaseException:  # noqa: BLE001  # whatever it is, it would tell of a row: a panic of Rust, an exit
         return None
+    if found is None:
+        raise KeyboardInterrupt  # outside of the handler: without what the function may have said with it
     if found.shape != (rows, query.width) or found.dtype.kind != "i":
         return None
     return found.astype(np.int64)
@@ -362,19 +449,8 @@ def _clamped(query: DeclaredStatistic, contributions: Integers) -> Integers:
     """Within the bounds, row by row, exact."""
     held: Integers = np.clip(contributions, np.array(query.least), np.array(query.most))
     if query.norm is not None:
-        held[~_within(held, query.norm)] = 0
+        held[~within(held, query.norm)] = 0
     return held
-
-
-def _within(held: Integers, norm: float) -> NDArray[np.bool_]:
-    """Which rows have at most this norm, exact."""
-    squares = np.square(held.astype(np.float64)).sum(axis=1)
-    within = squares <= norm**2
-    near = np.flatnonzero(np.abs(squares - norm**2) <= _SURE * norm**2)
-    most = Fraction(norm) ** 2
-    # Python integers: squares of large bounds have no room in 64 bits.
-    within[near] = [sum(number * number for number in row) <= most for row in held[near].tolist()]
-    return np.asarray(within)
 
 
 def _weighed(held: Integers, weights: Weights) -> Integers:
@@ -400,83 +476,14 @@ def rehearsed(query: DeclaredStatistic, *, again: bool = False) -> None:
     """
     if not again and (not query.rehearse or query in _REHEARSED):
         return
-    rows = _synthetic(query.columns)
-
-    def one(place: int) -> Integers:
-        return _tried(query, {name: values[place : place + 1] for name, values in rows.items()}, 1)
-
-    alone = [one(place)[0] for place in range(SYNTHETIC_ROWS)]
-    for place in reversed(range(SYNTHETIC_ROWS)):
-        later = one(place)[0]
-        if not np.array_equal(later, alone[place]):
-            raise InvalidParameter(
-                f"{query.name}: the synthetic row {_shown(rows, place)} contributes {alone[place].tolist()} at first, "
-                f"and {later.tolist()} after other rows; a row's contribution must depend on that row only"
-            )
-    if not query.one_by_one:
-        together = _tried(query, rows, SYNTHETIC_ROWS)
-        for place, (mine, own) in enumerate(zip(together, alone, strict=True)):
-            if not np.array_equal(mine, own):
-                raise InvalidParameter(
-                    f"{query.name}: the synthetic row {_shown(rows, place)} contributes {own.tolist()} "
-                    f"alone, and {mine.tolist()} together with others; a row's contribution must depend on "
-                    "that row only"
-                )
-    for adjacency, shifts in query.sensitivities.items():
-        _require_within(query, np.array(alone), adjacency, shifts)
-    _REHEARSED.add(query)
-
-
-def _require_within(query: DeclaredStatistic, alone: Integers, adjacency: Adjacency, shifts: Shifts) -> None:
-    held = _clamped(query, alone)
-    if adjacency is Adjacency.REPLACE_ONE:
-        held = np.concatenate((held, np.zeros_like(held[:1])))  # of a row that cannot be read
-        moves = held[:, np.newaxis] - held
-    else:
-        moves = held
-    units = (1.0,) * query.width
-    step = Fraction(2) ** query.exponent
-    for move in moves.reshape(-1, query.width).tolist():
-        l1, squared = sum(map(abs, move)) * step, sum(number * number for number in move) * step**2
-        if l1 > Fraction(shifts.l1(units)) or squared > Fraction(shifts.l2(units)) ** 2:
-            raise InvalidParameter(
-                f"{query.name}: two synthetic tables that are neighbours ({adjacency.value}) differ by {move} steps; "
-                f"declared is {shifts!r}"
-            )
-
-
-def _tried(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers:
-    try:
-        with np.errstate(all="ignore"):
-            found = made_of(query, {name: values.copy() for name, values in chunk.items()})
-    except Exception as error:
-        raise InvalidParameter(
-            f"{query.name}: the function raises {type(error).__name__} for a chunk of {rows} synthetic rows, such as "
-            f"{_shown(chunk, 0)}; it must take every declared value, and NaN for a missing one"
-        ) from error
-    if found.shape != (rows, query.width) or found.dtype.kind != "i":
-        raise InvalidParameter(
-            f"{query.name}: the function returns shape {found.shape} of {found.dtype} for {rows} synthetic rows; "
-            f"declared are whole numbers ({rows}, {query.width}), such as int64"
+    size, filler = _block_rows(query), _filler(query.columns)
+    rehearse(
+        Trial(
+            query=query,
+            made_of=lambda chunk: made_of(query, chunk),
+            clamped=lambda contributions: _clamped(query, contributions),
+            filler=filler,
+            size=size,
         )
-    return found.astype(np.int64)
-
-
-def _synthetic(columns: tuple[Feature, ...]) -> dict[str, NDArray[Any]]:
-    """Rows of the declared ranges: their ends, missing values, and what lies between; the same at every call."""
-    generator = np.random.default_rng(0)
-    rows: dict[str, NDArray[Any]] = {}
-    for column in columns:
-        if isinstance(column, Categorical):
-            rows[column.name] = generator.integers(0, column.missing_cell + 1, SYNTHETIC_ROWS)
-        else:
-            values = column.low + generator.random(SYNTHETIC_ROWS) * (column.high - column.low)
-            kinds = generator.integers(0, 8, SYNTHETIC_ROWS)
-            rows[column.name] = np.choose(
-                np.minimum(kinds, 3), [np.full_like(values, column.low), column.high, np.nan, values]
-            )
-    return rows
-
-
-def _shown(rows: Chunk, place: int) -> str:
-    return ", ".join(f"{name}={values[place].item()!r}" for name, values in rows.items())
+    )
+    _REHEARSED.add(query)
