@@ -385,7 +385,7 @@ def pruned(system: System) -> Any:
     def without(original: Method) -> Method:
         def train(self: Any, plan: Any, aggregator: Any, *rest: Any) -> Any:
             found = original(self, plan, aggregator, *rest)
-            cells = aggregator._table._rows.cells
+            cells = aggregator._table._parts[0].rows.cells
             if isinstance(found, Ensemble):
                 return _pruned(found, cells)
             return tuple(_pruned(each, cells) for each in found)

@@ -83,7 +83,7 @@ class Rows(Protocol):
         """One Poisson sample of the rows; empty, for all of them, at rate 1."""
 
     def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
-        """A group for each row, or none, as `RandomSource.categories` draws them."""
+        """A group for each row, or none, as `RowCoins.categories` has them."""
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet."""

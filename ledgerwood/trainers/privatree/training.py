@@ -4,6 +4,7 @@ Where the paper or its code is wrong, the sound version is here: docs/explanatio
 """
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, final
@@ -166,9 +167,16 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
         return tags
 
     # Rows count whole: there is nothing that a weight could scale.
-    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        ledger: Ledger | Grant | None = None,
+        *,
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Pay for the plan from the ledger, then train, as `AbstractTreeEstimator.fit`; without weights."""
-        return super().fit(X, y, ledger)
+        return super().fit(X, y, ledger, scratch=scratch)
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
         label_error_share(self.label_error)
