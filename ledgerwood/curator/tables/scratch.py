@@ -9,6 +9,7 @@ import errno
 import mmap
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -86,10 +87,10 @@ def _reserve(file: int, size: int) -> None:
     """Give the file all of its blocks: a mapped file that grows on a full disk kills the process."""
     if sys.platform == "linux":
         os.posix_fallocate(file, 0, size)
-        return
-    zeros = bytes(1 << 20)
-    for begin in range(0, size, len(zeros)):
-        os.write(file, zeros[: size - begin])
+    else:
+        zeros = bytes(1 << 20)
+        for begin in range(0, size, len(zeros)):
+            os.write(file, zeros[: size - begin])
 
 
 @contextmanager
@@ -125,7 +126,7 @@ def scratch_folder(named: str | os.PathLike[str] | None) -> Iterator[Scratch]:
 def _outer(named: str | os.PathLike[str] | None) -> tuple[Path, bool]:
     if named is None:
         return Path(tempfile.gettempdir()), False
-    if not isinstance(named, str | os.PathLike) or not os.fspath(named):
+    if not isinstance(named, str | os.PathLike) or not str(named):
         raise _validate.fail("scratch", named, "the name of a folder, or None for the system's own", "folder")
     outer = Path(named)
     if outer.exists() and not outer.is_dir():
@@ -142,7 +143,7 @@ def _sweep(outer: Path) -> None:
     for left in outer.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             status = left.lstat()
-            if status.st_uid != os.getuid() or not left.is_dir() or left.is_symlink():
+            if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):  # somebody else's, or a link
                 continue
             claim = _lock(left)
             if claim is not None:

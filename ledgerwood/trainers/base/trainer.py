@@ -170,9 +170,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         and rows that cannot be read contribute 0. Use `schema.check(X, y)` to check whether the rows fit the schema.
 
         Args:
-            X: array-like or data frame, shape (n_rows, n_features). Or rows that memory does not hold, read in a stream:
-                the path of a Parquet or CSV file, of a folder of them, or a glob; a `pyarrow.dataset`; a polars
-                LazyFrame. They need a declared schema.
+            X: array-like or data frame, shape (n_rows, n_features). Or rows that memory does not hold, and that are
+                read in a stream: the path of a Parquet or CSV file, of a folder of them, or a glob; a
+                `pyarrow.dataset`; a polars LazyFrame. They need a declared schema.
             y: array-like, shape (n_rows,); of rows in files the name of the label's column.
             ledger: the ledger that pays for the fit. Without one the fit opens its own, and `privacy_` covers this fit
                 only. A grant of several plans, this one among them, may be given for validations, whose models are not
@@ -212,10 +212,11 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
             n_features = column_count(X, declared)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, headings(X, declared), skip_check_array=True)
-        columns = None
+        described: Schema | TypedColumns
         if declared is None:
-            columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
-        described: Schema | TypedColumns = declared.resolved(n_features) if columns is None else columns
+            described = TypedColumns.of(X, y, numeric_target=is_regressor(self))
+        else:
+            described = declared.resolved(n_features)
         plan = self.make_plan(described)
         if given.in_files and plan.needs_one_part:
             raise RoundViolation(f"{type(self).__name__}.fit: {not_a_sum(plan.needs_one_part)}. Nothing was spent")
@@ -223,7 +224,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         with given.place() as place:
             rows: Table | UndeclaredTable
             if declared is None:
-                rows = UndeclaredTable.from_data(X, y, columns)
+                assert isinstance(described, TypedColumns)  # above
+                rows = UndeclaredTable.from_data(X, y, described)
             else:
                 if place is not None:
                     need = given.scratch_need(declared, bins=plan.max_bins, expected_rows=self._public_rows())
@@ -326,6 +328,21 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
     def _columns(self, X: Any) -> dict[str, NDArray[Any]]:
         """The features of rows given for prediction, as the function of a `DeclaredStatistic` sees those of a fit."""
         return chunk_of(self._cells(X), self.schema_.resolved(self.n_features_in_), bins=self.plan_.max_bins)
+
+    def batches(self, X: Any) -> Iterator[Any]:
+        """Tables of the features of rows in files, one after another, for `predict`; the first one has no row.
+
+        Args:
+            X: the path of a Parquet or CSV file, of a folder of them, or a glob; a `pyarrow.dataset`; a polars
+                LazyFrame. The target's column may be there, and is left alone.
+
+        Raises:
+            SchemaError: rows in memory, or columns that are not there.
+        """
+        found = self._batches(X)
+        if found is None:
+            raise SchemaError(f"X is a {type(X).__name__} in memory: predict it as it is, model.predict(X)")
+        return found
 
     def _batches(self, X: Any) -> Iterator[Any] | None:
         """Tables of rows in files, for predictions, the first one without rows; None of rows in memory."""

@@ -552,7 +552,7 @@ def test_rows_that_are_drawn_once_for_all_calls_are_found(drawing, fit, monkeypa
 
     broken(monkeypatch, AbstractRows, drawing, once)
     text = faults(replay(fit, DATA, FAR))
-    assert f"{drawing}: stated at least 40 random words; found 0" in text
+    assert f"{drawing}: stated at least 4 random words; found 0" in text
 
 
 def test_noise_from_a_seed_that_was_used_before_is_found(monkeypatch):
