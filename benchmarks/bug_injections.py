@@ -5,6 +5,7 @@ thing why not.
 """
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,7 +33,7 @@ from ledgerwood.mechanisms import (
     SeededRandom,
 )
 from ledgerwood.recording.points import with_body
-from ledgerwood.trainers.base import estimator
+from ledgerwood.trainers.base import trainer
 from ledgerwood.trainers.dpxgboost import training as dpxgboost
 from ledgerwood.trainers.federated import training as federated
 from ledgerwood.trainers.sgbdt import training as sgbdt
@@ -329,7 +330,7 @@ def same_words(_: System) -> Any:
 
 def same_seed(_: System) -> Any:
     """Public trees are drawn from the seed of the noise."""
-    return patched((estimator, "structure_generator", lambda old: lambda _: old(SeededRandom(SEED))))
+    return patched((trainer, "structure_generator", lambda old: lambda _: old(SeededRandom(SEED))))
 
 
 def kept_sample(_: System) -> Any:
@@ -371,9 +372,9 @@ def exact_quantiles(system: System) -> Any:
         case "S-GBDT":
             return patched((sgbdt, "random_tree", cut))
         case "DPBoost":
-            return patched((system.plan, "tests", instead(tests)))
-        case "DP-XGBoost":
             return patched((system.plan, "candidate_tests", instead(tests)))
+        case "DP-XGBoost":
+            return patched((dpxgboost, "sketched_tests", instead(tests)))
         case "federated":
             return patched((federated, "first_candidates", instead(lambda *_, **__: own())))
     return patched((system.plan, "thresholds", instead(lambda *_: own())))
@@ -384,7 +385,8 @@ def pruned(system: System) -> Any:
 
     def without(original: Method) -> Method:
         def train(self: Any, plan: Any, aggregator: Any, *rest: Any) -> Any:
-            found = original(self, plan, aggregator, *rest)
+            whole = original.__func__ if isinstance(original, staticmethod) else functools.partial(original, self)
+            found = whole(plan, aggregator, *rest)
             cells = aggregator._table._parts[0].rows.cells
             if isinstance(found, Ensemble):
                 return _pruned(found, cells)

@@ -24,7 +24,7 @@ from benchmarks.federated_published import ACCURACY_TARGETS, CREDIT_1, EPSILONS,
 from benchmarks.federated_studies import DELTAS, ROWS, SYSTEM
 from benchmarks.measuring import keep
 from benchmarks.utility import WIDTH, Found, Parameters, Scale, Task, measured, print_utility
-from ledgerwood.trainers.federated.plan import PAPER, Preset
+from ledgerwood.trainers.federated.presets import PAPER, Preset
 
 QUICK_ROWS = 1_000
 PRESETS: tuple[Preset, ...] = ("recommended", *(name for name in CREDIT_1))  # type: ignore[arg-type]

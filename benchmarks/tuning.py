@@ -45,9 +45,9 @@ def main() -> None:
     tuned = SGBDTRegressor(**paper)
     rows = {f"{c}, known beforehand": lambda c=c: SGBDTRegressor(**paper, **c, **budget) for c in CANDIDATES}
     rows |= {
-        "search, 8 runs by the Poisson law": lambda: PrivateSearch(tuned, CANDIDATES, **budget),
-        "search, 8 runs by the logarithmic law": lambda: PrivateSearch(
-            tuned, CANDIDATES, law="negative_binomial", **budget
+        "search, 8 runs by the Poisson distribution": lambda: PrivateSearch(tuned, CANDIDATES, **budget),
+        "search, 8 runs by the logarithmic distribution": lambda: PrivateSearch(
+            tuned, CANDIDATES, distribution="negative_binomial", **budget
         ),
         "the default preset, no search": lambda: SGBDTRegressor(**budget),
     }

@@ -5,15 +5,16 @@ A tree tests *cells*, the small whole numbers into which the public schema divid
 seen a training row: splits and leaf values are public choices or released values.
 """
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.routing import add_tree, route_rows
+from ledgerwood.routing import add_trees, route_rows
 
 MAX_DEPTH = 20
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -160,6 +161,8 @@ class TreeStructure:
     equals: NDArray[np.bool_]
     besides: NDArray[np.int32] | None = None
     left_sets: NDArray[np.bool_] | None = None
+    _features: int = field(init=False, repr=False, default=0)
+    """Features 0 .. _features - 1 are what is tested: looked up once, since every query asks."""
 
     def __post_init__(self) -> None:
         nodes = len(self.feature)
@@ -170,6 +173,10 @@ class TreeStructure:
         for name, array in (("feature", self.feature), ("split", self.split), ("equals", self.equals)):
             object.__setattr__(self, name, _owned(array))
         _own_besides(self)
+        if nodes:
+            if self.feature.min() < 0:
+                raise _validate.fail("feature", int(self.feature.min()), ">= 0", "features")
+            object.__setattr__(self, "_features", int(self.feature.max()) + 1)
 
     @property
     def depth(self) -> int:
@@ -209,7 +216,7 @@ class TreeStructure:
 
     def tests_only(self, n_features: int) -> bool:
         """Returns whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""
-        return self.depth == 0 or bool(0 <= self.feature.min() <= self.feature.max() < n_features)
+        return self._features <= n_features
 
     def route(self, cells: NDArray[np.unsignedinteger]) -> NDArray[np.int32]:
         """The leaf of each row, int32 (n_rows,), for cells of shape (n_features, n_rows)."""
@@ -335,12 +342,10 @@ class Ensemble:
         Raises:
             InvalidParameter: fewer features than the trees test.
         """
+        if not all(tree.structure.tests_only(len(cells)) for tree in self.trees):
+            raise _validate.fail("len(cells)", len(cells), "as many as the trees were grown on", "features")
         scores = np.full(cells.shape[1], self.initial_score)
-        for tree in self.trees:
-            structure = tree.structure
-            if not structure.tests_only(len(cells)):
-                raise _validate.fail("len(cells)", len(cells), "as many as the trees were grown on", "features")
-            add_tree(len(scores), cells, *structure.lowered(), tree.values, scores)
+        add_values(self.trees, cells, scores)
         return scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -380,6 +385,25 @@ class Ensemble:
                 )
                 trees.append(Tree(structure=structure, values=values.astype(np.float64)))
         return cls(initial_score=float(arrays["initial_score"]), trees=tuple(trees))
+
+
+def add_values(trees: Sequence[Tree], cells: NDArray[np.unsignedinteger], scores: NDArray[np.float64]) -> None:
+    """Add the value of each row's leaf in each of the trees, in their order, to `scores`, float64 (n_rows,).
+
+    Args:
+        trees: that test features of the cells.
+        cells: of shape (n_features, n_rows).
+        scores: added to.
+    """
+    # Sets are of one tree: such trees come one by one, all others together, so that a row's cells are read once.
+    for alone, group in itertools.groupby(trees, key=lambda tree: tree.structure.left_sets is not None):
+        together = list(group)
+        for run in ([each] for each in together) if alone else (together,):
+            lowered = [tree.structure.lowered() for tree in run]
+            feature, below, besides = (np.concatenate([each[place] for each in lowered]) for place in range(3))
+            nodes = np.cumsum([0, *(len(each[0]) for each in lowered)])
+            values = np.concatenate([tree.values for tree in run])
+            add_trees(len(scores), cells, nodes, feature, below, besides, lowered[0][3], values, scores)
 
 
 def _padded(sets: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:

@@ -15,6 +15,8 @@ THREADED_ROWS = 150_000
 """Below this many rows threads cost more than they give."""
 BLOCK_ROWS = 2_048
 """Rows that are routed level by level, together: their leaves stay in the fastest memory."""
+WIDE_DEPTH = 7
+"""Up to this depth all nodes of a tree are asked of all rows, 64 at once; deeper, each row asks its own."""
 
 
 def rows_kernel(loop: Callable[..., None]) -> Callable[..., None]:
@@ -68,20 +70,71 @@ def leaf_of(cells, row, feature, below, besides, sets):
 
 @numba.njit(nogil=True)
 def leaves_of(first, end, cells, feature, below, besides, sets, leaves, at):
-    """Write the leaves of the rows from `first` to `end` - 1 into `leaves` from `at` on; see `leaf_of`.
-
-    All rows take one step before any takes the next one: a step of one row need not wait for another row's.
-    """
-    # Unsigned, and never below 0: an index is then not asked whether it counts from the end.
-    row, until = np.uint64(first), np.uint64(end)
-    away = np.uint64(at) - row  # modulo 2**64
+    """Write the leaves of the rows from `first` to `end` - 1 into `leaves` from `at` on; see `leaf_of`."""
     if len(sets) > 0:
-        while row < until:
-            leaves[row + away] = leaf_of(cells, row, feature, below, besides, sets)
-            row += np.uint64(1)
-        return
+        for row in range(first, end):
+            leaves[row - first + at] = leaf_of(cells, row, feature, below, besides, sets)
+    elif len(feature) < 2**WIDE_DEPTH:
+        _by_nodes(first, end, cells, feature, below, besides, leaves, at)
+    else:
+        _by_rows(first, end, cells, feature, below, besides, leaves, at)
+
+
+@numba.njit
+def _by_nodes(first, end, cells, feature, below, besides, leaves, at):
+    """Of trees of few nodes: each node is asked of all rows of a block, many at once, whether they are in it or not."""
+    most = 2 ** (8 * cells.itemsize)
+    own, right = np.empty(BLOCK_ROWS, dtype=np.uint8), np.zeros(BLOCK_ROWS, dtype=np.uint8)
+    for begin in range(first, end, BLOCK_ROWS):
+        size = min(end - begin, BLOCK_ROWS)
+        own[:size] = 0
+        level = 0
+        while level < len(feature):
+            for place in range(level + 1):
+                node = level + place
+                edge, beside = np.int64(below[node]), besides[node]
+                if edge >= most:  # all go left
+                    continue
+                column = cells[feature[node], begin : begin + size]
+                if beside < 0 or beside >= most:
+                    _step(column, own[:size], right[:size], np.uint8(place), cells.dtype.type(edge))
+                else:
+                    _step_besides(
+                        column, own[:size], right[:size], np.uint8(place), cells.dtype.type(edge),
+                        cells.dtype.type(beside),
+                    )  # fmt: skip
+            _descend(own[:size], right[:size])
+            level += level + 1
+        for row in range(size):
+            leaves[begin - first + at + row] = own[row]
+
+
+@numba.njit
+def _step(column, own, right, place, edge):
+    for row in range(len(own)):
+        right[row] |= np.uint8((own[row] == place) & (column[row] >= edge))
+
+
+@numba.njit
+def _step_besides(column, own, right, place, edge, beside):
+    for row in range(len(own)):
+        right[row] |= np.uint8((own[row] == place) & (column[row] >= edge) & (column[row] != beside))
+
+
+@numba.njit
+def _descend(own, right):
+    for row in range(len(own)):
+        own[row] = np.uint8(own[row] + own[row] + right[row])
+        right[row] = np.uint8(0)
+
+
+@numba.njit
+def _by_rows(first, end, cells, feature, below, besides, leaves, at):
+    """Of trees of many nodes: all rows of a block take one step before any takes the next one, and none waits."""
+    # Unsigned, and never below 0: an index is then not asked whether it counts from the end.
+    begin, until = np.uint64(first), np.uint64(end)
+    away = np.uint64(at) - begin  # modulo 2**64
     tested, edge, beside = feature.astype(np.uint64), below.astype(np.uint32), besides.astype(np.uint32)
-    begin = row
     while begin < until:
         stop = min(begin + np.uint64(BLOCK_ROWS), until)
         for each in range(begin, stop):
@@ -104,11 +157,24 @@ def route_rows(first, end, cells, feature, below, besides, sets, leaves):
 
 
 @rows_kernel
-def add_tree(first, end, cells, feature, below, besides, sets, values, scores):
-    """Add the value of each row's leaf to `scores`, float64 (n_rows,)."""
+def add_trees(first, end, cells, nodes, feature, below, besides, sets, values, scores):
+    """Add the values of each row's leaves to `scores`, float64 (n_rows,), tree after tree.
+
+    Args:
+        first, end: which rows.
+        cells: uint8 or uint16 (n_features, n_rows).
+        nodes: int64 (n_trees + 1,), where each tree's nodes begin, and the end; its leaves are one more each.
+        feature, below, besides: of all trees, one after another, as `ensemble.Lowered`.
+        sets: of the one tree that there is, if it has some.
+        values: float64, of the leaves of all trees.
+        scores: added to.
+    """
     leaves = np.empty(min(BLOCK_ROWS, end - first), dtype=np.int32)
     for begin in range(first, end, BLOCK_ROWS):
         stop = min(end, begin + BLOCK_ROWS)
-        leaves_of(begin, stop, cells, feature, below, besides, sets, leaves, 0)
-        for row in range(begin, stop):
-            scores[row] += values[leaves[row - begin]]
+        for tree in range(len(nodes) - 1):
+            low, high = nodes[tree], nodes[tree + 1]
+            leaves_of(begin, stop, cells, feature[low:high], below[low:high], besides[low:high], sets, leaves, 0)
+            own = values[low + tree : high + tree + 1]
+            for row in range(begin, stop):
+                scores[row] += own[leaves[row - begin]]

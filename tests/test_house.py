@@ -34,7 +34,6 @@ def test_no_modules_import_each_other():
     assert circles(graph) == []
 
 
-@pytest.mark.slow_after(88)  # several fits
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_module_is_too_long(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
@@ -45,7 +44,6 @@ def test_no_room_is_crowded(folder):
     assert len(list(folder.glob("*.py"))) <= MOST_MODULES
 
 
-@pytest.mark.slow  # several fits
 def test_no_class_name_means_two_things():
     homes = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):

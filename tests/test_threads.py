@@ -3,11 +3,14 @@
 import os
 import threading
 
+import numpy as np
 import pytest
 
+from ledgerwood import Numeric, Schema, routing
 from ledgerwood import threads as module
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.threads import available_cores, share_out, thread_count, threads
+from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor
 
 
 @pytest.mark.parametrize("items", [0, 1, 7, 64, 1000])
@@ -111,3 +114,24 @@ def test_quotas_of_control_groups(monkeypatch, tmp_path, place, files, wanted):
     monkeypatch.setattr(module, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(module, "_OWN", own)
     assert list(module._quotas()) == wanted
+
+
+@pytest.mark.parametrize("system", [DPBoostRegressor, SGBDTRegressor])
+def test_an_estimators_threads_change_nothing(system, monkeypatch):
+    monkeypatch.setattr(routing, "THREADED_ROWS", 0)
+    generator = np.random.default_rng(0)
+    X = generator.random((40_000, 3))
+    schema = Schema.uniform(0.0, 1.0, n_features=3, target=Numeric("y", 0.0, 1.0))
+    found, teams = [], set()
+    team = module.thread_count
+    monkeypatch.setattr(module, "thread_count", lambda: teams.add(team()) or team())
+    for n_jobs in (1, 3):
+        model = system(epsilon=3.0, schema=schema, n_estimators=2, random_state=0, n_jobs=n_jobs).fit(X, X[:, 0])
+        assert teams == {n_jobs}
+        found.append((model.predict(X), model.plan_))
+        assert teams == {n_jobs}
+        teams.clear()
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+    with pytest.raises(InvalidParameter, match="n_jobs"):
+        system(schema=schema, n_jobs=0).fit(X, X[:, 0])

@@ -1,25 +1,16 @@
 """The command line.
 
-The command line's schemas: what the rows of a file are against one.
-
-The command line.
-
 Exit codes: 0 done; 1 refused or failed (the reason on standard error); 2 wrong usage; 3 an audit refuted a claim.
-
-Rows of a file beside a schema, for their owner.
 """
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from ledgerwood.accounting import Adjacency, Budget, Event, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
 from ledgerwood.cautions import delta_caution, emit
 from ledgerwood.cli.audit import audit_app
-from ledgerwood.csv_files import read_csv
-from ledgerwood.report.models import read_schema
 from ledgerwood.report.options import (
     Delta,
     Epsilon,
@@ -62,6 +53,8 @@ def schema_check(
 
     For the owner of the data: the report is NOT private. `train` clamps and leaves out without a word.
     """
+    from ledgerwood.report.models import show_check
+
     if not show_check(rows, schema, as_json=as_json):
         raise typer.Exit(1)
 
@@ -259,7 +252,6 @@ def predict(
 ) -> None:
     """Predict the rows of Parquet or CSV files, which are read in a stream."""
     from ledgerwood.report.models import Predictions, load_model, write_predictions
-    from ledgerwood.report.printing import print_json
 
     found = Predictions(load_model(model), rows, probabilities=probabilities)
     if as_json:
@@ -412,19 +404,3 @@ def ledger_import(path: Annotated[Path, Existing], url: Url, as_json: Json = Fal
     from ledgerwood.report.ledgers.commands import import_file
 
     import_file(path, url, as_json=as_json)
-
-
-def show_check(rows: Path, schema: Path, *, as_json: bool) -> bool:
-    """Print the report of `Schema.check`; whether the rows fit.
-
-    Raises:
-        SchemaError: not a schema, or columns that the file does not have.
-    """
-    declared = read_schema(schema)
-    X, y = read_csv(rows, declared, with_target=declared.target is not None)
-    report = declared.check(X, y)
-    if as_json:
-        print_json(report.to_record())
-    else:
-        Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
-    return report.ok

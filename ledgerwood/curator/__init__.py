@@ -75,6 +75,7 @@ try:
     from ledgerwood.curator.queries.registry import Query as Query
     from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
     from ledgerwood.curator.queries.registry import not_a_sum as not_a_sum
+    from ledgerwood.curator.queries.registry import seal as _seal
     from ledgerwood.curator.queries.row_counts import BinCounts as BinCounts
     from ledgerwood.curator.queries.row_counts import CellCounts as CellCounts
     from ledgerwood.curator.queries.row_counts import FeatureQuantiles as FeatureQuantiles
@@ -108,6 +109,8 @@ try:
     from ledgerwood.schema import Feature as Feature
     from ledgerwood.schema import Numeric as Numeric
     from ledgerwood.schema import Schema as Schema
+
+    _seal()  # what comes from outside can name any module as its own, but it comes later
 except ModuleNotFoundError as _missing:  # the base install: each name says which extra it needs
     __getattr__ = _extras.absent(__name__, _missing)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO, final
 
 from numpy.typing import NDArray
+from rich.console import Console
 from sklearn.base import is_regressor
 
 from ledgerwood import _extras
@@ -17,14 +18,16 @@ from ledgerwood.accounting import PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.cautions import emit, seed_caution
+from ledgerwood.csv_files import read_csv
 from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
 from ledgerwood.report.options import Settings
-from ledgerwood.report.printing import Fact
+from ledgerwood.report.printing import Fact, print_json
 from ledgerwood.schema import Schema
+from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.systems import estimator_named, system
 
 Model = Any
-"""An estimator of any system: what scikit-learn expects of one, and what `AbstractTreeEstimator` adds."""
+"""An estimator of any system: what scikit-learn expects of one, and what `AbstractTrainer` adds."""
 
 
 def estimator_of(settings: Settings, schema: Schema, *, verbose: bool) -> Model:
@@ -130,7 +133,7 @@ def train_model(
     return {
         "model": str(out),
         "ledger": place,
-        "trees": len(model.ensemble_.trees),
+        **({"trees": len(model.ensemble_.trees)} if isinstance(model, AbstractTreeEstimator) else {}),
         "epsilon": model.privacy_.epsilon,
         "delta": model.privacy_.delta,
         "adjacency": model.privacy_.adjacency.value,
@@ -236,3 +239,19 @@ def _write(header: list[str], lines: Iterable[list[Fact]], file: TextIO) -> None
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(lines)
+
+
+def show_check(rows: Path, schema: Path, *, as_json: bool) -> bool:
+    """Print the report of `Schema.check`; whether the rows fit.
+
+    Raises:
+        SchemaError: not a schema, or columns that the file does not have.
+    """
+    declared = read_schema(schema)
+    X, y = read_csv(rows, declared, with_target=declared.target is not None)
+    report = declared.check(X, y)
+    if as_json:
+        print_json(report.to_record())
+    else:
+        Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
+    return report.ok

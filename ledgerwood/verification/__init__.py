@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ledgerwood.verification.noise.law import NoiseCheck as NoiseCheck
     from ledgerwood.verification.noise.law import check_fit_noise as check_fit_noise
     from ledgerwood.verification.noise.law import check_noise as check_noise
-    from ledgerwood.verification.replaying.comparison import neighbour_of as neighbour_of
     from ledgerwood.verification.replaying.replaying import replay as replay
     from ledgerwood.verification.replaying.session import Call as Call
     from ledgerwood.verification.replaying.session import Replay as Replay
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from ledgerwood.verification.sensitivity.domains import removed as removed
     from ledgerwood.verification.sensitivity.domains import replaced as replaced
     from ledgerwood.verification.sensitivity.domains import worst_rows as worst_rows
+    from ledgerwood.verification.sensitivity.matching import neighbour_of as neighbour_of
     from ledgerwood.verification.sensitivity.strategies import neighbours as neighbours
     from ledgerwood.verification.testing.assertions import assert_dp as assert_dp
     from ledgerwood.verification.testing.kit_reports import KitCheck as KitCheck
@@ -80,7 +80,7 @@ _LATE = {
     "check_statistic": "testing.statistic_kit",
     "check_trainer": "testing.trainer_kit",
     "duplicated": "sensitivity.domains",
-    "neighbour_of": "replaying.comparison",
+    "neighbour_of": "sensitivity.matching",
     "neighbours": "sensitivity.strategies",
     "permuted": "sensitivity.domains",
     "removed": "sensitivity.domains",
@@ -100,50 +100,7 @@ _HOMES = {
     **{name: f"{__name__}.{module}" for name, module in _MODULES.items()},
 }
 
-_NAMES = [
-    "AttackReading",
-    "Audit",
-    "Call",
-    "GrantVerdict",
-    "KitCheck",
-    "KitReport",
-    "LedgerReport",
-    "ModelAudit",
-    "Neighbour",
-    "NoiseCheck",
-    "Replay",
-    "RowsRead",
-    "SensitivityReport",
-    "Violation",
-    "added",
-    "assert_dp",
-    "assert_sensitivity",
-    "assert_statistic",
-    "assert_trainer",
-    "attack_model",
-    "audit",
-    "audit_model",
-    "check_fit_noise",
-    "check_noise",
-    "check_sensitivity",
-    "check_statistic",
-    "check_trainer",
-    "duplicated",
-    "errata",
-    "membership",
-    "neighbour_of",
-    "neighbours",
-    "permuted",
-    "poisoning",
-    "removed",
-    "replaced",
-    "replay",
-    "sign_ledger",
-    "structure_depends_on_data",
-    "tripwire",
-    "verify_ledger",
-    "worst_rows",
-]
+_NAMES = sorted([*_LATE, *_MODULES])
 
 
 def __getattr__(name: str) -> object:

@@ -20,7 +20,7 @@ from ledgerwood.trainers import (
     private_cross_validate,
     private_grid_search,
 )
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 MARK = 0.123456789
 """In every row, and nowhere else."""
@@ -154,7 +154,7 @@ def test_streams_hold_no_row():
 
 
 def test_the_guard_is_on_every_estimator_that_defines_a_fit_of_its_own():
-    waiting, guarded = [AbstractTreeEstimator], 0
+    waiting, guarded = [AbstractTrainer], 0
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()

@@ -350,8 +350,8 @@ def test_a_stream_of_two_calls():
 
 
 @pytest.mark.slow  # replays a search on each neighbour
-@pytest.mark.parametrize("law", ["poisson", "negative_binomial"])
-def test_each_run_of_a_private_search(law):
+@pytest.mark.parametrize("distribution", ["poisson", "negative_binomial"])
+def test_each_run_of_a_private_search(distribution):
     data, schema = rows("classifier"), SCHEMAS["classifier"]
     candidates = [{"n_estimators": 2, "max_depth": 1}, {"n_estimators": 3, "max_depth": 2}]
 
@@ -362,7 +362,7 @@ def test_each_run_of_a_private_search(law):
             epsilon=2.0,
             delta=1e-5,
             schema=schema,
-            law=law,
+            distribution=distribution,
             mean_runs=4.0,
             random_state=6,
         )

@@ -13,6 +13,7 @@ Each value is transformed by itself: nothing here is learned from rows, and no v
 """
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,14 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator.inputs.reading import Column, one_column, table_columns, table_width
 from ledgerwood.curator.inputs.values import MISSING, Keys, categories, numbers
+from ledgerwood.curator.kernels import cells as kernels
 from ledgerwood.errors import SchemaError, SchemaTypeError
 from ledgerwood.schema import Categorical, Category, Feature, Numeric, Schema
 
 Cells = NDArray[np.uint8 | np.uint16]
 Flags = NDArray[np.bool_]
+_PLAIN = frozenset(np.dtype(kind) for kind in ("f4", "f8", "i4", "i8", "u1"))
+"""Usual numbers, of this machine's own byte order, which a loop reads as they are; it is compiled for each type."""
 
 
 def column_count(X: Any, schema: Schema | None = None) -> int:
@@ -62,9 +66,13 @@ def encode_rows(X: Any, schema: Schema, *, bins: int) -> tuple[Cells, Flags]:
     n_rows = len(columns[0])
     cells: Cells = np.empty((len(columns), n_rows), dtype=cell_dtype(features, bins))
     left_out = np.zeros(n_rows, dtype=np.bool_)
-    for row, feature, column in zip(cells, features, columns, strict=True):
+    plain = []
+    for place, (row, feature, column) in enumerate(zip(cells, features, columns, strict=True)):
         match feature:
             case Numeric():
+                if column.dtype in _PLAIN:
+                    plain.append(place)
+                    continue
                 values = numbers(column, feature.name)
                 missing = np.isnan(values)
                 row[:] = numeric_cells(values, feature, bins)
@@ -72,7 +80,33 @@ def encode_rows(X: Any, schema: Schema, *, bins: int) -> tuple[Cells, Flags]:
                 row[:], missing = _key_cells(column, feature)
         if not feature.missing:
             left_out |= missing
+    if plain:
+        block = _side_by_side(columns)
+        for places in [plain] if block is not None else [[place] for place in plain]:
+            table = columns[places[0]].view(np.ndarray)[:, np.newaxis] if block is None else block
+            declared = [features[place] for place in places]
+            kernels.numeric_cells(
+                n_rows, table, np.array(places if block is not None else [0]), np.array(places),
+                np.array([float(each.low) for each in declared if isinstance(each, Numeric)]),
+                np.array([float(each.high) for each in declared if isinstance(each, Numeric)]),
+                np.array([bins / (each.high - each.low) for each in declared if isinstance(each, Numeric)]), bins,
+                np.array([bins if each.missing else bins // 2 for each in declared]),
+                np.array([each.missing for each in declared]), cells, left_out,
+            )  # fmt: skip
     return cells, left_out
+
+
+def _side_by_side(columns: list[Column]) -> NDArray[Any] | None:
+    """The columns as one array (n_rows, n_columns), where their memory is one; no value is copied."""
+    first, places = columns[0], [column.__array_interface__["data"][0] for column in columns]
+    between = places[1] - places[0] if len(places) > 1 else first.itemsize
+    if any(column.dtype != first.dtype or column.strides != first.strides for column in columns):
+        return None
+    if any(after - before != between for before, after in itertools.pairwise(places)):
+        return None
+    return np.lib.stride_tricks.as_strided(
+        first.view(np.ndarray), (len(first), len(columns)), (first.strides[0], between), writeable=False
+    )
 
 
 def feature_columns(X: Any, schema: Schema) -> list[NDArray[Any]]:

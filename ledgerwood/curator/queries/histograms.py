@@ -141,7 +141,7 @@ def hessian_shifts(features: int, adjacency: Adjacency) -> BoxShifts:
 
 
 @final
-class _Levels:
+class _HistogramLevels:
     """What is kept between the histograms of one tree: the exact sums of the last level, and rows by leaf.
 
     Kept for one set of contributions, and only read for the same ones: leaf query but for its structure, bins, sample.
@@ -171,7 +171,7 @@ def _cells(query: BinSums, rows: TreeRows) -> Integers:
         nodes = leaf.structure.route(rows.cells)
         kernels.bin_sums(len(nodes), len(columns), columns, bins.offsets, nodes, firsts, seconds, sums)
         return sums.reshape(-1, 2)
-    kept = rows.memory(_Levels)
+    kept = rows.memory(_HistogramLevels)
     before = kept.levels
     if before is None or not _alike(query, before[0]) or not np.array_equal(rows.sampled, before[1]):
         kept.levels = None  # two trees' at once are not needed

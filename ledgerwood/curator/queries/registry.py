@@ -19,6 +19,7 @@ added up modulo 2**64, and where more is to be made of them, `finish` makes it o
 says so, and is refused beyond one part. docs/explanation/places.md#sums-over-parts.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, final
@@ -228,14 +229,23 @@ class Registry(Generic[Shape, View]):
             check, filtered, caveat, over_parts, finish: see `Evaluation`.
 
         Raises:
-            RoundViolation: a class of another folder, whose sensitivity nobody has proven, or one that is registered.
+            RoundViolation: a class of another folder, whose sensitivity nobody has proven, one that is registered, or
+                any class once the curator has been imported.
         """
-        if not kind.__module__.startswith(_ROOM):
+        # A class names its module itself: the module has to know the class, too.
+        home = vars(sys.modules.get(kind.__module__, object))
+        if not kind.__module__.startswith(_ROOM) or home.get(kind.__qualname__) is not kind:
             raise RoundViolation(
                 f"{kind.__module__}.{kind.__name__} is no query of the curator's: ask a DeclaredStatistic instead"
             )
         if kind in self._evaluations:
             raise RoundViolation(f"{kind.__name__} is registered already")
+        if _sealed:
+            raise RoundViolation(
+                f"{kind.__name__} comes too late: the registries are closed when ledgerwood.curator has been imported. "
+                "A query of the library is exported in ledgerwood/curator/__init__.py; from outside ask a "
+                "DeclaredStatistic"
+            )
 
         def registered(evaluate: Callable[[Q, View], T]) -> Callable[[Q, View], T]:
             self._evaluations[kind] = Evaluation(
@@ -281,6 +291,15 @@ UNDECLARED: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema,
 """Statistics of rows without a schema; what is public of these is found beside them."""
 UNDECLARED_CHOICES: Registry[UndeclaredRows, UndeclaredRows] = Registry("needs a schema, which is not estimated yet")
 REGISTRIES = (TREES, TREE_CHOICES, COLUMNS, COLUMN_CHOICES, UNDECLARED, UNDECLARED_CHOICES)
+
+
+_sealed = False
+
+
+def seal() -> None:
+    """Register nothing from now on: all modules of this folder have been imported."""
+    global _sealed  # noqa: PLW0603 - one way only
+    _sealed = True
 
 
 def no_refusal(query: object, shape: object) -> None:

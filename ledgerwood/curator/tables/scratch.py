@@ -123,7 +123,7 @@ def scratch_folder(named: str | os.PathLike[str] | None) -> Iterator[Scratch]:
                 outer.rmdir()
 
 
-def _outer(named: str | os.PathLike[str] | None) -> tuple[Path, bool]:
+def _outer(named: object) -> tuple[Path, bool]:
     if named is None:
         return Path(tempfile.gettempdir()), False
     if not isinstance(named, str | os.PathLike) or not str(named):

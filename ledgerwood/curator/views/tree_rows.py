@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from ledgerwood.curator.inputs.encoding import signs
 from ledgerwood.curator.inputs.values import Weights
 from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
+from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure, add_values
 from ledgerwood.errors import RoundViolation
-from ledgerwood.routing import add_tree
 from ledgerwood.schema import Schema
 
 
@@ -55,9 +54,14 @@ class TreeShape:
             raise RoundViolation(f"a tree tests features outside {self.features}")
 
     def require_ensemble(self, ensemble: Ensemble) -> None:
-        """Refuse a foreign ensemble: a subclass could hold values for other leaves than its trees have."""
+        """Refuse a foreign ensemble: a subclass could hold values for other leaves than its trees have.
+
+        A tree of it that tests features that are not there is refused too, as one alone is.
+        """
         if not {type(ensemble), *map(type, ensemble.trees)} <= {Ensemble, Tree}:
             raise RoundViolation(f"{type(ensemble).__name__} is not an Ensemble of plain trees")
+        for tree in ensemble.trees:
+            self.require_structure(tree.structure)
 
     def require_tests(self, tests: SplitTests) -> None:
         """Refuse foreign candidates, or tests of features that are not there."""
@@ -235,7 +239,7 @@ class TreeRows:
             if structure is self.state.routed:
                 kernels.add_leaf_values(self.n_rows, self.state.leaves, tree.values, state.scores)
             else:
-                add_tree(self.n_rows, self.cells, *structure.lowered(), tree.values, state.scores)
+                add_values((tree,), self.cells, state.scores)
             state.prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
         return state
 

@@ -13,6 +13,7 @@ from ledgerwood.curator import Aggregator
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.reading.importances import feature_importances
+from ledgerwood.threads import threads
 from ledgerwood.trainers.base.forests import forest_count, unstacked
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.trainers.base.trainer import AbstractTrainer
@@ -41,7 +42,8 @@ class AbstractTreeEstimator(AbstractTrainer):
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         cells = self._cells(X)  # which checks that there is a model
-        return self.ensemble_.scores(cells)  # type: ignore[no-any-return]
+        with threads(self.n_jobs):
+            return self.ensemble_.scores(cells)  # type: ignore[no-any-return]
 
     def _class_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "ensemble_")
@@ -49,7 +51,8 @@ class AbstractTreeEstimator(AbstractTrainer):
         if forests == 1:
             return self._scores(X)
         cells = self._cells(X)
-        return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, forests)])
+        with threads(self.n_jobs):
+            return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, forests)])
 
     @property
     def _largest_probability(self) -> float:

@@ -28,6 +28,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, SchemaError
+from ledgerwood.threads import threads
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.plan import Plan
@@ -43,7 +44,7 @@ STREAM_ASSUMPTIONS = (
     "how many calls there are, and when, does not depend on any one unit",
 )
 # What may change between calls without changing what is learned, or what it costs.
-_FREE = frozenset({"schema", "random_state", "verbose"})
+_FREE = frozenset({"schema", "random_state", "verbose", "n_jobs"})
 
 
 @final
@@ -153,12 +154,12 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         described = schema.resolved(n_features)
         plan = self.make_stream_plan(described)
         source = self._random_source()
-        with points_to_check(schema):
+        with points_to_check(schema), threads(self.n_jobs):
             rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.max_bins, vault=vault)
         own = ledger is None
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
         curator = StreamCurator(rows, grant, source)
-        with progress_bar(type(self).__name__, self.verbose) as progress:
+        with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
             ensemble = self._train(plan, curator, structure_generator(source), progress)
         record = ledger.record()
         scope = "this stream only: other uses of the same rows add to it" if own else "this stream; the ledger has all"
@@ -195,11 +196,11 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             require_labels(y, schema.target, numeric=is_regressor(self))
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         plan = self.plan_
-        with points_to_check(schema):
+        with points_to_check(schema), threads(self.n_jobs):
             rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.max_bins, vault=vault)
         curator = StreamCurator(rows, receipt, source)
         try:
-            with progress_bar(type(self).__name__, self.verbose) as progress:
+            with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
                 self.ensemble_ = self._train_on(plan, curator, structure_generator(source), progress, self.ensemble_)
         finally:  # a call that failed has charged its units too: a copy from before it is an older one
             self.stream_ = replace(self.stream_, claims=vault.claims)

@@ -67,6 +67,17 @@ class System:
             raise InvalidParameter(f"{self.title} learns {learned}; the schema's target is {schema.target!r}")
         return kind
 
+    def estimator(self, schema: Schema) -> AbstractTrainer:
+        """An unfitted estimator for the schema's target, with the system's usual parameters.
+
+        Raises:
+            InvalidParameter: as of `for_target`.
+        """
+        model = self.for_target(schema)(schema=schema)
+        if self.preset is not None:
+            model.set_params(preset=self.preset)
+        return model
+
 
 @functools.cache
 def declared() -> Mapping[str, EntryPoint]:
@@ -107,9 +118,31 @@ def estimator_named(name: str) -> type[AbstractTrainer]:
     """The estimator class of this name, of whichever system.
 
     Raises:
-        InvalidParameter: no system has it.
+        InvalidParameter: no system has it, or two systems have different classes of this name.
     """
-    kinds = {kind.__name__: kind for each in declared() for kind in system(each).estimators}
-    if name not in kinds:
-        raise InvalidParameter(f"estimator={name!r} is not known; known are {', '.join(sorted(kinds))} (unit: name)")
-    return kinds[name]
+    found = [kind for each in declared() for kind in system(each).estimators if kind.__name__ == name]
+    if not found:
+        known = sorted({kind.__name__ for each in declared() for kind in system(each).estimators})
+        raise InvalidParameter(f"estimator={name!r} is not known; known are {', '.join(known)} (unit: name)")
+    if any(kind is not found[0] for kind in found):
+        homes = ", ".join(sorted({f"{kind.__module__}.{kind.__name__}" for kind in found}))
+        raise InvalidParameter(
+            f"two packages have an estimator {name!r}: {homes}; load the model with the class itself, or uninstall one"
+        )
+    return found[0]
+
+
+def trainer_of(trainer: object, schema: Schema | None) -> object:
+    """What was given; of a system's name its estimator for the schema's target.
+
+    Raises:
+        InvalidParameter: no such system, or a name without a schema.
+    """
+    if not isinstance(trainer, str):
+        return trainer
+    chosen = system(trainer)
+    if schema is None:
+        raise InvalidParameter(
+            f"schema=None: {trainer!r} names a system, whose estimator follows from a schema's target"
+        )
+    return chosen.estimator(schema)

@@ -35,6 +35,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
+from ledgerwood.threads import threads
 from ledgerwood.trainers.base.bounds import require_verbose
 from ledgerwood.trainers.base.plan import CalibratedPlan, Plan
 from ledgerwood.trainers.base.privacy import (
@@ -70,6 +71,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
             typed columns.
         random_state: None for secure noise; a whole number repeats a run, for tests, and voids the guarantee.
         verbose: 1 shows a progress bar.
+        n_jobs: number of threads of `fit` and of predictions, as scikit-learn has it; -1 for all available cores. None:
+            `OMP_NUM_THREADS`, or all. It changes no release and no prediction.
     """
 
     epsilon: float = 1.0
@@ -78,6 +81,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
     schema: Schema | None = None
     random_state: Any = None
     verbose: int = 0
+    n_jobs: int | None = None
 
     def make_plan(self, schema: Schema | TypedColumns) -> Plan:
         """The calibrated plan for a resolved schema, or for columns whose schema is to be estimated; pure, no data.
@@ -112,6 +116,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         if not isinstance(self.random_state, np.random.RandomState):  # which a look would move on
             self._random_source()
         require_verbose(self.verbose)
+        with threads(self.n_jobs):  # which refuses what is no number of threads
+            pass
 
     @abc.abstractmethod
     def _train(self, plan: Any, aggregator: Aggregator, generator: np.random.Generator, progress: Progress) -> Any:
@@ -230,10 +236,10 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 if place is not None:
                     need = given.scratch_need(declared, bins=plan.max_bins, expected_rows=self._public_rows())
                     say_scratch(place.folder, need, self.verbose)
-                with points_to_check(declared):
+                with points_to_check(declared), threads(self.n_jobs):
                     rows = given.encoded(declared, place, loss=plan.loss, bins=plan.max_bins)
             ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
-            with progress_bar(type(self).__name__, self.verbose) as progress:
+            with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
                 table, schema, told = _with_schema(rows, plan, grant, source)
                 model = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
         record = ledger.record()
@@ -355,7 +361,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         check_is_fitted(self, self._keeps)
         schema = schema_for(X, self.schema_, self.n_features_in_)
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
-        return encode_features(X, schema, bins=self.plan_.max_bins)
+        with threads(self.n_jobs):
+            return encode_features(X, schema, bins=self.plan_.max_bins)
 
     def _forget(self) -> None:
         """Drop what another way of training left behind, after a fit."""

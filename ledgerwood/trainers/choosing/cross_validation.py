@@ -3,8 +3,9 @@
 docs/explanation/cross-validation.md.
 """
 
+import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar, final
 
@@ -33,8 +34,14 @@ from ledgerwood.curator import (
 )
 from ledgerwood.errors import InvalidParameter, LedgerError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
-from ledgerwood.trainers.base.plan import Plan
-from ledgerwood.trainers.base.privacy import ASSUMPTIONS, DECLARED, PrivacyStatement, grant_delta, require_ledger
+from ledgerwood.trainers.base.privacy import (
+    ASSUMPTIONS,
+    DECLARED,
+    PrivacyStatement,
+    declared_in,
+    grant_delta,
+    require_ledger,
+)
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.choosing.validation_plan import (
     OF_THE_WHOLE,
@@ -42,7 +49,6 @@ from ledgerwood.trainers.choosing.validation_plan import (
     Scoring,
     ValidationPlan,
     declared_schema,
-    plans_of,
     require_trainer,
     scoring_of,
 )
@@ -53,7 +59,7 @@ _JUDGEMENTS: dict[Scoring, Judgement] = {
     "neg_mean_absolute_error": "absolute",
     "neg_mean_squared_error": "squared",
 }
-FOLDS = "each row's fold is a secret coin of its own, independent of all other rows, and is not shown to anybody"
+FOLDS = "the fold of each row is drawn by a separate secret coin, independent of all other rows, and is not released"
 OWNER_SCORES = (
     "held-out scores are not part of this guarantee: they are exact, for the owner of the rows only, and so is "
     "whatever is chosen by them"
@@ -101,29 +107,42 @@ class FoldScores:
     noise_stddev: float
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class CrossValidation:
-    """The result of a private cross-validation, and its privacy cost.
+class AbstractValidation(abc.ABC):
+    """The result of a private validation, and its privacy cost.
 
     Args:
         plan: all fits and scores.
         privacy: of all of them together: its epsilon is the total.
         ledger: the ledger that paid, as it stood afterwards.
         scoring: the name of the score.
-        scores: with noise, or wrapped for the owner only.
     """
 
     plan: ValidationPlan
     privacy: PrivacyStatement
     ledger: LedgerRecord
     scoring: Scoring
-    scores: FoldScores | OwnerOnly[FoldScores]
 
     @property
     def epsilon(self) -> float:
         """The total of all fits and scores, at `privacy.delta`; inf where `random_state` was given."""
         return self.privacy.epsilon
+
+    @abc.abstractmethod
+    def __repr__(self) -> str:
+        """The result as text, without the scores of the owner."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CrossValidation(AbstractValidation):
+    """The result of a private cross-validation. More arguments: see `AbstractValidation`.
+
+    Args:
+        scores: with noise, or wrapped for the owner only.
+    """
+
+    scores: FoldScores | OwnerOnly[FoldScores]
 
     def __repr__(self) -> str:
         return f"CrossValidation({self.plan}; {self.scoring}: {self.scores!r}; epsilon in all {self.epsilon:.4g})"
@@ -131,30 +150,22 @@ class CrossValidation:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GridSearch:
-    """The result of a private grid search, and its privacy cost.
+class GridSearch(AbstractValidation):
+    """The result of a private grid search; its plan, cost and ledger include the last fit.
+
+    More arguments: see `AbstractValidation`.
 
     Args:
-        plan, privacy, ledger, scoring: as in `CrossValidation`; the last fit is included.
         candidates: the parameters of each.
         scores: of each candidate, with noise or for the owner only.
         best_index: the candidate with the largest mean score; for the owner only where the scores are.
         best_estimator: fitted on all rows with `refit`, else None.
     """
 
-    plan: ValidationPlan
-    privacy: PrivacyStatement
-    ledger: LedgerRecord
-    scoring: Scoring
     candidates: tuple[Mapping[str, Any], ...]
     scores: tuple[FoldScores, ...] | OwnerOnly[tuple[FoldScores, ...]]
     best_index: int | OwnerOnly[int]
     best_estimator: Any
-
-    @property
-    def epsilon(self) -> float:
-        """The total of all fits and scores, at `privacy.delta`; inf where `random_state` was given."""
-        return self.privacy.epsilon
 
     @property
     def best_params(self) -> Mapping[str, Any] | OwnerOnly[Mapping[str, Any]]:
@@ -208,14 +219,19 @@ def private_cross_validate(
     Warns:
         PrivacyWarning: of the total where no ledger was passed, and of what a fit would warn of; once for all fits.
     """
-    run = _Run.checked(estimator, ({},), X, y, ledger, cv, scores, scoring, score_share, n_jobs, refit=False)
-    found, record = run.carried_out(X, y, n_jobs)
+
+    def plan(n_features: int) -> ValidationPlan:
+        return ValidationPlan.of(estimator, n_features=n_features, cv=cv, scores=scores, score_share=score_share)
+
+    run = _Run.checked(estimator, ({},), plan, X, y, ledger, scoring, n_jobs)
+    (found,), grant = run.carried_out(X, y, n_jobs)
+    record = run.ledger.record()
     return CrossValidation(
         plan=run.plan,
-        privacy=run.statement(record),
+        privacy=run.statement(record, grant),
         ledger=record,
         scoring=run.scoring,
-        scores=OwnerOnly(found[0]) if scores == "owner" else found[0],
+        scores=OwnerOnly(found) if scores == "owner" else found,
     )
 
 
@@ -257,17 +273,23 @@ def private_grid_search(
             "beyond its epsilon; set refit=False, or scores='private'"
         )
     candidates = _grid(param_grid)
-    run = _Run.checked(estimator, candidates, X, y, ledger, cv, scores, scoring, score_share, n_jobs, refit=refit)
-    found, record = run.carried_out(X, y, n_jobs)
-    best = int(np.argmax([each.mean_test_score for each in found]))
-    model = None
+
+    def plan(n_features: int) -> ValidationPlan:
+        return ValidationPlan.of(
+            estimator, n_features=n_features, cv=cv, scores=scores, score_share=score_share, candidates=candidates,
+            refit=refit,
+        )  # fmt: skip
+
+    run = _Run.checked(estimator, candidates, plan, X, y, ledger, scoring, n_jobs)
+    found, grant = run.carried_out(X, y, n_jobs)
+    best, model = int(np.argmax([each.mean_test_score for each in found])), None
     if refit:
         with cautions.already_warned():
             model = run.copy(best, seed_place=-1).fit(X, y, ledger=run.ledger)
-        record = model.ledger_
+    record = run.ledger.record() if model is None else model.ledger_
     return GridSearch(
         plan=run.plan,
-        privacy=run.statement(record),
+        privacy=run.statement(record, grant),
         ledger=record,
         scoring=run.scoring,
         candidates=candidates,
@@ -299,14 +321,6 @@ def _require_jobs(n_jobs: object) -> None:
     )
 
 
-def _warned(
-    estimator: AbstractTrainer, candidates: Sequence[Mapping[str, Any]], plans: Sequence[Plan]
-) -> tuple[str, ...]:
-    """What a fit of each candidate would warn of by its plan; what holds for all of them, once."""
-    models = [clone(estimator).set_params(**dict(each)) for each in candidates]
-    return tuple(cautions.of_candidates([model.plan_cautions(plan) for model, plan in zip(models, plans, strict=True)]))
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Run:
@@ -314,39 +328,35 @@ class _Run:
 
     Args:
         columns: the names of the features.
-        warned: what a fit of each candidate would warn of by its plan.
         own: whether the ledger was opened for this.
-        others: see `private_cross_validate`.
+        source: of folds and noise.
+        seeds: one for each fit where the randomness is a test's, else none.
     """
 
     estimator: AbstractTrainer
-    candidates: tuple[Mapping[str, Any], ...]
+    candidates: Sequence[Mapping[str, Any]]
     plan: ValidationPlan
     scoring: Scoring
     target: Feature
     columns: tuple[str, ...]
-    warned: tuple[str, ...]
     ledger: Ledger
-    source: RandomSource
-    seeds: tuple[int, ...] | None
     own: bool
+    source: RandomSource
+    seeds: tuple[int, ...]
 
     @classmethod
     def checked(
         cls,
         estimator: AbstractTrainer,
-        candidates: tuple[Mapping[str, Any], ...],
+        candidates: Sequence[Mapping[str, Any]],
+        plan_of: Callable[[int], ValidationPlan],
         X: Any,
         y: Any,
         ledger: Ledger | None,
-        cv: int,
-        scores: ScoreRelease,
         scoring: Scoring | None,
-        score_share: float,
         n_jobs: int | None,
-        *,
-        refit: bool,
     ) -> "_Run":
+        """Plan, by the number of features, and refuse by names, types and shapes what could not be carried out."""
         require_trainer(estimator)
         if isinstance(ledger, Grant):
             raise InvalidParameter("ledger must be a ledgerwood.Ledger, not a Grant: all fits are granted at once")
@@ -359,42 +369,31 @@ class _Run:
         with points_to_check(schema):
             require_labels(y, target, numeric=is_regressor(estimator))
             described = schema.resolved(column_count(X, schema))
-        plans = plans_of(estimator, described, candidates)
-        plan = ValidationPlan.of_plans(
-            plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit
-        )
+        plan = plan_of(len(described.features))
         # All rows at once: what the fits would refuse of a part of them is refused before anything is spent.
-        for loss, bins in {(each.loss, each.max_bins) for each in plans}:
+        for loss, bins in {(each.loss, each.max_bins) for each in plan.plans}:
             with points_to_check(schema):
                 Table.from_data(X, y, schema, loss=loss, bins=bins)
         own = ledger is None
         ledger = plan.own_ledger() if ledger is None else ledger
         plan.require_room(ledger)
         source = estimator._random_source()
-        seeds = None
-        if source.kind == "test":
-            seeds = tuple(int(seed) for seed in source.integers(2**31 - 1, plan.n_fits + 1))
+        drawn = source.integers(2**31 - 1, plan.n_fits + 1) if source.kind == "test" else ()
         return cls(
-            estimator=estimator,
-            candidates=candidates,
-            plan=plan,
-            scoring=scoring,
-            target=target,
-            columns=tuple(feature.name for feature in described.features),
-            warned=_warned(estimator, candidates, plans),
-            ledger=ledger,
-            source=source,
-            seeds=seeds,
-            own=own,
-        )
+            estimator=estimator, candidates=candidates, plan=plan, scoring=scoring, target=target,
+            columns=tuple(feature.name for feature in described.features), ledger=ledger, own=own, source=source,
+            seeds=tuple(int(seed) for seed in drawn),
+        )  # fmt: skip
 
-    def copy(self, candidate: int, *, seed_place: int) -> Any:
+    def copy(self, candidate: int, *, seed_place: int | None = None) -> Any:
         """An unfitted copy of a candidate, with its own seed where seeds are given."""
         model = clone(self.estimator).set_params(**self.candidates[candidate])
-        return model if self.seeds is None else model.set_params(random_state=self.seeds[seed_place])
+        if seed_place is None or not self.seeds:
+            return model
+        return model.set_params(random_state=self.seeds[seed_place])
 
-    def carried_out(self, X: Any, y: Any, n_jobs: int | None) -> tuple[tuple[FoldScores, ...], LedgerRecord]:
-        """Pay for all, fit all, score all."""
+    def carried_out(self, X: Any, y: Any, n_jobs: int | None) -> tuple[tuple[FoldScores, ...], Grant]:
+        """Pay for all but a search's last fit, fit all, score all; the scores, and the grant that paid."""
         grant = self._pay()
         folds = Folds(X, y, folds=self.plan.folds, source=self.source)
         places = [(candidate, fold) for candidate in range(len(self.candidates)) for fold in range(folds.folds)]
@@ -414,25 +413,26 @@ class _Run:
             own = models[candidate * folds.folds : (candidate + 1) * folds.folds]
             held = folds.judged([model.predict for model in own], self.target, _JUDGEMENTS[self.scoring])
             found.append(self._scores(held, grant))
-        return tuple(found), self.ledger.record()
+        return tuple(found), grant
 
     def _pay(self) -> Grant:
         """Warn once of all fits, and pay for all of them but a search's last one."""
-        seeded = cautions.seed_caution(self.estimator.random_state) if self.source.kind == "test" else None
+        models = [self.copy(candidate) for candidate in range(len(self.candidates))]
+        of_plans = [model.plan_cautions(plan) for model, plan in zip(models, self.plan.plans, strict=True)]
+        seeded = cautions.seed_caution(self.estimator.random_state) if self.seeds else None
         total = f"{self.plan}: the estimator's epsilon is that of one fit. Pass ledger= to hold all of them to a budget"
         with cautions.counted_fit(self.columns, own=self.own) as again:
-            cautions.emit([seeded, again, total if self.own else None, *self.warned])
+            cautions.emit([seeded, again, total if self.own else None, *cautions.of_candidates(of_plans)])
             return self.ledger.grant(
                 self.plan.event,
                 purpose=f"{type(self.estimator).__name__}: {self.plan.folds} folds, {len(self.candidates)} candidates",
                 delta=grant_delta(self.ledger, self.plan.budget),
             )
 
-    def statement(self, record: LedgerRecord) -> PrivacyStatement:
-        """The guarantee of everything together."""
+    def statement(self, record: LedgerRecord, grant: Grant) -> PrivacyStatement:
+        """The guarantee of everything together, which the grant paid for but for a last fit."""
         quote = self.plan.quote
         scope = "other uses of the same rows add to it" if self.own else "the ledger has the total of all uses"
-        owner = (OWNER_SCORES,) if self.plan.score_mechanism is None else ()
         return PrivacyStatement(
             epsilon=quote.epsilon if self.source.kind == "secure" else math.inf,
             delta=self.plan.budget.delta,
@@ -445,8 +445,9 @@ class _Run:
                 DECLARED,
                 *ASSUMPTIONS,
                 FOLDS,
-                *owner,
+                *((OWNER_SCORES,) if self.plan.score_mechanism is None else ()),
                 f"epsilon covers all {self.plan.n_fits} fits: {scope}",
+                *declared_in(record, grant.index),
             ),
             ledger_head=record.head,
         )

@@ -3,10 +3,11 @@
 Papernot and Steinke 2022; the whole search is one event, docs/explanation/events.md#selection and #selection-runs.
 """
 
+import contextvars
 import dataclasses
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, final
@@ -19,24 +20,32 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger
-from ledgerwood.curator import Aggregator, Loss, PredictionFit, Schema, TypedColumns, require_within
+from ledgerwood.curator import Aggregator, Curator, Loss, PredictionFit, Schema, Table, TypedColumns, require_within
 from ledgerwood.curator.queries.scores import fit_width
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
-from ledgerwood.mechanisms import GaussianMechanism, PoissonSelectionMechanism, RandomSource, RepeatedSelectionMechanism
+from ledgerwood.mechanisms import (
+    GaussianMechanism,
+    PoissonSelectionMechanism,
+    RandomSource,
+    RepeatedSelectionMechanism,
+    SecureRandom,
+)
 from ledgerwood.trainers.base.bounds import require_name, require_verbose
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.plan import TreePlan, too_small
-from ledgerwood.trainers.base.progress import Progress
+from ledgerwood.trainers.base.privacy import declared_in
+from ledgerwood.trainers.base.progress import Progress, unseen
 from ledgerwood.trainers.base.suggestions import suggestion
 from ledgerwood.trainers.parts.splits import structure_generator
 
+Run = Callable[[int, Aggregator, RandomSource], tuple[float, Ensemble]]
 _OF_THE_SEARCH = frozenset({"epsilon", "delta", "adjacency", "schema", "random_state", "verbose"})
 _SLACK = 1e-6
 """Relative part of a candidate's mu that is left to the rounding of its calibration."""
@@ -110,7 +119,7 @@ class SearchPlan:
         return tuple(Composed((plan.event, self.score_event)) for plan in self.plans)
 
     def leaf_signal(self, rows: float) -> float:
-        """That of the candidate that has most; docs/explanation/cautions.md#leaf-signal."""
+        """Bounds the signal-to-noise ratio by that of the best candidate; docs/explanation/cautions.md#leaf-signal."""
         return max(plan.leaf_signal(rows) for plan in self.plans)
 
     @property
@@ -119,16 +128,16 @@ class SearchPlan:
         return self.plans[0].loss
 
     def calibrated(self, budget: Budget) -> "SearchPlan":  # its noise was found with its candidates'
-        """Itself."""
+        """Returns the plan itself, whose noise was found with its candidates'."""
         return self
 
     def has_room(self, budget: Budget) -> bool:  # a search that does not fit is not made
-        """True."""
+        """Returns True: a search that does not fit is not made."""
         return True
 
     @property
     def purchase(self) -> None:
-        """No schema is bought."""
+        """None: the schema is declared."""
 
     @property
     def max_bins(self) -> int:
@@ -164,7 +173,7 @@ class PrivateSearch(AbstractTreeEstimator):
             candidate that is listed twice is drawn twice as often.
         epsilon, delta: the budget of the whole search; delta > 0.
         adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
-        law: the distribution of K. With "poisson", K is near its mean, and 0 with probability exp(-mean_runs) (then
+        distribution: of K. With "poisson", K is near its mean, and 0 with probability exp(-mean_runs) (then
             the model has learnt nothing). With "negative_binomial", K is never 0, and often 1.
         mean_runs: the expected number of runs; above 1 for "negative_binomial".
         shape: eta of the negative binomial distribution; a smaller one has a heavier tail and costs less.
@@ -180,7 +189,7 @@ class PrivateSearch(AbstractTreeEstimator):
 
     estimator: AbstractTreeEstimator = field(kw_only=False)
     candidates: Sequence[Mapping[str, Any]] = field(kw_only=False)
-    law: Literal["poisson", "negative_binomial"] = "poisson"
+    distribution: Literal["poisson", "negative_binomial"] = "poisson"
     mean_runs: float = 8.0
     shape: float = 0.0
     score_share: float = 0.1
@@ -198,7 +207,8 @@ class PrivateSearch(AbstractTreeEstimator):
         """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
 
         Raises:
-            InvalidParameter, UnsupportedEvent: candidates that cannot be searched. Nothing was spent.
+            InvalidParameter, UnsupportedEvent: candidates that cannot be searched, such as those of a trainer from
+                outside that releases a `DeclaredStatistic`. Nothing was spent.
             RunFailed: a run raised; the budget is spent.
         """
         super().fit(X, y, ledger, sample_weight, scratch=scratch)
@@ -233,8 +243,8 @@ class PrivateSearch(AbstractTreeEstimator):
         self.budget  # noqa: B018  # epsilon, delta, adjacency
         self._random_source()
         require_verbose(self.verbose)
-        require_name("law", self.law, ("poisson", "negative_binomial"))
-        _validate.real("shape", self.shape, "eta of the negative binomial law")
+        require_name("distribution", self.distribution, ("poisson", "negative_binomial"))
+        _validate.real("shape", self.shape, "eta of the negative binomial distribution")
         self._check_candidates()
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
@@ -265,12 +275,9 @@ class PrivateSearch(AbstractTreeEstimator):
         )
 
     def _runs(self) -> PoissonSelectionMechanism | RepeatedSelectionMechanism:
-        match self.law:
-            case "poisson":
-                return PoissonSelectionMechanism(mean=self.mean_runs)
-            case "negative_binomial":
-                return RepeatedSelectionMechanism.of_mean(self.mean_runs, shape=self.shape)
-        raise InvalidParameter(f"law={self.law!r} must be 'poisson' or 'negative_binomial'")
+        if self.distribution == "poisson":
+            return PoissonSelectionMechanism(mean=self.mean_runs)
+        return RepeatedSelectionMechanism.of_mean(self.mean_runs, shape=self.shape)
 
     def _check_candidates(self) -> None:
         estimator: object = self.estimator
@@ -304,23 +311,66 @@ class PrivateSearch(AbstractTreeEstimator):
     def _train(
         self, plan: SearchPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
     ) -> Ensemble:
-        models = [self._model(i, epsilon=self.epsilon, delta=self.delta) for i in range(len(plan.plans))]
-
-        def run(index: int, rows: Aggregator, source: RandomSource) -> tuple[float, Ensemble]:
-            # Progress is of the search as a whole: that of its trees would count the runs.
-            fresh = structure_generator(source)
-            ensemble = models[index]._train(plan.plans[index], rows, fresh, lambda _done, _total: None)
-            query = plan.score.of(ensemble)
-            with rows.open(plan.score_event, purpose="score") as round_:
-                release = round_.release(query, plan.score_mechanism, purpose="score")
-            return float(release.real[0]), ensemble
-
-        best = aggregator.select(plan.event, plan.run_events, run, purpose="private search")
+        best = aggregator.select(plan.event, plan.run_events, self._runner(plan), purpose="private search")
         progress(1, 1)
         self.best_index_: int | None
         self.best_score_: float
         self.best_index_, self.best_score_, ensemble = best or (None, -math.inf, Ensemble(initial_score=0.0))
         return ensemble
+
+    def _runner(self, plan: SearchPlan) -> Run:
+        models = [self._model(i, epsilon=self.epsilon, delta=self.delta) for i in range(len(plan.plans))]
+
+        def run(index: int, rows: Aggregator, source: RandomSource) -> tuple[float, Ensemble]:
+            # Progress is of the search as a whole: that of its trees would count the runs.
+            ensemble = models[index]._train(plan.plans[index], rows, structure_generator(source), unseen)
+            query = plan.score.of(ensemble)
+            with rows.open(plan.score_event, purpose="score") as round_:
+                release = round_.release(query, plan.score_mechanism, purpose="score")
+            return float(release.real[0]), ensemble
+
+        return run
+
+    def _pay(
+        self,
+        plan: Any,
+        described: Schema | TypedColumns,
+        source: RandomSource,
+        ledger: Ledger | Grant | None,
+        *,
+        purpose: str,
+    ) -> tuple[Ledger, Grant]:
+        # The library's own trainers release no declared statistic. A context without a recording: no fit of anybody's.
+        if type(self.estimator).__module__.partition(".")[0] != "ledgerwood":
+            contextvars.Context().run(self._rehearse, plan, described)
+        return super()._pay(plan, described, source, ledger, purpose=purpose)
+
+    def _rehearse(self, plan: SearchPlan, schema: Any) -> None:
+        """Run each candidate on a table without rows, so that a run that must fail is refused before it is paid for.
+
+        Raises:
+            InvalidParameter: a candidate fails, or releases a statistic that somebody declares, and nothing proves: a
+                search has one ledger entry, which does not know what its runs release.
+        """
+        width, run = len(schema.features), self._runner(plan)
+        rows = Table.from_data(
+            np.empty((0, width), dtype=object), np.empty(0, dtype=object), schema, loss=plan.loss, bins=plan.max_bins
+        )
+        for index, event in enumerate(plan.run_events):
+            ledger = Ledger(self.budget, unit=PrivacyUnit.ROW)
+            grant = ledger.grant(event, purpose="rehearsal", delta=self.budget.delta)
+            named = f"candidates[{index}] of {type(self.estimator).__name__}"
+            try:
+                run(index, Curator(rows, grant, SecureRandom()), SecureRandom())
+            except Exception as error:
+                raise InvalidParameter(
+                    f"{named} fails on a table without rows, and would end the search: {type(error).__name__}: {error}"
+                ) from error
+            if caveats := declared_in(ledger.record(), grant.index):
+                raise InvalidParameter(
+                    f"{named} releases {'; '.join(caveats)}: the one ledger entry of a private search cannot say so. "
+                    "Fit one set of parameters at a time, or use private_grid_search"
+                )
 
     def _public_rows(self) -> int | None:
         return self.estimator._public_rows()

@@ -42,7 +42,7 @@ class ValidationPlan:
     Args:
         budget: of one fit, as its estimator states it: epsilon is per fit, and the whole costs more.
         folds: k. Each candidate is fitted k times, each time on the rows of all folds but one.
-        fits: what one fit of each candidate draws.
+        plans: of one fit of each candidate, calibrated.
         score_mechanism: noise of the held-out scores of one candidate, of all folds at once; None where they are for
             the owner only.
         refit: whether the best candidate is fitted once more, on all rows.
@@ -50,7 +50,7 @@ class ValidationPlan:
 
     budget: Budget
     folds: int
-    fits: tuple[Event, ...]
+    plans: tuple[Plan, ...]
     score_mechanism: EllipticalGaussianMechanism | LaplaceMechanism | None
     refit: bool = False
 
@@ -79,37 +79,22 @@ class ValidationPlan:
             InvalidParameter, SchemaError, CalibrationFailed, AdjacencyMismatch: what cannot be validated.
         """
         require_trainer(estimator)
-        plans = plans_of(estimator, declared_schema(estimator).resolved(n_features), candidates)
-        return cls.of_plans(plans, estimator.budget, cv=cv, scores=scores, score_share=score_share, refit=refit)
-
-    @classmethod
-    def of_plans(
-        cls,
-        plans: Sequence[Plan],
-        budget: Budget,
-        *,
-        cv: int = 5,
-        scores: ScoreRelease = "private",
-        score_share: float = 0.5,
-        refit: bool = False,
-    ) -> "ValidationPlan":
-        """The plan for fits that are planned already.
-
-        Args:
-            plans: of each candidate, calibrated.
-            budget: that of one fit.
-            cv, scores, score_share, refit: as in `of`.
-
-        Raises:
-            InvalidParameter: what cannot be validated.
-        """
+        schema, budget = declared_schema(estimator).resolved(n_features), estimator.budget
+        plans = tuple(clone(estimator).set_params(**dict(each)).make_plan(schema) for each in candidates)
         require_name("scores", scores, get_args(ScoreRelease))
-        folds = fold_count(cv)
-        fits = tuple(plan.event for plan in plans)
-        mechanism = _score_noise(fits, budget, score_share) if scores == "private" else None
+        noise = _score_noise([plan.event for plan in plans], budget, score_share) if scores == "private" else None
         return cls(
-            budget=budget, folds=folds, fits=fits, score_mechanism=mechanism, refit=_validate.flag("refit", refit)
+            budget=budget,
+            folds=fold_count(cv),
+            plans=plans,
+            score_mechanism=noise,
+            refit=_validate.flag("refit", refit),
         )
+
+    @property
+    def fits(self) -> tuple[Event, ...]:
+        """The event of one fit of each candidate."""
+        return tuple(plan.event for plan in self.plans)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -119,7 +104,7 @@ class ValidationPlan:
     @property
     def n_fits(self) -> int:
         """Fits in all."""
-        return self.folds * len(self.fits) + self.refit
+        return self.folds * len(self.plans) + self.refit
 
     @property
     def score_event(self) -> Event | None:
@@ -136,17 +121,17 @@ class ValidationPlan:
         """
         parts: list[Event] = [Repeated(fit, count=self.folds) for fit in self.fits]
         if (score := self.score_event) is not None:
-            parts.append(Repeated(score, count=len(self.fits)))
+            parts.append(Repeated(score, count=len(self.plans)))
         return Composed(tuple(parts))
 
     @property
     def last_fits(self) -> tuple[Event, ...]:
-        """What the last fit of a search may draw: one of these; none without `refit`."""
+        """The events of which the last fit of a search draws one; empty without `refit`."""
         return tuple(dict.fromkeys(self.fits)) if self.refit else ()
 
     @property
     def total(self) -> Event:
-        """Everything: `event`, and the costliest of `last_fits` at each point of the profile."""
+        """The event of everything: `event`, and the costliest of `last_fits` at each point of the profile."""
         last = self.last_fits
         if not last:
             return self.event
@@ -209,17 +194,6 @@ def require_trainer(estimator: object) -> None:
         )
 
 
-def plans_of(estimator: AbstractTrainer, schema: Schema, candidates: Sequence[Mapping[str, Any]]) -> tuple[Plan, ...]:
-    """The calibrated plan of each candidate; pure, no data. Errors are those of `make_plan`.
-
-    Args:
-        estimator: a trainer.
-        schema: resolved.
-        candidates: parameters of `estimator`, one mapping a candidate.
-    """
-    return tuple(clone(estimator).set_params(**dict(each)).make_plan(schema) for each in candidates)
-
-
 def declared_schema(estimator: AbstractTrainer) -> Schema:
     """The schema that an estimator declares.
 
@@ -250,9 +224,7 @@ def scoring_of(scoring: Scoring | None, schema: Schema) -> Scoring:
     return scoring
 
 
-def _score_noise(
-    fits: tuple[Event, ...], budget: Budget, share: float
-) -> EllipticalGaussianMechanism | LaplaceMechanism:
+def _score_noise(fits: Sequence[Event], budget: Budget, share: float) -> EllipticalGaussianMechanism | LaplaceMechanism:
     """Noise whose cost is `share` of that of one fit: of mu squared where all fits are Gaussian, else of epsilon."""
     share = _validate.real("score_share", share, "share of the cost of one fit")
     if not 1e-3 <= share <= 100.0:

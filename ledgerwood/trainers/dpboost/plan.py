@@ -34,13 +34,13 @@ Preset = Literal["default", "paper", "enhanced", "para", "seq", "np"]
 Assignment = Literal["geometric", "halving"]
 CandidateKind = Literal["grid", "gridless"]
 MAX_GROUPS = 10_000
-"""Trees of an ensemble, at most: each is a group of its own in the event, and far fewer are left without a row."""
+"""Largest number of trees of an ensemble, each of which is a separate group in the event."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DPBoostPlan(AbstractGreedyPlan):
-    """All that DPBoost will do, fixed and priced before a row is read. Fields of all systems: see its base classes.
+    """The plan of DPBoost: all queries and their noise. Fields that all systems have: see its base classes.
 
     Loss "squared" is the paper's, on labels scaled to [-1, 1] or classes as -1 and 1; "logistic" is ours. Either way a
     row counts 1 in every denominator.
@@ -54,7 +54,7 @@ class DPBoostPlan(AbstractGreedyPlan):
             not per candidate, every feature weighing the same.
         leaf_share: share of a tree's epsilon for its leaves; the levels divide the rest evenly.
         geometric_clipping: tree t = 1, 2, ... of an ensemble has its ratios clipped to clip (1 - eta)^(t-1) ("ratio").
-        leaf_clamp: largest absolute leaf value before the learning rate; None for no limit. Post-processing, ours.
+        max_delta_step: largest absolute leaf value before the learning rate; None for no limit. Post-processing, ours.
     """
 
     learning_rate: Annotated[float, Real("factor on a leaf", high=1, holds_high=True)]
@@ -64,16 +64,19 @@ class DPBoostPlan(AbstractGreedyPlan):
     leaf_share: Annotated[float, share("share of a tree")]
     geometric_clipping: bool
     reg_lambda: Annotated[float, Real("rows", low=STEP, high=MAX_DAMPING, holds_low=True, holds_high=True)]
-    leaf_clamp: Annotated[float, positive("units of the score")] | None
+    max_delta_step: Annotated[float, positive("units of the score")] | None
 
     def _require_whole(self) -> None:
         if min(self.n_estimators, self.trees_per_ensemble) > MAX_GROUPS:
             raise _validate.fail("trees_per_ensemble", self.trees_per_ensemble, f"at most {MAX_GROUPS}", "trees")
         if self.leaf_release == "sums" and self.geometric_clipping:
-            raise InvalidParameter("geometric_clipping=True clips the leaf's ratio, which leaf_release='sums' has not")
+            raise InvalidParameter(
+                "geometric_clipping=True clips the leaf's ratio, and leaf_release='sums' does not have one"
+            )
         if self.leaf_release == "ratio" and self.leaf_regularization == "noise":
             raise InvalidParameter(
-                "leaf_regularization='noise' needs leaf_release='sums': a ratio's noise is added at the end"
+                "leaf_regularization='noise' needs leaf_release='sums': the noise of a ratio is added after the "
+                "division; set leaf_regularization='lambda'"
             )
         self.leaf_mechanism()  # checks the clip
 
@@ -97,12 +100,12 @@ class DPBoostPlan(AbstractGreedyPlan):
 
     @property
     def tree_event(self) -> Composed:
-        """One tree: its levels, one after another, then its leaves. The same for every tree."""
+        """The event of one tree, the same for every tree: its levels, then its leaves."""
         levels = (Repeated(self.split_event, count=self.max_depth),) if self.max_depth else ()
         return Composed((*levels, self.leaf_event))
 
     def shares(self, trees: int) -> tuple[float, ...]:
-        """The probability of each tree of an ensemble of so many."""
+        """The probability of each tree of an ensemble of `trees` trees."""
         if trees == 1:
             return (1.0,)
         if self.assignment == "halving":
@@ -119,12 +122,12 @@ class DPBoostPlan(AbstractGreedyPlan):
         return tuple((size, count * self.classes) for size, count in found if size and count)
 
     def ensemble_event(self, trees: int) -> Parallel:
-        """One ensemble of so many trees: one draw, a group of rows a tree, drawn afresh."""
+        """The event of an ensemble of `trees` trees: one draw, which deals the rows to the trees."""
         return Parallel((self.tree_event,) * trees, probabilities=self.shares(trees))
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """A draw an ensemble; its step is the number of its first tree."""
+        """One draw for each ensemble; its step is the number of its first tree."""
         found, first = [], 0
         for size, count in self.ensembles:
             found.append(Stage(event=self.ensemble_event(size), steps=range(first, first + size * count, size)))
@@ -132,10 +135,10 @@ class DPBoostPlan(AbstractGreedyPlan):
         return tuple(found)
 
     def candidate_tests(self, cells: Sequence[FeatureCells]) -> Candidates | None:
-        """What a node may test, by the schema's cells; None at depth 0.
+        """Returns the tests that a node may make, by the schema's cells; None at depth 0.
 
         Raises:
-            InvalidParameter: features that cannot be split, or trees too deep for so many candidates.
+            InvalidParameter: features that cannot be split, or too many candidates for the depth.
         """
         if not self.max_depth:
             return None
@@ -154,7 +157,7 @@ class DPBoostPlan(AbstractGreedyPlan):
 
     @property
     def least_tree_epsilon(self) -> float:
-        """Below it leaves are nothing but noise."""
+        """Epsilon of a tree below which leaves are nothing but noise."""
         return LEAST_LEAF_EPSILON[self.leaf_release] / (self.leaf_share if self.max_depth else 1.0)
 
     def leaf_signal(self, rows: float) -> float:
@@ -182,8 +185,8 @@ class DPBoostPlan(AbstractGreedyPlan):
         else:
             reg_lambda = self.lambda_by_noise(self.clip if self.loss == "squared" else 1.0)
             steps = newton_leaves(released[:, 0], released[:, 1], reg_lambda=reg_lambda)
-        if self.leaf_clamp is not None:
-            steps = np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
+        if self.max_delta_step is not None:
+            steps = np.clip(steps, -self.max_delta_step, self.max_delta_step)
         return self.learning_rate * steps
 
 
@@ -209,7 +212,7 @@ PAPER = DPBoostPlan(
     score_noise=0.5,
     learning_rate=0.1,
     # Where every leaf is without noise.
-    leaf_clamp=1.0,
+    max_delta_step=1.0,
     initial_score="zero",
     initial_multiplier=1.0,
     initial_share=0.1,
@@ -228,14 +231,14 @@ DEFAULT = dataclasses.replace(
     clip=0.3,
     leaf_regularization="noise",
     learning_rate=0.5,
-    leaf_clamp=2.0,
+    max_delta_step=2.0,
     initial_score="laplace",
 )
-"""What serves best for a number without tuning (docs/explanation/dpboost.md#dpboost-defaults)."""
+"""The values that predict a number best without tuning (docs/explanation/dpboost.md#dpboost-defaults)."""
 DEFAULT_CLASSES = dataclasses.replace(
     DEFAULT, leaf_share=0.5, clip=1.0, score_noise=0.4, learning_rate=0.4, initial_score="zero"
 )
-"""The same for classes, as labels -1 and 1."""
+"""The values that predict classes best without tuning, as labels -1 and 1."""
 _SINGLE: dict[str, Any] = {"trees_per_ensemble": 1, "geometric_clipping": False}
 PRESETS: Mapping[str, DPBoostPlan] = {
     "paper": PAPER,
@@ -243,7 +246,7 @@ PRESETS: Mapping[str, DPBoostPlan] = {
     "para": dataclasses.replace(PAPER, assignment="halving", geometric_clipping=False),
     "seq": dataclasses.replace(PAPER, **_SINGLE),
     # No gradient of labels and scores in [-1, 1] is larger than 2.
-    "np": dataclasses.replace(PAPER, **_SINGLE, large_gradients="clip", clip=2.0, leaf_clamp=None),
+    "np": dataclasses.replace(PAPER, **_SINGLE, large_gradients="clip", clip=2.0, max_delta_step=None),
 }
 """docs/explanation/dpboost.md#dpboost-presets."""
 

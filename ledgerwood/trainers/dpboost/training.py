@@ -1,6 +1,7 @@
 """DPBoost: the training loop (Algorithms 1 and 2 of the paper), and its estimators for scikit-learn.
 
 Where the paper or its code is wrong, the sound version is here: docs/explanation/dpboost.md#dpboost-deviations.
+Gradient, clip and sum are in `curator.queries.splits.gains` and `curator.queries.leaf_sums`, and in their kernels.
 """
 
 from collections.abc import Mapping
@@ -93,17 +94,17 @@ class AbstractDPBoost(AbstractGreedyEstimator):
         preset: "default" (for accuracy), "paper" (the paper's own choices, made sound), "enhanced" (with the
             initial score and the grid-less choice of the S-GBDT paper), or what the paper compares with: "para", "seq"
             and "np", see docs/explanation/dpboost.md#dpboost-presets.
-        leaf_clamp: largest absolute leaf value before the learning rate, or "off".
+        max_delta_step: largest absolute leaf value before the learning rate, or "off".
     """
 
     _plan_type = DPBoostPlan
-    _words: ClassVar[Mapping[str, str]] = {"leaf_clamp": "off"}
+    _words: ClassVar[Mapping[str, str]] = {"max_delta_step": "off"}
 
     preset: Preset = "default"
     trees_per_ensemble: int | None = None
     assignment: Assignment | None = None
     geometric_clipping: bool | None = None
-    leaf_clamp: float | Literal["off"] | None = None
+    max_delta_step: float | Literal["off"] | None = None
     candidates: CandidateKind | None = None
 
     def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> DPBoostPlan:

@@ -40,7 +40,7 @@ MinimumBy = Literal["leaves", "levels", "none"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DPXGBoostPlan(AbstractGreedyPlan):
-    """All that DP-XGBoost will do, fixed and priced before a row is read. Fields of all systems: see its base classes.
+    """The plan of DP-XGBoost: all queries and their noise. Fields that all systems have: see its base classes.
 
     A row counts 1 in gains and leaves under either loss: the gain of the logistic loss's own hessians has no bound
     (docs/explanation/gains.md#newton-gain). `clip` is the largest absolute leaf value before the learning rate, too.
@@ -167,7 +167,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
 
     @property
     def least_tree_epsilon(self) -> float:
-        """Below it leaves are nothing but noise."""
+        """Epsilon of a tree below which leaves are nothing but noise."""
         shares = self.shares
         return LEAST_LEAF_EPSILON[self.leaf_release] * math.fsum(shares.values()) / shares["leaves"]
 
@@ -299,7 +299,7 @@ DEFAULT: Mapping[Loss, DPXGBoostPlan] = {
         initial_score="zero",
     ),
 }
-"""What serves best without tuning (docs/explanation/dpxgboost.md#dpxgboost-defaults)."""
+"""The values that predict best without tuning (docs/explanation/dpxgboost.md#dpxgboost-defaults)."""
 
 
 def preset_plan(

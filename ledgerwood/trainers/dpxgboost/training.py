@@ -1,7 +1,8 @@
 """DP-XGBoost: the training loop (sections 4.1 to 4.4 of the paper), and its estimators for scikit-learn.
 
 The paper has no algorithm box for the trees: its figure 3 and these sections are cited instead. Where it or its code is
-wrong, the sound version is here: docs/explanation/dpxgboost.md#dpxgboost-deviations.
+wrong, the sound version is here: docs/explanation/dpxgboost.md#dpxgboost-deviations. Gradient, clip and sum are in
+`curator.queries.splits.gains` and `curator.queries.leaf_sums`, and in their kernels.
 """
 
 from collections.abc import Sequence

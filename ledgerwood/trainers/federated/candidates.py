@@ -21,7 +21,7 @@ CandidateRule = Literal["uniform", "log", "quantiles", "iterative_hessian"]
 CALIBRATION_BINS = 32
 _STEPS = 100
 _SURE = 3.0
-"""A bin takes part where its released number of rows is so many stddevs above 0."""
+"""A bin takes part if its released number of rows is at least this many standard deviations above 0."""
 
 
 def first_candidates(schema: Schema, rule: CandidateRule, *, bins: int, candidates: int) -> list[Thresholds]:
@@ -47,7 +47,7 @@ def first_candidates(schema: Schema, rule: CandidateRule, *, bins: int, candidat
 def log_thresholds(low: float, high: float, *, bins: int, candidates: int) -> Thresholds:
     """At most Q thresholds, even in log(1 + distance from the end of the range that is nearer to 0).
 
-    The published rule starts at the column's own minimum and mirrors by the sign of its own skew; here both are public.
+    The published rule starts at the column's minimum and mirrors by the sign of its skew; here both are public.
 
     Args:
         low, high: the declared range.

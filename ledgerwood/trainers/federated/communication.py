@@ -1,4 +1,4 @@
-"""What a plan would send between a server and its clients, by its structure alone."""
+"""The messages that a plan would send between a server and its clients, counted from its structure alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,14 +47,14 @@ class Communication:
 
 
 def bins_of(cells: Sequence[FeatureCells], candidates: int) -> list[int]:
-    """Bins of each of some features with at most so many thresholds, the most first."""
+    """Number of bins of each feature, where each has at most `candidates` thresholds; largest first."""
     ordered = (min(candidates + 1, each.ordered) for each in cells)
     own = (n + len(each.equality) + (each.ordered == 0) for n, each in zip(ordered, cells, strict=True))
     return sorted(own, reverse=True)
 
 
 def communication_of(plan: "FederatedPlan", cells: Sequence[FeatureCells], *, n_clients: int) -> Communication:
-    """What a federation would send for a plan. Arguments: as of `FederatedPlan.communication`."""
+    """Counts the messages of a plan. Arguments: those of `FederatedPlan.communication`."""
     n_bins = bins_of(cells, plan.n_candidates)
     nodes = 2**plan.max_depth - 1
     if plan.asks_leaves:

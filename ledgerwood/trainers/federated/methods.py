@@ -64,7 +64,7 @@ class Sapling:
             return plan.in_leaf_units(round_.release(query, plan.leaf_mechanism, purpose=purpose).real)
 
     def level_sums(self, structure: TreeStructure, level: int, *, of: HistogramTests | SplitTests) -> Floats:
-        """The same of each bin, or to the left of each test, node after node, with weights in their own unit."""
+        """Weight and gradient of each bin, or to the left of each test, node after node; (2**level, ..., 2)."""
         purpose, mechanism = f"level {level + 1} of {self.name}", self.plan.leaf_mechanism
         with self.aggregator.open(next(self.draws), purpose=purpose) as round_:
             leaf = self.plan.leaf.of(structure, self.ensemble, positive=self.positive)
@@ -83,11 +83,11 @@ class Grown(NamedTuple):
 
 
 class AbstractSplitMethod(abc.ABC):
-    """How a tree's splits are chosen."""
+    """A way to choose a tree's splits."""
 
     @abc.abstractmethod
     def asked(self, plan: "FederatedPlan") -> tuple[int, ...]:
-        """Of how many features a pair of sums is asked at once, draw after draw of one tree."""
+        """Number of features of which a pair of sums is asked at once, for each draw of one tree."""
 
     @abc.abstractmethod
     def grown(self, tree: Sapling) -> Grown:

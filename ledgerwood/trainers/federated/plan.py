@@ -6,9 +6,9 @@ Maddock, Cormode, Wang, Maple and Jha: "Federated Boosted Decision Trees with Di
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, final, get_args
+from typing import Annotated, Literal, NamedTuple, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import (
-    MAX_CURVATURE_SCALE,
     BinCounts,
     BinHessians,
     CandidateBins,
@@ -27,7 +26,6 @@ from ledgerwood.curator import (
     LeafCurvatures,
     LeafMoments,
     LeafStatistic,
-    Loss,
     ScoreCounts,
     ScoreQuery,
     WholeSums,
@@ -45,12 +43,12 @@ from ledgerwood.mechanisms import (
     JointQuantilesMechanism,
     SkellamMechanism,
 )
-from ledgerwood.trainers.base.bounds import Count, positive, require_name, share
+from ledgerwood.trainers.base.bounds import Count, positive, share
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.federated.candidates import CandidateRule
 from ledgerwood.trainers.federated.communication import Communication, bins_of, communication_of
 from ledgerwood.trainers.federated.methods import METHODS, AbstractSplitMethod, SplitMethod
-from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianPlan, mean_label_share
+from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianPlan
 from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
 
 Update = Literal["averaging", "gradient", "newton"]
@@ -58,20 +56,16 @@ FeatureCycle = Literal["windows", "combinations", "random"]
 NoiseKind = Literal["gaussian", "skellam"]
 What = Literal["quantiles", "sums", "candidates", "recalibration"]
 """Kinds of draws, in the order in which the plan's event names them."""
-Preset = Literal[
-    "recommended", "paper", "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton", "tr_newton_ih",
-    "tr_batched_ih_ebm",
-]  # fmt: skip
 MAX_REACH = 1e100
 """Largest absolute score that all leaves together may give: squares of scores stay finite."""
 
 
 _STDDEV_UNITS = 2.0**14
-"""Of Skellam noise, at most: its sampler's tables stay small, and it is Gaussian but for 1e-8 of its cost."""
+"""Largest stddev of Skellam noise, in units: its sampler's tables stay small, at 1e-8 of its cost."""
 
 
 class Step(NamedTuple):
-    """What a draw is for: the tree, in the order of all forests, or None; what is released; of how many features."""
+    """The place of a draw: its tree, counted over all forests, or None; what is released; of how many features."""
 
     tree: int | None
     what: What
@@ -99,7 +93,7 @@ class QueryCounts(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederatedPlan(AbstractGaussianPlan):
-    """All that the framework will do, fixed and priced before a row is read. Fields of all systems: see its bases.
+    """The plan of the federated framework: all queries and their noise. Fields that all systems have: see its bases.
 
     With K forests all is asked K times.
 
@@ -138,10 +132,10 @@ class FederatedPlan(AbstractGaussianPlan):
         )
         if not set(self.numeric_features) <= set(range(self.n_features)):
             raise _validate.fail("numeric_features", self.numeric_features, f"in 0 .. {self.n_features - 1}", "places")
-        if self.n_estimators * self.learning_rate * self.leaf_clamp > MAX_REACH:
+        if self.n_estimators * self.learning_rate * self.max_delta_step > MAX_REACH:
             raise InvalidParameter(
                 f"n_estimators={self.n_estimators!r}, learning_rate={self.learning_rate!r} and "
-                f"leaf_clamp={self.leaf_clamp!r} must have a product of at most {MAX_REACH!r} (unit: score)"
+                f"max_delta_step={self.max_delta_step!r} must have a product of at most {MAX_REACH!r} (unit: score)"
             )
         if self.update == "averaging" and (self.loss != "squared" or self.initial_score != "zero"):
             raise InvalidParameter(
@@ -172,7 +166,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def asked(self) -> LeafStatistic[BoxShifts | BallShifts]:
-        """What is released of each leaf."""
+        """The statistic that is released of each leaf."""
         return WholeSums(leaf=self.leaf, bits=self._bits) if self.noise == "skellam" else self.leaf
 
     @property
@@ -214,7 +208,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def candidate_mechanism(self) -> GaussianMechanism:
-        """Its noise: one feature's histogram is one query."""
+        """Noise of the candidates' histograms: one feature's histogram is one query."""
         return GaussianMechanism(stddev=self.noise_multiplier * (0.25 if self.loss == "logistic" else 1.0))
 
     @property
@@ -225,7 +219,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def quantile_mechanism(self) -> JointQuantilesMechanism:
-        """How one feature's quantiles are chosen."""
+        """The mechanism that chooses one feature's quantiles."""
         marks = tuple((place + 1) / (self.n_candidates + 1) for place in range(self.n_candidates))
         # Twice the rows to move, at most: a rate of half the epsilon is at most that much.
         return JointQuantilesMechanism(quantiles=marks, rate=self.candidate_epsilon / 2.0)
@@ -254,7 +248,7 @@ class FederatedPlan(AbstractGaussianPlan):
         return tuple(sorted(rule(tree, n_features=self.n_features, per_tree=self.features_per_tree)))
 
     def refined_features(self, tree: int) -> int:
-        """How many features' histograms of hessians are asked for tree t, by "totally_random" and "partially_random".
+        """Number of features whose histograms of hessians are asked for tree t.
 
         Of a set that is drawn only later on all are, whatever they are: a plan's events are fixed.
         """
@@ -318,7 +312,7 @@ class FederatedPlan(AbstractGaussianPlan):
         return self.candidates == "quantiles" and bool(self.numeric_features) and self.max_depth > 0
 
     def steps_of(self, tree: int) -> tuple[tuple[What, int], ...]:
-        """What is released for a tree of one forest, draw after draw, and of how many features at once."""
+        """The draws of a tree of one forest, in order: what is released, and of how many features at once."""
         refined = self.refined_features(tree)
         candidates: tuple[tuple[What, int], ...] = (("candidates", refined),) if refined else ()
         return (*candidates, *(("sums", features) for features in self.method.asked(self)))
@@ -347,7 +341,7 @@ class FederatedPlan(AbstractGaussianPlan):
 
     @property
     def _kinds(self) -> Counter[tuple[What, int]]:
-        """How often each kind of step is in the schedule."""
+        """Number of steps of each kind in the schedule."""
         found: Counter[tuple[What, int]] = Counter()
         if self.releases_quantiles:
             found["quantiles", 0] = 1
@@ -398,7 +392,7 @@ class FederatedPlan(AbstractGaussianPlan):
             raise _validate.fail("nodes * bins of a level", nodes * each, f"at most {MAX_SUMS}", "sums")
 
     def communication(self, cells: Sequence[FeatureCells], *, n_clients: int = 1) -> Communication:
-        """What a federation would send: docs/explanation/federated.md#communication.
+        """Counts what a federation would send: docs/explanation/federated.md#communication.
 
         Args:
             cells: of each feature: `schema.cells(plan.max_bins)`.
@@ -411,8 +405,8 @@ class FederatedPlan(AbstractGaussianPlan):
     def of_forest(self, trees: int, forests: int) -> "FederatedPlan":
         """The plan as one of several forests follows it.
 
-        Of forests that share this plan's trees none is recalibrated: the one draw for it was fixed before the number of
-        classes was known.
+        Forests that share the trees of one forest are not recalibrated: the one draw for it was fixed before the number
+        of classes was known.
         """
         if forests == self.classes:
             return dataclasses.replace(self, classes=1)
@@ -436,121 +430,3 @@ class FederatedPlan(AbstractGaussianPlan):
             return self.reg_lambda
         steps = math.ceil(self.n_estimators / self.trees_per_batch)
         return self.lambda_by_noise(steps) / math.sqrt(min(self.trees_per_batch, self.n_estimators))
-
-
-PAPER = "tr_batched_ih_ebm"
-"""The paper's proposed best."""
-OF_AVERAGES: Mapping[str, Any] = {
-    "loss": "squared", "clip": 1.0, "count_share": 0.5, "initial_score": "zero", "recalibrate": False,
-}  # fmt: skip
-"""What update="averaging" takes: means of labels, which are -1 and 1 for two classes."""
-EBM_CYCLES = 20
-"""Trees of each feature of the presets that are explainable boosting machines."""
-
-
-def preset_plan(
-    preset: Preset, loss: Loss, budget: Budget, expected_rows: int | None, numeric: tuple[bool, ...]
-) -> FederatedPlan:
-    """A preset's plan, noise still to be calibrated.
-
-    Args:
-        preset: which one.
-        loss: logistic for classes.
-        budget: of the fit.
-        expected_rows: a public guess of the number of rows.
-        numeric: of each feature whether it has thresholds.
-    """
-    require_name("preset", preset, get_args(Preset))
-    m = len(numeric)
-    published = _published(loss, budget, expected_rows, numeric)
-    # With lambda 1 the steps of many small leaves drown in noise; and the hessian comes along free of charge.
-    newton = dataclasses.replace(published, n_estimators=200, reg_lambda=None)
-    if loss == "logistic":
-        newton = dataclasses.replace(newton, curvature_scale=MAX_CURVATURE_SCALE)
-    ebm = dataclasses.replace(newton, features_per_tree=1, n_estimators=EBM_CYCLES * m)
-    match preset:
-        case "recommended":
-            return _recommended(published)
-        case "feverless":
-            return dataclasses.replace(published, split_method="histogram", n_estimators=25)
-        case "dp_gbm":
-            return dataclasses.replace(published, split_method="histogram", update="gradient", n_estimators=25)
-        case "dp_rf":
-            return dataclasses.replace(published, update="averaging", **OF_AVERAGES)
-        case "dp_ebm":
-            return dataclasses.replace(ebm, update="gradient")
-        case "dp_ebm_newton":
-            return ebm
-        case "tr_newton":
-            return newton
-        case "tr_newton_ih":
-            return dataclasses.replace(newton, candidates="iterative_hessian", max_bins=1024)
-        case "tr_batched_ih_ebm" | "paper":
-            return dataclasses.replace(
-                newton,
-                candidates="iterative_hessian",
-                max_bins=1024,
-                features_per_tree=1,
-                # A mean of a batch is a small step: more batches, and a whole one each.
-                n_estimators=400,
-                trees_per_batch=20,
-                learning_rate=1.0,
-                recalibrate=loss == "logistic",
-            )
-
-
-def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: tuple[bool, ...]) -> FederatedPlan:
-    """Totally random trees with Newton updates: 100 of depth 4, Q 32, eta .3, lambda 1, leaves up to 2."""
-    logistic = loss == "logistic"
-    initial_share = mean_label_share(budget, expected_rows)
-    return FederatedPlan(
-        adjacency=budget.adjacency,
-        loss=loss,
-        n_estimators=100,
-        max_depth=4,
-        max_bins=32,
-        n_features=len(numeric),
-        numeric_features=tuple(place for place, thresholds in enumerate(numeric) if thresholds),
-        classes=1,
-        split_method="totally_random",
-        update="newton",
-        candidates="uniform",
-        n_candidates=32,
-        refinements=5,
-        features_per_tree=None,
-        feature_cycle="windows",
-        trees_per_batch=1,
-        recalibrate=False,
-        noise_multiplier=1.0,
-        clip=1.0 if logistic else 0.25,
-        curvature_scale=1.0,
-        count_share=0.2 if logistic else 0.05,
-        learning_rate=0.3,
-        reg_lambda=1.0,
-        pooling=0.0,
-        score_noise=None,
-        leaf_clamp=2.0,
-        initial_score="zero" if logistic else "moments",
-        initial_multiplier=1.0,
-        initial_share=0.05 if initial_share is None else initial_share,
-        candidate_share=0.1,
-        candidate_epsilon=1.0,
-        expected_rows=expected_rows,
-    )
-
-
-def _recommended(plan: FederatedPlan) -> FederatedPlan:
-    """What serves best without tuning: two features a tree, and leaves that are shrunk by the known noise."""
-    logistic = plan.loss == "logistic"
-    return dataclasses.replace(
-        plan,
-        n_estimators=512 if logistic else 256,
-        candidates="log" if logistic else "uniform",
-        max_bins=1024 if logistic else 32,
-        features_per_tree=2,
-        clip=0.5 if logistic else 0.25,
-        curvature_scale=0.3,
-        count_share=0.02,
-        reg_lambda=None,
-        pooling=0.5 if logistic else 0.75,
-    )

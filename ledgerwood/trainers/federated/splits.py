@@ -114,7 +114,7 @@ class HistogramTests:
 
 
 def _goes_left(cells: FeatureCells, thresholds: int, offset: int, total: int) -> NDArray[np.bool_]:
-    """Of one feature's tests, in the order of `SplitTests.every`."""
+    """Which bins each test of one feature sends left, in the order of `SplitTests.every`."""
     ordered = thresholds + 1 if cells.ordered else 0
     equal = [offset + ordered + number for number in range(len(cells.equality))]
     mask = np.zeros((thresholds * (1 + len(equal)) + len(equal), total), dtype=np.bool_)
@@ -157,7 +157,7 @@ def random_tests(
 def best_of(
     left: Sums, node: Sums, is_open: NDArray[np.bool_], damping: float, least: float = -math.inf
 ) -> tuple[NDArray[np.int64], Sums]:
-    """The best open test of each node, -1 where none is, and its children's sums (2 n_nodes, 2).
+    """The best open test of each node, -1 where there is none, and its children's sums (2 n_nodes, 2).
 
     Args:
         left: (n_nodes, f, 2), released.

@@ -1,7 +1,8 @@
 """The federated framework: the training loop (Algorithm 1 of the paper), and its estimators for scikit-learn.
 
 What is published in words only, or wrong, is in docs/explanation/federated.md#federated-deviations. All that is asked
-is sums of rows' contributions, and quantiles where a plan has them: an `Aggregator` may be a federation.
+is sums of rows' contributions, and quantiles where a plan has them: an `Aggregator` may be a federation. Gradient, clip
+and sum are in `curator.queries.leaf_sums` and `curator.queries.histograms`, and in their kernels.
 """
 
 import dataclasses
@@ -33,16 +34,8 @@ from ledgerwood.trainers.federated.candidates import (
     score_edges,
 )
 from ledgerwood.trainers.federated.methods import Sapling, SplitMethod
-from ledgerwood.trainers.federated.plan import (
-    OF_AVERAGES,
-    FeatureCycle,
-    FederatedPlan,
-    NoiseKind,
-    Preset,
-    Step,
-    Update,
-    preset_plan,
-)
+from ledgerwood.trainers.federated.plan import FeatureCycle, FederatedPlan, NoiseKind, Step, Update
+from ledgerwood.trainers.federated.presets import OF_AVERAGES, Preset, preset_plan
 from ledgerwood.trainers.parts.candidates import Thresholds, least_cells
 from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianEstimator
 

@@ -1,4 +1,4 @@
-"""What systems share whose trees release pairs of sums with Gaussian noise: the plan's noise and lambda, parameters."""
+"""Shared by systems whose leaves are pairs of sums with Gaussian noise: noise, lambda and parameters."""
 
 import abc
 import dataclasses
@@ -44,7 +44,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
         pooling: share by which a leaf's weight is drawn towards the mean of its tree, see `pooled`. Ours.
         score_noise: without a lambda, the stddev that the noise of all trees together may add to a row's score, in
             gradient units; None for the rule of docs/explanation/sgbdt.md#defaults. Ours.
-        leaf_clamp: largest absolute leaf value before the learning rate.
+        max_delta_step: largest absolute leaf value before the learning rate.
     """
 
     noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")]
@@ -54,22 +54,22 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
     reg_lambda: Annotated[float, positive("units of the leaf's weight")] | None
     pooling: Annotated[float, Real("share of the mean weight", high=1, holds_low=True, holds_high=True)]
     score_noise: Annotated[float, positive("gradient units")] | None
-    leaf_clamp: Annotated[float, positive("units of the score")]
+    max_delta_step: Annotated[float, positive("units of the score")]
 
     @property
     @abc.abstractmethod
     def leaf(self) -> LeafStatistic[BoxShifts | BallShifts]:
-        """What a row adds to its leaf, the same for every tree and every class: a weight and a gradient."""
+        """The statistic of one tree's leaves, the same for every tree and every class: a weight and a gradient."""
 
     @property
     @abc.abstractmethod
     def size(self) -> str:
-        """What is asked, for messages."""
+        """Description of the plan's size, for messages."""
 
     @property
     @abc.abstractmethod
     def equal_queries(self) -> int:
-        """How many queries of the noise multiplier the trees cost as much as."""
+        """Number of queries of the noise multiplier that cost as much as the trees."""
 
     @abc.abstractmethod
     def _found(self, budget: Budget) -> Self:
@@ -118,7 +118,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
         return self.gaussian_stddevs()
 
     def gaussian_stddevs(self) -> tuple[float, float]:
-        """Those of Gaussian noise: rows and gradient each have a share of mu**2, hessian and gradient one ball."""
+        """Gaussian standard deviations: rows and gradient share mu**2, hessian and gradient have one ball."""
         if isinstance(self.leaf, LeafMoments):
             count = self.noise_multiplier / math.sqrt(self.count_share)
             return count, self.noise_multiplier * self.clip / math.sqrt(1.0 - self.count_share)
@@ -160,7 +160,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
         """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""
         weight = pooled(self.weights(released), self.pooling)
         steps = newton_leaves(weight, released[:, 1], reg_lambda=self.leaf_lambda, rule=rule)
-        return self.learning_rate * np.clip(steps, -self.leaf_clamp, self.leaf_clamp)
+        return self.learning_rate * np.clip(steps, -self.max_delta_step, self.max_delta_step)
 
     @property
     def leaf_lambda(self) -> float:
@@ -218,4 +218,4 @@ class AbstractGaussianEstimator(AbstractBoostedEstimator):
     pooling: float | None = None
     curvature_scale: float | None = None
     count_share: float | None = None
-    leaf_clamp: float | None = None
+    max_delta_step: float | None = None

@@ -1,4 +1,4 @@
-"""What systems of greedy trees share: each node's test chosen privately by its gain, leaves with Laplace noise."""
+"""Shared by systems of greedy trees: each node's test is chosen privately by its gain, leaves have Laplace noise."""
 
 import abc
 import dataclasses
@@ -38,8 +38,8 @@ from ledgerwood.trainers.base.plan import AbstractBoostedPlan, AbstractEpsilonPl
 LeafRelease = Literal["ratio", "sums"]
 LeafRegularization = Literal["lambda", "noise"]
 LEAST_LEAF_EPSILON = {"ratio": 2.0**-20, "sums": 2.0**-24}
-"""Below it a leaf's noise is a million times the largest ratio, or what ten million rows of it add up to: nothing is
-learnt, and a budget is refused as too small for its plan."""
+"""Epsilon of the leaves below which nothing is learnt, so that a budget is refused as too small: a leaf's noise is a
+million times the largest ratio, or the sum of ten million rows."""
 Candidates = SplitTests | tuple[FeatureCells, ...]
 """Tests, each with a weight of 1; or the cells of all features, all of whose tests are candidates, weighed so that the
 features are alike, and chosen among at a cost per row and not per test (`GridlessGains`)."""
@@ -113,12 +113,12 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
 
     @property
     def split_mechanism(self) -> ExponentialMechanism:
-        """How one level is chosen, all nodes at once: its rate is epsilon over the gain's range, rounded down."""
+        """The mechanism that chooses a level's tests: its rate is epsilon over the gain's range, rounded down."""
         return ExponentialMechanism(rate=quotient_down(self.split_epsilon, gain_range(self.clip, self.adjacency).range))
 
     @property
     def split_event(self) -> BoundedRangeEvent:
-        """One level; why its nodes cost no more than one: docs/explanation/gains.md#gain-levels."""
+        """The event of one level, whose nodes cost no more than one: docs/explanation/gains.md#gain-levels."""
         return self.split_mechanism.event(gain_range(self.clip, self.adjacency), self.adjacency)
 
     def deeper(
@@ -175,7 +175,7 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
 
     @property
     def leaf_event(self) -> LaplaceEvent:
-        """One tree's leaves."""
+        """The event of one tree's leaves."""
         return LaplaceEvent(noise_multiplier=float_up(1 / Fraction(self.leaf_epsilon)), adjacency=self.adjacency)
 
     def released_leaves(

@@ -1,4 +1,4 @@
-"""Private initial scores: the mean label, bought before the first tree."""
+"""Private initial scores: the mean label, released before the first tree."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ COUNT_SHARE = 0.2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialScore:
-    """What the initial score asks for, and the noise that it gets; all rows take part, whatever the trees sample.
+    """The queries of the initial score and their noise; all rows take part, whatever the trees sample.
 
     Args:
         kind: "zero" asks for nothing; "moments" for (count, sum) with elliptical Gaussian noise; "laplace" for a
@@ -51,7 +51,7 @@ class InitialScore:
 
     @property
     def queries(self) -> tuple[Query[BoxShifts | BallShifts], ...]:
-        """What is asked for, one release each."""
+        """The queries, each of which is one release."""
         match self.kind:
             case "zero":
                 return ()
@@ -87,7 +87,7 @@ class InitialScore:
             self.mechanism.require_fit(query.grid)
 
     def with_share(self, share: float, budget: Budget) -> "InitialScore":
-        """With the noise that this share of the budget pays for: of mu**2 ("moments") or of epsilon (the others).
+        """Returns the initial score with the noise for this share of the budget: of mu**2 ("moments") or of epsilon.
 
         Raises:
             InvalidParameter, UnsupportedEvent: as `split`.

@@ -13,7 +13,7 @@ from ledgerwood.mechanisms import RandomSource
 from ledgerwood.recording.points import passes
 
 Cuts = Sequence[Sequence[int]]
-"""Of each feature the t of "cell < t" that may be tested, rising."""
+"""For each feature the t of the tests "cell < t", rising."""
 
 
 def structure_generator(source: RandomSource) -> np.random.Generator:
@@ -91,7 +91,7 @@ def borders(cells: Sequence[FeatureCells]) -> list[range]:
 
 @final
 class _Span:
-    """What a path leaves open for one feature: ordered cells low .. high-1, and cells to test by equality."""
+    """The part of one feature that a path leaves open: ordered cells low .. high-1, and cells to test by equality."""
 
     __slots__ = ("equality", "high", "low")
 
@@ -103,7 +103,7 @@ class _Span:
 
 @final
 class NodePath:
-    """What the splits above a node have left open of each feature.
+    """The part of each feature that the splits above a node leave open.
 
     Args:
         cells: the schema's cells, one entry a feature.
@@ -118,7 +118,7 @@ class NodePath:
         self._spans = {} if spans is None else spans
 
     def weights(self, features: Sequence[int], numeric_weight: float) -> tuple[list[int], list[float]]:
-        """Those of the features that can still be split, and the weight of each."""
+        """Returns the features that can still be split, and the weight of each."""
         pool = [j for j in features if sum(self._counts(j))]
         return pool, [numeric_weight if self._cells[j].ordered else 1.0 for j in pool]
 

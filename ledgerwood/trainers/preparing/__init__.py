@@ -1,1 +1,1 @@
-"""What may stand before a trainer in a pipeline."""
+"""Steps before a trainer in a pipeline."""

@@ -34,11 +34,11 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
 
     @abc.abstractmethod
     def _of_schema(self, schema: Schema) -> Schema:
-        """What becomes of a resolved schema."""
+        """Returns the schema of the transformed columns."""
 
     @abc.abstractmethod
     def _of_rows(self, X: Any) -> NDArray[Any]:
-        """What becomes of rows, each by itself."""
+        """Returns the transformed rows, each by itself."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the columns; no value is looked at.

@@ -1,4 +1,4 @@
-"""What stands before a trainer in a pipeline, and whether it learns from the rows that the trainer protects.
+"""Checks whether steps before a trainer in a pipeline learn from the rows that the trainer protects.
 
 docs/how-to/pipelines.md.
 """
@@ -27,9 +27,9 @@ _ROW_BY_ROW = (
     HashingVectorizer,
     FeatureHasher,
 )
-"""What is known to transform each row by itself, by parameters and the number of columns alone."""
+"""Steps that are known to transform each row by itself, by parameters and the number of columns alone."""
 _OF_COLUMNS = ("n_features_in_", "feature_names_in_")
-"""What every fit notes of the columns; the rows have no part in it."""
+"""Attributes that every fit takes from the columns, and not from the rows."""
 _TRIED_ROWS = 7
 _WAY_OUT = "use SchemaScaler, SchemaOneHotEncoder or a FunctionTransformer of single rows instead"
 Findings = Iterator[tuple[str, str]]
@@ -140,7 +140,7 @@ def _attributes(step: Any) -> dict[str, Any]:
 
 
 def _tried(step: FunctionTransformer, example: Any) -> str | None:
-    """What is wrong with a function; None if it gives each made-up row the same, whatever the others are."""
+    """Returns why a function is not vouched for; None if each made-up row gets the same, whatever the others are."""
     if step.func is None or isinstance(step.func, np.ufunc):
         return None
     rows = _made_up(step) if example is None else example

@@ -92,7 +92,7 @@ def _purity(counts: Floats) -> Floats:
 
 
 def _lefts(bins: CandidateBins, place: int, own: Floats) -> Floats:
-    """What each candidate of a feature sends left, (n_leaves, n_candidates, classes + 1)."""
+    """The numbers of rows that each candidate of a feature sends left, (n_leaves, n_candidates, classes + 1)."""
     n_ordered = int(bins.ordered[place])
     if not n_ordered:
         in_order = np.take_along_axis(own, _order(own)[..., np.newaxis], axis=1)

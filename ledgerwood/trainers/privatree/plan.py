@@ -52,7 +52,7 @@ LEAST_LABEL_EPSILON = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivaTreePlan(AbstractEpsilonPlan):
-    """All that PrivaTree will do, fixed and priced before a row is read. Fields of all systems: see `AbstractPlan`.
+    """The plan of PrivaTree: all queries and their noise. Fields that all systems have: see `AbstractPlan`.
 
     Args:
         n_features: m, columns of the schema. n_numeric: how many of them are numeric.
@@ -93,7 +93,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def loss(self) -> Loss:
-        """None is taken: the rows count by class."""
+        """Not used: PrivaTree counts rows by class."""
         return "squared"
 
     @property
@@ -108,7 +108,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def releases_levels(self) -> bool:
-        """True if splits are."""
+        """True if splits are released."""
         return self.max_depth > 0 and self.split_method != "random"
 
     def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
@@ -132,7 +132,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def level(self) -> Choice | LaplaceMechanism | GaussianMechanism:
-        """How one level is chosen, or its numbers of rows are released."""
+        """The mechanism that chooses the splits of a level, or releases its numbers of rows."""
         epsilon = self._share("levels").epsilon_each(self.max_depth)
         if self.split_method == "gini":
             rate = quotient_down(epsilon, gini_range(self.adjacency).range)
@@ -147,17 +147,17 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def level_words(self) -> str:
-        """What a level's draw is for, in the ledger."""
+        """Name of a level's draw in the ledger."""
         return "splits" if self.split_method == "gini" else "class histograms"
 
     @property
     def _counts(self) -> BoxShifts:
-        """By how much a row moves a level's numbers of rows: it is in every feature's histogram."""
+        """The shift of a level's numbers of rows by one row, which is in every feature's histogram."""
         return BoxShifts.of_counts(self.adjacency, histograms=self.n_features)
 
     @property
     def labels(self) -> PermuteAndFlipMechanism:
-        """How the leaves' labels are chosen."""
+        """The mechanism that chooses the leaves' labels."""
         epsilon = self._share("labels").epsilon
         return PermuteAndFlipMechanism(rate=quotient_down(epsilon, label_range(self.adjacency).range))
 
@@ -201,7 +201,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     @property
     def least_tree_epsilon(self) -> float:
-        """Below it labels are drawn evenly, whatever the rows."""
+        """Epsilon of the tree below which labels are drawn evenly, whatever the rows."""
         return LEAST_LABEL_EPSILON / (self.leaf_share if self.releases_levels else 1.0)
 
     def require_fit(self) -> None:
@@ -294,7 +294,7 @@ def label_error_constant(classes: int) -> float:
 def leaf_epsilon(
     epsilon: float, *, depth: int, classes: int, rows: int | None, error: float, adjacency: Adjacency
 ) -> float:
-    """What the labels need so that they lose at most `error` of the rows, at most half of epsilon; Equations 7, 8.
+    """Epsilon with which the labels lose at most `error` of the rows, at most half of the whole; Equations 7 and 8.
 
     The paper's factor 2 stands for the range of a leaf's counts, which is 1 where a row is added or removed.
 
@@ -360,7 +360,7 @@ PRESETS: Mapping[Preset, PrivaTreePlan] = {
 
 
 def default_depth(evidence: float | None) -> int:
-    """How deep a tree pays: docs/explanation/privatree.md#privatree-defaults.
+    """Depth that a number of rows is worth: docs/explanation/privatree.md#privatree-defaults.
 
     Args:
         evidence: the expected number of rows times epsilon; None where it is not known.

@@ -1,6 +1,7 @@
 """PrivaTree: the training loop (Algorithm 1 of the paper), and its estimator for scikit-learn.
 
 Where the paper or its code is wrong, the sound version is here: docs/explanation/privatree.md#privatree-deviations.
+Numbers of rows by class are in `curator.queries.class_counts`, impurities in `curator.queries.splits`; no gradients.
 """
 
 import dataclasses
@@ -262,7 +263,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
 
 
 def _most_classes(plan: PrivaTreePlan, cells: Sequence[FeatureCells]) -> int:
-    """How many classes an estimate may show: as many as the levels have room for, and no fewer than other systems."""
+    """Largest number of classes of an estimated schema: what fits into the levels, no fewer than of other systems."""
 
     def has_room(classes: int) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""S-GBDT's plan and presets: what is asked of the rows, how often, and what is made of it; priced before a row is read.
+"""S-GBDT's plan and presets: all queries, their noise and what is made of the answers, fixed before a row is read.
 
 Kirschte, Peinemann, Stock, Cotrini, Mohammadi: "S-GBDT: Frugal Differentially Private Gradient Boosting Decision
 Trees". Where the paper or its code is wrong, the sound version is here, and docs/errata.md says so.
@@ -37,14 +37,14 @@ LeafKind = Literal["moments", "curvature"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SGBDTPlan(AbstractGaussianPlan):
-    """All that S-GBDT will do, fixed and priced before a row is read. Fields of all systems: see its base classes.
+    """The plan of S-GBDT: all queries and their noise. Fields that all systems have: see its base classes.
 
     `n_estimators` is the number of trees that a maximally contributing row takes part in: all trees, without a filter.
     `noise_multiplier` is that of one tree's leaves. `count_share` is r1 of the published code, and
     r1 / (r1 + r2 g***2) for the noise weights that Theorem 10 prints.
 
     Args:
-        numeric_weight: r, the weight of a numeric feature against 1 for a categorical one.
+        numeric_weight: r, the weight with which a numeric feature is drawn; a categorical one has weight 1.
         subsample: gamma; 1 is full batch.
         leaf_noise: "dynamic" releases a weight and a sum a leaf; "static" releases their ratio (the paper's ablation).
         leaf_statistic: the weight is the number of rows ("moments") or the hessian ("curvature", logistic loss).
@@ -110,18 +110,18 @@ class SGBDTPlan(AbstractGaussianPlan):
 
     @property
     def tree_event(self) -> Event:
-        """One tree: one draw, sampled afresh unless the plan is full batch."""
+        """The event of one tree: one draw, on a fresh sample unless the plan is full batch."""
         event = self.leaf_mechanism.event(self.leaf.sensitivity(self.adjacency), self.adjacency)
         return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
     def trees_per_draw(self) -> int:
-        """1; with a filter, whose limit holds for all trees together, all of them."""
+        """Number of trees of one draw: 1, or all trees with a filter, whose limit holds for all of them together."""
         return 1 if self.filter == "none" else self.trees * self.classes
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """A draw a tree, whose step is the tree's number from 0; or one draw for all."""
+        """One draw for each tree, whose step is the tree's number from 0; with a filter one draw for all trees."""
         if self.filter == "none":
             return (Stage(event=self.tree_event, steps=range(self.n_estimators * self.classes)),)
         return (Stage.once(FilteredEvent(self.tree_event, limit=self.row_limit), 0),)
@@ -171,7 +171,7 @@ class SGBDTPlan(AbstractGaussianPlan):
         """See `AbstractBoostedPlan`; Algorithm 4, line 7."""
         if self.leaf_noise == "dynamic":
             return self.newton_values(released, self.lambda_rule)
-        return self.learning_rate * np.clip(-released[:, 0], -self.leaf_clamp, self.leaf_clamp)
+        return self.learning_rate * np.clip(-released[:, 0], -self.max_delta_step, self.max_delta_step)
 
     # ------------------------------------------------------------------------------------------------- the filter
 
@@ -266,7 +266,7 @@ _REGRESSION = SGBDTPlan(
     lambda_rule="add",
     pooling=0.75,
     score_noise=None,
-    leaf_clamp=2.0,
+    max_delta_step=2.0,
     initial_score="moments",
     initial_multiplier=1.0,
     initial_share=0.05,
@@ -283,7 +283,7 @@ DEFAULT: Mapping[Loss, SGBDTPlan] = {
         initial_score="zero",
     ),
 }
-"""What serves best without tuning (docs/explanation/sgbdt.md#defaults)."""
+"""The values that predict best without tuning (docs/explanation/sgbdt.md#defaults)."""
 PAPER: Mapping[Loss, SGBDTPlan] = {
     "squared": dataclasses.replace(
         _REGRESSION,

@@ -1,6 +1,7 @@
 """S-GBDT: the training loop (Algorithms 4, 5, 6 and 8 of the paper), and its estimators for scikit-learn.
 
-Where the paper or its code is wrong, the sound version is here: docs/explanation/sgbdt.md#sgbdt-deviations.
+Where the paper or its code is wrong, the sound version is here: docs/explanation/sgbdt.md#sgbdt-deviations. Gradient,
+clip and sum of a leaf are in `curator.queries.leaf_sums` and its kernel, `gradient_of` in `curator.kernels.sums`.
 """
 
 import dataclasses
@@ -59,11 +60,11 @@ def train(
                     cells, depth=plan.max_depth, features=features, numeric_weight=plan.numeric_weight,
                     generator=generator,
                 )  # fmt: skip
-                # Algorithm 5, lines 2 and 3, and Algorithm 4, lines 1 to 6: in the curator, gradients at the released
-                # scores, clipped, summed by leaf, with noise.
+                # Algorithm 5, lines 2 and 3, and Algorithm 4, lines 2 to 6, of all leaves at once: in the curator,
+                # gradients at the released scores, clipped, summed by leaf, with noise.
                 query = plan.leaf.of(structure, forests.members[forest], positive=forests.positive(forest))
                 release = round_.release(query, plan.leaf_mechanism, purpose=f"leaves of tree {number + 1}")
-                values = own[forest].leaf_values(release.real)  # Algorithm 4, line 7, of all leaves at once
+                values = own[forest].leaf_values(release.real)  # Algorithm 4, lines 4 (max) and 7
                 forests.add(forest, Tree(structure=structure, values=values))  # line 9
                 progress(number + 1, len(order))
     return forests.ensemble
@@ -95,7 +96,7 @@ class AbstractSGBDT(AbstractStreamEstimator, AbstractGaussianEstimator):
     _train = _train_on = staticmethod(train)
 
     def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
-        """The same with an individual filter, which pays for any number of rounds; "auto" is the one that fits.
+        """Returns the plan with an individual filter, which pays for any number of rounds; "auto" chooses which.
 
         Raises:
             InvalidParameter: also `filter="none"`.

@@ -241,7 +241,9 @@ def _of_sort(sort: _Sort, cells: list[Any], rows: IntArray | None, name: str, de
 
 
 def _fields(cell: Any) -> dict[str, Any]:
-    return {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
+    stated = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
+    # What was set on it besides, as a fit does on an estimator that is a dataclass, was released with it.
+    return {**stated, **getattr(cell, "__dict__", {})}
 
 
 def _numbers(cells: list[Any]) -> Cells:

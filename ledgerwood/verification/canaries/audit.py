@@ -12,6 +12,7 @@ from typing import Any, get_args
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
 from ledgerwood.trainers.base.bounds import require_name
+from ledgerwood.trainers.base.systems import trainer_of
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import level
 from ledgerwood.verification.canaries.canary_audit import canary_audit
@@ -58,7 +59,8 @@ def audit_model(
     With `released`, train many times with and without one row, and compare what the fitted models show.
 
     Args:
-        estimator: one of this library's, or any object with fit and predict; it is copied, never fitted itself.
+        estimator: one of this library's, or any object with fit and predict; it is copied, never fitted itself. Or the
+            name of a system, as its entry point has it, with `schema`: its estimator for the schema's target.
         X, y: the background: rows of every fit, whose labels need no privacy here. One row is enough.
         canaries: in each training, in disjoint cells of the schema; None for 1000. With mode="one_mechanism" None is
             for as many cells as there are, at most 1000, or for 1 where splits depend on the rows.
@@ -110,6 +112,8 @@ def audit_model(
     generator = generator_of(rng)
     require_name("structure", structure, get_args(Structure))
     require_name("mode", mode, get_args(Mode))
+    if isinstance(estimator, str):
+        estimator, schema = trainer_of(estimator, schema), None
     require_learner(estimator)
     changed: dict[str, Any] = {}
     full = estimator

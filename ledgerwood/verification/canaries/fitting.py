@@ -131,7 +131,12 @@ class OwnFits:
             for each in included
         )
         cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins)
-        return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells)
+        places = rows.cells.rows.astype(rows.background.dtype)
+        labels = (rows.own, rows.other) if rows.replaced else (rows.own,)
+        alone = tuple(
+            Table.from_data(places, each, self.schema, loss=self.plan.loss, bins=self.plan.max_bins) for each in labels
+        )
+        return Evidence(with_side=(first, second), side=rows.side, with_none=none, cells=cells, alone=alone)
 
     def scores(self, recording: ReleaseRecording, evidence: Evidence) -> CanaryScores:
         """The scores of the canaries, by one fit's releases."""

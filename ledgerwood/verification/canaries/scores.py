@@ -15,6 +15,7 @@ from scipy import sparse
 
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.curator import (
+    DeclaredStatistic,
     GiniSplits,
     LeafLabels,
     LeafQuery,
@@ -49,12 +50,14 @@ class Evidence:
         side: (m,), 0 or 1: which label each canary has. Those of one leaf may have either.
         with_none: the background, and what stands in for the canaries where rows are replaced.
         cells: of the canaries, (n_features, m).
+        alone: the canaries and no other row; and, where rows are replaced, what stands in for them.
     """
 
     with_side: tuple[Table, Table]
     side: NDArray[np.int64]
     with_none: Table
     cells: NDArray[Any]
+    alone: tuple[Table, ...] = ()
 
     def __len__(self) -> int:
         return int(self.cells.shape[1])
@@ -88,8 +91,9 @@ class CanaryScores:
 def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
     """The scores of all canaries.
 
-    With several canaries, releases that are not by leaf (a histogram, a initial score) say nothing of one canary, and
-    take no part; with one canary every release does.
+    With several canaries, releases that are not by leaf (a histogram, an initial score) say nothing of one canary, and
+    take no part, but for sums of a `DeclaredStatistic`, whose function says what each canary moves; with one canary
+    every release takes part.
     """
     m = len(evidence)
     by_draw: dict[tuple[int, int], _Draw] = {}
@@ -125,14 +129,14 @@ class _Sums:
     """A release of sums, as the canaries see it.
 
     Args:
-        leaf: (m,), in which entry each is.
+        leaf: (m,), in which entry each is; None where each moves all entries, which are one line then.
         change: (m, k), by what the canary moves it; where several share it, by their mean.
         residual: (m, k), what was released, less the statistic without canaries.
         variance: (k,) of the noise.
         gaussian: whether the noise is.
     """
 
-    leaf: NDArray[np.int64]
+    leaf: NDArray[np.int64] | None
     change: Floats
     residual: Floats
     variance: Floats
@@ -200,14 +204,20 @@ def _linear(found: list[tuple[_Sums, float]], m: int) -> Floats:
     """
     along, rows = np.zeros(m), np.arange(m)
     design: list[sparse.csr_array[Any, Any]] = []
+    dense: Floats = np.zeros((m, m))
     for sums, rate in found:
         scaled = rate * sums.change / np.sqrt(sums.variance)
         along += np.sum(sums.residual * scaled / np.sqrt(sums.variance), axis=1)
+        if sums.leaf is None:
+            dense += scaled @ scaled.T
+            continue
         design.extend(sparse.csr_array((column, (rows, sums.leaf))) for column in scaled.T)
-    if not design:
+    if not design and not dense.any():
         return along
-    whole = sparse.csr_array(sparse.hstack(design))
-    gram = (whole @ whole.T).toarray()
+    gram = dense
+    if design:
+        whole = sparse.csr_array(sparse.hstack(design))
+        gram = gram + (whole @ whole.T).toarray()
     # A coin has mean 1/2 and variance 1/4.
     right = along - 0.5 * gram.sum(axis=1)
     return np.asarray(np.linalg.solve(gram + 4.0 * np.eye(m), right))
@@ -216,7 +226,7 @@ def _linear(found: list[tuple[_Sums, float]], m: int) -> Floats:
 def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
     query, m = released.query, len(evidence)
     structure = _leaves_of(query)
-    if m > 1 and structure is None:
+    if m > 1 and structure is None and not isinstance(query, DeclaredStatistic):
         return None
     noise = _noise(released.mechanism, released.value.shape[-1])
     if noise is None:
@@ -235,7 +245,13 @@ def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
             variance=spread, gaussian=law != "laplace",
         )  # fmt: skip
         return _Ratio(ratio=_ratio(whole, flat, law), alone=True, sums=whole)
-    assert structure is not None  # looked at above
+    if structure is None:
+        moves = _moves(query, evidence)
+        whole = _Sums(
+            leaf=None, change=moves, residual=np.broadcast_to(residual, moves.shape), variance=variance,
+            gaussian=law != "laplace",
+        )  # fmt: skip
+        return _Ratio(ratio=_ratio(whole, scale, law), alone=False, sums=whole)
     leaf = structure.route(evidence.cells).astype(np.int64)
     held, side = np.bincount(leaf, minlength=structure.n_leaves), evidence.side
     own = np.array([np.bincount(leaf[side == each], minlength=structure.n_leaves) for each in (0, 1)])
@@ -244,6 +260,15 @@ def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
         gaussian=law != "laplace",
     )  # fmt: skip
     return _Ratio(ratio=_ratio(sums, scale, law), alone=bool((held[leaf] == 1).all()), sums=sums)
+
+
+def _moves(query: DeclaredStatistic, evidence: Evidence) -> Floats:
+    """By what each canary moves the sum of a function of single rows, (m, k)."""
+    m = len(evidence)
+    one = np.eye(m, dtype=np.bool_)
+    found = [[query.grid.to_real(table.reader(query)(one[i])) for i in range(m)] for table in evidence.alone]
+    own = np.array(found[0])
+    return own - np.array(found[1]) if len(found) > 1 else own
 
 
 def _ratio(sums: _Sums, scale: Floats, law: str) -> Floats:

@@ -17,11 +17,12 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSelection, Repeated, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger, Receipt
 from ledgerwood.curator import (
@@ -31,6 +32,7 @@ from ledgerwood.curator import (
     GridlessGains,
     KeyCounts,
     LeafLabels,
+    Schema,
     SplitGains,
 )
 from ledgerwood.curator.filtered import FilteredRounds, RunPurse
@@ -41,10 +43,14 @@ from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import Grid, RandomSource
 from ledgerwood.mechanisms.exact.coins import KEY_WORDS
 from ledgerwood.recording.opening import Hook, Point, recording
-from ledgerwood.verification.replaying.comparison import difference, neighbour_of
+from ledgerwood.verification.replaying.comparison import difference
 from ledgerwood.verification.replaying.moves import Handed, choice_move, quantiles_move, sum_move
 from ledgerwood.verification.replaying.session import Handled, Replay, ReplayStep, Session
 from ledgerwood.verification.sensitivity.domains import Neighbour
+from ledgerwood.verification.sensitivity.matching import neighbour_of
+
+if TYPE_CHECKING:
+    from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -368,8 +374,31 @@ def _select(
 D = TypeVar("D")
 
 
+def _fit_of(trainer: object, schema: Schema | None) -> Callable[[Any], object]:
+    from sklearn.base import clone
+
+    from ledgerwood.trainers.base.systems import trainer_of
+    from ledgerwood.trainers.base.trainer import AbstractTrainer
+
+    estimator = trainer_of(trainer, schema)
+    if not isinstance(estimator, AbstractTrainer):
+        raise _validate.fail("fit", trainer, "a function, an estimator of this library, or a system's name", "fit")
+
+    def fit(data: Any) -> object:
+        X, y, *weights = data
+        return clone(estimator).fit(X, y, **({"sample_weight": weights[0]} if weights else {}))
+
+    return fit
+
+
 def replay(
-    fit: Callable[[D], object], data: D, neighbour: Neighbour[D] | D, *, sampled: bool = True, group: int = 0
+    fit: "Callable[[D], object] | AbstractTrainer | str",
+    data: D,
+    neighbour: Neighbour[D] | D,
+    *,
+    sampled: bool = True,
+    group: int = 0,
+    schema: Schema | None = None,
 ) -> Replay:
     """Fit on `data`, then on the neighbour with the outputs frozen, and compare.
 
@@ -381,13 +410,16 @@ def replay(
 
     Args:
         fit: a function from the data to the released result: a model, or anything that can be compared. All its
-            randomness must come from a `RandomSource`, or from a generator that is seeded by one.
+            randomness must come from a `RandomSource`, or from a generator that is seeded by one. Or an estimator of
+            this library, of which copies are fitted to (X, y) or (X, y, weights); or the name of a system, as its entry
+            point has it.
         data: of the first fit.
         neighbour: of the second one, as `added`, `removed`, `replaced` and the like make it; or a plain data set, such
             as (X, y), whose rows are matched by their values (`neighbour_of`).
         sampled: whether the changed row is in every sample, the worst case. If not, and in no group, no release from a
             sample may change at all.
         group: which group the changed row is assigned to, from 0, modulo the number of groups.
+        schema: of the rows, where `fit` is the name of a system.
 
     Raises:
         ReplayFailed: a call, query or model that cannot be compared, data whose rows the fit does not hand over as
@@ -396,6 +428,7 @@ def replay(
     """
     neighbour = neighbour if isinstance(neighbour, Neighbour) else neighbour_of(data, neighbour)
     session = Session(neighbour, sampled=sampled, group=group)
+    fit = fit if callable(fit) else _fit_of(fit, schema)
     with recording("replay", hooks(session)):
         first = session.run(fit, data)
         session.replaying = True

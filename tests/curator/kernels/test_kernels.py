@@ -6,7 +6,7 @@ import pytest
 from ledgerwood import routing
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.ensemble import TreeStructure
-from ledgerwood.routing import add_tree, route_rows
+from ledgerwood.routing import add_trees, route_rows
 from ledgerwood.threads import threads
 
 ROWS = 3 * kernels.CHUNK_ROWS + 17
@@ -66,7 +66,7 @@ def score_updates(world):
     route_rows(ROWS, world["cells"], *world["tree"], leaves)
     first, second = world["scores"].copy(), world["scores"].copy()
     kernels.add_leaf_values(ROWS, leaves, values, first)
-    add_tree(ROWS, world["cells"], *world["tree"], values, second)
+    add_trees(ROWS, world["cells"], np.array([0, 3]), *world["tree"], values, second)
     np.testing.assert_array_equal(first, second)
     return leaves, first
 

@@ -32,7 +32,7 @@ from ledgerwood.curator.queries.registry import REGISTRIES, TREE_CHOICES, TREES,
 from ledgerwood.curator.queries.scores import SCORES
 from ledgerwood.curator.tables import columns, trees
 from ledgerwood.curator.tables import trees as undeclared
-from ledgerwood.ensemble import Ensemble, SplitTests, TreeStructure
+from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import BoxShifts, EllipticalGaussianMechanism, SeededRandom
 
@@ -158,6 +158,55 @@ def test_a_foreign_class_cannot_be_registered_nor_a_class_twice():
     assert Cheaper not in TREES.kinds
     assert SplitGains in TREE_CHOICES.kinds
     assert SplitGains not in TREES.kinds
+
+
+@pytest.mark.parametrize("module", ["ledgerwood.curator.queries.labels", "ledgerwood.curator.queries.mine"])
+def test_a_class_that_says_it_is_of_the_room_is_foreign_all_the_same(module):
+    class Claims:
+        grid = LabelMoments().grid
+
+        def sensitivity(self, adjacency):
+            return LabelCount().sensitivity(adjacency)
+
+    Claims.__module__ = module
+    with pytest.raises(RoundViolation, match="Claims is no query of the curator's"):
+        TREES.carries_out(Claims, check=no_refusal)
+
+
+def test_what_has_put_itself_into_a_module_of_the_room_comes_too_late(monkeypatch):
+    from ledgerwood.curator.queries import labels
+
+    late = type("Late", (), {"__module__": labels.__name__})
+    monkeypatch.setattr(labels, "Late", late, raising=False)
+    for registry in ALL:
+        with pytest.raises(RoundViolation, match="Late comes too late"):
+            registry.carries_out(late, check=no_refusal)
+        assert late not in registry.kinds
+
+
+def test_a_foreign_tree_inside_of_an_ensemble_is_refused_before_a_draw_is_used():
+    far = TreeStructure(feature=np.array([3], np.int32), split=np.array([1], np.uint16), equals=np.array([False]))
+    ensemble = Ensemble(initial_score=0.0, trees=(Tree(structure=far, values=np.zeros(2)),))
+    pair = EllipticalGaussianMechanism(stddevs=(4.0, 4.0))
+    leaf = LeafMoments(loss="squared", clip=0.5)
+    event = pair.event(leaf.sensitivity(A), A)
+    ledger = Ledger(Budget(epsilon=50.0, delta=1e-5, adjacency=A), unit=PrivacyUnit.ROW)
+    curator = Curator(table(), ledger.grant(event, purpose="test"), SeededRandom(1))
+    with curator.open(event, purpose="test") as round_:
+        with pytest.raises(RoundViolation, match=r"features outside 0\.\.0"):
+            round_.release(leaf.of(ROOT, ensemble), pair, purpose="far")
+        assert round_.release(leaf.of(ROOT, START), pair, purpose="own").value.shape == (1, 2)
+    tests = SplitTests.every(SCHEMA.cells(4))
+    gains = SplitGains(structure=ROOT, ensemble=ensemble, loss="squared", clip=1.0, damping=0.0, tests=tests)
+    with pytest.raises(RoundViolation, match="features outside"):
+        table().evidence(gains)
+    with pytest.raises(RoundViolation, match="features outside"):
+        table().reader(PredictionFit(loss="squared", width=1.0).of(ensemble))
+
+
+def test_a_tree_with_a_feature_below_zero_is_refused_when_it_is_built():
+    with pytest.raises(InvalidParameter, match=r"feature=-1 must be >= 0"):
+        TreeStructure(feature=np.array([-1], np.int32), split=np.array([1], np.uint16), equals=np.array([False]))
 
 
 def test_a_tree_or_an_ensemble_that_is_not_the_tables_is_refused_before_a_draw_is_used():

@@ -316,7 +316,7 @@ def test_scores_that_were_interrupted_are_made_anew(monkeypatch, routed):
     table.statistic(first, ALL_ROWS)
     if not routed:
         table.statistic(dataclasses.replace(first, structure=structure_of([0], [1], [False])), ALL_ROWS)
-    module, name = (kernels, "add_leaf_values") if routed else (tree_rows, "add_tree")
+    module, name = (kernels, "add_leaf_values") if routed else (tree_rows, "add_values")
     own = getattr(module, name)
 
     def interrupted(*arguments):
@@ -370,7 +370,7 @@ def test_label_statistics_are_exact_sums():
     assert statistic(rows, LabelMoments(), np.array([True, False, True, False])).tolist() == [UNIT, UNIT]
 
 
-@pytest.mark.parametrize("outside", [-1, N_FEATURES])
+@pytest.mark.parametrize("outside", [N_FEATURES, 2**30])
 def test_a_tree_that_tests_a_feature_outside_the_table_is_refused(outside):
     foreign = structure_of([outside], [1], [False])
     within = structure_of([0], [1], [False])

@@ -1,5 +1,6 @@
 """Private cross-validation: its total, its ledger, its folds and its scores."""
 
+import functools
 import itertools
 import math
 import pickle
@@ -271,7 +272,8 @@ def test_private_scores_are_the_exact_ones_and_noise_of_the_stated_size():
     found = private_cross_validate(model, X, np.full(len(X), 7.0), ledger=ledger(30)).scores
     assert abs(found.mean_test_score + 2.0) < 6 * found.noise_stddev
     assert 0.0 < found.noise_stddev < 2.0
-    run = _Run.checked(model, ({},), X, np.full(len(X), 7.0), ledger(30), 5, "private", None, 0.5, None, refit=False)
+    plan = functools.partial(ValidationPlan.of, model)
+    run = _Run.checked(model, ({},), lambda n: plan(n_features=n), X, np.full(len(X), 7.0), ledger(30), None, None)
     folds = Folds(X, np.full(len(X), 7.0), folds=5, source=SeededRandom(0))
     held = folds.judged([lambda rows: np.full(len(rows), 5.0)] * 5, NUMBERS.target, "absolute")
     grant = ledger(1e3).grant(lw.Repeated(run.plan.score_event, count=200), purpose="scores")

@@ -32,11 +32,11 @@ CANDIDATES = [
 ]
 
 
-LAWS = ["poisson", "negative_binomial"]
+DISTRIBUTIONS = ["poisson", "negative_binomial"]
 
 
 def make_runs(monkeypatch, runs):
-    """Whatever the law, this many."""
+    """Whatever the distribution, this many."""
     monkeypatch.setattr("ledgerwood.mechanisms.choices.repetition.RunCounts.draw", lambda self, source: runs)
     monkeypatch.setattr(
         "ledgerwood.mechanisms.choices.repetition.Inversion.draw", lambda self, n, source: np.array([runs])
@@ -48,12 +48,12 @@ def search(kind=SGBDTClassifier, candidates=CANDIDATES, **options):
     return PrivateSearch(kind(), candidates, **{"epsilon": 2.0, "delta": 1e-5, "schema": schema} | options)
 
 
-@pytest.mark.slow_after(2)  # calibrates each law of runs
+@pytest.mark.slow_after(2)  # calibrates each distribution of runs
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize(("kind", "share"), [(SGBDTClassifier, 0.1), (SGBDTRegressor, 0.9), (SGBDTRegressor, 0.001)])
-def test_the_shares_of_each_run_add_up_to_its_event_and_the_search_to_its_budget(kind, share, law, adjacency):
-    model = search(kind, adjacency=adjacency, score_share=share, law=law)
+def test_the_shares_of_each_run_add_up_to_its_event_and_the_search_to_its_budget(kind, share, distribution, adjacency):
+    model = search(kind, adjacency=adjacency, score_share=share, distribution=distribution)
     plan = model.make_plan(model.schema)
     epsilon = lw.price(plan.event).epsilon(1e-5)
     assert 2.0 * (1 - 1e-6) < epsilon <= 2.0
@@ -78,11 +78,11 @@ def test_the_search_finds_what_is_plainly_better():
 
 
 @pytest.mark.slow_after(2)  # many fits and plans
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("kind", [SGBDTClassifier, SGBDTRegressor])
-def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, law, tmp_path):
+def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, distribution, tmp_path):
     y = YES if kind is SGBDTClassifier else Y
-    model = search(kind, law=law).fit(X, y)
+    model = search(kind, distribution=distribution).fit(X, y)
     assert 1.99 < model.privacy_.epsilon <= 2.0
     assert model.privacy_.certified
     assert [entry.event for entry in model.ledger_.entries[1:]] == [model.plan_.event] * 2
@@ -96,14 +96,14 @@ def test_a_fit_is_one_grant_and_one_draw_within_the_budget_and_verifies(kind, la
 
 
 @pytest.mark.slow_after(1)  # many fits and plans
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_of_a_fit_but_the_best_run_depends_on_how_many_runs_there_were(seed, law, monkeypatch):
+def test_nothing_of_a_fit_but_the_best_run_depends_on_how_many_runs_there_were(seed, distribution, monkeypatch):
     """Ledger, statement and plan are the same whether 1 run is made or 7."""
     kept = {}
     for runs in (1, 7):
         make_runs(monkeypatch, runs)
-        model = search(random_state=seed, law=law).fit(X, YES)
+        model = search(random_state=seed, distribution=distribution).fit(X, YES)
         kept[runs] = (
             model.ledger_,
             model.privacy_,
@@ -158,9 +158,7 @@ def test_neither_ledger_nor_plan_nor_candidates_depend_on_the_rows(monkeypatch):
     taken, kept = [], []
     make_runs(monkeypatch, 5)
     run = SGBDTRegressor._train
-    monkeypatch.setattr(
-        SGBDTRegressor, "_train", lambda self, *rest: (taken.append(self.n_estimators), run(self, *rest))[1]
-    )
+    monkeypatch.setattr(SGBDTRegressor, "_train", lambda self, *rest: (taken.append(self.n_estimators), run(*rest))[1])
     for rows, labels in ((X, Y), (X[1:], Y[1:]), (np.full((3, 2), 0.5), np.zeros(3))):
         model = search(SGBDTRegressor, random_state=2).fit(rows, labels)
         kept.append((model.ledger_, model.plan_))
@@ -221,9 +219,9 @@ REFUSED = [
     ({"candidates": [{"n_estimators": 2}, {"subsample": 0.5}]}, UnsupportedEvent, "not Gaussian"),
     ({"candidates": [{"initial_score": "laplace"}]}, UnsupportedEvent, "not Gaussian"),
     ({"mean_runs": 0.0}, InvalidParameter, "mean"),
-    ({"law": "negative_binomial", "mean_runs": 1.0}, InvalidParameter, "mean"),
-    ({"law": "negative_binomial", "shape": -1.0}, InvalidParameter, "shape"),
-    ({"law": "geometric"}, InvalidParameter, "law='geometric' must be one of 'poisson', 'negative_binomial'"),
+    ({"distribution": "negative_binomial", "mean_runs": 1.0}, InvalidParameter, "mean"),
+    ({"distribution": "negative_binomial", "shape": -1.0}, InvalidParameter, "shape"),
+    ({"distribution": "geometric"}, InvalidParameter, "distribution='geometric' must be one of 'poisson', 'negative"),
     ({"score_share": 1.0}, InvalidParameter, "score_share"),
     ({"score_share": 0.0}, InvalidParameter, "score_share"),
     ({"error_width": 0.0}, InvalidParameter, "width"),

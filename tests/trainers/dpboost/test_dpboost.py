@@ -371,7 +371,7 @@ def test_a_plan_too_small_for_a_delta_says_so_too():
         ({"leaf_share": 1.0}, "leaf_share=1"), ({"initial_share": 1.0}, "initial_share=1"),
         ({"count_share": 0.0}, "count_share=0"), ({"score_noise": 0.0}, "score_noise=0"),
         ({"learning_rate": 1.1}, r"learning_rate=1\.1 must be in \(0, 1\]"), ({"learning_rate": 0.0}, "learning_rate"),
-        ({"leaf_clamp": 0.0}, "leaf_clamp=0"), ({"clip": 0.0}, "clip=0"), ({"clip": 1e9}, "clip=1"),
+        ({"max_delta_step": 0.0}, "max_delta_step=0"), ({"clip": 0.0}, "clip=0"), ({"clip": 1e9}, "clip=1"),
         ({"reg_lambda": 0.0}, "reg_lambda=0"), ({"reg_lambda": math.nan}, "reg_lambda=nan"),
         ({"leaf_release": "sums"}, "geometric_clipping=True"),
         ({"leaf_regularization": "noise"}, "leaf_release='sums'"),

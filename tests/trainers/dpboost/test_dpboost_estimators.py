@@ -84,7 +84,7 @@ NAMED = {
     "clip": ("clip", 0.75), "large_gradients": ("large_gradients", "drop"), "leaf_share": ("leaf_share", 0.6),
     "geometric_clipping": ("geometric_clipping", True), "leaf_release": ("leaf_release", "ratio"),
     "count_share": ("count_share", 0.15), "leaf_regularization": ("leaf_regularization", "lambda"),
-    "score_noise": ("score_noise", 0.77), "leaf_clamp": ("leaf_clamp", 1.5), "max_bins": ("max_bins", 77),
+    "score_noise": ("score_noise", 0.77), "max_delta_step": ("max_delta_step", 1.5), "max_bins": ("max_bins", 77),
     "candidates": ("candidates", "gridless"), "initial_score": ("initial_score", "zero"),
     "initial_share": ("initial_share", 0.3), "loss": ("loss", "logistic"), "expected_rows": ("expected_rows", 99),
 }  # fmt: skip
@@ -92,7 +92,7 @@ NAMED = {
 
 def test_each_parameter_reaches_the_plan():
     # Names that the test has not, and the plan's own.
-    other = {"epsilon", "delta", "adjacency", "schema", "schema_share", "preset", "random_state", "verbose"}
+    other = {"epsilon", "delta", "adjacency", "schema", "schema_share", "preset", "random_state", "verbose", "n_jobs"}
     assert set(DPBoostClassifier().get_params()) == set(NAMED) | other
     options = {name: value for name, (_, value) in NAMED.items()}
     plan = DPBoostClassifier(schema=CLASSES, preset="default", epsilon=2.0, **options).make_plan(CLASSES)
@@ -100,8 +100,8 @@ def test_each_parameter_reaches_the_plan():
 
 
 def test_leaves_need_no_limit():
-    assert regressor(preset="paper", leaf_clamp="off").make_plan(SCHEMA).leaf_clamp is None
-    assert regressor(preset="paper").make_plan(SCHEMA).leaf_clamp == 1.0
+    assert regressor(preset="paper", max_delta_step="off").make_plan(SCHEMA).max_delta_step is None
+    assert regressor(preset="paper").make_plan(SCHEMA).max_delta_step == 1.0
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ BAD_PARAMETERS = [
     ({"max_depth": 20}, InvalidParameter, "max_depth=20 must be at most"),
     ({"clip": 0.0}, InvalidParameter, r"clip=0\.0"),
     ({"reg_lambda": 0.0}, InvalidParameter, r"reg_lambda=0\.0"),
-    ({"leaf_clamp": 0.0}, InvalidParameter, "leaf_clamp=0"),
-    ({"leaf_clamp": math.inf}, InvalidParameter, "leaf_clamp=inf"),
+    ({"max_delta_step": 0.0}, InvalidParameter, "max_delta_step=0"),
+    ({"max_delta_step": math.inf}, InvalidParameter, "max_delta_step=inf"),
     ({"leaf_release": "both"}, InvalidParameter, "leaf_release='both' must be one of 'ratio', 'sums'"),
     ({"geometric_clipping": "yes"}, InvalidParameter, "geometric_clipping='yes' must be one of True, False"),
     ({"geometric_clipping": True, "leaf_release": "sums"}, InvalidParameter, "geometric_clipping=True"),
@@ -263,7 +263,7 @@ def test_fits_add_up_on_one_ledger():
 @pytest.mark.parametrize(
     ("make", "labels"),
     [
-        (lambda: regressor(preset="paper", leaf_clamp="off", n_estimators=np.int64(3)), Y),
+        (lambda: regressor(preset="paper", max_delta_step="off", n_estimators=np.int64(3)), Y),
         (lambda: regressor(trees_per_ensemble=2, expected_rows=300, random_state=4), Y),
         (lambda: classifier(loss="logistic", adjacency=Adjacency.ZERO_OUT), LABELS),
         (lambda: classifier(preset="enhanced", geometric_clipping=False), LABELS),

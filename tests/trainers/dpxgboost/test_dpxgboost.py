@@ -86,7 +86,7 @@ def exact_pure(plan):
         )
         first = mpmath.fsum(1 / mpmath.mpf(event.noise_multiplier) for event in plan.initial.events)
         if plan.sketched and plan.sketch == "once":
-            first += 1 / mpmath.mpf(plan.sketches.event.noise_multiplier)
+            first += 1 / mpmath.mpf(plan.count_event(plan.sketch_epsilon).noise_multiplier)
         return first + plan.n_estimators * mpmath.log1p(plan.subsample * mpmath.expm1(tree))
 
 

@@ -14,7 +14,7 @@ from ledgerwood.accounting.events import Composed, EllipticalGaussianEvent, Gaus
 from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyError
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
-from ledgerwood.trainers.federated.plan import preset_plan
+from ledgerwood.trainers.federated.presets import preset_plan
 from ledgerwood.verification import verify_ledger
 
 A = lw.Adjacency.ADD_REMOVE
@@ -331,7 +331,7 @@ def test_communication_of_histograms():
         ({"split_method": "greedy"}, "split_method"),
         ({"update": "averaging"}, "averaging"),
         ({"curvature_scale": 3.4}, "curvature_scale"),
-        ({"leaf_clamp": 1e308, "learning_rate": 1e308}, "leaf_clamp"),
+        ({"max_delta_step": 1e308, "learning_rate": 1e308}, "max_delta_step"),
         ({"loss": "squared", "recalibrate": True}, "recalibrate"),
         ({"candidates": "quantiles", "max_bins": 2000}, "quantiles"),
         ({"numeric_features": (7,)}, "numeric_features"),

@@ -11,7 +11,7 @@ from ledgerwood.accounting.events import SkellamVectorEvent
 from ledgerwood.curator import LeafCurvatures, LeafMoments
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
-from ledgerwood.trainers.federated.plan import preset_plan
+from ledgerwood.trainers.federated.presets import preset_plan
 from ledgerwood.verification import verify_ledger
 
 A, R = lw.Adjacency.ADD_REMOVE, lw.Adjacency.REPLACE_ONE

@@ -173,7 +173,7 @@ def boosted_by_hand(plan, structures, cells, targets):
         if plan.leaf_noise == "dynamic":
             H = (1.0 - plan.pooling) * H + plan.pooling * H.mean()
         below = np.maximum(H, plan.reg_lambda) if plan.lambda_rule == "floor" else H + plan.reg_lambda
-        value = plan.learning_rate * np.clip(-G / below, -plan.leaf_clamp, plan.leaf_clamp)
+        value = plan.learning_rate * np.clip(-G / below, -plan.max_delta_step, plan.max_delta_step)
         scores = scores + value[leaf]
         values.append(value)
     return start, values
@@ -186,7 +186,7 @@ def boosted_by_hand(plan, structures, cells, targets):
         ("squared", {}),
         ("squared", {"initial_score": "zero", "lambda_rule": "floor", "pooling": 0.0, "reg_lambda": 20.0}),
         ("squared", {"initial_score": "laplace", "clip": 0.1, "pooling": 0.5}),
-        ("squared", {"leaf_noise": "static", "leaf_clamp": 0.05}),
+        ("squared", {"leaf_noise": "static", "max_delta_step": 0.05}),
         ("squared", {"adjacency": "replace-one", "initial_score": "public_count", "expected_rows": 200}),
         ("logistic", {}),
         ("logistic", {"leaf_statistic": "moments", "initial_score": "moments", "lambda_rule": "floor"}),
@@ -260,7 +260,7 @@ def test_probabilities_undo_the_clip(clip, share):
     y = np.where(np.arange(n) < share * n, "yes", "no")
     model = SGBDTClassifier(
         epsilon=ALMOST_NO_NOISE, delta=1e-6, schema=CLASSIFICATION, n_estimators=300, max_depth=0, learning_rate=1.0,
-        reg_lambda=1.0, leaf_statistic="moments", clip=clip, initial_score="zero", leaf_clamp=10.0,
+        reg_lambda=1.0, leaf_statistic="moments", clip=clip, initial_score="zero", max_delta_step=10.0,
     )  # fmt: skip
     assert model.fit(X, y).predict_proba(X[:1])[0, 1] == pytest.approx(share, abs=0.002)
 
@@ -311,7 +311,7 @@ PLAN = SGBDTRegressor(schema=REGRESSION, n_estimators=3).make_plan(REGRESSION)
         ({"count_share": 1.0}, "count_share=1"), ({"learning_rate": math.inf}, "learning_rate=inf"),
         ({"reg_lambda": 0.0}, "reg_lambda=0"), ({"pooling": 1.5}, "pooling=1.5"),
         ({"score_noise": 0.0}, "score_noise=0"),
-        ({"leaf_clamp": 0.0}, "leaf_clamp=0"), ({"initial_share": 0.0}, "initial_share=0"),
+        ({"max_delta_step": 0.0}, "max_delta_step=0"), ({"initial_share": 0.0}, "initial_share=0"),
         ({"initial_multiplier": 0.0}, "initial_multiplier=0"),
         ({"leaf_statistic": "curvature"}, "needs loss='logistic'"),
         ({"leaf_noise": "static", "reg_lambda": None}, "give reg_lambda as a number"),

@@ -31,11 +31,23 @@ class Record:
     value: float
 
 
+@dataclasses.dataclass
+class Fitted:
+    """An estimator that is a dataclass: what its fit sets is no field."""
+
+    epsilon: float = 1.0
+
+    def fit(self, value):
+        self.mean_ = value
+        return self
+
+
 def _each(make):
     return lambda x, rng: [make(value) for value in x.tolist()]
 
 
 SHAPES = {
+    "estimators that are dataclasses": _each(lambda v: Fitted().fit(v)),
     "tuples": _each(lambda v: ("text", v)),
     "arrays of texts": lambda x, rng: np.array([("text", v) for v in x.tolist()]),
     "arrays of objects": lambda x, rng: np.array([("text", v) for v in x.tolist()], dtype=object),

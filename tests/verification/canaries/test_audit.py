@@ -185,7 +185,7 @@ def test_tiny_audits_are_above_the_price_no_more_often_than_alpha() -> None:
 @pytest.mark.slow  # many fits
 def test_what_is_predicted_tells_too() -> None:
     """Each canary's leaf has 200 known rows; the area of the scores is Phi(.925 / sqrt 2) = .74 at best, se .03."""
-    model = forest(n_estimators=1, initial_score="zero", pooling=0.0, leaf_clamp=1e3, reg_lambda=1e-3)
+    model = forest(n_estimators=1, initial_score="zero", pooling=0.0, max_delta_step=1e3, reg_lambda=1e-3)
     audit = audit_model(model, ROWS, LABELS, canaries=256, view="predictions", rng=5)
     assert (audit.view, audit.assumption, audit.scored) == ("predictions", "none", 0)
     assert not audit.rejected

@@ -293,7 +293,7 @@ BROKEN = [
 def made(kind, name):
     """One check of a trainer, without the others."""
     from ledgerwood.verification.testing.kit_reports import Checks
-    from ledgerwood.verification.testing.trainer_kit import TrainerKit
+    from ledgerwood.verification.testing.trainer_checks import TrainerKit
 
     checks = Checks()
     checks.make(name, TrainerKit.of(kind(), n_rows=40, alpha=1e-6, seed=0).checks()[name])

@@ -223,7 +223,7 @@ def _check(query: SplitGains, shape: TreeShape) -> None:
 
 
 @final
-class _Levels:
+class _GainLevels:
     """What is kept between the levels of one tree: the rows by leaf, and the sums of the last level.
 
     Kept for one set of contributions and cells, and only read for the same ones.
@@ -270,7 +270,7 @@ def _gain_sums(query: SplitGains, rows: TreeRows) -> Integers:
 
 def _level_sums(query: SplitGains, cells: TestedCells, rows: TreeRows) -> LevelSums:
     """What gives the sums of the rows' (1, gradient), or (weight, weighted gradient)."""
-    kept = rows.memory(_Levels)
+    kept = rows.memory(_GainLevels)
     before = kept.last
     if before is not None and query.sees_as(before[0]) and np.array_equal(rows.sampled, before[1]):
         return before[2]
