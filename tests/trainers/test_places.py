@@ -1,5 +1,6 @@
 """Fits on rows in files: the same models as in memory, bit for bit, and nothing left behind."""
 
+import mmap
 import os
 import typing
 import warnings
@@ -28,7 +29,7 @@ from ledgerwood.trainers import (
 )
 from ledgerwood.trainers.dpboost.plan import Preset as DPBoostPreset
 from ledgerwood.trainers.dpxgboost.plan import Preset as DPXGBoostPreset
-from ledgerwood.trainers.federated.plan import Preset as FederatedPreset
+from ledgerwood.trainers.federated.presets import Preset as FederatedPreset
 from ledgerwood.trainers.privatree.plan import Preset as PrivaTreePreset
 from ledgerwood.trainers.sgbdt.plan import Preset as SGBDTPreset
 
@@ -132,6 +133,26 @@ def test_the_individual_filter_and_a_private_search_too(folder, parts):
         SGBDTClassifier(), candidates, mean_runs=2.0, epsilon=5.0, delta=1e-4, schema=schema_of(), random_state=3
     )
     assert told(search.fit(folder, "two")) == told(search.fit(ROWS[NAMES], ROWS["two"]))
+
+
+def test_rows_on_disk_are_mapped_and_leave_nothing_in_memory_between_queries(folder, parts, monkeypatch):
+    tables = []
+    plain = DPXGBoostClassifier._train
+
+    def spied(self, plan, aggregator, *rest):
+        tables.append(aggregator._table)
+        return plain(self, plan, aggregator, *rest)
+
+    monkeypatch.setattr(DPXGBoostClassifier, "_train", spied)
+    model_of(DPXGBoostClassifier, n_estimators=2, max_depth=2).fit(folder, "two")
+    assert len(tables[0]._parts) == parts
+    for part in tables[0]._parts:
+        rows, scored = part.rows, part.rows.state.scored[None]
+        assert rows.state.memories == {}
+        for array in (rows.cells, rows.classes, rows.state.leaves, scored.targets, scored.scores):
+            while isinstance(array, np.ndarray):
+                array = array.base
+            assert isinstance(array, mmap.mmap | memoryview)
 
 
 def test_secure_randomness_gives_a_model_too(folder, parts):

@@ -162,7 +162,7 @@ def rows_in_order(first, end, packed, order, bounds):
 
 @parts_kernel
 def parted_rows(first, end, cells, feature, below, besides, sets, order, above, bounds):
-    """Part the rows of each leaf by its own test, in their place: left ones first, in the order that they had.
+    """RowPart the rows of each leaf by its own test, in their place: left ones first, in the order that they had.
 
     Args:
         first, end: which chunks of rows.

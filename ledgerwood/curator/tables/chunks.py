@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.encoding import cell_dtype, signs
 from ledgerwood.curator.inputs.sources import Batch, Roles, RowSource
-from ledgerwood.curator.tables.parts import EVERYBODY, EncodedRows, Part
+from ledgerwood.curator.tables.parts import EVERYBODY, EncodedRows, RowPart
 from ledgerwood.curator.tables.scratch import Scratch
 from ledgerwood.curator.tables.trees import Table, table_shape
 from ledgerwood.curator.views.tree_rows import TreeShape
@@ -106,10 +106,10 @@ class _Sections:
             return self._numbers.pop()[:n]
         return np.zeros(n)
 
-    def part(self, shape: TreeShape, offset: int) -> Part:
+    def part(self, shape: TreeShape, offset: int) -> RowPart:
         """The part of all rows that the arrays have room for."""
         classes = self.classes if shape.n_classes else None
-        return Part(
+        return RowPart(
             shape=shape,
             cells=self.cells,
             targets=self.targets,
@@ -131,7 +131,7 @@ class _Writer:
     def __init__(self, shape: TreeShape, dtype: type, scratch: Scratch) -> None:
         self._shape, self._dtype, self._scratch = shape, dtype, scratch
         self._rows = part_rows(shape.n_features * np.dtype(dtype).itemsize)
-        self._done: list[Part] = []
+        self._done: list[RowPart] = []
         self._open: _Sections | None = None
         self._filled, self._offset = 0, 0
 
@@ -153,7 +153,7 @@ class _Writer:
             if self._filled == self._rows:
                 self._close(self._open)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[RowPart]:
         """All parts, the last one as long as its rows; of no rows one part."""
         if self._open is not None:
             whole, last = self._open, self._sections(self._filled)
@@ -190,7 +190,7 @@ def _copy(shape: TreeShape, rows: EncodedRows, of: slice, sections: _Sections, a
     sections.cells[:, at] = rows.cells[:, of]
     sections.present[at] = ~absent
     if rows.classes is not None:
-        # As `Part.leave_out`: such a row has no label.
+        # As `RowPart.leave_out`: such a row has no label.
         sections.classes[at] = classes = np.where(absent, np.int32(-1), rows.classes[of])
         sections.targets[at] = signs(classes, 1) if shape.n_classes == 2 else np.nan
     else:

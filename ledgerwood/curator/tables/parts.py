@@ -74,7 +74,7 @@ class EncodedRows:
 
 
 @final
-class Part:
+class RowPart:
     """Some consecutive rows of a table.
 
     Args:

@@ -27,7 +27,7 @@ from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, 
 from ledgerwood.curator.inputs.values import ALL_WHOLE, Keys, Weights
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, UNDECLARED, UNDECLARED_CHOICES, Evaluation
 from ledgerwood.curator.tables.columns import AbstractRows
-from ledgerwood.curator.tables.parts import EncodedRows, Part
+from ledgerwood.curator.tables.parts import EncodedRows, RowPart
 from ledgerwood.curator.views.column_rows import NO_SAMPLE, UndeclaredRows
 from ledgerwood.curator.views.tree_rows import NO_FILTER, Mask, RowBudgets, TreeRows, TreeShape
 from ledgerwood.errors import SchemaError
@@ -67,12 +67,12 @@ class Table(AbstractRows):
         shape = table_shape(
             schema, n_features=len(cells), classes=classes is not None, weighted=len(weights) > 0, bins=bins
         )
-        part = Part(shape=shape, cells=cells, targets=targets, classes=classes, weights=weights)
+        part = RowPart(shape=shape, cells=cells, targets=targets, classes=classes, weights=weights)
         if left_out is not None:
             part.leave_out(left_out)
         self._hold(shape, (part,))
 
-    def _hold(self, shape: TreeShape, parts: tuple[Part, ...]) -> None:
+    def _hold(self, shape: TreeShape, parts: tuple[RowPart, ...]) -> None:
         self.schema = shape.schema
         self._lock = threading.Lock()
         self._shape = shape
@@ -80,7 +80,7 @@ class Table(AbstractRows):
         self._n_rows = sum(part.n_rows for part in parts)
 
     @classmethod
-    def of_parts(cls, shape: TreeShape, parts: Sequence[Part]) -> "Table":
+    def of_parts(cls, shape: TreeShape, parts: Sequence[RowPart]) -> "Table":
         """A table of rows that lie in several parts.
 
         Args:
@@ -105,7 +105,7 @@ class Table(AbstractRows):
         rows, parts, begin = whole.rows, [], 0
         for size in sizes:
             own = slice(begin, begin + size)
-            part = Part(
+            part = RowPart(
                 shape=self._shape,
                 cells=np.ascontiguousarray(rows.cells[:, own]),
                 targets=rows.targets[own].copy(),
