@@ -30,9 +30,9 @@ def run(page, folder, monkeypatch):
 def test_every_page_is_covered_here():
     with_code = {path.stem for path in PAGES.glob("*.md") if blocks(path.stem)}
     assert with_code == {
-        "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "train-on-files", "verify-a-ledger",
+        "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "bring-a-statistic", "tune-privately",
-        "attack-a-model",
+        "attack-a-model", "train-on-files",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
         "several-classes", "write-a-trainer",
     }  # fmt: skip

@@ -21,7 +21,7 @@ from ledgerwood.schema import Schema
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GivenRows:
     """The rows of a fit. Made by `given_rows`.
 

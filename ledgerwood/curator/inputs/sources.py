@@ -28,7 +28,7 @@ _LABEL = "name the label's column: fit(rows, 'label')"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Batch:
     """Some consecutive rows as tables in memory are given.
 

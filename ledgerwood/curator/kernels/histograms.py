@@ -36,13 +36,13 @@ def row_contributions(
     firsts,
     seconds,
 ):
-    """Write what each row adds to its leaf in `kernels.moment_sums` or `kernels.curvature_sums`; 0 where nothing.
+    """Write what each row adds to its leaf in `kernels.moment_sums` or `kernels.curvature_sums`; 0 if nothing.
 
     Args:
         weights, sampled, drop: as in `moment_sums`.
-        curvature_scale: of `curvature_sums`; 0.0: (1, clipped gradient).
-        clip_steps: of `moment_sums`.
-        squared_radius: of `curvature_sums`.
+        curvature_scale: the scale of `curvature_sums`; 0.0: (1, clipped gradient).
+        clip_steps: the clip steps of `moment_sums`.
+        squared_radius: the squared radius of `curvature_sums`.
         firsts, seconds: int32 (n_rows,), filled; at most 2**28 in size.
     """
     for row in range(first_row, end_row):
@@ -146,8 +146,8 @@ def rows_in_order(first, end, packed, order, bounds):
     """Write the rows that contribute, as the rows of one leaf.
 
     Args:
-        first, end: which chunks of rows.
-        packed: int64 (n_rows,); 0 where a row contributes nothing.
+        first, end: the range of chunks of rows.
+        packed: int64 (n_rows,); 0 if a row contributes nothing.
         order: uint16 (n_rows,), filled: from each chunk's first row on, the places of its rows in the chunk.
         bounds: int64 (n_chunks, 2), filled with where in `order` they begin, and their end.
     """
@@ -162,10 +162,10 @@ def rows_in_order(first, end, packed, order, bounds):
 
 @parts_kernel
 def parted_rows(first, end, cells, feature, below, besides, sets, order, above, bounds):
-    """RowPart the rows of each leaf by its own test, in their place: left ones first, in the order that they had.
+    """Part the rows of each leaf by its own test, in their place: left ones first, in the order that they had.
 
     Args:
-        first, end: which chunks of rows.
+        first, end: the range of chunks of rows.
         feature, below, besides, sets: the tests, one a leaf, as `Lowered`.
         order: uint16 (n_rows,), as in `rows_in_order`, rows of a leaf side by side; changed.
         above: int64 (n_chunks, n_leaves + 1), where in `order` each leaf's rows begin, and the last one's end.

@@ -30,7 +30,7 @@ EVERYBODY: Mask = np.empty(0, dtype=np.bool_)
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class EncodedRows:
     """Rows as a table keeps them.
 

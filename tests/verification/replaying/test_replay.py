@@ -497,7 +497,7 @@ def test_a_curator_that_lets_a_row_into_two_groups_is_found(monkeypatch):
 
     def everybody(self, group):
         round_ = plain(self, group)
-        round_._sampled = np.ones(0, dtype=np.bool_)
+        round_._drawn = np.ones(0, dtype=np.bool_)
         return round_
 
     monkeypatch.setattr(CuratorGroups, "round", everybody)
