@@ -3,6 +3,8 @@
 Run: LEDGERWOOD_DATA=folder python -m benchmarks.systems [--data name ...] [--system name ...] [--seeds 3] [--quick]
      [--save file]
 
+A system that another package brings is measured by the name of its entry point: --system random-forest.
+
 A cell is a score on 30 % of the rows that were held out, the mean over seeds of splits (the noise is `SecureRandom`'s);
 seconds are of one fit; epsilon is what `verify_ledger` adds up from the ledger's entries alone, by other code than that
 which priced the plan: the largest of the fits. A preset whose recomputed epsilon exceeds the budget stops the program.
@@ -10,7 +12,7 @@ which priced the plan: the largest of the fits. A preset whose recomputed epsilo
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ from ledgerwood.trainers import (
     SGBDTClassifier,
     SGBDTRegressor,
 )
+from ledgerwood.trainers.base.systems import system
 from ledgerwood.verification import verify_ledger
 
 EPSILONS = (0.1, 1.0)
@@ -50,14 +53,14 @@ class Entry:
 
     Args:
         system: as the paper has it.
-        preset: of the estimators.
+        preset: of the estimators; None where they have none, or for their own.
         classifier, regressor: None where there is none.
         delta: of the budget; 0 for what is published as pure.
         parameters: besides.
     """
 
     system: str
-    preset: str
+    preset: str | None
     classifier: type | None
     regressor: type | None
     delta: float
@@ -88,6 +91,22 @@ ENTRIES: tuple[Entry, ...] = (
 )
 
 
+def chosen_entries(names: Sequence[str] | None) -> tuple[Entry, ...]:
+    """The lines of some systems: by their titles on the page, or, of any other one, by its entry point's name.
+
+    Raises:
+        InvalidParameter: no package declares such a system.
+    """
+    if not names:
+        return ENTRIES
+    found = [entry for entry in ENTRIES if entry.system in names]
+    for name in names:
+        if name not in {entry.system for entry in ENTRIES}:
+            brought = system(name)
+            found.append(Entry(brought.title, brought.preset, brought.classifier, brought.regressor, DELTA, {}))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Fit:
     """What one fit has shown.
@@ -116,10 +135,10 @@ def one_fit(entry: Entry, data: data_sets.Data, epsilon: float, train: Any, test
     """
     kind = entry.regressor if is_numeric(data) else entry.classifier
     assert kind is not None
-    model = kind(
-        epsilon=epsilon, delta=entry.delta, schema=data.schema, preset=entry.preset, expected_rows=len(train),
-        **entry.parameters,
-    )  # fmt: skip
+    model = kind(epsilon=epsilon, delta=entry.delta, schema=data.schema, **entry.parameters)
+    besides = {"preset": entry.preset, "expected_rows": len(train)}
+    known = model.get_params(deep=False)
+    model.set_params(**{name: value for name, value in besides.items() if name in known and value is not None})
     start = time.perf_counter()
     model.fit(data.X[train], data.y[train])
     seconds = time.perf_counter() - start
@@ -169,7 +188,7 @@ def page(found: Mapping[str, Any]) -> Iterator[Table]:
                     f"{each['epsilon_readded']:.6g}",
                 )
             ]
-            table.add_row(line["system"], line["preset"], f"{line['delta']:g}", *shown)
+            table.add_row(line["system"], line["preset"] or "", f"{line['delta']:g}", *shown)
         yield table
 
 
@@ -177,11 +196,13 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure, print the page, and keep it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=data_sets.NAMES, default=DATA)
-    parser.add_argument("--system", nargs="+", choices=sorted({entry.system for entry in ENTRIES}))
+    titles = ", ".join(sorted({entry.system for entry in ENTRIES}))
+    parser.add_argument("--system", nargs="+", help=f"{titles}, or the name of an entry point")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="1,000 rows and one seed")
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args(arguments)
+    entries = chosen_entries(chosen.system)
     console = Console(width=WIDTH)
     found: dict[str, Any] = {}
     for name in chosen.data:
@@ -189,9 +210,8 @@ def main(arguments: list[str] | None = None) -> None:
         data = data.some(QUICK_ROWS) if chosen.quick else data
         lines = [
             measured(entry, data, EPSILONS, 1 if chosen.quick else chosen.seeds)
-            for entry in ENTRIES
-            if (not chosen.system or entry.system in chosen.system)
-            and (entry.regressor if is_numeric(data) else entry.classifier) is not None
+            for entry in entries
+            if (entry.regressor if is_numeric(data) else entry.classifier) is not None
         ]
         if not lines:
             continue

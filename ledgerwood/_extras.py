@@ -15,13 +15,13 @@ def needed(name: str, missing: ModuleNotFoundError) -> ModuleNotFoundError:
 
 
 def absent(package: str, missing: ModuleNotFoundError) -> Callable[[str], object]:
-    """The `__getattr__` of a package whose own names could not be imported: each of them says which extra it needs.
+    """The `__getattr__` of a package whose names could not be imported: each name raises with the extra that it needs.
 
-    Its modules can still be imported by their full names, as far as they need no more than there is.
+    Its modules can still be imported by their full names, if their requirements are installed.
 
     Args:
         package: the package's name.
-        missing: what stopped it.
+        missing: the error of the failed import.
 
     Raises:
         ModuleNotFoundError: `missing` itself, where a module of this library is what could not be found.

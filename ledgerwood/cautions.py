@@ -20,12 +20,12 @@ from ledgerwood.recording.points import is_recorded
 
 LARGEST_DELTA = 1e-3
 UNKNOWN_ROWS = 10_000
-"""Where nobody says how many rows there are: leaves that are noise in a table of that many are warned of."""
+"""If the number of rows is not declared: leaves that are noise in a table of that many are warned of."""
 _DOUBLINGS = 60
 _PASSED_THROUGH = frozenset({"ledgerwood", "sklearn", "joblib"})
 """Packages that lie between a user's line and a fit."""
 _ALREADY: ContextVar[bool] = ContextVar("already warned", default=False)
-"""Whether whoever makes these fits has warned for all of them."""
+"""True if the caller of these fits has already warned for all of them."""
 _LOCK = threading.Lock()
 _FITS: Counter[frozenset[str]] = Counter()
 """The fits of this process, by the names of their features."""
@@ -64,7 +64,7 @@ def of_candidates(found: Sequence[Sequence[str]]) -> list[str]:
     some = [(place, texts[0]) for place, texts in enumerate(others) if texts]
     if some:
         place, text = some[0]
-        common.append(f"{len(some)} of {len(found)} candidates are warned of; candidate {place}: {text}")
+        common.append(f"{len(some)} of {len(found)} candidates cause a warning; candidate {place}: {text}")
     return common
 
 
@@ -113,13 +113,34 @@ def leaf_caution(
 ) -> str | None:
     """Returns the warning that a plan's leaves are mostly noise, and up to how many rows; None if they are not.
 
-    docs/explanation/cautions.md#leaf-noise.
+    docs/explanation/cautions.md#leaf-noise. Arguments as of `noise_caution`; `signal` is a plan's `leaf_signal`.
+    """
+    return noise_caution(
+        signal, epsilon=epsilon, delta=delta, expected_rows=expected_rows, statistic="a leaf",
+        together="summed over all trees, ", remedies="fewer levels (max_depth) or fewer trees",
+    )  # fmt: skip
+
+
+def noise_caution(
+    signal: Callable[[float], float],
+    *,
+    epsilon: float,
+    delta: float,
+    expected_rows: float | None,
+    statistic: str,
+    together: str = "",
+    remedies: str,
+) -> str | None:
+    """Returns the warning that what a plan releases is mostly noise, and up to how many rows; None if it is not.
 
     Args:
-        signal: a plan's `leaf_signal`: a function, not decreasing, from the number of rows to the largest possible
-            signal-to-noise ratio of a leaf.
+        signal: a function, not decreasing, from the number of rows to the largest possible signal-to-noise ratio of the
+            statistic.
         epsilon, delta: the budget.
         expected_rows: a public guess of the number of rows; None assumes 10,000.
+        statistic: what is released, such as "a gradient".
+        together: how several releases count, with a comma and a space at its end.
+        remedies: parameters that help besides epsilon and rows.
     """
     rows = UNKNOWN_ROWS if expected_rows is None else expected_rows
     ratio = signal(rows)
@@ -135,9 +156,9 @@ def leaf_caution(
             "Take",
         )
     return (
-        f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of a leaf is larger "
-        f"than the largest possible sum of its rows, all trees together, {fewer}{known}. {more} a larger epsilon, more "
-        "rows, fewer levels (max_depth) or fewer trees"
+        f"epsilon={epsilon!r} at delta={delta!r} leaves little but noise: by this plan the noise of {statistic} is "
+        f"larger than the largest possible sum of its rows, {together}{fewer}{known}. {more} a larger epsilon, more "
+        f"rows, {remedies}"
     )
 
 
@@ -154,7 +175,7 @@ def _least_rows(signal: Callable[[float], float]) -> int | None:
 
 
 def estimate_caution(useless: Sequence[str]) -> str | None:
-    """Returns the warning that private estimates of some columns are useless, by released values; None if none is.
+    """Returns the warning about useless private estimates of columns, by released values; None if all are useful.
 
     Args:
         useless: for each, its name and what came out, as one text.
@@ -204,7 +225,7 @@ def counted_fit(features: Iterable[str], *, own: bool) -> Iterator[str | None]:
 _CHILD_CAUTION = (
     "this fit runs in a process that another one has started (n_jobs of a cross-validation or a search?) and opens its "
     "own ledger: the epsilons of all processes' fits on the same rows must be summed, and no ledger has the total. Use "
-    "ledgerwood.trainers.private_cross_validate or private_grid_search, which pay for all fits on one ledger, or pass "
+    "ledgerwood.trainers.private_cross_validate or private_grid_search, which charge all fits on one ledger, or pass "
     "ledger=Ledger.open('sqlite:///...') of one database to every fit"
 )
 

@@ -29,12 +29,12 @@ def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[
 
     Args:
         path: the file.
-        strict: whether to refuse a line of another length than the header's, or with bytes that are not UTF-8;
-            otherwise it is taken as it is, such bytes as lone surrogates, and each line of the file is a row: one
-            with an open quote takes in no other line, and is one cell.
+        strict: True refuses a line with another number of cells than the header, or with bytes that are not UTF-8;
+            otherwise the line is read, such bytes as lone surrogates, and each line of the file is a row: a line
+            with an open quote is one cell, and does not continue on the next line.
 
     Raises:
-        SchemaError: not such a file, an empty one, or what is strictly refused.
+        SchemaError: not a CSV file, an empty file, or a cell that is refused strictly.
     """
     lines = list(_lines(path, strict=strict))
     if not lines:
@@ -150,7 +150,7 @@ def read_csv(path: Path, schema: Schema, *, with_target: bool) -> tuple[NDArray[
         another length than the header's, each cell is the whole line: a tuple, which is of no declared type.
 
     Raises:
-        SchemaError: a column is not there; in rows for prediction, a cell of a numeric column is no number.
+        SchemaError: a column is not there; in rows for prediction, a cell of a numeric column is not a number.
     """
     header, rows = read_rows(path, strict=not with_target)
     target = schema.target
@@ -187,7 +187,7 @@ def parse_column(cells: Sequence[str], feature: Feature, *, strict: bool = True)
     Args:
         cells: as text.
         feature: the column's declaration.
-        strict: whether to refuse a cell of a numeric column that is no number; otherwise it stays a text.
+        strict: True refuses a cell of a numeric column that is not a number; otherwise it stays a text.
 
     Raises:
         ValueError: such a cell.

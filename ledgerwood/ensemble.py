@@ -35,7 +35,7 @@ class FeatureCells:
 
     @classmethod
     def owned(cls, cells: object) -> "FeatureCells":
-        """The same cells, of whole numbers that nobody else holds.
+        """A copy of the cells, as whole numbers that no other object shares.
 
         Raises:
             InvalidParameter: not plain cells of whole numbers >= 0.
@@ -101,8 +101,9 @@ class SplitTests:
         A feature with thresholds and a missing value has each threshold twice: missing values go right, or left.
 
         Args:
-            cells: of each feature.
-            thresholds: of each feature the t of "cell < t", rising whole numbers in 1 .. ordered-1; None: all of them.
+            cells: the cells of each feature.
+            thresholds: the thresholds of each feature the t of "cell < t", rising whole numbers in 1 .. ordered-1;
+                None: all of them.
 
         Raises:
             InvalidParameter: features that cannot be split, more than 2**16 cells, or thresholds that are not theirs.

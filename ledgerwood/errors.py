@@ -55,7 +55,7 @@ class BudgetExceeded(PrivacyError):
     Args:
         message: what was asked for and what is left.
         requested: the charge, by currency ("epsilon" and "delta", or "mu").
-        remaining: what the ledger has left, by the same currency.
+        remaining: the ledger's remaining budget, in the same currency.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class LedgerCorrupted(LedgerError):
 
     Args:
         message: the entry and what is wrong with it.
-        report: what `verify_ledger` found of all entries, where the only fault is a refuted charge; else None.
+        report: the result of `verify_ledger` for all entries, if the only fault is a refuted charge; else None.
     """
 
     def __init__(self, message: str, *, report: "LedgerReport | None" = None) -> None:

@@ -277,7 +277,7 @@ def _features(features: object) -> tuple[Feature, ...]:
 
 
 def require_name(name: object) -> None:
-    """Refuse what is not a non-empty string."""
+    """Refuse a value that is not a non-empty string."""
     if not isinstance(name, str) or not name:
         raise _validate.fail("name", name, "a non-empty string", "column name")
 

@@ -53,7 +53,7 @@ def resolved(n_jobs: object) -> int:
 
 
 def thread_count() -> int:
-    """How many threads a loop is shared among."""
+    """The number of threads for a loop."""
     asked = _asked.get()
     if asked is not None:
         return asked
@@ -112,9 +112,9 @@ def share_out(loop: Callable[..., object], items: int, unit: int, arguments: tup
 
     Args:
         loop: takes a part; that releases the interpreter's lock.
-        items: how many there are.
+        items: their number.
         unit: each part is of whole units, but for the last one.
-        arguments: of each call.
+        arguments: the arguments of each call.
     """
     team = min(thread_count(), -(-items // unit))
     if team <= 1:

@@ -183,7 +183,7 @@ def test_empty_candidate_sets():
     refused(lambda: JointQuantilesMechanism(quantiles=(), rate=1.0), "quantiles=()", "at least one")
     refused(
         lambda: PrivateBoundsMechanism(scale=1.0, threshold=5).select(np.ones(3), (0.0,), SeededRandom(1)),
-        "at least two numbers that rise", "(0.0,)", "column",
+        "at least two increasing numbers", "(0.0,)", "column",
     )  # fmt: skip
     refused(
         lambda: SELECTIONS[0].select(integers(1, 2), ONE, SeededRandom(1), counts=integers(0, 0)), "counts", "one > 0"

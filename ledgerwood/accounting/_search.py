@@ -25,7 +25,7 @@ def least_fitting(fits: Fits, cap: float) -> tuple[float, float] | None:
     """The bracket (misfit, fit) of the least x in [0, cap] that fits, to the last ulp or two.
 
     `fits` maps points (k,) to booleans (k,) and is monotone: false below a threshold, true above it. A finite
-    `cap` is known to fit and is not tried. Both ends are 0 where 0 fits; None where nothing up to `cap`
+    `cap` is known to fit and is not tried. Both ends are 0 if 0 fits; None if nothing up to `cap`
     (or 1e12, whichever is less) fits.
     """
     limit = min(cap, _LARGEST)
@@ -141,9 +141,9 @@ class Bracket:
     """Two neighbours among the points tried, one on each side of the threshold.
 
     Args:
-        misfit: where the excess is positive; None where no such point was found.
-        fit: where it is not; None where no such point was found.
-        falling: whether the excess falls as x grows; None where every point tried has the same excess.
+        misfit: where the excess is positive; None if no such point was found.
+        fit: where it is not; None if no such point was found.
+        falling: whether the excess falls as x grows; None if every point tried has the same excess.
         last: the last point tried in the direction of the threshold.
     """
 
@@ -169,7 +169,7 @@ def bracket(
     Args:
         excess: positive where x does not fit; monotone, finite.
         inside: whether x is in the domain, an interval that holds `start`.
-        start: where to begin.
+        start: the first value.
         limits: the least and the largest x to try, in the domain or not.
         whole: whether x is a whole number; then so are `start` and `limits`.
     """

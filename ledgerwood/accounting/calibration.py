@@ -208,7 +208,7 @@ class _Cost:
         self.composes = any(priced is not None and priced.method == "pld" for priced in kinds)
 
     def _price(self, value: float) -> Price | None:
-        """The privacy cost, or None where the plan has none by this method at this value."""
+        """The privacy cost, or None if the plan has none by this method at this value."""
         try:
             return price(self.event(value), method=self.method)
         except UnsupportedEvent:
@@ -372,8 +372,8 @@ class _Cost:
         if found.falling is None:
             cost = f"at {found.last:g}, as at every other value that was tried, the plan costs"
         if found.fit is None:
-            return f"{cost} {self._shown(found.last)}, above the budget of {limit}: its other parts do not fit"
-        return f"{cost} only {self._shown(found.last)}; the budget {limit} never binds"
+            return f"{cost} {self._shown(found.last)}, above the budget of {limit}: the rest alone does not fit"
+        return f"{cost} only {self._shown(found.last)}; no value reaches the budget {limit}"
 
     def _shown(self, value: float) -> str:
         try:

@@ -51,7 +51,7 @@ class IndividualRenyi:
     Args:
         event: Gaussian (elliptical too) or Laplace releases, alone or Poisson-sampled, repeated and composed, under
             add-remove or zero-out; every shift is scaled by the row's one sensitivity.
-        orders: real orders > 1, one number or shape (k,); at most 2^20 where the event is sampled or Laplace.
+        orders: real orders > 1, one number or shape (k,); at most 2^20 if the event is sampled or Laplace.
 
     Raises:
         InvalidParameter: an order outside its bound.
@@ -119,7 +119,7 @@ class IndividualGDP:
     def __init__(self, event: Event) -> None:
         _require_individual(event)
         if not _gaussian(event):
-            raise UnsupportedEvent(f"{event!r} has no exact individual mu: it is not made of Gaussian noise alone")
+            raise UnsupportedEvent(f"{event!r} has no exact individual mu: it does not consist of Gaussian noise only")
         self._mu = event.mu()
 
     def mu(self, sensitivities: ArrayLike) -> FloatArray:
@@ -192,7 +192,7 @@ def _pairs(event: Event, rate: float = 1.0) -> Iterator[tuple["RowPair", int]]:
                 yield from _pairs(member, rate)
         case _:
             raise UnsupportedEvent(
-                f"{event!r} has no individual privacy cost: it must be made of Gaussian and Laplace noise, repeated, "
+                f"{event!r} has no individual privacy cost: it must consist of Gaussian and Laplace noise, repeated, "
                 "composed and Poisson-sampled, and a sample of several releases of Gaussian noise alone"
             )
 

@@ -52,7 +52,7 @@ class PureOdometer:
         counts = _counted(events)
         for event in counts:
             if not math.isfinite(event.pure_epsilon()):
-                raise UnsupportedEvent(f"PureOdometer reads pure events only, and {event!r} is not")
+                raise UnsupportedEvent(f"PureOdometer accepts pure events only, and {event!r} is not")
         return _pure_sum(counts)
 
 
@@ -176,8 +176,8 @@ def _reading(counts: Counter[Event], orders: tuple[float, ...], delta: float, *,
         known = np.isfinite(gaps * divergences)
     if not known.any():
         raise UnsupportedEvent(
-            "no order of the odometer has finite divergences only; a WhitehouseOdometer reads points: state one, at a "
-            "delta chosen beforehand, as an ApproximateEvent"
+            "every order of the odometer has an infinite divergence; use a WhitehouseOdometer: state a "
+            "point, at a delta fixed in advance, as an ApproximateEvent"
         )
     found = _least(gaps[known], divergences[known], -math.log(len(orders)), math.log(delta), at_all_times)
     return min(max(found, 0.0), _pure_sum(counts))

@@ -48,8 +48,8 @@ def explain(priced: "Price", delta: float | None) -> str:
     cap = f"never above the pure sum {pure:.6g}" if math.isfinite(pure) else "at delta 0 there is none"
     lines.append(f"the numbers: each is a proven upper bound, rounded up; epsilon in nats; {cap}")
     lines.append(
-        "meaning: whatever else is known, any set of outcomes is at most e^epsilon times as likely, plus delta, in one "
-        "of two neighbouring data sets as in the other"
+        "meaning: for any other knowledge of an attacker, any set of outcomes is at most e^epsilon times as likely, "
+        "plus delta, in one of two neighbouring data sets as in the other"
     )
     return "\n".join(lines)
 
@@ -59,9 +59,9 @@ def _at(priced: "Price", delta: float) -> list[str]:
     lower, upper = priced.epsilon_interval(delta)
     lines = [f"at delta={delta!r}: epsilon={quote.epsilon!r} nats"]
     if quote.method != priced.method:
-        lines.append(f"this point by: {quote.method} ({SOURCES[quote.method]})")
+        lines.append(f"method at this point: {quote.method} ({SOURCES[quote.method]})")
     if quote.order is not None:
-        lines.append(f"order: {quote.order:.6g}, the best of all real ones")
+        lines.append(f"order: {quote.order:.6g}, the best of all real orders")
     if quote.method == "pld":
         lines += _lattice(priced, quote)
     lines.append(
@@ -104,7 +104,7 @@ class Price:
         """The smallest proven epsilon at `delta` in [0, 1), in nats; rounded up, >= 0, never above the pure sum.
 
         Raises:
-            InvalidParameter: delta outside [0, 1), or 0 where no finite epsilon exists.
+            InvalidParameter: delta outside [0, 1), or 0 if no finite epsilon exists.
             UnsupportedEvent: the method has no finite answer.
         """
         return self.quote(delta).epsilon
@@ -121,7 +121,7 @@ class Price:
         return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
 
     def quote(self, delta: float) -> Quote:
-        """The privacy cost at `delta` with its method and order; errors as in `epsilon`."""
+        """The privacy cost at `delta`, with its method and order; errors as in `epsilon`."""
         delta = _probability(delta)
         pure = self.event.pure_epsilon()
         if delta == 0.0:

@@ -143,7 +143,7 @@ def points(priced: Price, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _top(priced: Price, rates: FloatArray) -> float:
-    """An epsilon beyond which none is best: its delta is far below every error in question."""
+    """An epsilon beyond which no other is better: its delta is far below every error in question."""
     errors = np.concatenate((rates, 1.0 - rates))
     least = max(float(errors.min()), _LEAST_RATE)
     try:

@@ -38,7 +38,7 @@ class Part:
 
     Args:
         sensitivity: > 0, in the statistic's units (L2 for Gaussian noise, L1 for Laplace).
-        count: of releases, each with fresh noise.
+        count: the count of releases, each with fresh noise.
         importance: > 0, the weight of each release's variance in the sum that is minimised.
 
     Raises:
@@ -125,7 +125,9 @@ class Share:
         """
         count = _validate.count("count", count, "releases")
         if self.currency == "mu_squared":
-            raise UnsupportedEvent(f"share {self.name!r} is in Gaussian mu squared; Laplace noise is no Gaussian pair")
+            raise UnsupportedEvent(
+                f"share {self.name!r} is in Gaussian mu squared; Laplace noise is not a Gaussian pair"
+            )
         if self.currency == "rho":
             return _GUARD * _directed.root_up(count / (2 * self.amount))
         if self.currency == "renyi":
@@ -323,7 +325,7 @@ def _whole(budget: Budget, currency: Currency | None, order: float | None) -> tu
     if currency not in get_args(Currency):
         raise _validate.fail("currency", currency, _CURRENCIES, "currency")
     if (order is not None) != (currency == "renyi"):
-        raise _validate.fail("order", order, "given with currency='renyi', and with no other", "Renyi order")
+        raise _validate.fail("order", order, "given only with currency='renyi'", "Renyi order")
     if currency == "epsilon":
         return Fraction(budget.epsilon), currency
     if budget.delta == 0.0:
@@ -334,7 +336,7 @@ def _whole(budget: Budget, currency: Currency | None, order: float | None) -> tu
         left = _renyi(budget.epsilon, budget.delta, float(order))
         if left <= 0.0:
             raise InvalidParameter(
-                f"order={order!r} leaves nothing to split: its conversion alone takes {budget.epsilon - left:.6g} of "
+                f"order={order!r} leaves nothing to split: its conversion takes {budget.epsilon - left:.6g} of "
                 f"epsilon={budget.epsilon!r} nats at delta={budget.delta!r}; take a larger order (unit: Renyi order)"
             )
         return Fraction(left), currency
@@ -352,7 +354,7 @@ def _weights(
     if rule not in get_args(Rule):
         raise _validate.fail("rule", rule, "one of " + ", ".join(map(repr, get_args(Rule))), "rule")
     if (ratio is not None) != (rule == "geometric"):
-        raise _validate.fail("ratio", ratio, "given with rule='geometric', and with no other", "1")
+        raise _validate.fail("ratio", ratio, "given only with rule='geometric'", "1")
     if isinstance(shares, str) or not shares:
         raise _validate.fail("shares", shares, "at least one name", "shares")
     if rule in ("proportional", "minimal_variance"):

@@ -56,9 +56,9 @@ class Curator(Recorded):
 
     Args:
         table: the rows; used by one curator at a time.
-        grant: the purse that every round is paid from.
+        grant: the budget from which every round is drawn.
         source: randomness for samples and noise.
-        gate: that all rounds end with; None where each ends for itself.
+        gate: that all rounds end with; None if each ends for itself.
     """
 
     __slots__ = ("_gate", "_grant", "_source", "_table")
@@ -128,7 +128,7 @@ class Curator(Recorded):
     ) -> tuple[int, float, T] | None:
         """Draw one planned selection, carry out its runs, and release the best one as (plan's index, score, output).
 
-        None where a `PoissonSelection` makes no run.
+        None if a `PoissonSelection` makes no run.
 
         Each run takes a plan at random, uniformly, and a purse that holds that plan once and ends with the run. The
         ledger has the one draw: it never learns how many runs there were, nor what they drew

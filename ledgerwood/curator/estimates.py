@@ -20,8 +20,8 @@ def mean_of_moments(release: Release[Numbers], query: ColumnMoments) -> float:
     """The mean of the column, clamped to its bounds, in its unit.
 
     Args:
-        release: of `query`, with any noise; elliptical Gaussian noise divides it best.
-        query: what was released.
+        release: the release of `query`, with any noise; elliptical Gaussian noise divides it best.
+        query: the released query.
 
     Raises:
         InvalidParameter: a release of another shape or grid.
@@ -35,10 +35,11 @@ def mean_of_sum_and_count(total: Release[Numbers], count: Release[Numbers] | int
     """Estimate a mean as `mean_of_moments`, from two releases, or from one and a public number.
 
     Args:
-        total: of `query`.
-        count: of the same column's `ColumnCount`, or of `RowCount` where no value can be missing; a whole number >= 1
-            only where the number of values is public: under replace-one, of a column without missing values.
-        query: what `total` was released for.
+        total: the total of `query`.
+        count: the count of the same column's `ColumnCount`, or of `RowCount` where no value can be missing; a whole
+            number >= 1 only where the number of values is public: under replace-one, of a column without missing
+            values.
+        query: the query for which `total` was released.
 
     Raises:
         InvalidParameter: a release of another shape or grid, a number below 1.
@@ -56,13 +57,13 @@ def mean_of_sum_and_count(total: Release[Numbers], count: Release[Numbers] | int
 def quantiles_of_histogram(
     release: Release[Numbers], query: ColumnHistogram, quantiles: Sequence[float]
 ) -> tuple[float, ...]:
-    """Where shares q of the values lie below, linear within a cell; in the column's unit, rising with q.
+    """Computes quantiles from a histogram, linear within a cell; in the column's unit, increasing with q.
 
     At any number of rows, and at the privacy cost of one histogram however many there are.
 
     Args:
-        release: of `query`.
-        query: what was released, of a numeric column.
+        release: the release of `query`.
+        query: the released query, on a numeric column.
         quantiles: numbers in (0, 1).
 
     Raises:

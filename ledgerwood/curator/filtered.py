@@ -1,8 +1,9 @@
-"""Rounds under an individual privacy filter, and what rounds are paid from.
+"""Rounds under an individual privacy filter, and the budgets of rounds.
 
-Rounds under an individual privacy filter: each row pays for its own contribution, and stops where it cannot.
+Rounds under an individual privacy filter: each row is charged for its own contribution, and stops when its budget is
+used up.
 
-What rounds are paid from: a ledger's grant, or the purse of one run of a selection that the ledger paid whole.
+What rounds are paid from: a ledger's grant, or the purse of one run of a selection that the ledger charged as a whole.
 """
 
 from collections import Counter
@@ -47,7 +48,7 @@ class FilteredRounds(Recorded):
         table: the rows.
         event: one round, and the limit of each row.
         costs: `row_costs` of the event, made before the draw: what that refuses has cost nothing.
-        receipt: the draw that paid for all rounds.
+        receipt: the draw that covers all rounds.
         source: randomness for samples and noise.
         left: int64 (n_rows,), what each row has left, in units of `accounting.row_costs`; changed in place. None: a
             whole limit each.
@@ -96,8 +97,8 @@ class FilteredRounds(Recorded):
         """
         if not TREES.evaluation(query).filtered(query):
             raise RoundViolation(
-                f"{name_of(query)} is not a sum over rows: what one row changes in it depends on the others, so "
-                "that no row knows its own cost"
+                f"{name_of(query)} is not a sum over rows: the effect of one row depends on the other rows, "
+                "so the cost of a row cannot be computed from it alone"
             )
         self._table.reader(query)  # refuses what the table does not have, before anybody is charged
         stddevs = _stddevs(mechanism)
@@ -121,7 +122,7 @@ class FilteredRounds(Recorded):
             RoundViolation: always.
         """
         raise RoundViolation(
-            f"{purpose!r}: a selection costs every row alike, whatever it contributes, so that it is not filtered"
+            f"{purpose!r}: a selection costs every row alike, regardless of its contribution, so it is not filtered"
         )
 
 
@@ -132,7 +133,9 @@ def _stddevs(mechanism: object) -> tuple[float, float]:
         return mechanism.stddev, mechanism.stddev
     if type(mechanism) is EllipticalGaussianMechanism and len(mechanism.stddevs) == 2:
         return mechanism.stddevs[0], mechanism.stddevs[1]
-    raise RoundViolation(f"{type(mechanism).__name__} is not Gaussian noise on two columns: a filtered round is")
+    raise RoundViolation(
+        f"{type(mechanism).__name__} is not Gaussian noise on two columns, as a filtered round requires"
+    )
 
 
 def _weights(stddevs: tuple[float, float], grid: Grid, mu: float) -> tuple[float, float]:
@@ -153,7 +156,7 @@ class Purse(Protocol):
 
 @final
 class RunPurse:
-    """One run's plan, paid by the draw of the whole selection; nothing that is taken out is written down.
+    """One run's plan, covered by the draw of the whole selection; nothing that is taken out is written down.
 
     It ends with the run, and so does every round behind its `gate`, so that a run that lost can release nothing later.
 

@@ -35,7 +35,7 @@ class Folds:
         X: array-like or data frame, shape (n_rows, n_features).
         y: array-like, shape (n_rows,).
         folds: k, in [2, 256].
-        source: of the coins.
+        source: the source of the coins.
 
     Raises:
         SchemaError: X and y of different lengths, or without rows to count. The message tells no number of rows.
@@ -60,7 +60,7 @@ class Folds:
         """Score each row by the model that did not see it.
 
         Args:
-            predictors: of each fold, the prediction of the model that was trained without it.
+            predictors: the predictors of each fold, the prediction of the model that was trained without it.
             target: the declared one.
             judgement: what a row counts.
         """
@@ -77,12 +77,12 @@ class Folds:
         return rows_at(self._X, rows), rows_at(self._y, rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise LedgerError("folds are neither copied nor pickled: which fold a row is in stays secret")
+        raise LedgerError("folds cannot be copied or pickled: the fold of each row must stay secret")
 
 
 @final
 class HeldOut:
-    """Each row's fold and score in [0, 1]; NaN for a row that counts nowhere. Made by `Folds.judged`."""
+    """Each row's fold and score in [0, 1]; NaN for a row that is not counted. Made by `Folds.judged`."""
 
     __slots__ = ("_folds", "_places", "_scores")
 
@@ -90,7 +90,7 @@ class HeldOut:
         self._places, self._scores, self._folds = places, scores, folds
 
     def table(self) -> Table:
-        """For a curator: the rows as (fold, score), scores scaled to [-1, 1]."""
+        """Makes the curator's table: the rows as (fold, score), with scores scaled to [-1, 1]."""
         return Table(
             schema=fold_schema(self._folds),
             cells=self._places[np.newaxis].astype(np.uint16),
@@ -106,7 +106,7 @@ class HeldOut:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise LedgerError("held-out scores are neither copied nor pickled: they are a row's each")
+        raise LedgerError("held-out scores cannot be copied or pickled: each belongs to one row")
 
 
 def fold_count(folds: object) -> int:
@@ -119,8 +119,8 @@ def fold_count(folds: object) -> int:
         raise _validate.fail(
             "cv",
             folds,
-            f"a whole number in [2, {MOST_FOLDS}]: rows are put into folds by secret coins, and a splitter that goes "
-            "by position or by label would move other rows when one is removed",
+            f"a whole number in [2, {MOST_FOLDS}]: rows are assigned to folds at random and in secret; a "
+            "splitter by position or by label would move other rows if one is removed",
             "folds",
         )
     return int(folds)

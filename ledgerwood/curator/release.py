@@ -1,6 +1,6 @@
-"""What leaves the curator, and when.
+"""Releases: the values that leave the curator.
 
-What leaves the curator: a noisy value or a private choice, with the receipt that it was paid with.
+What leaves the curator: a noisy value or a private choice, with the receipt of its draw.
 
 When a round may release: while it is open, in the process that opened it, one release at a time.
 
@@ -29,13 +29,13 @@ R_co = TypeVar("R_co", covariant=True)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Release(Generic[R_co]):
-    """A noisy value and the receipt that it was paid with. What is computed from it is post-processing.
+    """A noisy value with the receipt of its draw. Everything computed from it is post-processing.
 
     Args:
         value: integers on `grid`, noise included.
         grid: the steps of the last axis.
-        receipt: the draw that paid for it.
-        randomness: "test" where the noise can be repeated, and protects nobody.
+        receipt: the draw that covers it.
+        randomness: "test" if the noise is reproducible, and protects nobody.
         caveat: who declares the sensitivity that the noise was priced with, where it is not proven; else empty.
     """
 
@@ -54,7 +54,7 @@ class Release(Generic[R_co]):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Selected(Generic[R_co]):
-    """A private choice and the receipt that it was paid with.
+    """A private choice with the receipt of its draw.
 
     Args:
         value: an index, or what the query says, in the column's unit.
@@ -71,7 +71,7 @@ class Gate:
     """The state that every kind of round shares.
 
     Args:
-        outer: of the run of a selection that the round ends with, if it is opened in one.
+        outer: the run of a selection that the round ends with, if it is opened in one.
     """
 
     __slots__ = ("_open", "_outer", "_owner", "lock")
@@ -104,11 +104,11 @@ class Gate:
             RoundViolation: the round is closed, or another process's.
         """
         if not self.is_open:
-            raise RoundViolation(f"release {purpose!r}: the round is closed; open another, with a draw of its own")
+            raise RoundViolation(f"release {purpose!r}: the round is closed; open another one, with a separate draw")
         if not self.is_ours:
             raise RoundViolation(
-                f"release {purpose!r}: the round belongs to another process; parent and child would each release "
-                "what was drawn once"
+                f"release {purpose!r}: the round belongs to another process; parent and child process would "
+                "both use one draw"
             )
 
 

@@ -73,7 +73,7 @@ class Groups(Protocol):
 
 
 class Rows(Protocol):
-    """What a curator holds: a table of trees, of columns, or of rows without a schema, each with queries of its own."""
+    """The table of a curator: of trees, of columns, or of rows without a schema, each with separate queries."""
 
     @property
     def schema(self) -> Schema:
@@ -89,14 +89,14 @@ class Rows(Protocol):
         """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet."""
 
     def caveat(self, query: object) -> str:
-        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
 
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
-        """What reads a sample for a selection; refuses a foreign one, and reads no row yet."""
+        """Makes the reader of a sample for a selection; refuses an unknown selection, and reads no row yet."""
 
 
 def held_by(event: Event) -> Counter[Event]:
-    """What a round of this event holds: each release with its count.
+    """Counts the releases in a round of this event.
 
     Raises:
         UnsupportedEvent: a sample, groups or a filter inside, each of which is its own draw.
@@ -107,7 +107,7 @@ def held_by(event: Event) -> Counter[Event]:
             if part is event and isinstance(part, Parallel):
                 raise UnsupportedEvent(f"groups are opened by open_groups, and have a round each: {part!r}")
             raise UnsupportedEvent(
-                f"the in-process curator carries out one sample a draw, not {part!r} inside {event!r}"
+                f"the in-process curator supports one sample per draw, not {part!r} inside {event!r}"
             )
         held[part] += count
     return held
@@ -236,7 +236,7 @@ _WORDS = 1 << 64
 
 
 def group_ends(event: Parallel) -> tuple[int, ...]:
-    """Where each group's 64-bit words end: floor(p 2**64) words a group, and none beyond 2**64.
+    """The end of each group's 64-bit words: floor(p 2**64) words for a group, and none beyond 2**64.
 
     Raises:
         UnsupportedEvent: not a `Parallel`, or one without probabilities.
@@ -245,8 +245,8 @@ def group_ends(event: Parallel) -> tuple[int, ...]:
         raise UnsupportedEvent(f"groups are those of a Parallel, not of {event!r}; a curator's open carries that out")
     if event.probabilities is None:
         raise UnsupportedEvent(
-            "Parallel.worst has no probabilities to draw groups by: its groups are made by content, or are known; one "
-            "query that reports on all of them is one release of a round"
+            "Parallel.worst has no probabilities for drawing groups: its groups depend on content, or are "
+            "known; a query on all of them is one release of a round"
         )
     ends, end = [], 0
     for probability in event.probabilities:
@@ -266,8 +266,8 @@ class CuratorGroups(Recorded):
     Args:
         table: the rows.
         assignment: int32 (n_rows,), each row's group; the number of groups for a row in none.
-        held: of each group, what its event holds.
-        receipt: the draw that paid for all groups.
+        held: for each group, the releases in its event.
+        receipt: the draw that covers all groups.
         source: randomness for noise.
         gate: that the groups end with, if any.
     """
@@ -321,11 +321,11 @@ class CuratorGroups(Recorded):
             raise _validate.fail("group", group, f"in 0..{len(self._held) - 1}", "group's place")
         with self._gate.lock:
             if not self._gate.is_open:
-                raise RoundViolation(f"group {index}: the groups are closed; open others, with a draw of their own")
+                raise RoundViolation(f"group {index}: the groups are closed; open new ones, with a separate draw")
             if not self._gate.is_ours:
                 raise RoundViolation(
-                    f"group {index}: the groups belong to another process; parent and child would each release what "
-                    "was drawn once"
+                    f"group {index}: the groups belong to another process; parent and child process would "
+                    "both use one draw"
                 )
             if index not in self._rounds:
                 self._rounds[index] = CuratorRound(

@@ -77,7 +77,7 @@ class StreamRows:
         Args:
             X, y, schema, loss, bins: as in `Table.from_data`.
             keys: array-like (n_rows,), each row's privacy unit; see `read_keys`.
-            vault: of the stream.
+            vault: the vault of the stream.
 
         Raises:
             SchemaError: columns, types or shapes that are not the schema's, or keys of another type.
@@ -91,7 +91,7 @@ class StreamCurator(Recorded):
     """An `Aggregator` over the rows of one call. The first call pays by a grant; later ones show what it drew.
 
     Args:
-        rows: of this call, used by one curator.
+        rows: the rows of this call, used by one curator.
         payment: the grant of the whole stream, or the receipt of its filtered event.
         source: randomness for samples and noise.
     """
@@ -109,7 +109,7 @@ class StreamCurator(Recorded):
 
     @property
     def receipt(self) -> Receipt:
-        """The receipt of the draw that pays for all rounds of the stream.
+        """The receipt of the draw that covers all rounds of the stream.
 
         Raises:
             DrawRefused: it was not drawn yet.
@@ -157,8 +157,8 @@ class StreamCurator(Recorded):
             UnsupportedEvent: always.
         """
         raise UnsupportedEvent(
-            f"{purpose!r}: a stream draws no groups: a unit's rows come again in later calls, where they would be in "
-            "other groups, which nothing pays for; learn on all rows at once, with a Curator"
+            f"{purpose!r}: a stream draws no groups: a unit's rows may return in later calls and would be "
+            "in other groups, which no event covers; learn from all rows in one call, with a Curator"
         )
 
     def select(

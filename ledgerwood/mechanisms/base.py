@@ -1,4 +1,4 @@
-"""What a mechanism is, and the grid that it releases on.
+"""The base class of mechanisms, and the grid of their releases.
 
 Fixed point: a public power-of-two grid between real statistics and int64.
 

@@ -56,7 +56,7 @@ class LaplaceMechanism:
 
         Args:
             multiplier: > 0, scale over L1 sensitivity.
-            sensitivity: of the statistic.
+            sensitivity: the sensitivity of the statistic.
             proportions: one number > 0 per column, in the columns' units.
         """
         # The last factor outweighs the two roundings of `event`.

@@ -81,23 +81,23 @@ class BoxShifts:
 
         Args:
             adjacency: the relation.
-            histograms: how many there are, >= 1.
+            histograms: their number, >= 1.
 
         Raises:
-            InvalidParameter: no whole number >= 1.
+            InvalidParameter: not a whole number >= 1.
         """
         moving = _validate.count("histograms", histograms, "histograms")
         moving *= 2 if adjacency is Adjacency.REPLACE_ONE else 1
         return cls(boxes=((root_up(Fraction(moving)),),), l1_boxes=((float_up(Fraction(moving)),),))
 
     def repeated(self, *, histograms: int) -> "BoxShifts":
-        """A shift of this set in each of some histograms at once, of the same rows, which all have the same noise.
+        """A shift of this set in each of several histograms, of the same rows, which all have the same noise.
 
         The L2 norm is at most root(histograms) times this set's, the L1 norm `histograms` times: as far as this set
         allows, and rounded up (docs/explanation/shift-sets.md#repeated-shifts).
 
         Raises:
-            InvalidParameter: no whole number >= 1.
+            InvalidParameter: not a whole number >= 1.
         """
         times = _validate.count("histograms", histograms, "histograms")
         return BoxShifts(
@@ -154,7 +154,7 @@ class BallShifts:
                 raise _validate.fail("l1_radius", self.l1_radius, f"at least the radius, {self.radius!r}", "statistic")
 
     def repeated(self, *, histograms: int) -> "BallShifts":
-        """A shift of this set in each of some histograms at once; see `BoxShifts.repeated`."""
+        """A shift of this set in each of several histograms; see `BoxShifts.repeated`."""
         times = _validate.count("histograms", histograms, "histograms")
         return BallShifts(
             radius=root_up(times * Fraction(self.radius) ** 2),
@@ -289,7 +289,7 @@ class PrivateBoundsMechanism:
         _require(values)
         inner = np.array([_validate.real("edges", edge, "column") for edge in edges])
         if inner.size < 2 or not all(a < b for a, b in itertools.pairwise(inner.tolist())):
-            raise InvalidParameter(f"edges must be at least two numbers that rise, not {edges!r} (unit: column)")
+            raise InvalidParameter(f"edges must be at least two increasing numbers, not {edges!r} (unit: column)")
         bins = np.searchsorted(inner[1:-1], values[~np.isnan(values)], side="right")
         counts = np.bincount(bins, minlength=inner.size - 1)
         noisy = counts + geometric_noise(counts.size, self.scale, standard_laplace(), source)

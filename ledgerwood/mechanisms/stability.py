@@ -89,11 +89,11 @@ class StabilityHistogramMechanism:
         """The keys that show and their noisy counts, in the order of the keys.
 
         Args:
-            counts: how many rows have each key, exactly; in 0..2**62. 0 is as if the key were not there.
+            counts: number of rows that have each key, exactly; in 0..2**62. 0 is as if the key were not there.
             source: random words.
 
         Raises:
-            InvalidParameter: a count that is no whole number in 0..2**62.
+            InvalidParameter: a count that is not a whole number in 0..2**62.
         """
         present = present_keys(counts)
         noise = geometric_noise(len(present), self.scale, standard_laplace(), source).tolist()
@@ -108,7 +108,7 @@ def present_keys(counts: Mapping[str, int]) -> list[str]:
     """The keys that have rows, in their own order.
 
     Raises:
-        InvalidParameter: no mapping, or a count that is no whole number in 0..2**62.
+        InvalidParameter: not a mapping, or a count that is not a whole number in 0..2**62.
     """
     if not isinstance(counts, Mapping):
         raise _validate.fail("counts type", type(counts).__name__, "a mapping of keys to counts", "rows")
@@ -198,11 +198,11 @@ class GaussianStabilityMechanism:
         """The keys that show and their noisy counts, in the order of the keys.
 
         Args:
-            counts: how many rows have each key, exactly; in 0..2**62. 0 is as if the key were not there.
+            counts: number of rows that have each key, exactly; in 0..2**62. 0 is as if the key were not there.
             source: random words.
 
         Raises:
-            InvalidParameter: no mapping, or a count that is no whole number in 0..2**62.
+            InvalidParameter: not a mapping, or a count that is not a whole number in 0..2**62.
         """
         present = present_keys(counts)
         exact = np.array([counts[key] for key in present], dtype=np.int64).reshape(-1, 1)

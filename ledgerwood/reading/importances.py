@@ -14,7 +14,7 @@ def feature_importances(ensemble: Ensemble, n_features: int) -> NDArray[np.float
 
     Args:
         ensemble: released.
-        n_features: of the rows that it was grown on.
+        n_features: the number of features of the rows on which it was grown.
     """
     shares = np.zeros(n_features)
     for tree in ensemble.trees:

@@ -70,7 +70,7 @@ CURRENT: ContextVar[Recording | None] = ContextVar("ledgerwood.recording", defau
 
 
 def current() -> Recording | None:
-    """The open recording of this thread or task; None where nobody records, as in every ordinary fit."""
+    """The open recording of this thread or task; None if there is no recording, as in every ordinary fit."""
     recording = CURRENT.get()
     # A task or a thread that outlives the recording has a copy of its context.
     return recording if recording is not None and recording.is_open else None

@@ -13,7 +13,7 @@ __all__ = ["Hook", "Point", "recording", "unreleased"]
 def recording(name: str, hooks: Mapping[Point, Hook]) -> Iterator[None]:
     """Let the hooks stand at their points for calls of this thread or task, until the end of the block.
 
-    Other threads and tasks go on as if there were none, and may have their own recordings. What is closed stays
+    Other threads and tasks go on as if there were none, and may have their own recordings. A closed recording stays
     closed: a task that outlives the block is an ordinary one again.
 
     Args:
@@ -21,7 +21,7 @@ def recording(name: str, hooks: Mapping[Point, Hook]) -> Iterator[None]:
         hooks: by point.
 
     Raises:
-        ReplayFailed: one is open in this thread or task already, of whatever kind: one would record the other's work.
+        ReplayFailed: one is open in this thread or task already, of any kind: one would record the other's work.
     """
     running = current()
     if running is not None:
@@ -39,7 +39,7 @@ def recording(name: str, hooks: Mapping[Point, Hook]) -> Iterator[None]:
 
 @contextmanager
 def unreleased() -> Iterator[None]:
-    """Fit what nobody releases: a recording that listens nowhere, so that the fits warn of nothing and count nowhere.
+    """Run a fit that is not released: a recording without hooks, so the fits warn of nothing and count nowhere.
 
     Inside of another recording, which says that already, it does nothing.
     """

@@ -40,7 +40,7 @@ def passes(point: Point) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 class Recorded:
-    """What belongs to the recording in which it was made, whichever thread uses it: curators, groups and rounds.
+    """An object of the recording in which it was made, for any thread: curators, groups and rounds.
 
     A pool of threads inside a fit has its own contexts; what it does with the fit's curator is recorded all the
     same.
@@ -87,13 +87,13 @@ def passes_with_owner(
 
 
 def point_of(call: object) -> Point | None:
-    """The point that calls of a function or method pass; None where it is not marked."""
+    """The point that calls of a function or method pass; None if it is not marked."""
     found: Point | None = getattr(call, "point", None)
     return found
 
 
 def with_body(call: Callable[..., Any], change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
-    """The same point in front of another body: how a test puts a fault into the library's code.
+    """Replaces the body behind a point: tests inject faults into the library's code with it.
 
     Args:
         call: marked or not.

@@ -1,1 +1,1 @@
-"""What the command line prints, and the runs that produce it."""
+"""The output of the command line, and the runs that produce it."""

@@ -38,7 +38,7 @@ class DemoResult:
         delta: probability.
         adjacency: the relation.
         trees: number of trees.
-        seconds: of the private training.
+        seconds: the seconds of the private training.
         ledger: the ledger file.
     """
 
@@ -58,7 +58,7 @@ class DemoResult:
     def remark(self) -> str:
         """Why the private model stands where it stands."""
         size = (
-            "are few, so the noise costs utility here; a hundred times as many would hardly feel the same budget."
+            "are few, so the noise reduces the accuracy; with a hundred times as many rows it would hardly matter."
             if self.train_rows < FEW_ROWS
             else "are many, so the noise costs little."
         )

@@ -67,7 +67,7 @@ def figures_of(specimen: Specimen) -> str:
 
 
 def sentence(found: Finding) -> str:
-    """Who catches it, and what was measured."""
+    """One sentence: which audit detects the specimen, and what was measured."""
     verb = "Caught" if found.caught else "Not caught"
     return f"*{verb}* by {found.auditor}, {found.samples:,} outputs: {found.decided()}."
 
@@ -139,7 +139,7 @@ def audit_all(
 
 
 def record(findings: Sequence[Finding], *, alpha: float, seed: int) -> dict[str, Any]:
-    """What is printed as JSON and stored beside the page."""
+    """The result as JSON, as it is printed and stored next to the page."""
     return {
         "alpha": alpha,
         "seed": seed,

@@ -63,7 +63,7 @@ def read_schema(path: Path) -> Schema:
 
 
 def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
-    """What a training would do and cost; pure, no data."""
+    """The plan of a training and its cost, without data."""
     estimator = estimator_of(settings, schema, verbose=False)
     plan = estimator.make_plan(schema)
     seed = estimator.random_state
@@ -82,7 +82,7 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
 
 
 def _plan_facts(plan: Any) -> dict[str, Fact]:
-    """The fields of a plan that are single values, under their names; None is left out."""
+    """The fields of a plan that are single values, by name; None is omitted."""
     values = {each.name: getattr(plan, each.name) for each in fields(plan)}
     return {name: value for name, value in values.items() if isinstance(value, str | bool | int | float)}
 

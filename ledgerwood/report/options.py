@@ -100,7 +100,7 @@ _OF_THE_COMMAND = ("schema", "verbose")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the commands that train let one choose of an estimator: each option once. None: as the preset says."""
+    """The options of the commands that train: each option of an estimator once. None: as in the preset."""
 
     epsilon: Epsilon
     delta: Delta
@@ -124,7 +124,7 @@ class Settings:
     ] = field(default_factory=list)
 
     def estimator_parameters(self) -> dict[str, Any]:
-        """The estimator's parameters by name, those of `--set` included; None where nothing was chosen.
+        """The estimator's parameters by name, those of `--set` included; None if nothing was chosen.
 
         Raises:
             InvalidParameter: a parameter of `--set` that an option of its own sets, or that stands there twice: what is
@@ -136,7 +136,7 @@ class Settings:
             name, _, value = pair.partition("=")
             if name in chosen:
                 option = name.replace("_", "-")
-                raise InvalidParameter(f"--set {pair}: {name} has an option of its own, --{option}", parameter=name)
+                raise InvalidParameter(f"--set {pair}: {name} has a separate option, --{option}", parameter=name)
             if name in _OF_THE_COMMAND:
                 raise InvalidParameter(f"--set {pair}: the command itself sets {name}", parameter=name)
             if name in others:

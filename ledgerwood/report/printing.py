@@ -1,4 +1,4 @@
-"""What commands print, and how they fail.
+"""Printed output and errors of the commands.
 
 One way to print a result: a two-column table for people, or one JSON object for programs.
 
@@ -116,7 +116,7 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
 
 @contextmanager
 def _cautions() -> Iterator[None]:
-    """Print every `PrivacyWarning` as a line of standard error, whatever filters there are; no other warning."""
+    """Print every `PrivacyWarning` as a line of standard error, for any warning filters; no other warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", PrivacyWarning)
         shown = warnings.showwarning
@@ -133,7 +133,7 @@ def _cautions() -> Iterator[None]:
 
 
 _BY_OPTION = {"count": "steps"}
-"""What the library calls otherwise than the option that sets it."""
+"""Parameters whose name differs from the option that sets them."""
 
 
 def _as_options(message: str, options: Mapping[str, object]) -> str:

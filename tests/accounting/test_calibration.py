@@ -113,7 +113,7 @@ def test_delta_zero_with_gaussian_noise_says_so():
 
 
 def test_a_plan_whose_other_parts_are_too_dear_says_so():
-    with pytest.raises(CalibrationFailed, match="its other parts do not fit"):
+    with pytest.raises(CalibrationFailed, match="the rest alone does not fit"):
         calibrate(lambda s: Composed((gaussian(s), PureEvent(epsilon=2.0, adjacency=A))), budget(1.0))
 
 

@@ -166,7 +166,7 @@ def test_a_sample_inside_a_draw_is_refused_before_anything_is_drawn():
     curator, ledger = opened(PAIR_EVENT)
     before = ledger.entries
     for event in (nested, PoissonSampled(sampled, sampling_rate=0.5), groups):
-        with pytest.raises(UnsupportedEvent, match="one sample a draw"):
+        with pytest.raises(UnsupportedEvent, match="one sample per draw"):
             curator.open(event, purpose="nested")
     assert ledger.entries == before
 

@@ -231,7 +231,7 @@ def test_each_release_draws_a_sample_of_its_own():
         (
             LeafRatios(loss="squared", clip=0.5, damping=5.0).of(STUMP, START),
             GaussianMechanism(stddev=1.0),
-            "depends on the others",
+            "depends on the other rows",
         ),
         (moments(), LaplaceMechanism(scales=(1.0, 1.0)), "not Gaussian noise"),
         (moments(), EllipticalGaussianMechanism(stddevs=(10.0, 1.1)), "this draw filters"),

@@ -329,12 +329,12 @@ FILTERED = FilteredEvent(GaussianEvent(noise_multiplier=10.0, adjacency=A), limi
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (Parallel.worst((COUNT, SUM)), "no probabilities to draw groups by"),
-        (Parallel((COUNT, SAMPLE), probabilities=(0.5, 0.5)), "one sample a draw"),
-        (Parallel((Composed((COUNT, SAMPLE)),), probabilities=(1.0,)), "one sample a draw"),
+        (Parallel.worst((COUNT, SUM)), "no probabilities for drawing groups"),
+        (Parallel((COUNT, SAMPLE), probabilities=(0.5, 0.5)), "one sample per draw"),
+        (Parallel((Composed((COUNT, SAMPLE)),), probabilities=(1.0,)), "one sample per draw"),
         (Parallel((Parallel((COUNT,), probabilities=(0.5,)), COUNT), probabilities=(0.5, 0.5)), "open_groups"),
-        (Parallel((Repeated(Parallel.worst((COUNT,)), count=2),), probabilities=(0.5,)), "one sample a draw"),
-        (Parallel((COUNT, FILTERED), probabilities=(0.5, 0.5)), "one sample a draw"),
+        (Parallel((Repeated(Parallel.worst((COUNT,)), count=2),), probabilities=(0.5,)), "one sample per draw"),
+        (Parallel((COUNT, FILTERED), probabilities=(0.5, 0.5)), "one sample per draw"),
         (COUNT, "not of LaplaceEvent"),
     ],
 )

@@ -17,7 +17,7 @@ from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
 from ledgerwood.errors import BudgetExceeded, PrivacyWarning
 from ledgerwood.report.models import load_model
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.verification import added, replay, verify_ledger
+from ledgerwood.verification import added, assert_trainer, replay, verify_ledger
 
 ESTIMATORS = [
     kind
@@ -161,3 +161,11 @@ def test_a_neighbour_moves_releases_by_its_price_at_most(kind):
     found = replay(fit, (rows, labels), far)
     assert found.ok, found
     assert 0.0 < found.largest_share <= 1.0
+
+
+@pytest.mark.slow  # fits each about a hundred times
+@every
+def test_the_kit_that_checks_plug_ins_finds_nothing_in_the_librarys_own(kind):
+    report = assert_trainer(small(kind))
+    applied = {check.name for check in report.checks if check.verdict == "passed"}
+    assert applied >= {"replay", "words on neighbours", "refusals", "noise", "ledger", "shared ledger", "save and load"}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import ledgerwood as lw
+from ledgerwood.cautions import noise_caution
 from ledgerwood.curator import Aggregator, DeclaredStatistic, Feature, Loss, sorted_classes
 from ledgerwood.mechanisms import BallShifts, BoxShifts, GaussianMechanism
 from ledgerwood.trainers import (
@@ -168,6 +169,15 @@ class AbstractRegression(AbstractTrainer):
             adjacency=budget.adjacency, loss=self._loss, n_steps=self.n_steps, clip=self.clip,
             count_share=self.count_share, max_bins=self.max_bins, purchase=bought,
         )  # fmt: skip
+
+    def plan_cautions(self, plan: RegressionPlan) -> list[str]:
+        """Warns where the noise of a gradient is larger than all rows' gradients together can be."""
+        noise, budget = plan.mechanism(0).stddev, self.budget
+        caution = noise_caution(
+            lambda rows: rows * plan.clip / noise, epsilon=budget.epsilon, delta=budget.delta, statistic="a gradient",
+            expected_rows=self.expected_rows, remedies="or fewer steps (n_steps)",
+        )  # fmt: skip
+        return [*super().plan_cautions(plan), *([] if caution is None else [caution])]
 
     def _public_rows(self) -> int | None:
         return self.expected_rows

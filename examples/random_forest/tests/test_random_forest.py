@@ -6,7 +6,7 @@ from random_forest import ForestClassifier, ForestRegressor
 
 import ledgerwood as lw
 from ledgerwood.trainers.base.systems import system
-from ledgerwood.verification import audit_model, removed, replay, verify_ledger
+from ledgerwood.verification import assert_trainer, audit_model, removed, replay, verify_ledger
 
 FEATURES = (lw.Numeric("a", 0, 1), lw.Numeric("b", 0, 1))
 NUMBERS = lw.Schema(features=FEATURES, target=lw.Numeric("y", 0, 10))
@@ -46,6 +46,13 @@ def test_an_audit_refutes_nothing():
         canaries=100, rng=np.random.default_rng(1),
     )  # fmt: skip
     assert not found.rejected
+
+
+@pytest.mark.parametrize("kind", [ForestRegressor, ForestClassifier])
+def test_they_are_as_a_trainer_has_to_be(kind):
+    report = assert_trainer(kind(n_estimators=2))
+    assert report["weights"].verdict == "passed"
+    assert report["estimated schema"].verdict == "does not apply"
 
 
 def test_what_it_cannot_do_is_refused_before_anything_is_spent():

@@ -110,7 +110,7 @@ def after_renyi(orders: FloatArray, divergences: FloatArray, expectation: float)
     Args:
         orders: real, > 1, shape (k,); any of them give a bound.
         divergences: bounds in nats, in both directions, shape (k,).
-        expectation: of the first coin, in [0, 1].
+        expectation: the expectation of the first coin, in [0, 1].
 
     Source: docs/explanation/poisoning.md#renyi-steps.
     """

@@ -62,7 +62,7 @@ def rho(event: Event) -> float:
 
 
 def pure_rho(epsilon: float) -> float:
-    """The least rho of all that is epsilon-differentially private: epsilon tanh(epsilon / 2), rounded up.
+    """The least rho of every epsilon-differentially private mechanism: epsilon tanh(epsilon / 2), rounded up.
 
     Source: docs/explanation/ledger.md#zcdp-filter; below Bun and Steinke 2016, which has epsilon**2 / 2.
     """

@@ -58,7 +58,7 @@ def mu(epsilon: float, delta: float) -> float:
     misfit, fit = _search.bracket_outward(excess, 1e-12, 1e12)
     if misfit is None or fit is None:
         raise InvalidParameter(
-            f"epsilon={epsilon!r} nats at delta={delta!r} is beyond what Gaussian noise can be calibrated to: no mu in "
+            f"epsilon={epsilon!r} nats at delta={delta!r} cannot be reached by Gaussian noise: no mu in "
             "1e-12..1e12 has it; take a larger epsilon or delta"
         )
     multiplier = _search.root_from_above(excess, misfit, fit, tolerance=4e-16)[1]

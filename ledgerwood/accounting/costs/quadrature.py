@@ -45,7 +45,7 @@ def gauss_legendre(count: int) -> tuple[FloatArray, FloatArray]:
 
 
 def exp_excess(y: FloatArray) -> FloatArray:
-    """f(y) = e^y - 1 - y >= 0 to a few units in the last place; inf where e^y overflows."""
+    """f(y) = e^y - 1 - y >= 0 to a few units in the last place; inf if e^y overflows."""
     with np.errstate(over="ignore"):
         result = np.expm1(y) - y
     small = np.abs(y) < _SERIES_LIMIT

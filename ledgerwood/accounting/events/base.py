@@ -1,4 +1,4 @@
-"""What an event is, and walks over its parts.
+"""The base class of events, and walks over their parts.
 
 The base class of events: a release under an adjacency, known by its privacy profile.
 
@@ -53,7 +53,7 @@ class Event(abc.ABC):
     def log_profile(self, epsilons: ArrayLike, *, direction: Direction) -> FloatArray:
         """Natural logarithm of the hockey-stick divergence H at each epsilon >= 0, shape of `epsilons`.
 
-        -inf where H is 0. Rounded so that it is never below the truth beyond the stated ulp guard.
+        -inf if H is 0. Rounded so that it is never below the truth beyond the stated ulp guard.
 
         Raises:
             UnsupportedEvent: no exact profile is known (a composition that is not all Gaussian).
@@ -64,7 +64,7 @@ class Event(abc.ABC):
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
         """Renyi divergence at real orders > 1, in nats, shape (k,); the larger direction where none is named.
 
-        Never below the truth (relative guard 1e-12); inf where the divergence is infinite.
+        Never below the truth (relative guard 1e-12); inf if the divergence is infinite.
 
         Raises:
             InvalidParameter: an order <= 1 or not finite.
@@ -72,7 +72,7 @@ class Event(abc.ABC):
 
     @abc.abstractmethod
     def pure_epsilon(self) -> float:
-        """The least epsilon at which H is 0 in both directions, rounded up; inf where there is none."""
+        """The least epsilon at which H is 0 in both directions, rounded up; inf if there is none."""
 
     def mu(self) -> float:
         """The mu of a Gaussian pair N(0, 1), N(mu, 1) that *is* this event's pair, rounded up.
@@ -200,7 +200,7 @@ def walk(event: Event, *, until: type[Event] | None = None) -> Iterator[Event]:
 
     Args:
         event: the root, which comes first.
-        until: what is inside of an event of this class, other than the root, is left out.
+        until: parts inside an event of this class, other than the root, are omitted.
 
     Raises:
         UnsupportedEvent: as of `children`, once the walk is there.
@@ -229,12 +229,10 @@ def _event_fields(cls: type[Event]) -> tuple[str, ...]:
     """The names of the fields that may hold events, of a class whose other fields cannot."""
     module = sys.modules.get(cls.__module__)
     if not cls.__module__.startswith(_PACKAGE) or getattr(module, cls.__name__, None) is not cls:
-        raise UnsupportedEvent(
-            f"{cls.__name__} is not one of the library's events, and what it is made of cannot be looked into"
-        )
+        raise UnsupportedEvent(f"{cls.__name__} is not one of the library's events, so its parts cannot be inspected")
     name = cls.__name__
     if not dataclasses.is_dataclass(cls):
-        raise UnsupportedEvent(f"{name} has no fields that say what it is made of")
+        raise UnsupportedEvent(f"{name} has no fields that describe its parts")
     hints = typing.get_type_hints(cls)
     return tuple(field.name for field in dataclasses.fields(cls) if _may_hold_events(hints[field.name], name))
 

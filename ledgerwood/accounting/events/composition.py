@@ -28,7 +28,7 @@ _SHOWN = 100  # events of a composition that a message spells out
 @final
 @dataclass(frozen=True, slots=True)
 class Repeated(Event):
-    """The same event `count` times, each with fresh randomness (and, if sampled, a fresh subsample).
+    """`count` repetitions of one event, each with fresh randomness (and, if sampled, a fresh subsample).
 
     Args:
         event: the event that is repeated.

@@ -86,9 +86,9 @@ def _grouped(event: Event, size: int) -> Event:
             return _approximate(event, size)
         case _:
             raise UnsupportedEvent(
-                f"{event!r} has no group event: how many of a group's units a sample holds, or which groups they "
-                "enter, is a mixture that this event does not describe, and a curve of one unit's divergences says "
-                "little of several; state the group's own event"
+                f"{event!r} has no group event: how many of a group's units a sample holds, or which groups "
+                "they enter, is a mixture that this event does not describe, and a curve of one unit's "
+                "divergences does not bound several units; state the group's own event"
             )
 
 
@@ -104,7 +104,7 @@ def _approximate(event: ApproximateEvent, size: int) -> Event:
     log_delta += 2.0**-48 * (1.0 + abs(math.log(event.delta)) + (size - 1) * epsilon + abs(log_sum))
     if log_delta >= 0.0:
         raise InvalidParameter(
-            f"a group of size={size} keeps no (epsilon, delta): its delta would be at least 1 (unit: probability)"
+            f"a group of size={size} satisfies no (epsilon, delta) below delta 1 (unit: probability)"
         )
     return ApproximateEvent(
         epsilon=_times(epsilon, size),
@@ -148,7 +148,7 @@ class FilteredEvent(Event):
             raise InvalidParameter(f"limit={self.limit!r} must be a GDPEvent or a RenyiEvent (unit: event)")
         if isinstance(self.limit, RenyiEvent) and len(self.limit.orders) != 1:
             raise InvalidParameter(
-                f"limit has {len(self.limit.orders)} orders; it must have one, chosen beforehand (unit: Renyi order)"
+                f"limit has {len(self.limit.orders)} orders; it must have one, fixed in advance (unit: Renyi order)"
             )
         if self.event.adjacency is not self.limit.adjacency:
             raise AdjacencyMismatch(
@@ -168,7 +168,7 @@ class FilteredEvent(Event):
 
     @property
     def release(self) -> Event:
-        """What a round releases from its sample."""
+        """The release that a round makes from its sample."""
         return self.event.event if isinstance(self.event, PoissonSampled) else self.event
 
     @property

@@ -321,7 +321,7 @@ class ProfileEvent(Event):
         if min(deltas) == 1.0:
             raise _validate.fail("deltas", min(deltas), "below 1 somewhere", "probability")
         if epsilons[0] == 0.0 and deltas[0] == 0.0:
-            raise _validate.fail("deltas", deltas[0], "> 0 at epsilon 0: else nothing is released", "probability")
+            raise _validate.fail("deltas", deltas[0], "> 0 at epsilon 0, otherwise nothing is released", "probability")
         object.__setattr__(self, "epsilons", epsilons)
         object.__setattr__(self, "deltas", deltas)
         require_adjacency(self.adjacency)

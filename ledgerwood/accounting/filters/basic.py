@@ -36,7 +36,7 @@ class Charge:
     Args:
         epsilon: nats; of `BasicFilter` and `AdvancedCompositionFilter`.
         delta: probability; of `BasicFilter` and `AdvancedCompositionFilter`.
-        mu: of `GDPFilter`.
+        mu: the mu of `GDPFilter`.
         rho: nats; of `ZCDPFilter`.
         divergence: nats, at `order`; of `RenyiFilter`.
         method: the accounting method that gave the number.
@@ -115,7 +115,7 @@ class Spent:
         epsilon: nats, at `delta`.
         delta: probability; the budget's where the currency holds at every delta (`GDPFilter`, `ZCDPFilter`,
             `RenyiFilter`).
-        mu: of `GDPFilter`, else None.
+        mu: the mu of `GDPFilter`, else None.
         rho: nats; of `ZCDPFilter`, else None.
         divergence: nats; of `RenyiFilter`, else None.
     """
@@ -171,7 +171,7 @@ class BasicFilter:
         """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
-            BudgetExceeded: no delta is left for an event that is not pure.
+            BudgetExceeded: no delta remains for an event that is not pure.
             InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
         """
         return point_charge(event, self._left(spent, budget), delta)
@@ -219,15 +219,16 @@ def point_charge(event: Event, left: tuple[Fraction, Fraction], delta: float | N
     """The event's privacy cost at `delta`, where `left` is the epsilon and the delta that remain.
 
     Raises:
-        BudgetExceeded: no delta is left for an event that is not pure.
+        BudgetExceeded: no delta remains for an event that is not pure.
         InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
     """
     if delta is None:
         delta = 0.0 if math.isfinite(event.pure_epsilon()) else float_down(left[1])
         if delta == 0.0 and not math.isfinite(event.pure_epsilon()):
             raise BudgetExceeded(
-                "no delta remains (delta remaining: 0, unit: probability) and the event is not pure. A grant without "
-                "delta= takes all that is left: name one for each, grant(event, purpose=..., delta=1e-6)",
+                "no delta remains (delta remaining: 0, unit: probability) and the event is not pure. A "
+                "grant without delta= takes all the remaining delta: state a delta for each, grant(event, "
+                "purpose=..., delta=1e-6)",
                 requested={"epsilon": math.inf, "delta": 0.0},
                 remaining={"epsilon": float_down(left[0]), "delta": 0.0},
             )
@@ -287,7 +288,7 @@ class AdvancedCompositionFilter:
         """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
-            BudgetExceeded: no delta is left for an event that is not pure.
+            BudgetExceeded: no delta remains for an event that is not pure.
             InvalidParameter: delta outside [0, 1), or 0 for an event that is not pure.
         """
         squares, left = self._left(spent, budget)

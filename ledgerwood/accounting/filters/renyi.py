@@ -56,7 +56,7 @@ class ZCDPFilter:
         try:
             return Charge(rho=concentrated.rho(event), method="zcdp")
         except UnsupportedEvent as error:
-            raise UnsupportedEvent(f"ZCDPFilter takes events of a proven rho only: {error}") from error
+            raise UnsupportedEvent(f"ZCDPFilter accepts only events with a proven rho: {error}") from error
 
     def require_currency(self, charge: Charge) -> None:
         """Refuse a charge in another currency."""
@@ -226,7 +226,7 @@ class GDPFilter:
         try:
             return Charge(mu=event.mu(), method="gdp")
         except UnsupportedEvent as error:
-            raise UnsupportedEvent(f"GDPFilter takes events that are Gaussian pairs only: {error}") from error
+            raise UnsupportedEvent(f"GDPFilter accepts only events that are Gaussian pairs: {error}") from error
 
     def require_currency(self, charge: Charge) -> None:
         """Refuse a charge in another currency."""

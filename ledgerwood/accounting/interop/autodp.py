@@ -86,13 +86,13 @@ def _check_relation(mechanism: Any, adjacency: Adjacency) -> None:
 
 
 def _divergence(mechanism: Any, order: float) -> float:
-    """The peer's divergence at one order; inf where it knows none."""
+    """The peer's divergence at one order; inf if it knows none."""
     with np.errstate(all="ignore"):
         value = float(mechanism.RenyiDP(order))
     if math.isnan(value) or value <= 0.0:
         raise UnsupportedEvent(
-            f"{_name(mechanism)} has the Renyi divergence {value!r} at order {order!r}, which no release has; "
-            "rounding may have eaten it: give `orders` that leave this one out"
+            f"{_name(mechanism)} has the Renyi divergence {value!r} at order {order!r}, which is "
+            "impossible, perhaps because of rounding: give `orders` without this one"
         )
     return value
 

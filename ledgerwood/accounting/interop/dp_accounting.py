@@ -36,11 +36,10 @@ _LEVELS = 64
 _LEAST_EPSILON = 1e-100
 _ULP = 2.0**-52
 _REFUSED = {
-    "NonPrivateDpEvent": "a release without privacy has no finite price",
-    "UnsupportedDpEvent": "it says of itself that nothing is known about it",
-    "SampledWithReplacementDpEvent": "a record may be drawn twice, and no event here describes that",
-    "TruncatedSubsampledGaussianDpEvent": "the truncation of a sample depends on who else is in it, and no event here "
-    "describes that",
+    "NonPrivateDpEvent": "a release without privacy has no finite privacy cost",
+    "UnsupportedDpEvent": "it states no privacy guarantee",
+    "SampledWithReplacementDpEvent": "a record may be drawn twice, and no event of this library describes this",
+    "TruncatedSubsampledGaussianDpEvent": "its truncation of a sample depends on the sample's records",
 }
 _NORM_BOUNDED = {"GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent"}
 
@@ -60,12 +59,12 @@ def from_dp_event(tree: object, *, adjacency: Adjacency) -> Event:
     require_adjacency(adjacency)
     event = _event(tree, adjacency, _LEVELS)
     if event is None:
-        raise UnsupportedEvent(f"{_short(tree)} releases nothing that depends on the data: there is no event to price")
+        raise UnsupportedEvent(f"{_short(tree)} releases nothing that depends on the data: it has no event")
     return event
 
 
 def _event(tree: Any, adjacency: Adjacency, levels: int) -> Event | None:
-    """None where nothing that depends on the data is released."""
+    """None if nothing that depends on the data is released."""
     if levels == 0:
         raise UnsupportedEvent(f"a DpEvent nested deeper than {_LEVELS} levels is refused")
     cls = type(tree)
@@ -107,7 +106,7 @@ def _poisson_sampled(tree: Any, adjacency: Adjacency, levels: int) -> Event | No
     if adjacency is not Adjacency.REPLACE_ONE:
         return PoissonSampled(inner, sampling_rate=rate)
     if not _norm_bounded(tree.event):
-        raise _refused(tree, "under replace-one it must be known what the presence of a record costs, and it is not")
+        raise _refused(tree, "under replace-one the cost of a record's presence must be known, and it is not")
     present = _event(tree.event, Adjacency.ADD_REMOVE, levels - 1)
     assert present is not None
     return ReplaceOneSampled(inner, add_remove=present, sampling_rate=rate)
@@ -129,7 +128,9 @@ def _selection(tree: Any, inner: Event) -> Event:
     if tree.shape == math.inf:
         return PoissonSelection(inner, mean=mean)
     if tree.shape != 1.0 or mean < 1.0:
-        raise _refused(tree, "only a Poisson (shape inf) or a geometric (shape 1, mean >= 1) number of runs is taken")
+        raise _refused(
+            tree, "only a Poisson (shape inf) or a geometric (shape 1, mean >= 1) number of runs is accepted"
+        )
     rate = _directed.float_down(1 / Fraction(mean))
     return inner if rate == 1.0 else RepeatedSelection(inner, shape=1.0, stopping_rate=rate)
 
@@ -242,7 +243,7 @@ def _mixture(tree: Any, adjacency: Adjacency) -> Event | None:
     if not moved:
         return None
     if adjacency is Adjacency.REPLACE_ONE:
-        raise _refused(tree, "it is the pair of a record that is there or is not, and replace-one has another pair")
+        raise _refused(tree, "it is the pair of a record's presence, and replace-one has another pair")
     if len(moved) > 1:
         raise _refused(tree, "a mixture of several shifts has no event here")
     size, share = moved[0]
@@ -341,7 +342,7 @@ def _tree(event: Event, known: dict[str, Any]) -> Any:
             tree = make("PoissonSampledDpEvent", event.sampling_rate, _tree(event.event, known))
             if from_dp_event(tree, adjacency=event.adjacency) != event:
                 raise UnsupportedEvent(
-                    f"{event!r}: dp-accounting takes a record's presence for half of its replacement"
+                    f"{event!r}: dp-accounting assumes that a record's presence costs half of its replacement"
                 )
             return tree
         case PoissonSelection():

@@ -27,10 +27,10 @@ FIRST = 1
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStep:
-    """From one layout to the next, on SQLite and PostgreSQL, inside of a transaction that somebody else ends.
+    """A step from one layout to the next, on SQLite and PostgreSQL, inside a transaction that the caller ends.
 
     Args:
-        summary: what it does, in one line.
+        summary: its purpose, in one line.
         run: does it; it commits nothing, and leaves every line as it is.
     """
 
@@ -65,7 +65,7 @@ heads = sa.Table(
     _tables,
     sa.Column("dataset", sa.Text, primary_key=True),
     sa.Column("entries", sa.BigInteger, nullable=False),  # how many
-    sa.Column("head", sa.Text, nullable=False),  # the last one's hash
+    sa.Column("head", sa.Text, nullable=False),  # the last entry's hash
 )
 entries = sa.Table(
     "ledgerwood_entries",
@@ -145,8 +145,8 @@ def _require_one_name(path: Path) -> None:
         return
     if names > 1:
         raise LedgerError(
-            f"the ledger database {path} has {names} names (hard links): what is granted by one of them may not be "
-            "seen by the others, a second purse of the same budget; remove them"
+            f"the ledger database {path} has {names} names (hard links): a grant under one name may not be "
+            "visible under the others, so the same budget could be spent twice; remove the other names"
         )
 
 
@@ -170,7 +170,7 @@ def begin(engine: sa.Engine, *, writes: bool) -> sa.Connection:
 
 
 def lock_gate(connection: sa.Connection) -> None:
-    """Let nobody else make tables or ledgers until the transaction ends; SQLite's transactions do so by themselves."""
+    """Lock out other creators of tables or ledgers until the transaction ends; SQLite does so by itself."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_GATE)))
 
@@ -228,10 +228,10 @@ def lock_tables(connection: sa.Connection) -> None:
 
 
 def other_version(found: int | None) -> LedgerError:
-    """What to say of tables that are not of this release's version."""
+    """The error for tables of another release's version."""
     way = "use the release that wrote it, or a later one"
     if found is not None and FIRST <= found < current():
-        way = "`ledgerwood ledger migrate URL` carries them over"
+        way = "`ledgerwood ledger migrate URL` converts them"
     return LedgerError(
         f"the database's tables are of version {'none' if found is None else found}; this release reads version "
         f"{current()}. Nothing was changed; {way}"
@@ -249,7 +249,7 @@ def commit(connection: sa.Connection) -> None:
 
 
 def drop(connection: sa.Connection, *, broken: bool = False) -> None:
-    """Roll back whatever was not committed, and give the connection back; throw it away if it is `broken`."""
+    """Roll back everything that was not committed, and return the connection; throw it away if it is `broken`."""
     with contextlib.suppress(SQLAlchemyError):  # it may be beyond use already
         if broken:
             connection.invalidate()
@@ -258,12 +258,12 @@ def drop(connection: sa.Connection, *, broken: bool = False) -> None:
 
 
 def failure(error: SQLAlchemyError, name: str) -> LedgerError:
-    """What to say of a read that failed."""
+    """The error for a failed read."""
     return LedgerError(f"the ledger database {name} cannot be read: {reason(error)[1]}")
 
 
 def write_failure(error: SQLAlchemyError, name: str) -> LedgerWriteFailed:
-    """What to say of a write that was certainly not recorded."""
+    """The error for a write that was certainly not recorded."""
     number, why = reason(error)
     return LedgerWriteFailed(number, f"nothing was recorded in the ledger database {name}: {why}")
 
@@ -277,7 +277,7 @@ def reason(error: SQLAlchemyError) -> tuple[int, str]:
     if state in {"55P03", "57014"} or (
         code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
     ):
-        return errno.EBUSY, f"somebody else kept it locked for more than {PATIENCE:g} s ({text}); try again"
+        return errno.EBUSY, f"another process kept it locked for more than {PATIENCE:g} s ({text}); try again"
     if state == "25006" or (code is not None and code & 0xFF == sqlite3.SQLITE_READONLY):
         return errno.EROFS, f"it is read-only ({text})"
     if state == "53100" or (code is not None and code & 0xFF == sqlite3.SQLITE_FULL):

@@ -31,7 +31,7 @@ class Ledger:
 
     Args:
         budget: the limit.
-        unit: what one protected record is.
+        unit: the protected unit: a row, a user, ...
         filter: the composition rule, and the currency in which it sums.
     """
 
@@ -175,7 +175,7 @@ class Ledger:
 
         Args:
             events: the plans.
-            delta: of each grant, as in `grant`.
+            delta: the delta of each grant, as in `grant`.
 
         Raises:
             BudgetExceeded, UnsupportedEvent, AdjacencyMismatch: as in `grant`.
@@ -220,7 +220,7 @@ class Ledger:
             with self._store.locked(self._state):
                 entry = self._state.propose_migration(analysts)
                 if analyst is not None and analyst not in analysts:
-                    raise LedgerError(f"analyst={analyst!r} is none of {sorted(analysts)} (unit: label)")
+                    raise LedgerError(f"analyst={analyst!r} is not one of {sorted(analysts)} (unit: label)")
                 self._store.append(entry, durable=True)
             self._state.commit(entry)
             self._analyst = analyst

@@ -26,7 +26,7 @@ _AMOUNTS = frozenset({"epsilon", "delta", "mu", "rho", "divergence"})
 _LONGEST_PURPOSE = 200
 
 Randomness = Literal["secure", "test"]
-"""Where noise comes from; "test" is reproducible and protects nobody."""
+"""The source of the noise; "test" is reproducible and protects nobody."""
 
 
 @final

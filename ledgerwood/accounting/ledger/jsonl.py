@@ -32,12 +32,12 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
     and the one that has its name is opened.
 
     Args:
-        path: of a regular file; symbolic links are followed.
+        path: the path of a regular file; symbolic links are followed.
         what: the kind of file, for messages.
         create: make an empty file where there is none.
 
     Returns:
-        the file, unbuffered; None where there is no file and none was to be made.
+        the file, unbuffered; None if there is no file and none was to be made.
 
     Raises:
         LedgerError: another holder has it, it cannot be opened, it is not a regular file, or it is replaced too often.
@@ -54,7 +54,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
             raise LedgerError(f"{what} {path} cannot be opened: {error}") from error
         try:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise LedgerError(f"{what} {path} must be a regular file: what is written to it would be lost")
+                raise LedgerError(f"{what} {path} must be a regular file, otherwise entries would be lost")
             lock(file, f"{what} {path}")
             if is_at(file, path):
                 return file
@@ -62,7 +62,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
             file.close()
             raise
         file.close()  # a lock on what had the name before keeps nobody out
-    raise LedgerError(f"{what} {path} is replaced again and again by other processes; one holder at a time")
+    raise LedgerError(f"{what} {path} is replaced repeatedly by other processes; only one process may hold it")
 
 
 def is_at(file: BinaryIO, path: Path) -> bool:
@@ -77,16 +77,18 @@ def lock(file: BinaryIO, name: str) -> None:
     """Lock the file until `unlock`, or until it is closed in all processes that have it from this one.
 
     Raises:
-        LedgerError: somebody else has the lock, or the platform has no such lock; `name` is what messages call it.
+        LedgerError: another process has the lock, or the platform has no such lock; `name` is what messages call it.
     """
     if sys.platform == "win32":
-        raise LedgerError(f"{name} cannot be held: that needs the advisory locks of a POSIX system; keep it in memory")
+        raise LedgerError(
+            f"{name} cannot be locked: this needs the advisory locks of a POSIX system; keep the ledger in memory"
+        )
     import fcntl
 
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        raise LedgerError(f"{name} is open for writing elsewhere; one holder at a time") from error
+        raise LedgerError(f"{name} is open for writing in another process or object; only one may hold it") from error
 
 
 def unlock(file: BinaryIO) -> None:
@@ -106,7 +108,7 @@ class JsonLinesFile:
     """One open ledger file, held under an exclusive advisory lock by one process.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         create: make an empty one where there is none.
 
     Raises:
@@ -131,7 +133,7 @@ class JsonLinesFile:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The file's name in messages."""
         return str(self.path)
 
     def read(self) -> list[str]:
@@ -211,20 +213,21 @@ class JsonLinesFile:
         self._file.close()
 
     def _require_in_place(self, length: int) -> None:
-        """Refuse to record where nobody would find it, or after what others wrote in spite of the lock."""
+        """Refuse to record in a moved file, or after entries that others wrote in spite of the lock."""
         try:
             found = os.fstat(self._file.fileno()).st_size if is_at(self._file, self._place) else None
         except OSError as error:
             raise LedgerError(f"{_WHAT} {self.path} cannot be found any more: {error}; nothing was recorded") from error
         if found is None:
             raise LedgerError(
-                f"{self.path} is no longer the file that this ledger holds: it was moved, removed or replaced; nothing "
-                "was recorded. Put the file back that was spent from last, or everything spent since its copy is lost"
+                f"{self.path} is no longer the file that this ledger holds: it was moved, removed or "
+                "replaced; nothing was recorded. Restore the newest file, otherwise the spending since the "
+                "copy was made is lost"
             )
         if found != length:
             raise LedgerError(
                 f"{_WHAT} {self.path} has {found} bytes where this ledger wrote {length}: another program changed it; "
-                "nothing was recorded. Open it again to see whether it is whole"
+                "nothing was recorded. Open it again to check whether it is intact"
             )
 
     def _undo(self, cause: BaseException) -> None:
@@ -234,7 +237,7 @@ class JsonLinesFile:
             self._broken = True
             raise LedgerWriteFailed(
                 error.errno or 0,
-                f"an entry could not be written to {self.path} ({cause}) nor taken back ({error.strerror}); "
+                f"an entry could not be written to {self.path} ({cause}) nor undone ({error.strerror}); "
                 "this ledger refuses further use",
             ) from cause
 
@@ -244,9 +247,7 @@ class JsonLinesFile:
 
     def _require_usable(self, index: int) -> None:
         if self._broken:
-            raise LedgerError(
-                f"the ledger file {self.path} refuses further use: a failed write could not be taken back"
-            )
+            raise LedgerError(f"the ledger file {self.path} refuses further use: a failed write could not be undone")
         if self._file.closed:
             raise LedgerError(f"the ledger file {self.path} was closed")
         if index != self._count:
@@ -257,7 +258,7 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
     """Write a whole ledger beside `path` and rename it into place.
 
     The file that is there, and the one that takes its place, stay locked from before they are compared until the new
-    name is on the disk: nobody can spend from either meanwhile.
+    name is on the disk: no process can spend from either in between.
 
     Raises:
         LedgerWriteFailed: `path` is as it was before; or, if the message says so, written but perhaps not durable.
@@ -270,19 +271,19 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
         for _ in range(_TRIES):
             with _kept_still(place) as present:
                 if present is not None and not content.startswith(present):
-                    raise LedgerError(f"{path} holds something else than the start of this ledger; save elsewhere")
+                    raise LedgerError(f"{path} does not contain the beginning of this ledger; save to another path")
                 if _put(place, content, new=present is None):
                     return
     except LedgerError:
         raise
     except OSError as error:
         raise LedgerWriteFailed(error.errno or 0, f"{path} cannot be written: {error.strerror}") from error
-    raise LedgerError(f"{_WHAT} {path} is made and removed again and again by other processes; save elsewhere")
+    raise LedgerError(f"{_WHAT} {path} is created and removed repeatedly by other processes; save to another path")
 
 
 @contextmanager
 def _kept_still(place: Path) -> Iterator[bytes | None]:
-    """The bytes of the file, which nobody else can change or replace meanwhile; None if there is none."""
+    """The bytes of the file, which no other process can change or replace in between; None if there is none."""
     if sys.platform == "win32":  # without locks no ledger is open in a file
         yield place.read_bytes() if place.exists() else None
         return
@@ -293,8 +294,8 @@ def _kept_still(place: Path) -> Iterator[bytes | None]:
     with file:
         if (names := os.fstat(file.fileno()).st_nlink) > 1:
             raise LedgerError(
-                f"{_WHAT} {place} has {names} names (hard links): the others would go on naming what it was, a second "
-                "purse of the same budget; remove them, or save elsewhere"
+                f"{_WHAT} {place} has {names} names (hard links): the others would still name the old file, "
+                "and the same budget could be spent twice; remove them, or save to another path"
             )
         file.seek(0)
         yield file.read()
@@ -328,7 +329,7 @@ def _put(place: Path, content: bytes, *, new: bool) -> bool:
                 sync_folder(place.parent)
             except OSError as error:
                 raise LedgerWriteFailed(
-                    error.errno or 0, f"{place} was written, but may not survive a loss of power: {error.strerror}"
+                    error.errno or 0, f"{place} was written, but may be lost in a power failure: {error.strerror}"
                 ) from error
             return True
     finally:
@@ -352,7 +353,7 @@ def _link(part: Path, place: Path) -> bool:
 
 
 def _look_alike(file: BinaryIO, place: Path) -> None:
-    """Give the file the owner and the mode of the one that it replaces: whoever could open that can open this."""
+    """Give the file the owner and the mode of the file that it replaces, so that the same users can open it."""
     if sys.platform == "win32":
         return
     former, handle = place.stat(), file.fileno()

@@ -29,7 +29,7 @@ class TablesReport:
     Args:
         found: the version that they had.
         now: the version of this release.
-        steps: what was done, in order; none where the two are the same.
+        steps: the steps, in order; none if the two are the same.
         datasets: how many ledgers they hold, each checked as a chain afterwards.
     """
 
@@ -46,7 +46,7 @@ def migrate_tables(url: str, *, dry_run: bool = False, told: Callable[[str], Non
     the database. Every chain is replayed before the end.
 
     Args:
-        url: of the database.
+        url: the url of the database.
         dry_run: do all of it, and take it back.
         told: a function that is called with each step before it is taken.
 
@@ -118,7 +118,7 @@ def _end(connection: sa.Connection, name: str, *, keep: bool) -> None:
             database.commit(connection)
     except SQLAlchemyError as error:
         why = database.reason(error)[1]
-        raise LedgerError(f"whether the tables of {name} were carried over is unknown: {why}; ask again") from error
+        raise LedgerError(f"whether the tables of {name} were converted is unknown: {why}; try again") from error
     finally:
         database.drop(connection)
 

@@ -25,7 +25,7 @@ from ledgerwood.errors import LedgerError
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that `event` was paid for and drawn, once; each release keeps one.
+    """Proof that `event` was charged and drawn, once; each release keeps one.
 
     Args:
         event: the event that was drawn.
@@ -33,7 +33,7 @@ class Receipt:
         grant: index of the grant's entry.
         index: index of the draw's entry.
         hash: the draw entry's SHA-256, hexadecimal.
-        randomness: where the release's noise comes from.
+        randomness: the source of the release's noise.
     """
 
     event: Event
@@ -82,7 +82,7 @@ class LedgerRecord:
 
     @property
     def head(self) -> str:
-        """The last entry's hash, hexadecimal; it vouches for all entries before it."""
+        """The last entry's hash, hexadecimal; it covers all entries before it."""
         return self.entries[-1].hash
 
     @property

@@ -58,7 +58,7 @@ class SqlStore:
             return [] if row is None else self._lines(connection, 0, row.entries)
 
     def create(self, first: Entry) -> list[str]:
-        """Write the first entry unless somebody else was quicker; the lines that there are then."""
+        """Write the first entry unless another process was faster; returns the lines that exist then."""
         return self.write([encode(first)], head=first.hash)
 
     def write(self, lines: list[str], *, head: str) -> list[str]:
@@ -89,7 +89,7 @@ class SqlStore:
                 database.commit(connection)
             except SQLAlchemyError as error:
                 why = database.reason(error)[1]
-                raise LedgerError(f"whether {self.name} was made is unknown: {why}; open it again") from error
+                raise LedgerError(f"whether {self.name} was created is unknown: {why}; open it again") from error
         finally:
             database.drop(connection)
         return lines
@@ -113,7 +113,7 @@ class SqlStore:
         """Hold the head row, the state caught up; what `append` did not commit is rolled back at the end.
 
         Raises:
-            LedgerWriteFailed: locked by somebody else for too long, read-only, or not to be reached.
+            LedgerWriteFailed: locked by another process for too long, read-only, or not to be reached.
             LedgerCorrupted: what others appended does not fit.
         """
         if self._closed:
@@ -188,7 +188,7 @@ class SqlStore:
             again = database.reason(error)[1] if isinstance(error, SQLAlchemyError) else str(error)
             raise LedgerError(
                 f"entry {entry.index} of {self.name} may or may not be recorded, and counts as spent: "
-                f"the commit failed ({why}), and the database could not be asked again ({again})"
+                f"the commit failed ({why}), and the database did not answer again ({again})"
             ) from cause
         self._doubt = False
         if found != [encode(entry)]:
@@ -212,7 +212,7 @@ class SqlStore:
             raise database.failure(error, self.name) from error
 
     def _head_row(self, connection: sa.Connection, *, lock: bool = False) -> Any:
-        """How many entries there are and the last one's hash; None for an unknown data set. `lock` keeps it."""
+        """How many entries there are and the last entry's hash; None for an unknown data set. `lock` keeps it."""
         head = database.heads
         query = sa.select(head.c.entries, head.c.head).where(head.c.dataset == self.dataset)
         return connection.execute(query.with_for_update() if lock else query).one_or_none()
@@ -221,9 +221,9 @@ class SqlStore:
         known = len(state.entries)
         if row is None or row.entries < known:
             raise LedgerError(
-                f"the ledger database {self.name} holds {0 if row is None else row.entries} entries, "
-                f"where {known} have been seen: entries were lost, or an older copy was put in its place; "
-                "nothing more is granted"
+                f"the ledger database {self.name} holds {0 if row is None else row.entries} entries, where "
+                f"{known} have been seen: entries were lost, or an older copy was restored; nothing more is "
+                "granted"
             )
         state.follow(self._lines(connection, known, row.entries))
         if state.head != row.head:

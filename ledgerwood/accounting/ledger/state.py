@@ -62,9 +62,7 @@ class State:
         if analyst is None:
             return self.charges, self.terms.budget
         if analyst not in self._by:
-            raise LedgerError(
-                f"the ledger has no analyst {analyst!r}; it was opened for {sorted(self._by) or 'anyone'}"
-            )
+            raise LedgerError(f"the ledger has no analyst {analyst!r}; it has {sorted(self._by) or 'no analysts'}")
         return self._by[analyst], self._limits[analyst]
 
     def price(self, event: Event, purpose: str, delta: float | None, analyst: str | None = None) -> Charge:
@@ -191,17 +189,17 @@ class State:
                 raise LedgerCorrupted(f"entry {len(self.entries)}: {error}") from error
 
     def _share(self, analysts: tuple[tuple[str, float], ...], version: Version) -> None:
-        """From here on these analysts share the budget; what was charged before is nobody's."""
+        """From here on these analysts share the budget; earlier charges belong to no analyst."""
         self.analysts, self.version = analysts, version
         self._by = {label: Charges() for label, _ in analysts}
         self._limits = {label: limit(self.terms.budget, share) for label, share in analysts}
 
     def _purses(self, analyst: str | None) -> list[tuple[Charges, Budget]]:
-        """The purses that pay for a grant: the analyst's own if named, and the whole."""
+        """The budgets that a grant must fit: the analyst's share if one is named, and the whole."""
         return [self.purse(name) for name in dict.fromkeys((analyst, None))]
 
     def _admit(self, charge: Charge, analyst: str | None) -> None:
-        """Raise BudgetExceeded unless the charge fits into every purse that pays for it."""
+        """Raise BudgetExceeded unless the charge fits into each of these budgets."""
         for spent, budget in reversed(self._purses(analyst)):
             self.terms.filter.admit(spent, charge, budget)
 

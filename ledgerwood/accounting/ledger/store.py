@@ -1,4 +1,4 @@
-"""Where a ledger is kept, and how it is opened.
+"""Storage of ledgers, and how they are opened.
 
 The storage of a ledger's entries: the interface of all stores, and a store that keeps nothing.
 

@@ -1,1 +1,1 @@
-"""What comes from outside: values, labels, weights and keys, read by declared type, one by one."""
+"""Values, labels, weights and keys from outside, read one by one by their declared type."""

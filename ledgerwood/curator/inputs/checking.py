@@ -20,7 +20,7 @@ SHOWN = 10
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReport:
-    """What the rows hold in one column, against its declaration. Not private: for the owner of the data.
+    """The check of one column against its declaration. Not private: for the owner of the data.
 
     Args:
         name: as declared; "sample_weight" for the weights.
@@ -53,7 +53,7 @@ class ColumnReport:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What does not fit the declaration, a sentence each; empty where all of it does."""
+        """One sentence for each value or type that does not fit the declaration; empty if all fit."""
         what = "sample_weight" if self.role == "weight" else f"{self.role} {self.name!r}"
         found = []
         if self.missing and not self.missing_declared:
@@ -82,7 +82,7 @@ class ColumnReport:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaReport:
-    """How rows fit a schema, column by column. It is **not private**: for the owner of the data, and nobody else.
+    """A check of rows against a schema, by column. It is **not private**: for the data owner only.
 
     Args:
         rows: their number.

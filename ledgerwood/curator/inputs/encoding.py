@@ -1,6 +1,6 @@
 """Rows as public cells and as scaled numbers.
 
-Owner-side reading of X and y: put each value into its public cell.
+Reads X and y for the data owner: puts each value into its public cell.
 
 What these functions refuse, they refuse by the schema, by types and by shapes alone, and never because of a value: a
 value outside its range is clamped, a category that is not listed is "other", and a row with a cell that cannot be read
@@ -172,7 +172,7 @@ def scaled_labels(values: NDArray[np.float64], target: Numeric) -> NDArray[np.fl
 
 
 def encode_classes(y: Any, target: Categorical) -> NDArray[np.int32]:
-    """The place of each label among the sorted classes, -1 for none of them; int32 (n_rows,).
+    """The index of each label among the sorted classes, -1 for all other labels; int32 (n_rows,).
 
     Raises:
         SchemaError: of another shape, or of a type that has no classes.
@@ -195,7 +195,7 @@ def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
     """The declared classes in sorted order, shape (n_classes,).
 
     Args:
-        target: of the schema.
+        target: the target of the schema.
         least: how many classes it needs; 1 where they were estimated, and there is no way back.
 
     Raises:
@@ -206,8 +206,8 @@ def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
     classes = np.unique(np.asarray(target.categories))
     if len(classes) < least:
         raise SchemaError(
-            f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at least 2 are "
-            "needed to tell one from another"
+            f"target {target.name!r} declares {len(target.categories)} classes {target.categories}; at "
+            "least 2 are needed"
         )
     return classes
 
@@ -323,7 +323,7 @@ def indicator_values(X: Any, schema: Schema) -> NDArray[np.float64]:
 
 
 def scaled_schema(schema: Schema, low: float, high: float) -> Schema:
-    """What `scaled_values` makes of a resolved schema: the target and the weights stay."""
+    """The resolved schema after `scaled_values`; target and weights do not change."""
     features = tuple(
         dataclasses.replace(feature, low=low, high=high) if isinstance(feature, Numeric) else feature
         for feature in schema.features
@@ -332,7 +332,7 @@ def scaled_schema(schema: Schema, low: float, high: float) -> Schema:
 
 
 def indicator_schema(schema: Schema) -> Schema:
-    """What `indicator_values` makes of a resolved schema: a `Numeric` in [0, 1] for each column of 0 and 1."""
+    """The resolved schema after `indicator_values`: a `Numeric` in [0, 1] for each column of 0 and 1."""
     features: list[Feature] = []
     for feature in schema.features:
         match feature:

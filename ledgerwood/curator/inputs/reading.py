@@ -1,4 +1,4 @@
-"""What comes from outside as columns of values: by type and shape alone, so that no row changes how another is read.
+"""Columns of values from outside, read by type and shape only, so that no row changes how another is read.
 
 numpy and the data frames choose the type, and numpy even the shape, of a list by a look at all of its values. Here a
 list stays a list of values, each of which `values` reads by itself.
@@ -28,7 +28,7 @@ _CATEGORIES = (nw.String, nw.Object, nw.Categorical, nw.Enum, nw.Unknown)
 
 @runtime_checkable
 class ArrayLike(Protocol):
-    """What becomes an array by its own word."""
+    """An object that numpy can convert to an array."""
 
     def __array__(self) -> Any:
         """The array."""
@@ -47,7 +47,7 @@ def table_width(X: Any, schema: Schema | None) -> int:
     if _is_list(X):
         if schema is None or not schema.features:
             raise SchemaError(
-                f"X is a {type(X).__name__}, whose rows alone tell how many columns there are: pass an array or a data "
+                f"X is a {type(X).__name__}, whose number of columns depends on its rows: pass an array or a data "
                 "frame, or declare the columns, as Schema.uniform(low, high, n_features=...) does"
             )
         return len(schema.features)
@@ -55,7 +55,7 @@ def table_width(X: Any, schema: Schema | None) -> int:
 
 
 def headings(X: Any, schema: Schema | None) -> Any:
-    """What scikit-learn may see of a table, to take down the number and the names of its columns.
+    """The part of a table that scikit-learn may see, to record the number and the names of its columns.
 
     The table itself, or, of a list, an array of no rows: of a list scikit-learn would look at the first row.
     """
@@ -64,9 +64,9 @@ def headings(X: Any, schema: Schema | None) -> Any:
 
 
 def schema_for(X: Any, schema: Schema, n_features: int) -> Schema:
-    """The schema of a later table with as many columns: spelled out for a list of rows, which has no width of its own.
+    """The schema of a later table with the same columns: all are listed for a list of rows, whose width is unknown.
 
-    A schema of one range for all columns takes those of a data frame by position, whatever their names.
+    A schema of one range for all columns takes the columns of a data frame by position, for any names.
     """
     return schema.resolved(n_features) if _is_list(X) else schema
 
@@ -107,11 +107,11 @@ def one_column(values: Any, name: str, *, numeric: bool = False) -> Column:
 
     Args:
         values: series, array-like (n_rows,) or (n_rows, 1), or list.
-        name: what errors call it.
-        numeric: whether it is to hold numbers.
+        name: its name in errors.
+        numeric: True if it must hold numbers.
 
     Raises:
-        SchemaError: None, or of another number of dimensions.
+        SchemaError: None, or a wrong number of dimensions.
         SchemaTypeError: not a column at all, or a series of texts that is to hold numbers.
     """
     if values is None:
@@ -142,13 +142,13 @@ def one_column(values: Any, name: str, *, numeric: bool = False) -> Column:
 
 
 def series_values(series: Series, *, numeric: bool = False) -> Column:
-    """The values as an array whose missing values are NaN or None, whatever the data frame calls them.
+    """The values as an array whose missing values are NaN or None, for every kind of missing value.
 
-    A value comes out the same whatever the other rows hold: a null or a string among numbers changes its own row only.
+    A value does not depend on the other rows: a null or a string among numbers changes its own row only.
 
     Args:
-        series: of any library.
-        numeric: whether it is to hold numbers.
+        series: the series of any library.
+        numeric: True if it must hold numbers.
 
     Raises:
         SchemaTypeError: of a type that is neither numbers nor categories, such as dates or lists; texts for numbers.
@@ -219,7 +219,7 @@ def _type_name(series: Series) -> str:
 
 
 def plain_array(values: Any) -> NDArray[Any]:
-    """An array, with NaN or None where a masked one has no value."""
+    """An array, with NaN or None if a masked one has no value."""
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(values)
         numbers = values.dtype.kind in "biuf"
@@ -238,7 +238,7 @@ def points_to_check(schema: Schema | None) -> Iterator[None]:
     except SchemaError as error:
         if schema is None or "schema.check" in str(error):
             raise
-        raise type(error)(f"{error} (schema.check(X, y) shows the owner of the rows all that does not fit)") from error
+        raise type(error)(f"{error} (schema.check(X, y) shows the data owner all values that do not fit)") from error
 
 
 def row_count(values: Any) -> int:
@@ -341,7 +341,7 @@ def _cells(row: Any, width: int, names: tuple[str, ...]) -> Sequence[Any]:
     Args:
         row: anything.
         width: the number of columns.
-        names: of the columns; none where the schema has one range for all of them.
+        names: the names of the columns; none where the schema has one range for all of them.
     """
     try:
         cells = _listed(row, names)
@@ -351,7 +351,7 @@ def _cells(row: Any, width: int, names: tuple[str, ...]) -> Sequence[Any]:
 
 
 def _listed(row: Any, names: tuple[str, ...]) -> list[Any] | None:
-    """A row's cells, by name or in their order; None of what is no row."""
+    """A row's cells, by name or in their order; None if the value is not a row."""
     kind = type(row)
     if issubclass(kind, dict):
         return [row[name] for name in names] if names and row.keys() == set(names) else None

@@ -53,7 +53,7 @@ class TypedColumn:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedColumns:
-    """What is public of a table without a schema: features in order, and the target."""
+    """The public part of a table without a schema: features in order, and the target."""
 
     features: tuple[TypedColumn, ...]
     target: TypedColumn
@@ -81,7 +81,7 @@ def read_columns(X: Any, columns: tuple[TypedColumn, ...]) -> list[NDArray[np.fl
     """The values of the features, by column.
 
     Raises:
-        SchemaError: of another shape or type than the columns', whatever its values.
+        SchemaError: another shape or type than the columns', for any values.
     """
     return [_values(column, typed) for column, typed in zip(table_columns(X, None), columns, strict=True)]
 
@@ -104,7 +104,9 @@ def _features(X: Any) -> tuple[TypedColumn, ...]:
         return tuple(TypedColumn(f"x{j}", kind) for j in range(width))
     for name in frame.columns:
         if not isinstance(name, str) or not name:  # type: ignore[redundant-expr]  # pandas has others
-            raise SchemaError(f"the data frame's column name {name!r} must be a non-empty string to buy a schema by it")
+            raise SchemaError(
+                f"the data frame's column name {name!r} must be a non-empty string: a schema is estimated by names"
+            )
     return tuple(TypedColumn(name, _series_kind(frame[name], name)) for name in frame.columns)
 
 
@@ -123,7 +125,7 @@ def _series_kind(series: Series, name: str) -> ColumnKind:
 
 def _require_array(values: Any, name: str) -> None:
     if isinstance(values, list | tuple):
-        raise SchemaError(f"{name} is a {type(values).__name__}, whose type only its values tell: {_TYPED}")
+        raise SchemaError(f"{name} is a {type(values).__name__}, whose type depends on its values: {_TYPED}")
 
 
 def _array_kind(values: Any, name: str) -> ColumnKind:
@@ -137,7 +139,7 @@ def _array_kind(values: Any, name: str) -> ColumnKind:
             return "text"
         case "c":
             raise SchemaError(f"Complex data not supported: {name} must be real")
-    raise SchemaError(f"{name} is an array of type {dtype}, in which any value could be: {_TYPED}")
+    raise SchemaError(f"{name} is an array of type {dtype}, which may hold values of any type: {_TYPED}")
 
 
 def _require_numbers(y: Any) -> None:
@@ -175,7 +177,7 @@ def require_labels(y: Any, target: Feature | None, *, numeric: bool) -> None:
 
     Args:
         y: array-like (n_rows,).
-        target: as declared; None where the schema is to be estimated.
+        target: as declared; None if the schema is to be estimated.
         numeric: whether the estimator learns numbers, not classes.
 
     Raises:
@@ -242,7 +244,7 @@ def _require_numeric_labels(kind: LabelKind, name: str, target: Feature | None) 
         return
     if kind == "untyped":
         raise SchemaTypeError(
-            f"y is of type {name}, in which any value could be: pass an array or a series of numbers "
+            f"y is of type {name}, which may hold values of any type: pass an array or a series of numbers "
             "(numpy.asarray(y, dtype=float)), or declare the target, target=ledgerwood.Numeric(name, low, high)"
         )
     raise SchemaTypeError(
@@ -261,7 +263,7 @@ def _require_same_type(kind: LabelKind, name: str, target: Categorical) -> None:
 
 
 def require_categories(X: Any, schema: Schema) -> None:
-    """Refuse a column whose type says that none of its values can be one of the declared categories.
+    """Refuse a column if no value of its type can be one of the declared categories.
 
     Args:
         X: a table of training rows, with the schema's columns.
@@ -280,7 +282,7 @@ def require_categories(X: Any, schema: Schema) -> None:
         if declared is not None:
             raise SchemaTypeError(
                 f"column {feature.name!r} is of type {name}, and declares the categories {feature.categories}, which "
-                f"are {declared}: every row would be of none of them. Convert the column or the categories, so that "
+                f"are {declared}: no row could have one of them. Convert the column or the categories, so that "
                 "both are of one type"
             )
 

@@ -2,12 +2,12 @@
 
 Values from outside, each read by itself and by the type that its column is declared to have.
 
-Nothing here refuses a value, warns of one or looks at two at once: what cannot be read counts as missing. What may be
-refused is the type of an array.
+No function here refuses a value, warns about one, or compares two values: what cannot be read counts as missing. What
+may be refused is the type of an array.
 
 Owner-side reading of sample weights: between 0 and the schema's public bound, as shares of it.
 
-Owner-side reading of keys: the caller's names of the privacy units, by which a stream recognises who came before.
+Reads keys for the data owner: the names of the privacy units, by which a stream recognises returning units.
 
 Each key is read by itself. A row whose key is missing, or is no key, belongs to no unit: it takes no part. Of several
 rows of one unit the first one does. Nothing is refused, or said, because of a key; types and shapes are.
@@ -160,7 +160,7 @@ def encode_weights(sample_weight: Any, schema: Schema, *, n_rows: int) -> Weight
         sample_weight: array-like (n_rows,), between 0 and the schema's weight_bound, each row's own; None: every row
             weighs 1.
         schema: the public description.
-        n_rows: of the table.
+        n_rows: the number of rows of the table.
 
     Raises:
         SchemaError: weights without a bound; a bound below 1 without weights; another shape, or an array of a type that
@@ -172,11 +172,11 @@ def encode_weights(sample_weight: Any, schema: Schema, *, n_rows: int) -> Weight
             return ALL_WHOLE
         raise SchemaError(
             "sample_weight needs a public bound: declare the largest weight that a row may have, "
-            "Schema(..., weight_bound=...). It is never taken from the weights: that would depend on a row"
+            "Schema(..., weight_bound=...). It is not computed from the weights, since that would depend on a row"
         )
     if sample_weight is None and bound < 1.0:
         raise SchemaError(
-            f"sample_weight=None lets every row weigh 1, above the schema's weight_bound={bound!r}: give weights, "
+            f"sample_weight=None gives every row weight 1, above the schema's weight_bound={bound!r}: give weights, "
             "or declare a bound of at least 1"
         )
     values = np.ones(n_rows) if sample_weight is None else weight_values(sample_weight, n_rows)
@@ -208,9 +208,9 @@ class UnitKeys:
 
     Args:
         kind: what the type of their column says they are; None for a list or a column of objects, which does not say.
-        tokens: of each unit, its key as bytes, all different.
+        tokens: the tokens of each unit, its key as bytes, all different.
         rows: int64 (n_units,), rising: the row of each unit.
-        n_rows: of the table; a row that is not in `rows` takes no part.
+        n_rows: the number of rows of the table; a row that is not in `rows` takes no part.
     """
 
     __slots__ = ("kind", "n_rows", "rows", "tokens")
@@ -228,7 +228,7 @@ class UnitKeys:
 def read_keys(keys: Any, n_rows: int) -> UnitKeys:
     """Read the keys of a table's rows.
 
-    A text that spells a whole number is that number: 1 and "1" are one unit, whatever a column's type makes of it.
+    A text that spells a whole number is that number: 1 and "1" are the same unit, for any column type.
 
     Args:
         keys: array-like or series, shape (n_rows,): whole numbers of any width, or texts.

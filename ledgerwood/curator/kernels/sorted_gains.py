@@ -167,7 +167,7 @@ def rows_by_node(rows, nodes, given, weighted, bounds, totals, own_rows, own_ste
 
     Args:
         rows, nodes: as in `grouped_gains`.
-        given: of these rows, gradients, int32, or with weights int64; see `_parted`.
+        given: the values of these rows: gradients, int32, or with weights int64; see `_parted`.
         bounds: int64 (n_nodes + 1,), zeros, filled with where each node's rows begin, and the end.
         totals: int64 (n_nodes, 2), zeros, filled with how much each node's rows count, and their sum of gradients.
         own_rows, own_steps: int64 (m,) and as `given`, filled, node after node.
@@ -245,7 +245,7 @@ def count_groups(first_part, end_part, place, keys, bounds, first, stop, groups)
         first_part, end_part: which parts.
         keys, bounds: as in `sort_rows`.
         place: int64 (n_parts,), the part's feature among the sorted ones, -1 for tests of equality.
-        first, stop: of `LevelPoints`.
+        first, stop: those of `LevelPoints`.
         groups: int64 (n_parts, n_nodes), zeros for thresholds, filled there.
     """
     for part in range(first_part, end_part):
@@ -298,11 +298,11 @@ def fill_thresholds(
         first_part, end_part, place, keys, bounds: as in `count_groups`.
         steps: from `sort_rows`. weighted: see `_parted`.
         totals: from `rows_by_node`.
-        besides, weight: of `CandidateParts`.
-        first, stop, start: of `LevelPoints`.
+        besides, weight: those of `CandidateParts`.
+        first, stop, start: those of `LevelPoints`.
         starts: int64 (n_parts, n_nodes), where the groups of a part and node go.
         division: the last arguments of `share`.
-        ends, gains: of `GroupedGains`, filled.
+        ends, gains: those of `GroupedGains`, filled.
     """
     for part in range(first_part, end_part):
         if place[part] >= 0:
@@ -370,8 +370,8 @@ def fill_equalities(
         first_part, end_part: as in `count_groups`.
         cells, rows, own_steps, bounds: as in `sort_rows`.
         weighted, totals, starts, division, ends, gains: as in `fill_thresholds`.
-        feature, offsets, equal, width, weight: of `CandidateParts`.
-        equal_open, start: of `LevelPoints`.
+        feature, offsets, equal, width, weight: those of `CandidateParts`.
+        equal_open, start: those of `LevelPoints`.
     """
     for part in range(first_part, end_part):
         tests = offsets[part + 1] - offsets[part]

@@ -257,7 +257,7 @@ def cell_sums(first, end, cells, features, offsets, rows, nodes, gradients, weig
 
     Args:
         first, end: places among the features.
-        features, offsets: of `gains.TestedCells`; a cell that no test tells from the last one is counted there.
+        features, offsets: those of `gains.TestedCells`; a cell that no test tells from the last one is counted there.
         rows: int64 (n_rows,), which rows they are, or empty where it is all of them.
         nodes, gradients: int32 (n_rows,), of these rows; see `node_gradients`.
         weights: int32 (n_rows,), of these rows, or empty where each counts 1.

@@ -1,1 +1,1 @@
-"""What may be asked of rows: one statistic a module, with its sensitivity."""
+"""The queries on rows: one statistic in each module, with its sensitivity."""

@@ -27,8 +27,8 @@ class CandidateBins:
 
     Args:
         features: int64 (f,), which features, each once.
-        cells: of each of these features.
-        thresholds: of each of these features, rising whole numbers in 1 .. ordered-1; int64.
+        cells: the cells of each of these features.
+        thresholds: the thresholds of each of these features, rising whole numbers in 1 .. ordered-1; int64.
 
     Raises:
         InvalidParameter: no feature, one that is negative or named twice, foreign cells, or thresholds that are not
@@ -68,8 +68,8 @@ class CandidateBins:
         """The bins of a schema's cells.
 
         Args:
-            cells: of every feature.
-            thresholds: of every feature; None: all borders of its ordered cells.
+            cells: the cells of every feature.
+            thresholds: the thresholds of every feature; None: all borders of its ordered cells.
             features: which of them are binned; None: all.
         """
         if thresholds is None:
@@ -94,7 +94,7 @@ class CandidateBins:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """Where each feature's bins begin, and the end: int64 (f + 1,)."""
+        """The first bin of each feature, and the total number of bins: int64 (f + 1,)."""
         besides = np.array([len(each.equality) + (each.ordered == 0) for each in self.cells])
         return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self.ordered + besides)))
 
@@ -165,7 +165,7 @@ def bin_rows(bins: CandidateBins, cells: NDArray[np.uint8 | np.uint16]) -> NDArr
     """The bin of each row, (f, n_rows); the cells themselves where they are the bins.
 
     Args:
-        bins: of features that are there.
+        bins: the bins of features that are there.
         cells: (n_features, n_rows).
     """
     n_cells = 2 ** (8 * cells.dtype.itemsize)

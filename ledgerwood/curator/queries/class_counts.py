@@ -19,11 +19,12 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
 from ledgerwood.curator.kernels import histograms as kernels
+from ledgerwood.curator.kernels.growing_histograms import MAX_BINS, BinRows, LevelSums
 from ledgerwood.curator.queries.bins import CandidateBins, binned, require_bins
 from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafQuery, LeafRows, LeafStatistic, check_leaves
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Integers
 from ledgerwood.curator.queries.row_counts import MAX_COUNTS
-from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
+from ledgerwood.curator.views.tree_rows import Mask, TreeRows, TreeShape
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import (
@@ -43,7 +44,7 @@ MAX_CLASSES = 1 << 10
 class LeafClassCounts(LeafStatistic[BoxShifts]):
     """Number of rows of each class in each leaf, shape (n_leaves * classes, 1), whole; leaf after leaf.
 
-    A row counts whatever it weighs; one of no class counts nowhere.
+    A row counts as 1 for any weight; a row without a class is not counted.
 
     Args:
         classes: the number of the target's declared classes.
@@ -102,7 +103,7 @@ class BinClassCounts:
 
     Args:
         structure: the public tree; a tree without a test has one leaf.
-        bins: of at least one feature; a row is in one bin of each.
+        bins: the bins of at least one feature; a row is in one bin of each.
         classes: the number of the target's declared classes.
 
     Raises:
@@ -148,17 +149,58 @@ def classes_by_cell(
     """int64 (n_leaves, n_cells, classes): rows of each class by the cells of some of the columns (n_columns, n_rows).
 
     Args:
-        structure: of the leaves.
-        classes: of the target.
-        rows: which take part.
+        structure: the structure of the leaves.
+        classes: the classes of the target.
+        rows: the rows that take part.
         columns: the cells, or the bins, of each row.
         places: which of the columns.
         offsets: int64 (len(places) + 1,), where each one's cells begin, and the end.
     """
+    if classes == 2 and np.diff(offsets).max() <= MAX_BINS:
+        return _two_classes_by_cell(structure, rows, columns, places, offsets)
     codes = _codes(structure, classes, rows)
     counts = np.empty((structure.n_leaves * classes, int(offsets[-1])), dtype=np.int64)
     kernels.cell_code_counts(len(codes), len(places), columns, places, offsets, codes, counts)
     return counts.reshape(structure.n_leaves, classes, -1).swapaxes(1, 2)
+
+
+@final
+class _Levels:
+    """What is kept between the levels of one tree, for one set of columns and one sample."""
+
+    __slots__ = ("columns", "levels", "offsets", "places", "rows", "sampled")
+
+    def __init__(self) -> None:
+        self.columns: NDArray[Any] | None = None
+        self.places = self.offsets = np.empty(0, dtype=np.int64)
+        self.rows: BinRows | None = None
+        self.sampled: Mask = np.empty(0, dtype=np.bool_)
+        self.levels: LevelSums | None = None
+
+
+def _two_classes_by_cell(
+    structure: TreeStructure, rows: TreeRows, columns: NDArray[Any], places: Integers, offsets: Integers
+) -> Integers:
+    """The same of two classes, each level from half the rows of the one above: a row counts for one class or both."""
+    kept = rows.memory(_Levels)
+    alike = kept.columns is columns and np.array_equal(kept.places, places) and np.array_equal(kept.offsets, offsets)
+    if not alike or kept.rows is None:
+        kept.levels = kept.rows = None
+        # A cell beyond the last one counts as the last one.
+        same = np.minimum(np.arange(MAX_BINS), np.diff(offsets)[:, np.newaxis] - 1)
+        kept.columns, kept.places, kept.offsets = columns, places, offsets
+        kept.rows = BinRows(offsets, columns, places, same)
+    if kept.levels is None or not np.array_equal(kept.sampled, rows.sampled):
+        labels = rows.labelled
+        present = labels >= 0
+        if rows.sampled.size:
+            present &= rows.sampled
+        second = (present & (labels == 1)).astype(np.int32)
+        kept.levels = LevelSums(kept.rows, present.astype(np.int32), second, (1, 1))
+        kept.sampled = rows.sampled.copy()
+    counts = kept.levels.of(structure, rows.cells)
+    counts[:, :, 0] -= counts[:, :, 1]
+    return counts
 
 
 def _codes(structure: TreeStructure, classes: int, rows: TreeRows) -> NDArray[np.int32]:
@@ -187,7 +229,7 @@ LabelMechanism = ExponentialMechanism | PermuteAndFlipMechanism
 class LeafLabels:
     """One class for each leaf, by its place among the sorted classes, int64 (n_leaves,).
 
-    A class's utility is its number of rows in the leaf, whatever they weigh.
+    A class's utility is its number of rows in the leaf, regardless of weights.
 
     Args:
         structure: the public tree.
@@ -207,7 +249,7 @@ class LeafLabels:
 
     @property
     def counts(self) -> LeafQuery[BoxShifts]:
-        """What the choices are made by."""
+        """The counts that determine the choices."""
         return LeafClassCounts(classes=self.classes).of(self.structure)
 
     def sensitivity(self, adjacency: Adjacency) -> UtilityRange:
@@ -219,7 +261,7 @@ class LeafLabels:
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) not in get_args(LabelMechanism):
             names = " or ".join(kind.__name__ for kind in get_args(LabelMechanism))
-            raise RoundViolation(f"LeafLabels is answered by {names}, not by {type(mechanism).__name__}")
+            raise RoundViolation(f"LeafLabels needs {names}, not {type(mechanism).__name__}")
         return mechanism.event(self.sensitivity(adjacency), adjacency)
 
     def select(self, mechanism: LabelMechanism, evidence: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
@@ -230,7 +272,7 @@ class LeafLabels:
 
 
 def label_range(adjacency: Adjacency) -> UtilityRange:
-    """How far apart a row may move the utilities of the classes of a leaf: 1, or 2 where a row is replaced."""
+    """The range of the utilities of a leaf's classes under a change of one row: 1, or 2 if a row is replaced."""
     return UtilityRange(range=2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0)
 
 

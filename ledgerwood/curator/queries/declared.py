@@ -1,4 +1,4 @@
-"""A statistic from outside of this library: a sum over rows of whole numbers that somebody's own function returns.
+"""A statistic from outside of this library: a sum over rows of whole numbers that a user's function returns.
 
 The curator clamps what each row contributes to the declared bounds, so that the bounds hold whatever the function
 returns; what it cannot see is whether the function looks at one row only
@@ -68,18 +68,18 @@ class DeclaredStatistic:
     Nothing in Python can prove that a row's contribution is its own, so that releases and ledger say "declared by ...,
     not proven here" (`caveat`), and a round that releases it is opened with `purpose=statistic.purpose(...)`.
 
-    * `one_by_one=True`: the function never sees two rows at once, so that this holds for every function without a
-      memory of its own, and nothing else is declared. A call for each row: about 10 microseconds a row.
+    * `one_by_one=True`: the function never sees two rows at once, so this holds for every function without
+      a state between calls, and nothing else is declared. A call for each row: about 10 microseconds a row.
     * `one_by_one=False`: the function sees chunks of rows, each of which it has to treat by itself.
 
     Args:
-        name: of the statistic.
+        name: the name of the statistic.
         declared_by: who answers for the function, such as a package and its version.
         columns: what the function sees, of the table's schema: features and target.
         function: from a `Chunk` of n rows to whole numbers (n, width), in steps of 2**exponent; where there are
             `constants`, they are its second argument.
         least, most: bounds of each number of a row, in steps; `least` is `-most` where it is None.
-        exponent: of the step, in the statistic's unit.
+        exponent: the exponent of the step, in the statistic's unit.
         norm: the largest Euclidean norm of a row's numbers, in steps, if that is less than what the bounds allow.
         one_by_one: whether the function is called for one row at a time.
         sensitivities: shifts under an adjacency that are smaller than those that follow from the bounds, in the
@@ -152,7 +152,7 @@ class DeclaredStatistic:
 
     @property
     def width(self) -> int:
-        """How many numbers are released."""
+        """The number of released numbers."""
         return len(self.most)
 
     @property
@@ -162,7 +162,7 @@ class DeclaredStatistic:
 
     @property
     def caveat(self) -> str:
-        """What the ledger says: who declares what nothing proves."""
+        """The ledger's caveat: who declares the assumptions that are not proven."""
         alone = " to remember no row" if self.one_by_one and not self.sensitivities else ""
         return f"{self.name} declared by {self.declared_by}{alone}{NOT_PROVEN}"
 
@@ -171,7 +171,7 @@ class DeclaredStatistic:
         return f"{what} ({self.caveat})"
 
     def sensitivity(self, adjacency: Adjacency) -> Shifts:
-        """What is declared under this adjacency; else what the bounds of a row allow.
+        """The declared sensitivity under this adjacency; without one, that of the bounds of a row.
 
         A row in or out moves the sum by one contribution, a replaced one by the difference of two, or by one alone.
         """
@@ -189,7 +189,7 @@ class DeclaredStatistic:
 
 
 def caveats_in(purpose: str) -> tuple[str, ...]:
-    """What `DeclaredStatistic.purpose` added to the purpose of a draw, for one statistic or several."""
+    """The caveats that `DeclaredStatistic.purpose` added to a draw's purpose, for one statistic or several."""
     return tuple(re.findall(rf"\(([^()]*{NOT_PROVEN})\)", purpose))
 
 
@@ -200,7 +200,7 @@ def _name(name: object) -> str:
 
 
 def _constant(name: str, value: object) -> Any:
-    """A copy that nobody can change: not even a function that sets the array's flags."""
+    """A copy that cannot be changed, not even a function that sets the array's flags."""
     match value:
         case bool() | int() | float() | str():
             return value
@@ -237,7 +237,7 @@ def _of_columns(query: DeclaredStatistic, rows: ColumnRows) -> Integers:
 
 def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
     if shape.bins is None:
-        raise RoundViolation("a table of cells alone does not know the values that they stand for")
+        raise RoundViolation("a table of cells does not hold the values")
     held = {column.name: column for column in shape.schema.columns}
     for column in query.columns:
         if held.get(column.name) != column:
@@ -247,7 +247,7 @@ def _check_tree(query: DeclaredStatistic, shape: TreeShape) -> None:
 
 @TREES.carries_out(DeclaredStatistic, check=_check_tree, caveat=lambda query: query.caveat)
 def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
-    """Of numbers the function sees the middles of their cells, which are all that such a table holds."""
+    """Of numbers the function sees the midpoints of their cells, since the table holds cells only."""
     features = [feature.name for feature in rows.shape.schema.features]
 
     def values(column: Feature, places: Integers) -> NDArray[Any]:
@@ -323,13 +323,13 @@ def _contributions(
 
 
 def made_of(query: DeclaredStatistic, chunk: Chunk) -> NDArray[Any]:
-    """What the function makes of the rows, with the constants where it has any."""
+    """Calls the function on the rows, with the constants if it has any."""
     function: Callable[..., Any] = query.function
     return np.asarray(function(chunk, query.constants) if query.constants else function(chunk))
 
 
 def _called(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers | None:
-    """What the function makes of the rows; None where that is not as declared. Nothing is raised because of a row."""
+    """What the function makes of the rows; None if that is not as declared. Nothing is raised because of a row."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -401,8 +401,9 @@ def rehearsed(query: DeclaredStatistic, *, again: bool = False) -> None:
         for place, (mine, own) in enumerate(zip(together, alone, strict=True)):
             if not np.array_equal(mine, own):
                 raise InvalidParameter(
-                    f"{query.name}: the synthetic row {_shown(rows, place)} contributes {own.tolist()} alone, and "
-                    f"{mine.tolist()} among others; a row's contribution must depend on that row only"
+                    f"{query.name}: the synthetic row {_shown(rows, place)} contributes {own.tolist()} "
+                    f"alone, and {mine.tolist()} together with others; a row's contribution must depend on "
+                    "that row only"
                 )
     for adjacency, shifts in query.sensitivities.items():
         _require_within(query, np.array(alone), adjacency, shifts)

@@ -31,12 +31,12 @@ LeafSumsQuery = LeafQuery[BoxShifts] | LeafQuery[BallShifts]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BinSums:
-    """What a leaf query adds up, for each leaf and each bin of some features; shape (n_leaves * bins.total, 2).
+    """Sums of a leaf query for each leaf and each bin of some features; shape (n_leaves * bins.total, 2).
 
     Leaf after leaf, in each the bins of all features: the histograms of a level of a tree.
 
     Args:
-        leaf: of `LeafMoments` or `LeafCurvatures`: what a row contributes, and the leaves.
+        leaf: the leaf of `LeafMoments` or `LeafCurvatures`: what a row contributes, and the leaves.
         bins: of which features, and between which candidates.
 
     Raises:
@@ -62,7 +62,7 @@ class BinSums:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SideSums:
-    """What a leaf query adds up, for each leaf and each of f tests over the rows that go left; (n_leaves * f, 2).
+    """Sums of a leaf query over the rows that go left, for each leaf and each of f tests; (n_leaves * f, 2).
 
     Leaf after leaf, in each its tests; what goes right is what is left of the leaf's sum. A row adds to at most one sum
     at each place (docs/explanation/queries.md#side-sums).
@@ -86,7 +86,7 @@ class SideSums:
 
     @property
     def tests_a_leaf(self) -> int:
-        """How many tests each leaf has: f."""
+        """The number of tests of each leaf: f."""
         return len(self.tests) // self.leaf.structure.n_leaves
 
     @property
@@ -220,7 +220,7 @@ def _hessians(statistic: BinHessians, scored: ScoredRows) -> Integers:
 
 
 def _alike(query: BinSums, other: BinSums) -> bool:
-    """Returns whether each row contributes the same to both, in the same bins, whatever the leaves."""
+    """Returns whether each row contributes the same to both, in the same bins, for any leaves."""
     mine, others = query.leaf, other.leaf
     return (
         query.bins is other.bins

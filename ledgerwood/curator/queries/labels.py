@@ -1,4 +1,4 @@
-"""How many rows there are, and what their labels add up to: what an initial score is made of.
+"""The number of rows and the sum of their labels, for an initial score.
 
 The proofs are in docs/explanation/queries.md#label-moments.
 """

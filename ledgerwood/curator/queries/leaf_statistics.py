@@ -1,4 +1,4 @@
-"""What a leaf releases, as a value; and the bounds of gradients.
+"""The statistic that each leaf releases, as a value; and the bounds of gradients.
 
 What holds of every query of gradients: the bounds of its parameters, and what a row moves in sums by leaf.
 
@@ -70,7 +70,7 @@ MAX_LEAF_NUMBERS = 1 << 24
 
 
 class LeafStatistic(abc.ABC, Generic[S_co]):
-    """What is released of each leaf: its grid and what one row changes in it, whatever the tree and the ensemble."""
+    """The statistic of each leaf: its grid and its sensitivity, for every tree and ensemble."""
 
     __slots__ = ()
 
@@ -82,7 +82,7 @@ class LeafStatistic(abc.ABC, Generic[S_co]):
     @property
     @abc.abstractmethod
     def width(self) -> int:
-        """How many numbers a leaf has."""
+        """The number of numbers in a leaf."""
 
     @property
     @abc.abstractmethod
@@ -101,7 +101,7 @@ class LeafStatistic(abc.ABC, Generic[S_co]):
         Args:
             structure: the public tree.
             ensemble: the released ensemble whose scores give the gradients; None for a statistic without scores.
-            positive: the class, by its place among the sorted ones, that is told from all others; None where the target
+            positive: the class, by its place among the sorted ones, that is told from all others; None if the target
                 is a number, or for the second one of two classes.
 
         Raises:
@@ -147,11 +147,11 @@ class LeafQuery(Placed, Generic[S_co]):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeafRows:
-    """What the evaluator of a `LeafStatistic` sees.
+    """The view of the rows for the evaluator of a `LeafStatistic`.
 
     Args:
-        rows: of the query.
-        query: which tree, which ensemble, which class.
+        rows: the rows of the query.
+        query: the tree, the ensemble and the class.
     """
 
     rows: TreeRows

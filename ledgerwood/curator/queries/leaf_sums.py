@@ -138,7 +138,7 @@ class LeafCurvatures(LeafStatistic[BallShifts]):
         return self.squared_radius(STEP)
 
     def squared_radius(self, step: float) -> int:
-        """The same in squares of another step."""
+        """The squared radius in squares of another step."""
         return math.floor((Fraction(self.radius) / Fraction(step)) ** 2)
 
     def sensitivity(self, adjacency: Adjacency) -> BallShifts:
@@ -167,7 +167,7 @@ def require_sums(statistic: object, what: str) -> LeafSums:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
-    """What a statistic of leaves adds up, in whole units of 2**-bits, shape (n_leaves, 2).
+    """Sums of a leaf statistic in whole units of 2**-bits, shape (n_leaves, 2).
 
     Each row's contribution is truncated toward zero to whole units before it is added, so that its norm is no larger.
     For noise that is drawn on whole numbers, and of which parties may add shares
@@ -202,7 +202,7 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
 
     @property
     def squared_radius_units(self) -> int:
-        """Of `LeafCurvatures`: the largest squared norm of a contribution, in squared units."""
+        """The largest squared norm of a contribution to `LeafCurvatures`, in squared units."""
         assert isinstance(self.leaf, LeafCurvatures)
         return self.leaf.squared_radius(1.0 / self.units)
 
@@ -250,7 +250,7 @@ def _curvatures(statistic: LeafCurvatures, leaves: LeafRows) -> Integers:
 def _check_whole(statistic: WholeSums, shape: TreeShape) -> None:
     require_sums(statistic.leaf, "has whole sums")
     if shape.weighted:
-        raise RoundViolation("whole sums are of rows without weights: the schema has a weight_bound")
+        raise RoundViolation("whole sums do not support weights: the schema has a weight_bound")
 
 
 @LEAVES.carries_out(WholeSums, check=_check_whole)
@@ -369,8 +369,7 @@ class LeafRatios(LeafStatistic[BoxShifts]):
 def _check_ratios(statistic: LeafRatios, shape: TreeShape) -> None:
     if not statistic.weighted and shape.weighted:
         raise RoundViolation(
-            "LeafRatios(weighted=False) states what one row changes where all weigh the same; the schema has a "
-            "weight_bound: set weighted=True"
+            "LeafRatios(weighted=False) is for rows of equal weight; the schema has a weight_bound: set weighted=True"
         )
 
 

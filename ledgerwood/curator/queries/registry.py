@@ -60,14 +60,14 @@ class SelectionQuery(Protocol[M_contra, R_co]):
     """A choice: which mechanisms make it, what they cost, and how they make it from what the table hands over."""
 
     def event(self, mechanism: M_contra, adjacency: Adjacency) -> Event:
-        """What the choice costs, from the fields that the sampler reads.
+        """The event of the choice, from the fields that the sampler reads.
 
         Raises:
             RoundViolation: a mechanism that does not answer this query.
         """
 
     def select(self, mechanism: M_contra, evidence: Any, source: RandomSource) -> R_co:
-        """The choice; `evidence` is what the query's evaluator reads of the rows. For the curator alone."""
+        """The choice; `evidence` is what the query's evaluator reads of the rows. Curator only."""
 
 
 class Placed:
@@ -78,7 +78,7 @@ class Placed:
 
 
 def name_of(query: object) -> str:
-    """What an error or a report calls the query: its class or, of a statistic that is asked somewhere, that one's."""
+    """The query's name in errors and reports: its class, or the class of its statistic of leaves or scores."""
     return type(query.statistic if isinstance(query, Placed) else query).__name__
 
 
@@ -89,7 +89,7 @@ OverParts = Literal["sum", "one part"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation(Generic[Shape, View]):
-    """How one type of query is checked and evaluated.
+    """The checks and the evaluator of one type of query.
 
     Args:
         kind: the type itself.
@@ -203,7 +203,7 @@ class Registry(Generic[Shape, View]):
     """The queries of one kind of table.
 
     Args:
-        refusal: what is said of any other query, after its name.
+        refusal: the error for any other query, after its name.
     """
 
     __slots__ = ("_evaluations", "_refusal")
@@ -236,7 +236,7 @@ class Registry(Generic[Shape, View]):
         home = vars(sys.modules.get(kind.__module__, object))
         if not kind.__module__.startswith(_ROOM) or home.get(kind.__qualname__) is not kind:
             raise RoundViolation(
-                f"{kind.__module__}.{kind.__name__} is no query of the curator's: ask a DeclaredStatistic instead"
+                f"{kind.__module__}.{kind.__name__} is not a query of the curator: use a DeclaredStatistic instead"
             )
         if kind in self._evaluations:
             raise RoundViolation(f"{kind.__name__} is registered already")
@@ -265,7 +265,7 @@ class Registry(Generic[Shape, View]):
         return self._found(query) is not None
 
     def evaluation(self, query: object) -> Evaluation[Shape, View]:
-        """How the query is evaluated.
+        """Finds the evaluation of the query.
 
         Raises:
             RoundViolation: a foreign query, or a subclass of a registered one: it could state any sensitivity.

@@ -1,6 +1,6 @@
-"""Counts of rows, whatever their labels, and private quantiles of features.
+"""Counts of rows, regardless of labels, and private quantiles of features.
 
-How many rows, whatever their labels: in each leaf of a tree, in each cell, and in each bin of several features.
+The number of rows, regardless of labels: in each leaf of a tree, in each cell, and in each bin of several features.
 
 The proofs are in docs/explanation/queries.md#leaf-counts, docs/explanation/queries.md#cell-counts and
 docs/explanation/queries.md#bin-counts.
@@ -38,7 +38,7 @@ MAX_COUNTS = 1 << 24
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafCounts(LeafStatistic[BoxShifts]):
-    """Number of rows in each leaf, shape (n_leaves, 1), whole; a row counts whatever its gradient."""
+    """Number of rows in each leaf, shape (n_leaves, 1), whole; a row counts for any gradient."""
 
     @property
     def grid(self) -> Grid:
@@ -138,7 +138,7 @@ def count_cells(query: CellCounts, rows: TreeRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BinCounts:
-    """Number of rows in each bin of some features, whatever their labels; whole, shape (bins.total, 1).
+    """Number of rows in each bin of some features, regardless of labels; whole, shape (bins.total, 1).
 
     Args:
         bins: of which features, and between which candidates.
@@ -175,7 +175,7 @@ def _by_bin(query: BinCounts, rows: TreeRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureQuantiles:
-    """For each named feature thresholds that rise, jointly chosen; their shares of the rows are the mechanism's.
+    """Increasing thresholds for each named feature, chosen jointly, at the mechanism's shares of the rows.
 
     A threshold t stands for the test "cell < t"; all t of 1 .. cells - 1 are candidates. Counted are whole rows,
     whatever they weigh; a row whose cell is `cells` or above, such as that of a missing value, is not among a feature's
@@ -202,16 +202,14 @@ class FeatureQuantiles:
 
     @property
     def counts(self) -> CellCounts:
-        """What the choice is made by."""
+        """The counts that determine the choice."""
         return CellCounts(features=self.features, cells=self.cells)
 
     def event(self, mechanism: JointQuantilesMechanism, adjacency: Adjacency) -> Repeated:
         """The mechanism's, once for each feature: a row is in all of them."""
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) is not JointQuantilesMechanism:
-            raise RoundViolation(
-                f"FeatureQuantiles is answered by JointQuantilesMechanism, not by {type(mechanism).__name__}"
-            )
+            raise RoundViolation(f"FeatureQuantiles needs JointQuantilesMechanism, not {type(mechanism).__name__}")
         return Repeated(mechanism.event(adjacency), count=len(self.features))
 
     def select(self, mechanism: JointQuantilesMechanism, evidence: Integers, source: RandomSource) -> Integers:

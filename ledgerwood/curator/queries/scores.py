@@ -1,6 +1,6 @@
-"""What is asked of the rows' scores by a released ensemble: how well they fit, and which labels have which scores.
+"""Queries on the rows' scores by a released ensemble: how well they fit, and which labels have which scores.
 
-A statistic is a value: it says what one row can change, whatever the ensemble, and `of` makes the query of one.
+A statistic is a value: it says what one row can change, for every ensemble, and `of` makes the query of one ensemble.
 """
 
 import abc
@@ -26,7 +26,7 @@ MAX_EDGES = 1 << 12
 
 
 class ScoreStatistic(abc.ABC, Generic[S_co]):
-    """A statistic of rows and their scores: its grid and what one row changes in it, whatever the ensemble."""
+    """A statistic of rows and their scores: its grid and its sensitivity, for every ensemble."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class ScoreStatistic(abc.ABC, Generic[S_co]):
 
         Args:
             ensemble: the released ensemble that gives the scores.
-            positive: the class that is told from all others, as in `LeafStatistic.of`.
+            positive: the positive class, which is separated from all others, as in `LeafStatistic.of`.
         """
         return ScoreQuery(statistic=self, ensemble=ensemble, positive=positive)
 
@@ -74,10 +74,10 @@ class ScoreQuery(Placed, Generic[S_co]):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredRows:
-    """What the evaluator of a `ScoreStatistic` sees.
+    """The view of the rows for the evaluator of a `ScoreStatistic`.
 
     Args:
-        rows: of the query.
+        rows: the rows of the query.
         state: their scores by the query's ensemble, and their targets.
     """
 
@@ -104,7 +104,7 @@ def _scores(query: ScoreQuery[object], rows: TreeRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionFit(ScoreStatistic[BoxShifts]):
-    """How well an ensemble predicts the rows' labels, shape (1,): a sum with between 0 and 1 a row.
+    """A score of how well an ensemble predicts the rows' labels, shape (1,): each row adds between 0 and 1.
 
     A row of the logistic loss counts 1 if its class is predicted, else 0; one of the squared loss counts 1 - (error /
     width)**2, or 0 if that is negative. More is better (docs/explanation/queries.md#prediction-fit).

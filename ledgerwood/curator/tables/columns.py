@@ -1,4 +1,4 @@
-"""What all tables share, and a table of columns.
+"""The base class of all tables, and a table of columns.
 
 What all tables of rows have in common: they are sampled row by row, and neither copied nor pickled.
 
@@ -31,10 +31,10 @@ class AbstractRows(abc.ABC):
     @property
     @abc.abstractmethod
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
 
     def caveat(self, query: object) -> str:
-        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
         return ""
 
     @passes("sample")
@@ -52,13 +52,13 @@ class AbstractRows(abc.ABC):
         return RowCoins.drawn(source).categories(ends, 0, self.n_rows)
 
     def __copy__(self) -> "AbstractRows":
-        raise LedgerError("a table is not copied: its rows and their state belong to one curator")
+        raise LedgerError("a table cannot be copied: its rows and their state belong to one curator")
 
     def __deepcopy__(self, memo: object) -> "AbstractRows":
-        raise LedgerError("a table is not copied: its rows and their state belong to one curator")
+        raise LedgerError("a table cannot be copied: its rows and their state belong to one curator")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise LedgerError("a table is not pickled: rows stay with the curator")
+        raise LedgerError("a table cannot be pickled: rows stay with the curator")
 
 
 Sample = NDArray[np.bool_]
@@ -122,11 +122,11 @@ class ColumnTable(AbstractRows):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
         return self._rows
 
     def reader(self, query: object) -> Callable[[Sample], NDArray[np.int64]]:
-        """What evaluates the query over a sample, int64 in grid steps. For the curator alone; no row is read here.
+        """Makes the evaluator of the query over a sample, int64 in grid steps. Curator only; no row is read here.
 
         Raises:
             RoundViolation: a foreign query.
@@ -136,16 +136,16 @@ class ColumnTable(AbstractRows):
         return lambda sampled: self.statistic(query, sampled)
 
     def statistic(self, query: object, sampled: Sample) -> NDArray[np.int64]:
-        """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone."""
+        """The query's exact value over the sampled rows, int64 in grid steps. Curator only."""
         found: NDArray[np.int64] = COLUMNS.evaluation(query).over(query, [self._view(sampled)], 1, self._shape)
         return found
 
     def caveat(self, query: object) -> str:
-        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
         return COLUMNS.evaluation(query).caveat(query)
 
     def evidence(self, query: object) -> Callable[[Sample], Any]:
-        """What reads a sample for a selection: see `selections`. For the curator alone; no row is read here.
+        """Makes the reader of a sample for a selection: see `selections`. Curator only; no row is read here.
 
         Raises:
             RoundViolation: a foreign query.
@@ -155,7 +155,7 @@ class ColumnTable(AbstractRows):
         return lambda sampled: self.read(query, sampled)
 
     def read(self, query: object, sampled: Sample) -> Any:
-        """What the selection's mechanism sees of the sampled rows. For the curator alone."""
+        """Reads the sampled rows for the selection's mechanism. Curator only."""
         return COLUMN_CHOICES.evaluation(query).over(query, [self._view(sampled)], 1, self._shape)
 
     def _view(self, sampled: Sample) -> ColumnRows:

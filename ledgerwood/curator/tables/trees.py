@@ -52,16 +52,16 @@ class Table(AbstractRows):
         left_out: Flags | None = None,
         bins: int | None = None,
     ) -> None:
-        """Of rows that were read, in one part.
+        """Make a table, of one part, of rows that were already read.
 
         Args:
             schema: resolved.
             cells: uint8 or uint16 (n_features, n_rows).
             targets: float64 (n_rows,) in [-1, 1]; None for those of two classes, +1 for the second one.
-            classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
+            classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None if the
                 target is a number.
             weights: see `encode_weights`.
-            left_out: bool (n_rows,), which rows take no part, in whatever is asked: see `encode_rows`. None: none.
+            left_out: bool (n_rows,), rows that no query reads: see `encode_rows`. None: no row.
             bins: as in `from_data`, if the cells are its even steps.
         """
         shape = table_shape(
@@ -122,7 +122,7 @@ class Table(AbstractRows):
         return Table.of_parts(self._shape, parts)
 
     def leave_out(self, rows: Flags) -> None:
-        """Let these rows contribute 0 to whatever is asked; before anything is. For the curator alone.
+        """Let these rows contribute 0 to every query; called before the first query. Curator only.
 
         Args:
             rows: bool (n_rows,).
@@ -157,11 +157,11 @@ class Table(AbstractRows):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
         return self._n_rows
 
     def reader(self, query: object) -> Callable[[Mask], NDArray[np.int64]]:
-        """What evaluates the query over a sample. For the curator alone; no row is read here.
+        """Makes the evaluator of the query over a sample. Curator only; no row is read here.
 
         Raises:
             RoundViolation: a query that the registry does not have, or that the table's public shape does not allow.
@@ -172,11 +172,11 @@ class Table(AbstractRows):
         return lambda sampled: self.statistic(query, sampled)
 
     def caveat(self, query: object) -> str:
-        """What the ledger has to say of a query whose sensitivity is not proven; empty for all others."""
+        """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
         return TREES.evaluation(query).caveat(query)
 
     def evidence(self, query: object) -> Callable[[Mask], Any]:
-        """What reads a sample for a selection: exact gains, or counts. For the curator alone; no row is read here.
+        """Makes the reader of a sample for a selection: exact gains, or counts. Curator only; no row is read here.
 
         Raises:
             RoundViolation: as of `reader`.
@@ -187,10 +187,10 @@ class Table(AbstractRows):
         return lambda sampled: self.utilities(query, sampled)
 
     def statistic(self, query: object, sampled: Mask, budgets: RowBudgets | None = None) -> NDArray[np.int64]:
-        """The query's exact value over the sampled rows, int64 in grid steps. For the curator alone.
+        """The query's exact value over the sampled rows, int64 in grid steps. Curator only.
 
         Args:
-            query: what to add up.
+            query: the query to sum.
             sampled: see `sample`.
             budgets: what each row has left, of a query that is `filtered`; a row that cannot pay contributes 0, the
                 others are charged.
@@ -204,7 +204,7 @@ class Table(AbstractRows):
         return found
 
     def utilities(self, query: object, sampled: Mask) -> Any:
-        """What a selection's mechanism chooses by, exact. For the curator alone.
+        """The exact utilities of a selection. Curator only.
 
         Raises:
             RoundViolation: as of `evidence`.
@@ -271,7 +271,7 @@ class UndeclaredTable(AbstractRows):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, for the curator alone."""
+        """The number of rows, curator only."""
         return self._n_rows
 
     @property
@@ -284,7 +284,7 @@ class UndeclaredTable(AbstractRows):
         raise SchemaError("the schema has not been estimated yet")
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
-        """What counts a column's bins over a sample. For the curator alone; no row is read here.
+        """Makes the counter of a column's bins over a sample. Curator only; no row is read here.
 
         Raises:
             RoundViolation: another query, or no numeric column.
@@ -293,7 +293,7 @@ class UndeclaredTable(AbstractRows):
         return lambda sampled: self.statistic(query, sampled)
 
     def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], dict[Category, int]]:
-        """What counts the rows of each category. For the curator alone; no row is read here.
+        """Makes the counter of the rows of each category. Curator only; no row is read here.
 
         Raises:
             RoundViolation: another query, or a numeric column.
@@ -312,7 +312,7 @@ class UndeclaredTable(AbstractRows):
         return found
 
     def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> Table:
-        """The table under a schema that was bought for these columns. Nothing is refused because of a row.
+        """The table under the schema that was estimated for these columns. Nothing is refused because of a row.
 
         A value or label outside its range is clamped, a category that is not listed goes to "other", a missing value to
         its own cell; a row whose label is missing, or of another class, is of no class and contributes 0.

@@ -26,12 +26,12 @@ from ledgerwood.errors import InvalidParameter, LedgerError
 
 @final
 class RowVault:
-    """What each unit has left, found by its key; in memory, or in a file by `RowVault.open`.
+    """The remaining budget of each unit, found by its key; in memory, or in a file by `RowVault.open`.
 
     Units that take part are claimed first: from then on, and on the disk before any row is read, they count as spent
     altogether; settling gives back what they did not use. A crash between the two loses their budgets, never privacy.
 
-    A vault cannot be copied or pickled, nor used in a forked process: each copy would have the same budgets again.
+    A vault cannot be copied or pickled, nor used in a forked process: each copy would have the same budgets.
     docs/explanation/vaults.md#row-vault.
     """
 
@@ -46,8 +46,8 @@ class RowVault:
         """Create or reopen a vault in a file, which only its owner may read and which has one holder at a time.
 
         Args:
-            path: of the file, in a folder that exists and can be written to. Keep no copies: one that is put back has
-                more left than is true, and the file alone cannot show it.
+            path: the path of the file, in a folder that exists and can be written to. Keep no copies: one that is put
+                back has more left than is true, and the file alone cannot show it.
 
         Raises:
             LedgerError: it is in use elsewhere, or cannot be opened.
@@ -78,7 +78,7 @@ class RowVault:
 
     @property
     def claims(self) -> int:
-        """How often units were claimed, in all; whoever remembers it can tell an older copy of the file."""
+        """The total number of claims; it distinguishes an older copy of the file."""
         return self._contents.claims
 
     def prepare(self) -> None:
@@ -108,16 +108,16 @@ class RowVault:
             self._file.require_held()
         old = self._contents
         if old.draw is None:
-            raise LedgerError("this row vault is new: it does not know what the rows of this stream have spent")
+            raise LedgerError("this row vault is new: it has no record of the spending in this stream")
         if (old.draw, old.event) != (receipt.hash, canonical(to_json(receipt.event))):
             raise LedgerError(
-                f"this row vault belongs to the stream of draw {old.draw[:16]}..., not of {receipt.hash[:16]}...: what "
-                "its rows have left was paid for there"
+                f"this row vault belongs to the stream of draw {old.draw[:16]}..., not of "
+                f"{receipt.hash[:16]}...: its budgets belong to that draw"
             )
         if old.claims < claims:
             raise LedgerError(
-                f"this row vault knows of {old.claims} claims, and the stream has had {claims}: it is an older copy, "
-                "in which rows have more left than is true"
+                f"this row vault has recorded {old.claims} claims, and the stream has made {claims}: it is an "
+                "older copy, in which rows have too much budget left"
             )
 
     def begin(self, receipt: Receipt) -> None:
@@ -160,7 +160,7 @@ class RowVault:
             if None not in (old.kind, keys.kind) and old.kind != keys.kind:
                 raise LedgerError(
                     f"this stream's keys are {old.kind}, and these are {keys.kind}, by the type of their column: "
-                    "give the keys that were given before; a unit that changes its key would have a second budget"
+                    "give the same keys as before; a unit with a new key would have a second budget"
                 )
             units, left, places = _found(old, _digests(keys, old.salt))
             granted = left[places]
@@ -188,7 +188,7 @@ class RowVault:
             places, granted = self._claimed
             if left.dtype != np.int64 or left.shape != granted.shape or ((left < 0) | (left > granted)).any():
                 raise InvalidParameter(
-                    "left must be int64, one a claimed unit, between 0 and what it was claimed with (unit: 2**-52 of a "
+                    "left must be int64, one a claimed unit, between 0 and the claimed amount (unit: 2**-52 of a "
                     "unit's budget)"
                 )
             self._claimed = (places, left.copy())  # a second try gives back no more than this one
@@ -240,7 +240,9 @@ class RowVault:
 
     def _require_owner(self) -> None:
         if self._owner != os.getpid():
-            raise LedgerError("this row vault belongs to another process: a fork would have the same budgets twice")
+            raise LedgerError(
+                "this row vault belongs to another process: a forked process would have the same budgets twice"
+            )
 
 
 def _empty() -> Contents:
@@ -283,4 +285,4 @@ def _found(old: Contents, asked: NDArray[np.bytes_]) -> tuple[NDArray[np.bytes_]
 
 
 def _no_copy() -> LedgerError:
-    return LedgerError("a row vault cannot be copied or pickled: each copy would have the same budgets again")
+    return LedgerError("a row vault cannot be copied or pickled: each copy would have the same budgets")

@@ -186,7 +186,7 @@ class VaultFile:
         return self._file.readall()  # type: ignore[attr-defined, no-any-return]  # unbuffered: a FileIO
 
     def require_held(self) -> None:
-        """Refuse a file that was closed, or that its path does not name any more.
+        """Refuse a file that was closed, or that is no longer the file at its path.
 
         Raises:
             LedgerError: it was.

@@ -1,1 +1,1 @@
-"""What the evaluator of a query sees of a table: its public shape, and the arrays of the rows that take part."""
+"""Views of a table for the evaluators of queries: its public shape, and the arrays of the valid rows."""

@@ -20,7 +20,7 @@ from ledgerwood.schema import Categorical, Feature
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnShape:
-    """What is public of a table of columns.
+    """The public shape of a table of columns.
 
     Args:
         features: the columns, by name.
@@ -66,7 +66,7 @@ class ColumnRows:
     sampled: NDArray[np.bool_]
 
     def here(self, column: Feature) -> NDArray[np.bool_]:
-        """Which rows take part and have a value of a numeric column, (n_rows,)."""
+        """A mask of the valid rows that have a value of a numeric column, (n_rows,)."""
         finite: NDArray[np.bool_] = np.isfinite(self.columns[column.name])
         return finite & self.sampled if self.sampled.size else finite
 

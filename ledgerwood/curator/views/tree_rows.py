@@ -29,7 +29,7 @@ class TreeShape:
     Args:
         schema: resolved.
         n_features: columns of the table.
-        n_classes: of the target; 0 where it is a number, or no classes were kept.
+        n_classes: the number of classes of the target; 0 if it is a number, or no classes were kept.
         weighted: whether rows have their own weights.
         bins: even steps of a numeric feature's range, which its cells are; None for cells that were given as such.
     """
@@ -92,7 +92,7 @@ Mask = NDArray[np.bool_]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBudgets:
-    """What each row has left of its limit under an individual filter, and what a contribution costs.
+    """The remaining limit of each row under an individual filter, and the cost of a contribution.
 
     Args:
         left: int64 (n_rows,), in units of `accounting.row_costs`; changed by each release. Empty: no filter.
@@ -135,7 +135,7 @@ class RowScores:
 
 @final
 class RowState:
-    """What is kept of the rows from one query to the next: scores, leaves, and what evaluators keep for themselves.
+    """The state of the rows between queries: scores, leaves, and the evaluators' own state.
 
     Args:
         targets: float64 (n_rows,), of two classes or of numbers; NaN of several classes, where a query names one.
@@ -170,13 +170,13 @@ class TreeRows:
     """The rows of one query. An evaluator makes sums of them; no array with a row axis leaves it.
 
     Args:
-        shape: what is public of the table.
+        shape: the public shape of the table.
         cells: uint8 or uint16 (n_features, n_rows).
-        classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None where the
+        classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None if the
             target is a number.
         weights: see `encode_weights`.
         state: scores and leaves, shared by all queries of the table.
-        sampled: which rows take part.
+        sampled: the rows that take part.
         budgets: what each row has left, for queries that are evaluated under an individual filter.
     """
 

@@ -1,4 +1,4 @@
-"""Several quantiles at once: one exponential mechanism over all rising sequences of thresholds (JointExp), in integers.
+"""Joint quantiles: one exponential mechanism over all rising sequences of thresholds (JointExp), in integers.
 
 Proof: docs/explanation/selection.md#joint-quantiles.
 """
@@ -117,7 +117,7 @@ class JointQuantilesMechanism:
             source: random words.
 
         Raises:
-            InvalidParameter: not an int64 vector of such a length.
+            InvalidParameter: not an int64 vector of this length.
         """
         require_vector("counts", counts, "rows")
         if not 2 <= counts.size <= MOST_THRESHOLDS + 1:

@@ -66,7 +66,7 @@ class RepeatedSelectionMechanism:
         return math.exp(log_mean_runs(self.shape, self.stopping_rate))
 
     def event(self, one_run: Event) -> RepeatedSelection:
-        """What the whole selection costs, where (score, output) of one run costs `one_run`."""
+        """The event of the whole selection, if `one_run` is the event of (score, output) of one run."""
         return RepeatedSelection(one_run, shape=self.shape, stopping_rate=self.stopping_rate)
 
     @passes("choice")
@@ -107,7 +107,7 @@ class PoissonSelectionMechanism:
         object.__setattr__(self, "mean", runs_mean(self.mean))
 
     def event(self, one_run: Event) -> PoissonSelection:
-        """What the whole selection costs, where (score, output) of one run costs `one_run`."""
+        """The event of the whole selection, if `one_run` is the event of (score, output) of one run."""
         return PoissonSelection(one_run, mean=self.mean)
 
     @passes("choice")

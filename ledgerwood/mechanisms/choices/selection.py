@@ -96,7 +96,7 @@ class ExponentialMechanism:
                 each utility (an interval of a public grid); None for 1 each. A candidate of count 0 is never chosen.
 
         Raises:
-            InvalidParameter: besides, counts that are no such array.
+            InvalidParameter: also for counts that are not such an array.
         """
         _require(utilities, grid)
         if counts is None:

@@ -84,7 +84,7 @@ class SparseVectorMechanism:
 
     @passes("choice")
     def start(self, grid: Grid, source: RandomSource) -> "SparseVectorRun":
-        """A run; it costs the whole event, to be paid before it starts.
+        """A run; it costs the whole event, which must be charged before it starts.
 
         Raises:
             InvalidParameter: a grid of several columns, or a scale above 2**55 of its steps.
@@ -128,7 +128,7 @@ class SparseVectorRun:
         """
         statistic, bound = _whole("query", query), _whole("threshold", threshold)
         if self._owner != os.getpid():
-            raise DrawRefused("this run was started in another process, which may still answer: start one here")
+            raise DrawRefused("this run was started in another process, which may still use it: start a new run")
         with self._lock:
             if not self._left:
                 raise DrawRefused(f"all {self._mechanism.answers} answers of this run were given: pay for another")

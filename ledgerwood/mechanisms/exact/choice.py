@@ -64,9 +64,16 @@ def coin(gap: int, rate: Fraction, source: RandomSource) -> bool:
     """True with probability exp(-gap rate); gap >= 0 steps, rate a dyadic fraction."""
     if gap == 0:
         return True
+    word, bits = int(source.uint64(1)[0]), _WORD
+    # In floats where they tell, with room for all of their errors and for those of the integers below, so that both
+    # decide alike by the same words. Below e^-700 a probability has less room than a word is wide.
+    near = math.exp(-min(gap * float(rate), 745.0)) * 2.0**_WORD
+    if word + 16 <= near * (1.0 - 4.0 * _WEIGHT_ERROR):
+        return True
+    if word >= near * (1.0 + 4.0 * _WEIGHT_ERROR) + 16.0:
+        return False
     exponent = gap * rate
     shift = exponent.denominator.bit_length() - 1
-    word, bits = int(source.uint64(1)[0]), _WORD
     while True:
         low, high = exp_bounds(exponent.numerator, shift, bits)
         if word + 1 <= low:
@@ -81,7 +88,7 @@ def decide(lows: Sequence[int], highs: Sequence[int], word: int, bits: int) -> i
 
     Args:
         lows, highs: bounds of the partial sums, the last one the total; rising.
-        word, bits: what is known of U.
+        word, bits: the known bits of U.
     """
     least, most = word * lows[-1], (word + 1) * highs[-1]
     for place, low in enumerate(lows):

@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 Numbers = tuple[float, ...]
 
 _POINTS = 160
-"""Thresholds of a ROC that are kept; the band holds for all of them at once, so for these."""
+"""The number of thresholds kept for a ROC; the band holds for all thresholds, so also for these."""
 _FEWEST, _MOST = 8, 36
 """Bins: by the cube root of the smaller number of scores, so that each holds some."""
 _TAIL = 0.001
@@ -42,7 +42,7 @@ class DrawnTradeOff:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roc:
-    """Rates of alarms, by threshold from the highest to the lowest, with a band that holds for all of them at once.
+    """True and false positive rates by threshold, from the highest, with a band that holds for all simultaneously.
 
     Args:
         false_positive_rate, true_positive_rate: as counted, shape (k,) each.
@@ -73,7 +73,7 @@ class Roc:
 
     @property
     def upper(self) -> tuple[Numbers, Numbers]:
-        """The same of the upper edge: he does no better."""
+        """The upper edge: the attacker is not better."""
         false, true = np.array(self.false_positive_lower), np.array(self.true_positive_upper)
         return _ends(np.repeat(false, 2)), _ends(np.append(np.repeat(true, 2)[1:], 1.0))
 
@@ -92,7 +92,7 @@ def roc(scores: Scores, *, alpha: float) -> Roc:
     """The ROC of fresh scores, with a band of the same width everywhere.
 
     Args:
-        scores: of runs with the row and without it, at least one each.
+        scores: the scores of runs with the row and without it, at least one each.
         alpha: probability that the true curve leaves the band anywhere.
 
     Raises:

@@ -125,7 +125,7 @@ def roc_figure(roc: Roc) -> Figure:
             "figure-roc",
             "ROC of the audit's scores with a simultaneous band",
             f"True against false positive rate, by threshold. The area under the curve is {roc.area:.4f}; one half is "
-            "guessing. The shaded band holds at all thresholds at once.",
+            "guessing. The shaded band holds at all thresholds simultaneously.",
             Axis(label="false positive rate", low=0.0, high=1.0),
             Axis(label="true positive rate", low=0.0, high=1.0),
             [
@@ -137,7 +137,7 @@ def roc_figure(roc: Roc) -> Figure:
         caption="ROC with a simultaneous band",
         legend=(
             ("found", f"area under the curve {roc.area:.4f}", False),
-            ("found", f"holds at all thresholds at once, confidence {roc.confidence:.4g}", True),
+            ("found", f"holds at all thresholds simultaneously, confidence {roc.confidence:.4g}", True),
         ),
         note="Where the band leaves the thin diagonal, the scores tell the two data sets apart.",
         table=HtmlTable(
@@ -168,8 +168,8 @@ def scores_figure(scores: Histograms, caption: str, names: tuple[str, str]) -> F
 
     Args:
         scores: counts in common bins.
-        caption: of the figure.
-        names: of the scores of `with_row` and of those of `without`.
+        caption: the caption of the figure.
+        names: the names of the scores of `with_row` and of those of `without`.
     """
     shares = [[count / max(sum(counts), 1) for count in counts] for counts in (scores.with_row, scores.without)]
     _, high = padded([*shares[0], *shares[1]], floor=0.0)

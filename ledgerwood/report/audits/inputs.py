@@ -1,4 +1,4 @@
-"""What an audit is asked to look at: a function in a file, a pair of data sets, a claim."""
+"""The inputs of an audit: a function in a file, a pair of data sets, a claim."""
 
 import importlib
 import importlib.util
@@ -35,7 +35,7 @@ def named(spec: str) -> tuple[str, str]:
 
 
 def load_named(spec: str) -> Any:
-    """What MODULE:NAME names. The module is run to find it, with its own folder (or this one) to import from.
+    """Loads MODULE:NAME. The module is run, with its own folder (or the current one) to import from.
 
     Raises:
         InvalidParameter: no such file, module or name, or the module fails when it is run.

@@ -201,7 +201,7 @@ def run_model_audit(
     Args:
         rows, schema, settings: as for `train`.
         canaries, trainings, mode, structure, view, alpha: as in `verification.audit_model`.
-        seed: of the audit's coins; the trainings' noise has none.
+        seed: the seed of the audit's coins; the trainings' noise has none.
 
     Raises:
         SchemaError: file and schema do not fit.

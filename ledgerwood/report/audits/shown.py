@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """What an audit's figures show; None where there is nothing to show, and in `absent` why, by the figure's name.
+    """The figures of an audit; None if a figure is absent, with the reason in `absent`, by the figure's name.
 
     Args:
         claimed: the trade-off curve that the claim promises.
         bound: that of the (epsilon, delta) that was found.
-        roc: of the scores, with its band.
-        histograms: of the scores.
+        roc: the ROC of the scores, with its band.
+        histograms: the histograms of the scores.
         absent: why a figure is missing.
     """
 
@@ -53,10 +53,10 @@ def curves_of(
     """The numbers of all figures.
 
     Args:
-        claim: what was promised; None where nothing was.
+        claim: what was promised; None if nothing was.
         epsilon, delta: the bound that was found.
         alpha: error of the band.
-        scores: what the outputs were ordered by, where an audit has that.
+        scores: the scores by which the outputs were ordered, if the audit has them.
         independent: whether they are of independent runs; a ROC's band holds for no others.
     """
     absent: list[tuple[str, str]] = []
@@ -93,8 +93,8 @@ class MechanismReport:
         name: what was audited, as it was asked for.
         claim: what was promised, in words.
         pair: where the two data sets come from, in words; not what is in them.
-        seed: of the audit's random numbers.
-        audit: what was found.
+        seed: the seed of the audit's random numbers.
+        audit: the result.
         curves: the numbers of its figures.
     """
 
@@ -126,8 +126,8 @@ class ModelReport:
 
     Args:
         claim: the plan that was priced, in words.
-        seed: of the audit's random numbers.
-        audit: what was found.
+        seed: the seed of the audit's random numbers.
+        audit: the result.
         curves: the numbers of its figures.
     """
 

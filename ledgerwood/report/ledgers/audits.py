@@ -1,6 +1,6 @@
 """`ledgerwood audit ledger`, and the figures of its page.
 
-`ledgerwood audit ledger`: a ledger added up again, round by round, beside the model that names it.
+`ledgerwood audit ledger`: recomputes a ledger round by round, and compares it with its model.
 
 The figures of a ledger's page, each with its table of numbers.
 """
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 
 _DRAWS, _GRANTS = 24, 120
-"""Moments that are kept of each kind; the price of what was drawn may take a composition of losses each time."""
+"""Moments that are kept of each kind; the cost of the drawn events may take a composition of losses each time."""
 _BINS = 20
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a ledger has granted and given out after some draw, or right after a grant.
+    """The totals of a ledger after a draw, or directly after a grant.
 
     Args:
-        draws: how many events had been drawn.
+        draws: number of events that had been drawn.
         entry: index of the last entry so far.
-        purpose: of that entry.
-        granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is what was paid.
-        drawn: epsilon if only the draws so far had been planned: at most `granted`; None where it was not asked for.
+        purpose: the purpose of that entry.
+        granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is the charged total.
+        drawn: epsilon if only the draws so far had been planned: at most `granted`; None if it was not asked for.
     """
 
     draws: int
@@ -78,11 +78,11 @@ class Backing:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Individuals:
-    """What the units of a stream have spent, as shares of one unit's budget: for data that are public only.
+    """The spending of a stream's units, as shares of one unit's budget: for public data only.
 
     Args:
-        units: how many there are.
-        edges: of the bins, from 0 to 1, shape (k + 1,).
+        units: their number.
+        edges: the edges of the bins, from 0 to 1, shape (k + 1,).
         spent: units in each bin, shape (k,).
         exhausted: units that have nothing left.
     """
@@ -96,11 +96,11 @@ class Individuals:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerAudit:
-    """What `ledgerwood audit ledger` found.
+    """The result of `ledgerwood audit ledger`.
 
     Args:
         place: the file's name, or the database's, see `public_name`.
-        report: what verifying it by other code gave.
+        report: the result of an independent verification.
         moments: granted and drawn, in order.
         backing: the model, if one was named.
         individuals: what single units spent, or in words why that is not here.
@@ -151,7 +151,7 @@ def audit_ledger(
     Raises:
         LedgerCorrupted: names the first entry that fails; not for a refuted charge, which the report shows.
         LedgerError: it cannot be read, or model or vault belong to another ledger.
-        InvalidParameter: `model` is no model's folder.
+        InvalidParameter: `model` is not a model folder.
     """
     report = found_report(place, dataset=dataset)
     record = read_record(place, dataset)
@@ -175,7 +175,7 @@ def public_name(place: str) -> str:
 
 
 def moments(record: LedgerRecord) -> tuple[Moment, ...]:
-    """What was granted after each grant and draw, and what the draws so far cost.
+    """The granted total after each grant and draw, and the cost of the draws so far.
 
     Of a long ledger some of them: the first, the last, and evenly many between them.
     """
@@ -241,7 +241,7 @@ def backing(record: LedgerRecord, place: str, folder: Path) -> Backing:
 
 
 def individuals(record: LedgerRecord, vault: Path | None, *, public_data: bool) -> Individuals | str:
-    """How much of their budgets the units of a stream have spent, or why that is not said.
+    """The spent shares of the units of a stream, or the reason why they are not shown.
 
     Raises:
         LedgerError: the vault is of another ledger's stream.
@@ -249,8 +249,8 @@ def individuals(record: LedgerRecord, vault: Path | None, *, public_data: bool) 
     """
     if not public_data:
         return (
-            "What single rows have spent depends on what is in them, and no budget pays for showing it. It is shown "
-            "only for data that are declared public (--public-data)."
+            "The spending of single rows depends on their content, and no budget covers showing it. It is "
+            "shown only for data that are declared public (--public-data)."
         )
     if vault is None:
         return (
@@ -283,7 +283,7 @@ def _read_vault(path: Path) -> "Contents":
 
 
 def _used(record: LedgerRecord, grant: GrantEntry, events: Counter[Event]) -> Charge:
-    """What the drawn events cost by the ledger's filter, had they been the whole plan; at most the grant's charge."""
+    """The cost of the drawn events by the filter, if they had been the whole plan; at most the grant's charge."""
     planned = Counter[Event]()
     for event, count in grant.event.draws():
         planned[event] += count
@@ -332,13 +332,13 @@ def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
         caption="Granted and drawn, draw by draw",
         legend=(
             ("budget", f"budget {plain(budget)}", False),
-            ("paid", "granted: what has been paid", False),
-            ("drawn", "drawn: what the draws so far would cost by themselves", False),
+            ("paid", "granted: the charged total", False),
+            ("drawn", "drawn: the cost of the draws so far", False),
         ),
         note=(
-            "A plan is paid for as a whole before its first draw, so that the guarantee is the granted line, whatever "
-            "was drawn of it. The drawn line shows how the rounds add up; it is no guarantee of its own, for who stops "
-            "early has seen the outputs."
+            "A plan is charged as a whole before its first draw, so the guarantee is the granted line, for "
+            "any number of draws. The drawn line shows how the rounds add up; it is not a guarantee if you "
+            "stop early, since the outputs were seen."
         ),
         table=HtmlTable(
             header=("entry", "draws so far", "purpose", "granted", "drawn"),
@@ -368,7 +368,7 @@ def doubts(report: LedgerReport) -> tuple[str, ...]:
 
 
 def verdicts_table(report: LedgerReport) -> HtmlTable:
-    """What was found of each grant."""
+    """The table of the grants' verdicts."""
     return HtmlTable(
         header=("entry", "verdict", "charge", "at least", "at most"),
         rows=tuple(
@@ -386,7 +386,7 @@ def verdicts_table(report: LedgerReport) -> HtmlTable:
 
 
 def individuals_figure(found: Individuals) -> Figure:
-    """How many units have spent which share of their budgets."""
+    """A histogram of the units by the spent share of their budgets."""
     _, high = padded([float(count) for count in found.spent], floor=0.0)
     return Figure(
         drawing=plot(

@@ -188,7 +188,7 @@ def write_signature(
 
 
 def terms(record: LedgerRecord) -> dict[str, Fact]:
-    """What a ledger was opened with, and what it adds up to by its own figures."""
+    """The terms of a ledger, and its total by its own figures."""
     opened, spent = record.terms, record.spent()
     return {
         "dataset": opened.dataset,
@@ -219,7 +219,7 @@ def migrate(place: str, *, dataset: str | None, shares: list[str], dry_run: bool
     """Carry over a database's tables, and with shares a ledger from format version 1 to 2; print what was done.
 
     Raises:
-        InvalidParameter: shares that are no LABEL=SHARE, or do not fit the budget.
+        InvalidParameter: shares that are not LABEL=SHARE, or do not fit the budget.
         LedgerError: no such ledger, or one that is of version 2; tables of a later version.
         LedgerCorrupted: the ledger does not verify; it stays as it is.
         LedgerWriteFailed: nothing was changed.

@@ -1,1 +1,1 @@
-"""What pages are made of: HTML, SVG and their elements."""
+"""The parts of pages: HTML, SVG and their elements."""

@@ -18,7 +18,7 @@ from ledgerwood.report.printing import finite
 
 Tone = Literal["good", "open", "bad"]
 _LONG = 48
-"""Characters of a fact that gets a line of its own."""
+"""The length of a fact from which on it gets a separate line."""
 
 
 @final
@@ -68,7 +68,7 @@ class Section:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a report says.
+    """The content of a report.
 
     Args:
         kind: what was audited, in a word or two.

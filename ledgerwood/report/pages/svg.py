@@ -22,10 +22,10 @@ Child: TypeAlias = Element | str | None
 
 
 def element(tag: str, attributes: Mapping[str, str | float] | None = None, *children: Child) -> Element:
-    """One element with its attributes and children; a child of None is left out.
+    """One element with its attributes and children; a child of None is omitted.
 
     Args:
-        tag: of HTML or SVG, written in this package.
+        tag: the tag of HTML or SVG, written in this package.
         attributes: numbers are written with two decimals, as coordinates need no more.
         children: elements, and texts that are shown as they are.
     """
@@ -63,7 +63,7 @@ def _attribute(value: str | float) -> str:
 
 
 Role = Literal["claimed", "found", "bound", "chance", "with", "without", "paid", "drawn", "budget"]
-"""What a mark stands for; the style sheet gives each its colour and its dashes."""
+"""The role of a mark; the style sheet gives each role its colour and its dashes."""
 
 WIDTH, HEIGHT = 440.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 54.0, 14.0, 12.0, 46.0
@@ -87,7 +87,7 @@ class Axis:
     whole: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies, 0 at `low` and 1 at `high`; what lies outside is put on the edge."""
+        """The position of a value, 0 at `low` and 1 at `high`; values outside are moved to the edge."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
     def ticks(self) -> list[float]:
@@ -151,7 +151,7 @@ def plot(name: str, title: str, description: str, x: Axis, y: Axis, layers: Sequ
 
     Args:
         name: unique in the page, for the ids of title and description.
-        title, description: what somebody is told who does not see the figure.
+        title, description: the text for readers who cannot see the figure.
     """
     return _svg(name, title, description, HEIGHT, [*_axes(x, y), *(_layer(layer, x, y) for layer in layers)])
 
@@ -257,7 +257,7 @@ def _layer(layer: Layer, x: Axis, y: Axis) -> Element:
 
 
 def _path(xs: Sequence[float], ys: Sequence[float], x: Axis, y: Axis, *, steps: bool = False) -> str:
-    """The points in the figure's units; one that is not a number is left out."""
+    """The points in the figure's units; a point that is NaN is omitted."""
     points: list[str] = []
     before: float | None = None
     for across, up in zip(xs, ys, strict=True):

@@ -238,7 +238,8 @@ class AbstractBoostedPlan(AbstractTreePlan):
         learning_rate: eta.
         clip: g*, largest absolute gradient that counts.
         initial_score: see `InitialScore`. Ours but for S-GBDT, which starts so.
-        initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity.
+        initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity; found by
+            `calibrated`.
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         expected_rows: public guess of the number of rows, for rules of tuning; exact for the initial score
             "public_count". Ours.
@@ -253,7 +254,7 @@ class AbstractBoostedPlan(AbstractTreePlan):
     learning_rate: Annotated[float, positive("factor on a leaf")]
     clip: Annotated[float, positive("units of the gradient")]
     initial_score: InitialScoreKind
-    initial_multiplier: Annotated[float, positive("noise / sensitivity")]
+    initial_multiplier: Annotated[float, positive("noise / sensitivity")] = 1.0
     initial_share: Annotated[float, share("share of the budget")]
     expected_rows: int | None = None
     weighted: bool = False
@@ -275,7 +276,6 @@ class AbstractBoostedPlan(AbstractTreePlan):
             InvalidParameter: features that cannot be split, or levels of more nodes and candidates than a query takes.
         """
 
-    @abc.abstractmethod
     def of_forest(self, trees: int, forests: int) -> Self:
         """The plan as one of several forests follows it: draws that this one has, and its own post-processing.
 
@@ -283,6 +283,7 @@ class AbstractBoostedPlan(AbstractTreePlan):
             trees: of this forest.
             forests: how many there are.
         """
+        return dataclasses.replace(self, n_estimators=trees, classes=1)
 
     @abc.abstractmethod
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:

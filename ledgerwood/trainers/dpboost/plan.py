@@ -174,10 +174,6 @@ class DPBoostPlan(AbstractGreedyPlan):
             )
         )
 
-    def of_forest(self, trees: int, forests: int) -> "DPBoostPlan":
-        """The plan as one of several forests follows it: the same draws, and its own post-processing."""
-        return dataclasses.replace(self, n_estimators=trees, classes=1)
-
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
         if self.leaf_release == "ratio":
@@ -200,7 +196,6 @@ PAPER = DPBoostPlan(
     # LightGBM's default number of bins, on a public grid.
     max_bins=255,
     candidates="grid",
-    tree_epsilon=1.0,
     leaf_share=0.5,
     leaf_release="ratio",
     count_share=0.5,
@@ -214,7 +209,6 @@ PAPER = DPBoostPlan(
     # Where every leaf is without noise.
     max_delta_step=1.0,
     initial_score="zero",
-    initial_multiplier=1.0,
     initial_share=0.1,
 )
 """The paper's own choices, made sound: one ensemble of 50 trees, section 4."""

@@ -74,7 +74,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
     min_child_weight: Annotated[float, Real("rows", holds_low=True)]
     min_child_weight_by: MinimumBy
     once_share: Annotated[float, share("share of the budget")]
-    once_epsilon: Annotated[float, positive("nats")]
+    once_epsilon: Annotated[float, positive("nats")] = 1.0
 
     def _require_whole(self) -> None:
         if self.leaf_release == "ratio" and (
@@ -214,10 +214,6 @@ class DPXGBoostPlan(AbstractGreedyPlan):
             plan = dataclasses.replace(plan, once_epsilon=shares["sketch"].epsilon)
         return plan
 
-    def of_forest(self, trees: int, forests: int) -> "DPXGBoostPlan":
-        """The plan as one of several forests follows it: the same draws, and its own post-processing."""
-        return dataclasses.replace(self, n_estimators=trees, classes=1)
-
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
         if self.leaf_release == "ratio":
@@ -241,7 +237,6 @@ PAPER = DPXGBoostPlan(
     sketch="tree",
     n_numeric=0,
     subsample=0.1,
-    tree_epsilon=1.0,
     sketch_share=1.0,
     split_share=1.0,
     leaf_share=1.0,
@@ -258,10 +253,8 @@ PAPER = DPXGBoostPlan(
     min_child_weight=50.0,
     min_child_weight_by="leaves",
     initial_score="zero",
-    initial_multiplier=1.0,
     initial_share=0.05,
     once_share=0.1,
-    once_epsilon=1.0,
 )
 """The choices of the paper's section 5, made sound.
 

@@ -123,7 +123,7 @@ class FederatedPlan(AbstractGaussianPlan):
     recalibrate: bool
     initial_score: Literal["zero", "moments"]
     candidate_share: Annotated[float, share("share")]
-    candidate_epsilon: Annotated[float, positive("nats")]
+    candidate_epsilon: Annotated[float, positive("nats")] = 1.0
     noise: NoiseKind = "gaussian"
 
     def _require_whole(self) -> None:

@@ -87,7 +87,6 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
         max_bins=32,
         n_features=len(numeric),
         numeric_features=tuple(place for place, thresholds in enumerate(numeric) if thresholds),
-        classes=1,
         split_method="totally_random",
         update="newton",
         candidates="uniform",
@@ -97,7 +96,6 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
         feature_cycle="windows",
         trees_per_batch=1,
         recalibrate=False,
-        noise_multiplier=1.0,
         clip=1.0 if logistic else 0.25,
         curvature_scale=1.0,
         count_share=0.2 if logistic else 0.05,
@@ -107,10 +105,8 @@ def _published(loss: Loss, budget: Budget, expected_rows: int | None, numeric: t
         score_noise=None,
         max_delta_step=2.0,
         initial_score="zero" if logistic else "moments",
-        initial_multiplier=1.0,
         initial_share=0.05 if initial_share is None else initial_share,
         candidate_share=0.1,
-        candidate_epsilon=1.0,
         expected_rows=expected_rows,
     )
 

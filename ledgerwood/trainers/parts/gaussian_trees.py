@@ -35,7 +35,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
     """The plan of trees of pairs of sums with Gaussian noise, whose multiplier is the common scale.
 
     Args:
-        noise_multiplier: of one query, under add-remove: the common scale of the plan's noise.
+        noise_multiplier: of one query, under add-remove: the common scale of the plan's noise, found by `calibrated`.
         features_per_tree: k features a tree, in a cycle; None for all.
         curvature_scale: c of the released pair (c x hessian, gradient), at most 3.33. Ours beyond 1.
         count_share: share of a query's mu**2 for the number of rows, where the weight is that.
@@ -47,7 +47,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
         max_delta_step: largest absolute leaf value before the learning rate.
     """
 
-    noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")]
+    noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")] = 1.0
     features_per_tree: Annotated[int, Count("features")] | None
     curvature_scale: Annotated[float, positive("gradient units a unit of hessian")]
     count_share: Annotated[float, share("share of mu**2")]

@@ -55,7 +55,7 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
     """The plan of greedy trees by pure privacy: splits by the exponential mechanism, leaves with Laplace noise.
 
     Args:
-        tree_epsilon: of one tree on its own rows, in nats: the common scale of the plan.
+        tree_epsilon: of one tree on its own rows, in nats: the common scale of the plan, found by `calibrated`.
         count_share: share of the leaves' epsilon for the number of rows ("sums"). Ours.
         large_gradients: a row beyond `clip` takes no part in a tree ("drop", gradient-based data filtering), or counts
             with the clip ("clip", ours).
@@ -68,7 +68,7 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
             loss. Ours.
     """
 
-    tree_epsilon: Annotated[float, positive("nats")]
+    tree_epsilon: Annotated[float, positive("nats")] = 1.0
     count_share: Annotated[float, share("share of epsilon")]
     large_gradients: LargeGradients
     reg_lambda: Annotated[float, Real("rows", high=MAX_DAMPING, holds_high=True)]

@@ -78,16 +78,8 @@ def without_light_splits(
     """
     kept = split & (np.minimum(rows[0::2], rows[1::2]) >= minimum)
     above = len(structure.feature) - len(kept)
-    parent = TreeStructure(
-        feature=structure.feature[:above],
-        split=structure.split[:above],
-        equals=structure.equals[:above],
-        besides=None if structure.besides is None else structure.besides[:above],
-    )
-    last = SplitTests(
-        feature=structure.feature[above:],
-        split=structure.split[above:],
-        equals=structure.equals[above:],
-        besides=None if structure.besides is None else structure.besides[above:],
-    )
+    feature, split_at, equals = structure.feature, structure.split, structure.equals
+    besides = (None, None) if structure.besides is None else np.split(structure.besides, [above])
+    parent = TreeStructure(feature=feature[:above], split=split_at[:above], equals=equals[:above], besides=besides[0])
+    last = SplitTests(feature=feature[above:], split=split_at[above:], equals=equals[above:], besides=besides[1])
     return parent.deeper(last.taken(np.where(kept, np.arange(len(kept)), -1))), np.repeat(kept, 2)

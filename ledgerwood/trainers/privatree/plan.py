@@ -65,7 +65,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost
             `n_numeric`.
         candidate_bins: how many bins a numeric feature's candidates make; `max_bins` takes all borders.
-        tree_epsilon: of the whole tree, in nats: the common scale of the plan.
+        tree_epsilon: of the whole tree, in nats: the common scale of the plan, found by `calibrated`.
         leaf_share: share of it for the labels; all of it where nothing else is released.
         quantile_share: share of the rest for the quantiles; the levels divide what is left evenly.
     """
@@ -76,7 +76,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
     choice: ChoiceRule
     candidates: CandidateRule
     candidate_bins: int
-    tree_epsilon: Annotated[float, positive("nats")]
+    tree_epsilon: Annotated[float, positive("nats")] = 1.0
     leaf_share: Annotated[float, share("share")]
     quantile_share: Annotated[float, share("share")]
 
@@ -344,7 +344,6 @@ PAPER = PrivaTreePlan(
     choice="permute_and_flip",
     candidates="quantiles",
     candidate_bins=PAPER_BINS,
-    tree_epsilon=1.0,
     leaf_share=0.5,
     quantile_share=0.2,
 )

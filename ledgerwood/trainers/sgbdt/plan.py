@@ -255,7 +255,6 @@ _REGRESSION = SGBDTPlan(
     features_per_tree=2,
     numeric_weight=1.0,
     subsample=1.0,
-    noise_multiplier=1.0,
     leaf_noise="dynamic",
     leaf_statistic="moments",
     clip=0.25,
@@ -268,7 +267,6 @@ _REGRESSION = SGBDTPlan(
     score_noise=None,
     max_delta_step=2.0,
     initial_score="moments",
-    initial_multiplier=1.0,
     initial_share=0.05,
 )
 DEFAULT: Mapping[Loss, SGBDTPlan] = {

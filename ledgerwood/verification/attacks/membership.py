@@ -86,14 +86,14 @@ class AttackReading:
 
     Args:
         attack: its name.
-        source: where it was published.
+        source: its publication.
         auc: area under the curve, ties counted half; .5 for a guess.
         advantage: the largest true minus false positive rate over all thresholds, chosen after the fact.
         rates: points of the curve.
         members, others: rows that were trained on, and rows that were not.
         shadows: the number of shadow models.
         alpha: probability that an interval does not contain its rate, if the rows were independent.
-        seconds: what it took, the shadow models' training included.
+        seconds: the time, including the training of the shadow models.
         scores: each row's, if they were asked for; for the owner of the rows only.
     """
 
@@ -153,18 +153,18 @@ def attack_model(
         members: bool (n_rows,), which of them the model was trained on.
         fit: from (X, y) to a fitted model, as the attacked one was made; called once a shadow model, with a random half
             of the rows. Not needed for "loss".
-        shadows: how many; at least 4 for LiRA, 2 for RMIA.
+        shadows: their number; at least 4 for LiRA, 2 for RMIA.
         attacks: which of them.
-        classes: of the labels; None where labels are numbers, and a model is judged by its error.
+        classes: the classes of the labels; None if labels are numbers, and a model is judged by its error.
         rates: false positive rates in [0, 1] at which the curve is read.
-        gamma: of RMIA, > 0: how much more likely a row must be than another one.
-        alpha: of each interval of a rate, two-sided.
+        gamma: the gamma of RMIA, > 0: how much more likely a row must be than another one.
+        alpha: the alpha of each interval of a rate, two-sided.
         keep_scores: whether each row's scores are kept, for the owner of the rows only.
-        seed: of the halves.
+        seed: the seed of the halves.
 
     Raises:
         InvalidParameter: arrays of other shapes, rows of one kind only, labels outside of `classes`, too few shadows,
-            no `fit` where shadows are needed, a model without a prediction, or predictions that are no finite numbers.
+            no `fit` where shadows are needed, a model without a prediction, or predictions that are not finite numbers.
     """
     start = time.perf_counter()
     X, y, inside = _checked_rows(X, y, members)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ledgerwood.trainers.base.privacy import PrivacyStatement
 
 Change = Literal["add-remove", "replace"]
-"""What the attacker does to each of his rows: adds or removes it, or replaces it by one of his."""
+"""The attacker's change of each poisoned row: add or remove it, or replace it by another row."""
 
 
 @final
@@ -37,14 +37,14 @@ class GuaranteedAccuracy:
     Args:
         rows: numbers of poisoned rows; the following three have one value for each.
         guaranteed: a lower bound on the expected accuracy under every attack, as a fraction; holds with confidence
-            1 - alpha, for all numbers of rows at once.
+            1 - alpha, for all numbers of rows simultaneously.
         estimated: the same if the clean accuracy were the mean of the runs: what papers draw, and no guarantee.
-        routes: how each bound was got.
+        routes: the method of each bound.
         clean: mean accuracy of the runs on clean rows.
         clean_lower: lower confidence bound on its expectation.
-        runs: how many fits were averaged.
+        runs: number of fits that were averaged.
         alpha: probability that `clean_lower` is too high.
-        change: what the attacker does to each row.
+        change: the attacker's change of each row.
     """
 
     rows: tuple[int, ...]
@@ -66,14 +66,14 @@ class BackdoorBound:
     Args:
         rows: numbers of poisoned rows; the following three have one value for each.
         guaranteed: an upper bound on every attack's expected success rate, as a fraction; holds with confidence
-            1 - alpha, for all numbers of rows at once.
+            1 - alpha, for all numbers of rows simultaneously.
         estimated: the same if the clean success rate were the mean of the runs: what papers draw, and no guarantee.
-        routes: how each bound was got.
+        routes: the method of each bound.
         clean: mean success rate of the trigger on models of clean rows.
         clean_upper: upper confidence bound on its expectation.
-        runs: how many fits were averaged.
+        runs: number of fits that were averaged.
         alpha: probability that `clean_upper` is too low.
-        change: what the attacker does to each row.
+        change: the attacker's change of each row.
     """
 
     rows: tuple[int, ...]
@@ -102,8 +102,8 @@ def least_expectation(
     Args:
         claim: the learner's guarantee: a budget, a fitted model's `privacy_`, or an event. The whole event of a plan,
             `plan_.event`, gives the best bound. For the `privacy_` of a model that was fitted with test randomness
-            the bound is 0, except for 0 rows. Do not use the plan's event of such a model.
-        expectation: of the function on clean rows, in [0, 1].
+            the bound is 0, except for 0 rows. Do not use the plan's event for this model.
+        expectation: the expectation of the function on clean rows, in [0, 1].
         rows: numbers of poisoned rows (privacy units), 0 to 10^6, half of that where a row counts twice.
         change: "add-remove" for rows that are added or removed, "replace" for rows that are replaced. A replaced row
             counts twice where one row may be added or removed.
@@ -130,9 +130,9 @@ def guaranteed_accuracy(
     """Bound the expected accuracy from below, for any choice of the poisoned rows.
 
     Args:
-        accuracies: of independent fits to the clean rows, each of fresh noise (and, if so, of a fresh independent
-            split), as fractions in [0, 1], shape (runs,). Folds that share rows are not independent: for them only
-            `estimated` has a meaning. Their number was not chosen by looking at them.
+        accuracies: the accuracies of independent fits to the clean rows, each of fresh noise (and, if so, of a fresh
+            independent split), as fractions in [0, 1], shape (runs,). Folds that share rows are not independent: for
+            them only `estimated` has a meaning. Their number was not chosen by looking at them.
         claim, rows, change: as in `least_expectation`; `rows` a number or shape (k,). Test randomness guarantees 0.
         alpha: probability, over the fits, that the guarantee is too high; in (0, 1).
 
@@ -169,8 +169,9 @@ def backdoor_bound(
     """Bound the expected success rate of a backdoor from above, for any choice of the poisoned rows.
 
     Args:
-        success_rates: of the trigger on independent models of the *clean* rows, as fractions in [0, 1], shape (runs,):
-            how often a test row with the trigger gets the attacker's label. Otherwise as in `guaranteed_accuracy`.
+        success_rates: the success rates of the trigger on independent models of the *clean* rows, as fractions in [0,
+            1], shape (runs,): how often a test row with the trigger gets the attacker's label. Otherwise as in
+            `guaranteed_accuracy`.
         claim, rows, change: as in `least_expectation`; `rows` a number or shape (k,). Test randomness: 1.
         alpha: probability, over the fits, that the bound is too low; in (0, 1).
 
@@ -256,7 +257,7 @@ def _steps_a_row(adjacency: Adjacency, change: str) -> int:
         case (Adjacency.ADD_REMOVE | Adjacency.ZERO_OUT, "replace"):
             return 2
     raise AdjacencyMismatch(
-        f"a claim under {adjacency.value} says nothing of rows that are added or removed: their number changes; "
+        f"a claim under {adjacency.value} does not cover added or removed rows, which change the number of rows; "
         "ask for change='replace', or state the claim under add-remove"
     )
 
@@ -292,7 +293,7 @@ def _level(alpha: float) -> float:
 
 
 def _mean_down(values: FloatArray) -> float:
-    """The mean, rounded down but for the numbers 0 and 1."""
+    """The mean, rounded down, except for the numbers 0 and 1."""
     mean = math.fsum(values) / len(values)
     return mean if mean in (0.0, 1.0) and float(values.min()) == mean else math.nextafter(min(mean, 1.0), 0.0)
 

@@ -27,7 +27,7 @@ def lower_mean(values: FloatArray, alpha: float) -> float:
     """A lower bound on the mean of the expectations; it fails with probability at most `alpha`, for any distributions.
 
     The larger of two bounds, each of which fails with probability at most alpha / 2: Hoeffding's in terms of the mean,
-    and one in terms of the geometric mean, which is the better one where the numbers are alike. Rounded down.
+    and one in terms of the geometric mean, which is better if the numbers are similar. Rounded down.
 
     Args:
         values: independent, in [0, 1], shape (n,), n >= 1; n was chosen before they were seen.
@@ -73,7 +73,7 @@ def _geometric_bound(values: FloatArray, alpha: float) -> float:
 _LEAST = 1e-12
 """Probabilities are not taken below it: their logarithms stay finite."""
 _OWN_VARIANCE = 64
-"""Shadow models from which on a row has a variance of its own, as Carlini et al. 2022 find best."""
+"""The least number of shadow models for a separate variance for each row, as Carlini et al. 2022 recommend."""
 Mask = NDArray[np.bool_]
 
 
@@ -104,7 +104,7 @@ def signals_of(model: Any, X: NDArray[Any], y: NDArray[Any], classes: tuple[Any,
     """A model's signals of each row.
 
     Raises:
-        InvalidParameter: no `predict`, or predictions of another shape, or that are no finite numbers.
+        InvalidParameter: no `predict`, or predictions of another shape, or that are not finite numbers.
     """
     probabilities = None if classes is None else getattr(model, "predict_proba", None)
     if classes is not None and probabilities is not None:
@@ -150,7 +150,7 @@ def _numbers(values: Any, whose: str) -> FloatArray:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidParameter(f"{whose} what are no numbers: {error} (unit: numbers)") from error
+        raise InvalidParameter(f"{whose} values that are not numbers: {error} (unit: numbers)") from error
     if not np.isfinite(found).all():
         raise InvalidParameter(f"{whose} numbers that are not finite (unit: numbers)")
     return found

@@ -39,7 +39,7 @@ Claim = Event | Budget | Callable[[float], float]
 _CHECKED = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 48)])
 """Epsilons at which a function must look like a profile."""
 _NOISE = 1e-9
-"""By which a function may miss its own curve: numerical error of whoever claims."""
+"""The tolerance for a claimed function: numerical error of the claimant."""
 _LEAST_NOISE, _CLOSE, _EVALUATIONS = 1e-4, 2e-4, 30
 
 
@@ -49,11 +49,11 @@ class ClaimedCurve:
     """A claim, read as delta(epsilon).
 
     Args:
-        claim: as it was given.
+        claim: the given claim.
 
     Raises:
-        InvalidParameter: not a claim, or a function that is no privacy profile: a value outside [0, 1], one that rises,
-            or one that is not convex in e^epsilon.
+        InvalidParameter: not a claim, or a function that is not a privacy profile: a value outside [0, 1], one that
+            rises, or one that is not convex in e^epsilon.
     """
 
     claim: Claim
@@ -69,12 +69,12 @@ class ClaimedCurve:
         _require_profile(np.exp(_CHECKED), deltas)
 
     def delta(self, epsilon: float) -> float:
-        """What the claim allows at epsilon (nats, >= 0), rounded up.
+        """The claim's delta at epsilon (nats, >= 0), rounded up.
 
-        A budget promises at smaller epsilons what follows from its one point (docs/explanation/auditing.md#claims).
+        At smaller epsilons a budget implies what follows from its single point (docs/explanation/auditing.md#claims).
 
         Raises:
-            InvalidParameter: a function's value that is no probability.
+            InvalidParameter: a function's value that is not a probability.
         """
         epsilon = _validate.non_negative("epsilon", epsilon, "nats")
         claim = self.claim
@@ -98,7 +98,7 @@ class ClaimedCurve:
         return number
 
     def default_delta(self) -> float:
-        """Where an audit states epsilon if no delta is asked for: a budget's own, 0 for a pure claim, else 1e-5."""
+        """The delta at which an audit states epsilon by default: the budget's, 0 for a pure claim, otherwise 1e-5."""
         if isinstance(self.claim, Budget):
             return self.claim.delta
         if isinstance(self.claim, Event):
@@ -106,7 +106,7 @@ class ClaimedCurve:
         return 0.0 if self.delta(700.0) == 0.0 else 1e-5
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon that the claim promises at `delta`; inf where it promises none."""
+        """The least epsilon that the claim promises at `delta`; inf if it promises none."""
         if isinstance(self.claim, Budget):
             return self._found(delta)
         if isinstance(self.claim, Event):
@@ -129,7 +129,7 @@ class ClaimedCurve:
     def less_noise(self, epsilon: float, delta: float) -> Event | None:
         """The claim with so little noise that it has `delta` at epsilon: the least of the family that the data refuse.
 
-        None where the claim is no event whose noise is one Gaussian multiplier, where it needs no less, or where no
+        None if the claim is no event whose noise is one Gaussian multiplier, where it needs no less, or where no
         member has as much: then what was measured is of another mechanism, and only bounds without an assumption hold.
         """
         if not isinstance(self.claim, Event) or with_noise(self.claim, 1.0) is None or delta <= self.delta(epsilon):
@@ -165,7 +165,7 @@ def _log(delta: float) -> float:
 
 
 def with_noise(event: Event, factor: float) -> Event | None:
-    """The event with `factor` times its Gaussian noise in every part; None where a part is not Gaussian."""
+    """The event with `factor` times its Gaussian noise in every part; None if a part is not Gaussian."""
     match event:
         case GaussianEvent():
             return dataclasses.replace(event, noise_multiplier=event.noise_multiplier * factor)
@@ -188,7 +188,7 @@ def with_noise(event: Event, factor: float) -> Event | None:
 
 def _require_profile(factors: np.ndarray, deltas: np.ndarray) -> None:
     if np.any(np.diff(deltas) > _NOISE):
-        raise InvalidParameter("the claimed function rises with epsilon: it is no privacy profile (unit: delta)")
+        raise InvalidParameter("the claimed function rises with epsilon: it is not a privacy profile (unit: delta)")
     gaps = np.diff(factors)
     slopes, noise = np.diff(deltas) / gaps, 2.0 * _NOISE / gaps
     if np.any(np.diff(slopes) < -(noise[:-1] + noise[1:])):
@@ -223,7 +223,7 @@ def mu_from_means(mean_with: float, runs_with: int, mean_without: float, runs_wi
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Epsilon at `delta` of a Gaussian mechanism with this mu, nats, rounded down; 0 where mu is, inf at delta 0."""
+    """Epsilon at `delta` of a Gaussian mechanism with this mu, nats, rounded down; 0 if mu is, inf at delta 0."""
     small_probability("delta", delta)
     if mu <= 0.0:
         return 0.0

@@ -2,10 +2,10 @@
 
 Lower bounds from counts of one event: how often it happened with the row, and how often without it.
 
-The event, and whatever else is chosen (a direction, an epsilon, a prior), was fixed before these outputs were drawn.
+The event, and every other choice (a direction, an epsilon, a prior), was fixed before these outputs were drawn.
 docs/explanation/auditing.md proves each bound.
 
-A ROC curve with bands that hold at all thresholds at once, so that a threshold may be chosen afterwards.
+A ROC curve with bands that hold at all thresholds simultaneously, so that a threshold may be chosen afterwards.
 
 Two families. "relative" keeps its relative error in the tails: Clopper and Pearson's bounds at a geometric set of order
 statistics, which is fixed by the number of scores, with alpha shared among them; between two of them a distribution
@@ -152,7 +152,7 @@ _RATIO = 1.25
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RocBand:
-    """Bounds on both positive rates of "score above the threshold", all of them at once with probability 1 - alpha.
+    """Bounds on both positive rates of "score above the threshold", simultaneously valid with probability 1 - alpha.
 
     Args:
         thresholds: rising, shape (k,): every score that was seen.

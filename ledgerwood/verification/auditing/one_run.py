@@ -52,7 +52,7 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
 
     Args:
         correct: right guesses.
-        guesses: of both kinds, "included" and "left out", whose numbers were fixed beforehand.
+        guesses: the guesses of both kinds, "included" and "left out", whose numbers were fixed beforehand.
         canaries: all of them, those that nothing was guessed of too.
         epsilon: in nats.
         delta: in [0, 1).
@@ -135,16 +135,16 @@ def one_run_scores(
     """Epsilon from the scores of canaries in one run, the best of a grid of numbers of guesses, at level alpha in all.
 
     Args:
-        scores: of each canary, shape (m,); a higher one speaks for "included". They may depend on all that the run
-            released, not on the coins. Infinite scores are let in.
+        scores: the scores of each canary, shape (m,); a higher one speaks for "included". They may depend on all that
+            the run released, not on the coins. Infinite scores are let in.
         included: the coins, shape (m,): independent, fair, one for each canary. A fixed number of included canaries is
             not that, and the bound does not hold for it.
         delta: at which epsilon is bounded.
         alpha: one-sided error, shared in equal parts by the pairs of the grid.
-        grid: pairs (included, left out), declared before the run; `guess_grid` where none is given.
+        grid: pairs (included, left out), declared before the run; `guess_grid` if not given.
 
     Raises:
-        InvalidParameter: shapes that differ, scores that are NaN, coins that are no truth values, a pair that needs
+        InvalidParameter: shapes that differ, scores that are NaN, coins that are not truth values, a pair that needs
             more canaries than there are, or fewer canaries than any bound needs (the message says how many).
 
     Source: docs/explanation/auditing.md#one-run-grid.
@@ -212,7 +212,7 @@ TradeOff = Callable[[FloatArray], FloatArray]
 """Least type II errors at type I errors of shape (k,), of both orders of every pair of neighbours; convex."""
 
 _POINTS, _POINTS_OF_A_PRICE = 1501, 401
-"""At which a curve is read; a price takes longer."""
+"""The points at which a curve is evaluated; a privacy cost takes longer."""
 _GUARD = 1e-9
 _CURVE_HALVINGS = 50
 _LARGEST_MU = 64.0
@@ -223,14 +223,14 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
 
     Args:
         correct: right guesses.
-        guesses: of both kinds, whose numbers were fixed beforehand.
+        guesses: the guesses of both kinds, whose numbers were fixed beforehand.
         canaries: all of them, each included by its own fair coin.
         trade_off: the claim: a privacy cost, or a function from type I errors (shape (k,)) to the least type II errors,
             convex, that holds with either data set as the null hypothesis.
         alpha: probability of refusing a claim that is true.
 
     Raises:
-        InvalidParameter: counts that cannot be, or a function that is no trade-off curve.
+        InvalidParameter: impossible counts, or a function that is not a trade-off curve.
 
     Source: Mahloujifar et al. 2024, Theorem 3.2 and Algorithm 1; docs/explanation/auditing.md#one-run-curves.
     """

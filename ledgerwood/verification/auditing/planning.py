@@ -44,12 +44,13 @@ def expected_epsilon(
     """The lower bound that `runs` runs should give; at least this much in about a share `power` of all audits.
 
     Args:
-        runs: of both labels together; half of each.
+        runs: the runs of both labels together; half of each.
         with_row, without: the event's probability with the row and without it.
         delta: at which epsilon is bounded.
         alpha: one-sided error.
         statistic: the bound.
-        power: how often, in (0, 1); other than one half by the normal distribution of the log ratio of both rates.
+        power: the probability of success, in (0, 1); other than one half by the normal distribution of the log ratio
+            of both rates.
 
     Source: docs/explanation/auditing.md#planning.
     """
@@ -105,7 +106,7 @@ def least_samples(*, delta: float, alpha: float, statistic: Counted = "randomise
 
 
 def require_samples(runs: int, *, delta: float, alpha: float, statistic: Counted = "randomised_labels") -> None:
-    """Refuse numbers of runs of which no bound is to be expected, whatever the mechanism.
+    """Refuse a number of runs from which no positive bound can be expected, for any mechanism.
 
     Raises:
         InvalidParameter: with the number that is needed.
@@ -136,9 +137,9 @@ def expected_one_run(mu: float, canaries: int, delta: float, alpha: float) -> fl
 
 
 def planned_pair(mu: float, canaries: int, delta: float, alpha: float) -> Pair:
-    """How many canaries to guess of each kind where scores should be N(0, 1) and N(mu, 1): the most telling pair.
+    """Plans the numbers of guesses of each kind, for scores that are N(0, 1) and N(mu, 1).
 
-    It looks at nothing but these four numbers, so that `one_run_scores(grid=[...])` pays for no choice.
+    It looks at nothing but these four numbers, so that `one_run_scores(grid=[...])` needs no correction for a choice.
 
     Source: docs/explanation/auditing.md#planning.
     """

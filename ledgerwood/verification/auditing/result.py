@@ -8,7 +8,7 @@ from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.verification.figures import rounded_down
 
 Assumption = Literal["none", "large counts", "Gaussian noise", "the claim's family"]
-"""What a bound rests on besides independent runs (or canaries that were included independently).
+"""The assumption of a bound, in addition to independent runs (or independently included canaries).
 
 "large counts": a normal approximation. "Gaussian noise": scores are Gaussian, or the mechanism is.
 "the claim's family": the privacy curve is that of the claim at another amount of noise.
@@ -26,13 +26,13 @@ class LowerBound:
         alpha: probability that the bound is above the truth.
         assumption: the assumption; "none" means that the bound needs independent runs only.
         event: the event or quantity that was measured, in words.
-        samples: how many outputs, or canaries, were looked at for it.
+        samples: the number of outputs, or canaries, on which it is based.
         statistic: the test that it inverts.
         seconds: running time, sampling included; 0 if only counts were given.
 
     Raises:
-        InvalidParameter: a value that is negative or NaN, an assumption that is none of the four, or a statistic that
-            is called Gaussian and assumes nothing.
+        InvalidParameter: a value that is negative or NaN, an assumption that is not one of the four, or a statistic
+            that is called Gaussian and assumes nothing.
     """
 
     value: float

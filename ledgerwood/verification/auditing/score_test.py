@@ -124,7 +124,7 @@ def score_certified(
 def _last_refused(region: "_Region", start: float) -> float:
     """An epsilon near the largest at which the region is proven to have at most its budget; 0 if none is found.
 
-    Whatever epsilon is returned was refused itself, so that the search may be as rough as it likes.
+    The returned epsilon was itself rejected, so the search may be as rough as it likes.
     """
     high, step, low = start, max(_FIRST_STEP * start, 1e-4), 0.0
     at_high, at_low = region.log_probability(high), -math.inf
@@ -161,7 +161,7 @@ class _Region:
 
     Args:
         least: least k1 of each block of k2, shape (b,), rising.
-        weights: of each block at the low end of each cell of p2, shape (c, b).
+        weights: the weights of each block at the low end of each cell of p2, shape (c, b).
         highs: high end of each cell, shape (c,).
         log_budget: log of the probability that the region may have.
     """

@@ -19,7 +19,7 @@ from ledgerwood.verification.auditing.counts import check_counts, check_labelled
 from ledgerwood.verification.auditing.result import level, small_probability
 
 _STAKES = np.geomspace(1.0, 1e-5, 97)
-"""What part of the largest bet is staked; the first is all of it, which a lost bet ends."""
+"""The staked part of the largest bet; the first is all of it, which a lost bet ends."""
 _WIDTHS = np.geomspace(1e-4, 10.0, 31)
 """Of half-normal laws of the excess of mu."""
 _GRID: FloatArray = np.linspace(0.0, 40.0, 40_001)
@@ -42,7 +42,7 @@ def log_e_value(with_row: int, without: int, runs: int, *, epsilon: float, delta
         delta: in [0, 1).
 
     Returns:
-        Its logarithm, rounded down; -inf where all is lost. Values of independent audits may be multiplied, of any
+        Its logarithm, rounded down; -inf if all is lost. Values of independent audits may be multiplied, of any
         audits averaged.
 
     Source: Ville 1939; docs/explanation/auditing.md#anytime.
@@ -70,11 +70,11 @@ def anytime(with_row: int, without: int, runs: int, *, delta: float, alpha: floa
 
 
 def _refused_from_zero(log_wealth: Callable[[FloatArray], FloatArray], target: float, *, falling: bool) -> float:
-    """The last point of the fixed grid up to which every one is refused; 0 if the first is not.
+    """The last point of the fixed grid such that all points up to it are rejected; 0 if the first is not.
 
     Args:
         log_wealth: at epsilons of shape (k,).
-        target: what refuses.
+        target: the object that refuses.
         falling: whether it is known to fall with epsilon, so that the point may be found by halving.
     """
     if log_wealth(_GRID[:1])[0] < target:
@@ -140,7 +140,7 @@ def anytime_guesses(correct: int, guesses: int, canaries: int, *, delta: float, 
 
 
 def anytime_mu(mean_with: float, runs_with: int, mean_without: float, runs_without: int, *, alpha: float) -> float:
-    """mu of scores that are N(mu, 1) with the canary and N(0, 1) without, at whatever moment one stops.
+    """mu of scores that are N(mu, 1) with the canary and N(0, 1) without, at any stopping time.
 
     A mixture of likelihood ratios of the difference of means; labels may be coins or alternate, but must not depend on
     scores. It holds if the noise is Gaussian, and is to be marked so. A common shift of all scores does not matter.
@@ -180,7 +180,7 @@ def combine_independent(log_values: Sequence[float]) -> float:
 
 
 def combine_dependent(log_values: Sequence[float]) -> float:
-    """The mean of e-values of any audits, however they depend on each other, as logarithms."""
+    """The mean of e-values of any audits, under any dependence, as logarithms."""
     logs = _logs(log_values)
     return float(special.logsumexp(np.array(logs))) - math.log(len(logs))
 

@@ -102,7 +102,7 @@ def best_pair(
 
 
 def _outputs(draws: OutputDraws, n: int, *, skip: bool) -> list[FloatArray] | None:
-    """Outputs on both data sets; None where the mechanism raises on both and that may be skipped."""
+    """Outputs on both data sets; None if the mechanism raises on both and that may be skipped."""
     try:
         return draws.first(n)
     except AuditFailed:

@@ -41,10 +41,10 @@ class Sizes:
     """Outputs of each data set.
 
     Args:
-        n: of the test.
-        learn: of learning, at most.
-        most: of all parts together, on both data sets; None without a limit.
-        search: of the search of a pair, on both data sets; None without a limit.
+        n: the number of outputs of the test.
+        learn: the learn of learning, at most.
+        most: the limit of all parts together, on both data sets; None without a limit.
+        search: the outputs for the search of a pair, on both data sets; None without a limit.
         notes: what was left out, in words.
     """
 
@@ -56,25 +56,25 @@ class Sizes:
 
     @property
     def fit_first(self) -> int:
-        """Of the first call, from which it is learned how outputs are read."""
+        """The outputs of the first call, from which the encoding is learned."""
         return min(self.learn, _LEAST_FIT)
 
     def fit_more(self, columns: int) -> int:
-        """Of a second call, for outputs of so many numbers."""
+        """The outputs of a second call, for outputs with this number of numbers."""
         return max(min(self.learn, max(_FIT // max(columns, 1), _LEAST_FIT), _MOST_FIT) - self.fit_first, 0)
 
     def choose(self, columns: int) -> int:
-        """To choose an event on: the more, the better chosen; those of one or two numbers cost next to nothing."""
+        """The outputs for choosing an event: more give a better choice; outputs of one or two numbers are cheap."""
         if self.most is not None:
             return max(int(0.5 * _CHOOSE * self.most), 1)
         return max(self.learn, min(3 * self.learn, _CHEAP // columns**2))
 
     def rank(self, columns: int) -> int:
-        """Of these, what all candidates see."""
+        """The part of these outputs that is used for all candidates."""
         return max(_RANK // columns, _LEAST_RANK)
 
     def search_first(self, pairs: int) -> int:
-        """Of the first round of the search for each of several pairs; each later round has half the pairs, twice that.
+        """The outputs of the first round of the search, for each pair; each later round has half the pairs, twice that.
 
         Raises:
             InvalidParameter: fewer than can be learned from.
@@ -113,7 +113,7 @@ def sizes(
     seconds: float | None,
     searching: bool,
 ) -> Sizes:
-    """What each part of the audit may draw.
+    """Divides the outputs among the parts of the audit.
 
     Args:
         draws: to be timed, where seconds are given.
@@ -179,7 +179,7 @@ _SHARE = 0.05
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What the coin and the outputs said of one event.
+    """The counts of one event, by the coin and by the outputs.
 
     Args:
         inside: outputs in the event from the data set that the event speaks for.

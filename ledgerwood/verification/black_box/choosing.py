@@ -1,4 +1,4 @@
-"""Which event to test, how, and with which coin: chosen on their own draws by the bound that is to be expected."""
+"""The choice of the event, the test and the coin, on separate draws, by the expected bound."""
 
 import math
 from collections.abc import Sequence
@@ -46,12 +46,12 @@ class Attack:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the test is to answer.
+    """The question for the test.
 
     Args:
         delta: at which epsilon is to be bounded.
         claimed: the epsilon that the claim promises there; inf if none.
-        points: where else the claim may be refuted.
+        points: other points at which the claim may be refuted.
         runs: outputs of the test, of both data sets.
         alpha: its level.
         fair: the coin must be.
@@ -75,7 +75,7 @@ class Choice:
         threshold: the event is a score of at least this.
         coin: probability of the data set for which the event speaks.
         point: the point of the claim's curve that is tested; None: epsilon at the question's delta is bounded.
-        way: how the point is tested.
+        way: the test of the point.
         merit: what was maximised: the bound on epsilon; of a point the power, or how much less log noise than claimed.
         power: standard deviations between claim and expectation.
     """
@@ -97,7 +97,7 @@ class Choice:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Tails:
-    """Of one candidate on learning draws: thresholds, and how many scores reach them on either data set."""
+    """The tails of one candidate on learning draws: thresholds, and how many scores of each data set reach them."""
 
     candidate: ScoreCandidate
     thresholds: FloatArray

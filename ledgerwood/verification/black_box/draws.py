@@ -26,7 +26,7 @@ from ledgerwood.verification.black_box.leaves import Key, Leaf, as_outputs, leav
 from ledgerwood.verification.black_box.readers import Lengths, Numbers, Reader, Unread, bytes_of, numbers_of, texts_of
 
 _MOST = 4096
-"""Columns of outputs that are no plain arrays."""
+"""Columns of outputs that are not plain arrays."""
 _PRESENT = -1
 
 
@@ -37,7 +37,7 @@ class OutputColumn:
 
     Args:
         key: the leaf that it is read from.
-        part: of the leaf's reader; -1 for whether the leaf is there.
+        part: the part of the leaf's reader; -1 for whether the leaf is there.
         name: in words.
     """
 
@@ -52,10 +52,10 @@ class Encoding:
     """A function from one output to a row of numbers; what it does not know becomes NaN.
 
     Args:
-        readers: of each leaf.
+        readers: the readers of each leaf.
         columns: in order.
         plain: the shape of one output, where all of them were arrays of real numbers of this shape; else None.
-        kept: of a plain output's numbers, those that are columns; None for all.
+        kept: the numbers of a plain output that are columns; None for all.
         notes: what is not looked at, in words.
         unread: whether some leaf is too varied to be looked at.
     """
@@ -78,7 +78,7 @@ class Encoding:
         return any(isinstance(reader, Numbers) and reader.limbs > 0 for reader in self.readers.values())
 
     def only(self, places: Sequence[int]) -> "Encoding":
-        """The same with these columns alone."""
+        """The encoding restricted to these columns."""
         kept = None
         if self.plain is not None:
             before = range(len(self.columns)) if self.kept is None else self.kept
@@ -157,7 +157,7 @@ def learned(samples: Sequence[tuple[Any, int]]) -> Encoding:
         if times < total:
             columns.append(OutputColumn(key, _PRESENT, f"whether {name} is {_article(kind)}"))
         notes += [words.replace("{}", name) for words in reader.notes]
-        unread |= any("forms of their own" in words for words in reader.notes)
+        unread |= any("have a distinct form" in words for words in reader.notes)
     return Encoding(readers=readers, columns=tuple(columns), plain=None, kept=None, notes=tuple(notes), unread=unread)
 
 
@@ -261,7 +261,7 @@ class OutputDraws:
 
     @property
     def encoding(self) -> Encoding:
-        """How outputs are read."""
+        """The encoding of the outputs."""
         if self._encoding is None:
             raise RuntimeError("nothing was drawn yet: how outputs are read is learned from the first ones")
         return self._encoding
@@ -289,7 +289,7 @@ class OutputDraws:
         return False
 
     def trial(self, n: int) -> None:
-        """Draw n outputs on each data set, and look at nothing but the time."""
+        """Draw n outputs on each data set, and measure only the time."""
         for side in (0, 1):
             self._raw(side, n)
 
@@ -320,8 +320,8 @@ class OutputDraws:
             raw = as_outputs(self.sampler(self.pair[side], n, self.rng))
         except Exception as error:
             raise AuditFailed(
-                f"the sampler raised {type(error).__name__} on {name}, n={n}: {error}. A mechanism that may fail must "
-                "say so by an output"
+                f"the sampler raised {type(error).__name__} on {name}, n={n}: {error}. A mechanism that may "
+                "fail must return an output for this"
             ) from error
         self.seconds += time.perf_counter() - start
         if runs_in(raw) != n:
@@ -360,7 +360,7 @@ class OutputDraws:
             )
 
     def _require_fresh(self, side: int, head: FloatArray, name: str) -> None:
-        """A sampler with a seed of its own repeats itself: an event that is learned on its own test says nothing."""
+        """Refuse a sampler with a fixed seed: testing an event on the outputs it was learned from proves nothing."""
         before = self._heads.get(side)
         if before is None:
             self._heads[side] = head.copy()
@@ -378,7 +378,7 @@ class OutputDraws:
     def _require_one_law(self, side: int, some: FloatArray, name: str) -> None:
         """A sampler that keeps a state, or draws noise once a call, has no independent outputs.
 
-        The outputs are taken at equal steps: some samplers return them sorted, which is no matter to a test that
+        The outputs are taken at equal steps: some samplers return them sorted, which does not matter to a test that
         counts.
         """
         before = self._spread.get(side)
@@ -397,8 +397,8 @@ class OutputDraws:
     def _require_unrepeated(self, side: int, values: FloatArray, name: str) -> None:
         """Noise that several runs of a call share. It is looked for in the first two calls on each data set.
 
-        Each of two equal values is as likely in one call as in the other, whatever their order and their distribution:
-        that so many occur in one call only is no chance. docs/explanation/black-box.md#repeated-noise.
+        Each of two equal values is as likely in one call as in the other, for any order and distribution:
+        it is not chance if this many occur in one call only. docs/explanation/black-box.md#repeated-noise.
         """
         calls = self._calls.setdefault(side, [])
         if len(calls) >= 2:
@@ -419,7 +419,7 @@ class OutputDraws:
                 )
 
     def several(self, side: int, n: int) -> Iterator[FloatArray]:
-        """Outputs of n runs in as many calls as memory asks for."""
+        """Outputs of n runs, in as many calls as the memory limit requires."""
         wide = max(len(self.encoding.columns), 1)
         most = max(_VALUES // wide, 1000)
         while n > 0:

@@ -1,6 +1,6 @@
 """The form of an output that scores use, and the log ratio of a cell.
 
-What two samples say of a cell: a log ratio, and one that is believed.
+The log ratio of a cell from two samples, and one that is believed.
 
 The form of an output that the scores use: numbers, values that recur, bits.
 
@@ -23,7 +23,7 @@ _TIE = 1e-6
 
 
 def log_ratios(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> FloatArray:
-    """Smoothed log ratios of cells' probabilities, shape (k,); 0 where nothing was seen."""
+    """Smoothed log ratios of cells' probabilities, shape (k,); 0 if nothing was seen."""
     high, low = with_row + 0.5, without + 0.5
     return np.asarray(np.log(high / low) - np.log((runs[0] + 1.0) / (runs[1] + 1.0)))
 
@@ -36,12 +36,12 @@ def believed(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> tu
 
 
 def counts(cells: IntArray, number: int) -> IntArray:
-    """How often each of `number` cells occurs, shape (number,)."""
+    """Counts how often each of `number` cells occurs, shape (number,)."""
     return np.bincount(cells, minlength=number).astype(np.int64)
 
 
 def tail_ratios(with_row: IntArray, without: IntArray, runs: tuple[int, int]) -> FloatArray:
-    """For cells in order: the believed log ratio of the best tail that a cell is in, shape (k,).
+    """Estimates for ordered cells the log ratio of the best tail that contains each cell, shape (k,).
 
     Tails begin at one end, whichever promises more, so the numbers fall from that end to the other. Among equal ones
     cells farther out come a little higher: a threshold can still cut a tail that was too rare to be learned.
@@ -60,7 +60,7 @@ def smoothed(cells: IntArray) -> IntArray:
 
 
 _FEW = 256
-"""So many distinct values of a column are bins of their own."""
+"""The largest number of distinct values of a column that get separate bins."""
 _ATOMS = 64
 _LEAST = 12
 """A value that recurs so often, and in a two-thousandth of all outputs, is an atom."""
@@ -133,7 +133,7 @@ class Atoms:
 
     @property
     def codes_in_all(self) -> int:
-        """How many codes there are."""
+        """The total number of codes."""
         return self.values.size + 1 + _SPECIAL
 
     def codes(self, column: FloatArray) -> IntArray:

@@ -55,7 +55,7 @@ def _one_thread() -> AbstractContextManager[object]:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """Columns as numbers in [-4, 4] (0 where they are not finite) and, for values that recur, as indicators."""
+    """Columns as numbers in [-4, 4] (0 if they are not finite) and, for values that recur, as indicators."""
 
     centres: FloatArray
     scales: FloatArray
@@ -193,9 +193,9 @@ def of_boosting(first: FloatArray, second: FloatArray, columns: NDArray[np.int64
 
 
 _SINGLE = 4
-"""So many columns have scores of their own."""
+"""The largest number of columns with separate scores."""
 _WIDE = 64
-"""Boosted trees see so many columns at most."""
+"""The largest number of columns for boosted trees."""
 _FINALISTS, _LAST, _GROWTH, _HOPE = 4, 2, 4, 0.3
 """Candidates that are looked at again on more outputs, how many more, and how lucky they may have been until then."""
 
@@ -207,7 +207,7 @@ def candidates(
 
     Args:
         first, second: outputs.
-        names: of the columns.
+        names: the names of the columns.
         numeric, learners: as for `audit`.
 
     Raises:
@@ -251,11 +251,11 @@ def _has_numbers(marks: tuple[Atoms, ...], codes: list[IntArray]) -> bool:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What the test will look at.
+    """The columns, scores and event that the test uses.
 
     Args:
         bound: the event for the bound on epsilon.
-        point: the event for a point of the claim's curve; None where it has no points.
+        point: the event for a point of the claim's curve; None if it has no points.
         attacks: the best attack at each point.
     """
 

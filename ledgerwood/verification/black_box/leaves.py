@@ -34,8 +34,8 @@ class Leaf:
     """Cells of one kind at one place of the output.
 
     Args:
-        name: of the place: output[0], output['mean'], output.count.
-        kind: of the cells.
+        name: the name of the place: output[0], output['mean'], output.count.
+        kind: the kind of the cells.
         rows: the outputs that have it, in order; None for all of them.
         cells: one for each of `rows`; an array of numbers, or a list.
     """
@@ -47,7 +47,7 @@ class Leaf:
 
     @property
     def key(self) -> Key:
-        """What identifies it in other calls."""
+        """The key that identifies the leaf in other calls."""
         return self.name, self.kind
 
 
@@ -56,7 +56,7 @@ def leaves(outputs: Any, runs: int) -> Iterator[Leaf]:
 
     Args:
         outputs: an array, a list or another sequence of one output a run; a table; a mapping from names to columns.
-        runs: how many there are.
+        runs: their number.
 
     Raises:
         ValueError: the columns of a table or mapping do not have one entry a run.
@@ -72,7 +72,7 @@ def leaves(outputs: Any, runs: int) -> Iterator[Leaf]:
 
 
 def runs_in(outputs: Any) -> int | None:
-    """How many outputs there are; None where they cannot be counted, or where a table has no columns."""
+    """Counts the outputs; None if they cannot be counted, or if a table has no columns."""
     columns = _table(outputs)
     if columns is not None:
         return len(next(iter(columns.values()))) if columns else None

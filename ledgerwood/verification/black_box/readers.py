@@ -79,7 +79,7 @@ def byte_columns(cells: Sequence[bytes], size: int) -> NDArray[np.uint8]:
 
 
 def packed_floats(block: NDArray[np.uint8]) -> list[FloatArray]:
-    """The same bytes as numbers of 8 bytes, in either order, and where they are 4 bytes long, of 4."""
+    """Reads the bytes as 8-byte floats, in both byte orders, and as 4-byte floats if the length is 4."""
     rows, size = block.shape
     if size == 0 or size % 4:
         return []
@@ -111,7 +111,7 @@ class Reader(abc.ABC):
     @property
     @abc.abstractmethod
     def words(self) -> tuple[str, ...]:
-        """What each column is, with {} for the leaf's name."""
+        """Descriptions of the columns, with {} for the leaf's name."""
 
     @abc.abstractmethod
     def columns(self, cells: Cells, wanted: Sequence[int]) -> list[FloatArray]:
@@ -119,7 +119,7 @@ class Reader(abc.ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not looked at, with {} for the leaf's name."""
+        """Notes on the parts that are not used, with {} for the leaf's name."""
         return ()
 
 
@@ -130,7 +130,7 @@ class Numbers(Reader):
 
     Args:
         centre: what is taken from whole numbers before they become float64.
-        limbs: groups of 32 bits besides; 0 where float64 holds all numbers.
+        limbs: groups of 32 bits besides; 0 if float64 holds all numbers.
         imaginary: whether the imaginary part is a column.
     """
 
@@ -234,7 +234,8 @@ class Texts(Reader):
 
     Args:
         numbers: a reader for each place at which a number is written.
-        distinct, seen: how many forms were met, and of how many texts, where they are too many to be looked at; else 0.
+        distinct, seen: number of forms that were met, and of how many texts, where they are too many to be looked at;
+            else 0.
         longest: the most numbers that were met in one text.
     """
 
@@ -258,9 +259,9 @@ class Texts(Reader):
         found = []
         if self.distinct:
             found.append(
-                f"{{}}: {self.distinct:,} of {self.seen:,} texts have forms of their own, so that nothing can be "
-                "learned from them but the numbers that they spell. Return what they are made of (numbers, "
-                "categories) as a tuple, one part each"
+                f"{{}}: {self.distinct:,} of {self.seen:,} texts have a distinct form, so nothing can be "
+                "learned from them except the numbers in them. Return their parts (numbers, categories) as "
+                "a tuple, one part each"
             )
         if self.longest > len(self.numbers):
             found.append(
@@ -318,8 +319,8 @@ class Bytes(Reader):
     """Bytes that are no text: their number, each of the first 64, and the same bytes as floats.
 
     Args:
-        size: how many bytes are looked at.
-        longest: how many there were.
+        size: number of bytes that are looked at.
+        longest: their number.
     """
 
     size: int
@@ -399,7 +400,7 @@ def bytes_of(cells: Sequence[Sequence[bytes]]) -> Reader:
 @final
 @dataclass(frozen=True, slots=True)
 class Lengths(Reader):
-    """How many parts something has."""
+    """The number of parts of a sequence."""
 
     @property
     def words(self) -> tuple[str, ...]:

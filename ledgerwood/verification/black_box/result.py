@@ -34,12 +34,12 @@ class Audit:
         seconds: all of it, sampling included.
         bounds: `epsilon_lower` first; then other bounds from the same outputs, each with its assumption.
         test: the comparison behind `rejected`, in words, with both numbers.
-        claim: as it was given.
-        claimed_epsilon: the epsilon that the claim promises at `delta`; inf where it promises none.
-        needed: the least n with which any outputs could have refuted this claim at `delta`, as a budget; None where it
+        claim: the given claim.
+        claimed_epsilon: the epsilon that the claim promises at `delta`; inf if it promises none.
+        needed: the least n with which any outputs could have refuted this claim at `delta`, as a budget; None if it
             promises nothing there.
-        scores: of the outputs of the test, higher ones speaking for `direction`; None where the test stopped early:
-            bands around their ROC do not allow for that.
+        scores: the scores of the outputs of the test, higher ones speaking for `direction`; None if the test
+            stopped early: bands around their ROC do not allow for that.
         pair: the two data sets.
         numeric: whether only values were tested, or their bits too.
         notes: remarks: what was not tested, or why a bound is 0 or is not stated.

@@ -43,10 +43,10 @@ def scaled(claim: Event, log_factor: float) -> Event | None:
 def member(claim: Event, point: CurvePoint, delta: float, start: float = 0.0) -> Event | None:
     """The member of the family with the least noise whose delta at the point's epsilon is at most `delta`.
 
-    None where even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
+    None if even a thousand times the noise has more. Whether a member has as much is for `beyond` to say.
 
     Args:
-        claim: of the family.
+        claim: the claim of the family.
         point: where.
         delta: positive.
         start: log of the factor of noise where the search begins.
@@ -87,7 +87,7 @@ def beyond(claim: Event, point: CurvePoint, delta: float) -> bool:
 
 
 def misfit(claim: Event, attacks: Sequence[Attack], tested: CurvePoint, start: float = 0.0) -> str | None:
-    """Why no member of the family fits the deltas that learning measured; None where one does, or might.
+    """Why no member of the family fits the deltas that learning measured; None if one does, or might.
 
     One amount of noise must explain all points: the member that explains the tested one is held against the others.
     docs/explanation/black-box.md#black-box-family.
@@ -133,7 +133,7 @@ _LARGEST = 20.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTerms:
-    """What an audit was asked.
+    """The parameters of an audit.
 
     Args:
         curve: the claim.
@@ -173,7 +173,7 @@ class AuditTerms:
         return self.curve.claim
 
     def question(self) -> Question:
-        """What the test is to answer."""
+        """The question for the test."""
         claim = self.claim
         delta = self.curve.default_delta() if self.delta is None else small_probability("delta", self.delta)
         claimed = self.curve.epsilon(delta)
@@ -201,7 +201,7 @@ class AuditTerms:
 
 
 def least_outputs(alpha: float) -> int:
-    """Of each data set, for a test that can show anything at all, and for scores that can be learned.
+    """The least number of outputs for each data set with which a test can show anything and scores can be learned.
 
     Even outputs that always tell the data set show nothing while alpha^(1 / n) <= 1 / 2.
     """

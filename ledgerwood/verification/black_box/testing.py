@@ -1,4 +1,4 @@
-"""The one test, on fresh outputs, and what else they say."""
+"""The single test on fresh outputs, and further statements about them."""
 
 import math
 from dataclasses import dataclass
@@ -35,15 +35,15 @@ _HALVINGS = 50
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AuditFinding:
-    """What the fresh outputs said.
+    """The result of the test on fresh outputs.
 
     Args:
         rejected: the claim is refuted.
-        words: by what comparison.
+        words: the comparison.
         bounds: the headline first.
-        side: of the headline's event.
-        scores: of the headline's event; None where the test stopped before its end, since what is drawn of them later
-            (bands of a ROC) takes their number for fixed.
+        side: the side of the headline's event.
+        scores: the scores of the headline's event; None if the test stopped before its end, since what is drawn of
+            them later (bands of a ROC) takes their number for fixed.
         notes: what a reader must know besides.
     """
 
@@ -58,12 +58,12 @@ class AuditFinding:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agenda:
-    """What is to be said of the fresh outputs; all of it is settled before they are drawn.
+    """The tests of the fresh outputs; all of them are fixed before the outputs are drawn.
 
     Args:
         main: its event decides about the claim.
         bound: its event bounds epsilon without assumptions; may be the same.
-        family_first: whether epsilon inside the claim's family is the headline; None where it is not stated.
+        family_first: whether epsilon inside the claim's family is the headline; None if it is not stated.
         notes: why not, if that is news.
     """
 
@@ -79,7 +79,7 @@ class Agenda:
 
 
 def agenda(terms: AuditTerms, asked: Question, chosen: Chosen) -> Agenda:
-    """Which of the two events decides: the one that is expected to stand out more."""
+    """Decides which of the two events is the main one: the one with the larger expected bound."""
     bound, point = chosen.bound, chosen.point
     if point is None or point.point is None:
         return Agenda(main=bound, bound=bound, family_first=None)

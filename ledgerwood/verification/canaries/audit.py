@@ -54,7 +54,7 @@ def audit_model(
     n_jobs: int = 1,
     verbose: int = 0,
 ) -> ModelAudit:
-    """Train with canaries, each included by its own fair coin, and bound epsilon from what tells them apart.
+    """Train with canaries, each included by its own fair coin, and bound epsilon from how well they can be detected.
 
     With `released`, train many times with and without one row, and compare what the fitted models show.
 
@@ -68,10 +68,10 @@ def audit_model(
         rng: a generator for coins, ties and the estimators' seeds, or its seed; None for fresh entropy.
         view: "releases" scores released sums and choices (our estimators), "predictions" the model's predictions at the
             canaries; None for the first where it can be. "fitted" is what `released` sets.
-        structure: "fixed" puts one tree, each canary's cell a leaf, in the place of every tree that the trainer draws
+        structure: "fixed" puts one tree, each canary's cell a leaf, instead of every tree that the trainer draws
             without a look at the rows. It costs nothing, so that plan and price stay. "own" leaves the trainer's trees.
         trainings: number of fits, each with its own coins and noise; None for 1; with mode="one_mechanism" None is for
-            1000 canaries in all, or 500 trainings with one each (300 where delta > 0). A canary is in one of them, so
+            1000 canaries in all, or 500 trainings with one each (300 if delta > 0). A canary is in one of them, so
             that all together are as private for it as one is, and the canaries of all count as those of one run.
         delta: at which epsilon is bounded; None for the estimator's own.
         claim: the claimed guarantee; None for the privacy cost of the estimator's plan. Its adjacency decides whether
@@ -81,7 +81,7 @@ def audit_model(
         guesses: numbers of canaries to guess as included and as left out, over all trainings; None chooses the best
             numbers for the claim. They are fixed before the fits.
         schema: where canaries go, and their labels, for an estimator that declares none; None: the ranges of X and y,
-            and with `released` also rows far beyond them, since nothing then says that there can be none.
+            and with `released` also rows far beyond them, since such rows are then not excluded.
         check_structure: fit a few times more, and see that public trees do not depend on the rows.
         mode: "model" audits the estimator as it is; "one_mechanism" one tree of depth 1 with its whole budget, made by
             the same code (our estimators): the test is of that tree's privacy cost, with the power that an ensemble
@@ -96,8 +96,8 @@ def audit_model(
 
     Raises:
         InvalidParameter: no fit or predict; more canaries than cells, or too few for any bound; an estimator whose
-            releases cannot be seen, or that buys its schema, or ignores its seed where that is looked at; arguments
-            that do not go together; a released value that is no number.
+            releases cannot be recorded, whose schema is estimated, or that ignores its seed; arguments
+            that cannot be combined; a released value that is not a number.
         AdjacencyMismatch: a zero-out claim of an estimator that is not this library's.
         SchemaError: X and y do not fit the schema.
         LedgerCorrupted: a fitted model without a ledger, or with another model's.

@@ -35,7 +35,7 @@ _LEAST_SPREAD = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guesses:
-    """What was guessed of canaries by their scores, and how much of it was right.
+    """Guesses about canaries by their scores, and the number of right guesses.
 
     Args:
         included, left_out: how many of each kind.
@@ -144,13 +144,13 @@ class CanaryTerms:
     """All that is fixed before the fits.
 
     Args:
-        claim: what is audited; None where nothing is claimed.
+        claim: what is audited; None if nothing is claimed.
         price: its epsilon at `delta`; inf without a claim.
         planned: the claim by which guesses were planned.
-        delta, alpha: of the bounds.
+        delta, alpha: those of the bounds.
         included, left_out: numbers of guesses.
-        sides: of the plan.
-        canaries: of all trainings.
+        sides: the sides of the plan.
+        canaries: the canaries of all trainings.
     """
 
     claim: Claim | None
@@ -168,7 +168,7 @@ class CanaryTerms:
         cls, claim: Claim | None, unclaimed: Claim, guesses: tuple[int, int] | None, *, canaries: int, delta: float,
         alpha: float, sides: theory.Sides,
     ) -> "CanaryTerms":  # fmt: skip
-        """By the claim alone, unless the numbers of guesses are given.
+        """Plans the numbers of guesses from the claim only, unless they are given.
 
         Args:
             claim: or None, and `unclaimed` plans the guesses.
@@ -194,8 +194,8 @@ class Reading:
 
     Args:
         bounds: at least one.
-        expected: of each, under exactly the claim; NaN without one.
-        largest: what the headline cannot exceed; inf where nothing limits it.
+        expected: the expected value of each, under exactly the claim; NaN without one.
+        largest: what the headline cannot exceed; inf if nothing limits it.
         rejected: whether the claim is refuted.
         needed: see `ModelAudit`.
     """

@@ -53,7 +53,7 @@ class OwnFits:
 
     @classmethod
     def of(cls, estimator: AbstractTrainer, n_features: int) -> "OwnFits":
-        """By the estimator's own parameters, with its own trees.
+        """Makes fits with the estimator's own parameters, and its own trees.
 
         Raises:
             InvalidParameter: an estimator that buys its schema: where canaries may go is not known before.
@@ -69,7 +69,7 @@ class OwnFits:
 
     @property
     def event(self) -> Event:
-        """What is claimed: the whole plan."""
+        """The claimed event: the whole plan."""
         event: Event = self.plan.event
         return event
 
@@ -90,12 +90,12 @@ class OwnFits:
 
     @property
     def cells(self) -> int:
-        """How many canaries the schema has cells for."""
+        """The number of canaries for which the schema has cells."""
         return cell_count(self.schema, bins=self.plan.max_bins)
 
     @property
     def share_against(self) -> float:
-        """Of known rows in a leaf, those at the other end: what its value tells most of a canary by.
+        """The share of a leaf's known rows with the other label for which its value reveals most about a canary.
 
         docs/explanation/canaries.md#black-box-background; all of them where noise is not on rows and gradients apart.
         """
@@ -217,10 +217,10 @@ def classifies(estimator: object) -> bool:
 
 
 def agreement(model: Any, rows: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
-    """How far predictions agree with labels, float64 (m,): minus the distance, or the label's probability.
+    """Measures how well predictions agree with labels, float64 (m,): minus the distance, or the label's probability.
 
     Raises:
-        InvalidParameter: predictions of another shape, or that are no finite numbers.
+        InvalidParameter: predictions of another shape, or that are not finite numbers.
     """
     try:
         found = _agreement(model, rows, labels)

@@ -1,4 +1,4 @@
-"""What a fit releases, recorded; and estimators reduced to one round.
+"""A recorder of a fit's releases; and estimators reduced to one round.
 
 What a fit releases, as it is released; and, for an audit, another public tree in the place of a random one.
 
@@ -40,8 +40,9 @@ class Released:
         query, mechanism: public.
         event: the draw that it belongs to.
         draw: the draw's number in the ledger. Releases of one draw share its sample, unless it is filtered.
-        group: of a `Parallel` draw; None otherwise.
-        value: of a sum, what was released, float64 of the statistic's shape, in its unit; of a choice, what was chosen.
+        group: the group of a `Parallel` draw; None otherwise.
+        value: the value of a sum, what was released, float64 of the statistic's shape, in its unit; of a choice, what
+            was chosen.
         chosen: whether it is a choice.
     """
 
@@ -57,11 +58,11 @@ class Released:
 @final
 @dataclass(slots=True, eq=False)
 class ReleaseRecording:
-    """What a fit released, in order.
+    """The releases of a fit, in order.
 
     Args:
         releases: filled while the fit runs.
-        trees: how many public trees were drawn (and replaced, where the audit fixed them).
+        trees: number of public trees that were drawn (and replaced, where the audit fixed them).
     """
 
     releases: list[Released] = field(default_factory=list)

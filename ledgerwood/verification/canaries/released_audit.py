@@ -63,13 +63,13 @@ _LUCK = 0.2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlierBound:
-    """What many fits showed.
+    """The bound from many fits.
 
     Args:
         bounds: the headline first.
         rejected: whether the claim is refuted.
-        scores: of the headline's event.
-        delta: of the bounds.
+        scores: the scores of the headline's event.
+        delta: the delta of the bounds.
         detectable: see `ModelAudit.epsilon_detectable`.
         largest: see `ModelAudit.epsilon_ceiling`.
         runs: fits of the test.
@@ -112,15 +112,15 @@ def audit_released(
     Args:
         many: the learner, and how many fits there are.
         rows: X and y, from which the background is drawn.
-        schema: of rows, and whether it is `bounded`: declared, so that no row is beyond it.
+        schema: the schema of rows, and whether it is `bounded`: declared, so that no row is beyond it.
         bounded: see there.
         classify: whether labels are classes.
         claim: what is audited, or None.
         adjacency: which data sets are neighbours.
-        delta, alpha: of the bounds.
+        delta, alpha: those of the bounds.
         canary: (row, label), or None to choose it.
         background: rows of every fit besides the canary.
-        generator: of all coins and seeds.
+        generator: the generator of all coins and seeds.
 
     Raises:
         InvalidParameter: a learner that adds no noise, or the same in every fit.
@@ -294,7 +294,7 @@ def _plain(values: Floats) -> Floats:
 
 
 def _failures(fits: list[Shown]) -> str | None:
-    """What all of them raised; None where some succeeded."""
+    """What all of them raised; None if some succeeded."""
     return None if any(each.failure is None for each in fits) else fits[0].failure
 
 

@@ -41,7 +41,7 @@ class OutlierPair:
     Args:
         first: with the canary.
         second: without it, or with another row in its place.
-        words: which canary, and what is in its place.
+        words: a description of the canary, and of the row in its place.
     """
 
     first: Rows
@@ -170,7 +170,7 @@ class ManyFits:
 
     Args:
         estimator: never fitted itself.
-        released: what is looked at.
+        released: the values that are used.
         n_jobs: processes; it changes no result.
         budget: fits in all, for the progress.
         progress: called with (fits done, fits in all).
@@ -255,7 +255,7 @@ def _fit(estimator: Any, released: Released, frame: FrameShape | None, rows: Row
 
 
 def jobs(n_jobs: object) -> int:
-    """How many processes; -1 for one a core.
+    """The number of processes; -1 means one for each core.
 
     Raises:
         InvalidParameter: neither -1 nor a whole number of at least 1.

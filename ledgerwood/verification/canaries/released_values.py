@@ -1,8 +1,8 @@
-"""What a fitted model shows, as rows of numbers of one length.
+"""The released values of a fitted model, as rows of numbers of equal length.
 
 Turn what a fitted model shows into named columns: numbers, texts, arrays, and tuples and dicts of them.
 
-Bring what fits released into rows of one length: settled by learning fits, the same for every fit after them.
+Converts the releases of fits to rows of equal length, in a layout learned from the first fits and then fixed.
 """
 
 import dataclasses
@@ -32,12 +32,12 @@ _TREE = ("feature", "threshold", "value", "children_left", "children_right", "im
 @final
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shown:
-    """What one fit released.
+    """The released values of one fit.
 
     Args:
         columns: by name.
         skipped: names of attributes that are neither numbers nor texts, so that nothing is seen of them.
-        failure: what the fit raised; None where it did not.
+        failure: what the fit raised; None if it did not.
     """
 
     columns: Columns
@@ -207,11 +207,11 @@ _REACH = 1e6
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layout:
-    """Where each number goes.
+    """The position of each number.
 
     Args:
-        names: of the parts that learning fits released.
-        lengths: of each part, the most that one fit had.
+        names: the names of the parts that learning fits released.
+        lengths: the lengths of each part, the most that one fit had.
         varied: parts whose length differed between fits: the length is a column too.
     """
 
@@ -274,9 +274,9 @@ class Encoder:
     """A fixed function from what a fit released to a short row: the columns that tell most, and sums over all of them.
 
     Args:
-        layout: of the parts.
+        layout: the layout of the parts.
         kept: columns that vary, the ones that differ most between the two data sets first, at most 32 of them.
-        centres, scales, weights: of all columns, for the sums: how far a row is from the middle, and in which
+        centres, scales, weights: those of all columns, for the sums: how far a row is from the middle, and in which
             direction.
     """
 

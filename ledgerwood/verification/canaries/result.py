@@ -1,4 +1,4 @@
-"""What an audit of a model says."""
+"""The result of an audit of a model."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -52,24 +52,24 @@ class ModelAudit:
         epsilon_detectable: the bound expected of a perfect attack on a mechanism with exactly this privacy cost, by the
             main statistic, with as many canaries or fits: the power of this audit. NaN if nothing is claimed.
         epsilon_ceiling: the largest bound that this statistic can show with as many canaries or fits, of any mechanism;
-            inf where nothing limits it (means of Gaussian scores).
+            inf if nothing limits it (means of Gaussian scores).
         expected: the same of each of `bounds`, in their order.
         needed: canaries with which the main bound is expected within .5 of the claimed epsilon (within half of it,
-            where it is below a nat); None where no number of up to 65536 is, by this statistic.
-        scores: of canaries that were in, and out.
+            where it is below a nat); None if no number of up to 65536 is, by this statistic.
+        scores: the scores of canaries that were in, and out.
         seconds: running time.
         canaries: number of canaries in each training.
         trainings: fits; with `released=` all of them, those to learn from too.
-        view: what was scored: released values, predictions, or what `released=` reads of the fitted model.
+        view: the scored values: released values, predictions, or what `released=` reads of the fitted model.
         structure: "fixed" where the audit put one tree in the place of each random one.
         shared: whether canaries shared leaves, or may have: of predictions it is known only in the audit's own trees.
             Then they are no independent runs, and only guesses say anything.
-        scored, releases: how many of the last fit's releases took part in the scores; with `released=`, numbers that
-            were looked at.
-        mu: of a canary in what was scored, the least over canaries; None where noise is not Gaussian.
-        price_mu: of the Gaussian mechanism with this privacy cost; 0 for a pure price.
+        scored, releases: number of of the last fit's releases that took part in the scores; with `released=`, numbers
+            that were looked at.
+        mu: the mu of a canary in what was scored, the least over canaries; None if noise is not Gaussian.
+        price_mu: the price mu of the Gaussian mechanism with this privacy cost; 0 for a pure price.
         system: the estimator's name.
-        claim: what was audited; None where nothing is claimed.
+        claim: what was audited; None if nothing is claimed.
         structure_check: the `StructureCheck`; None if it was not asked for, or if nothing is drawn at random.
         attack: which rows were in or out, and what was looked at, in words.
         notes: what this attack could not see, and what was audited in the place of the model.

@@ -79,7 +79,7 @@ def _series(name: str, values: NDArray[Any], kind: Any, numeric: bool, library: 
 
 
 def seen_feature(series: nw.Series[Any]) -> Numeric | Categorical:
-    """What a column of the background holds: the range of its numbers, or its categories in sorted order.
+    """Describes a column of the background: the range of its numbers, or its categories in sorted order.
 
     Raises:
         InvalidParameter: a column of another type (dates, lists, mixed objects).
@@ -351,7 +351,7 @@ def seen_schema(X: Any, y: Any, *, classify: bool) -> Schema:
 
 
 def with_fill(rows: AuditRows, against: NDArray[np.int64], beside: NDArray[np.int64]) -> AuditRows:
-    """The same with known rows in the canaries' cells.
+    """Adds known rows to the canaries' cells.
 
     Args:
         rows: without them.

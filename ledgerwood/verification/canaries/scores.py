@@ -1,4 +1,4 @@
-"""How much each canary's presence explains what was released: optimal scores, from released values only.
+"""Optimal scores of canaries from released values: how much each canary's presence explains them.
 
 The auditor made the rows, so that it knows each statistic with a canary and without it; noise is all that it does not
 know. docs/explanation/canaries.md#canary-scores.
@@ -49,8 +49,8 @@ class Evidence:
         with_side: the background and the canaries of one side, for each of the two sides.
         side: (m,), 0 or 1: which label each canary has. Those of one leaf may have either.
         with_none: the background, and what stands in for the canaries where rows are replaced.
-        cells: of the canaries, (n_features, m).
-        alone: the canaries and no other row; and, where rows are replaced, what stands in for them.
+        cells: the cells of the canaries, (n_features, m).
+        alone: the canaries and no other row; and, if rows are replaced, the rows in their place.
     """
 
     with_side: tuple[Table, Table]
@@ -71,12 +71,12 @@ class CanaryScores:
     Args:
         values: (m,), the log-likelihood ratio of what was released; a linear estimate where canaries share leaves.
         gaussian: whether all noise of what was scored is Gaussian, and no draw is sampled or filtered.
-        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None where noise is not so, where
+        normal: (m,), N(0, 1) without the canary and N(mu, 1) with it; None if noise is not so, where
             canaries share leaves, or where what they contribute has changed with the noise, by more than 2 %.
         mu: (m,), of each canary, by its contributions to what was released; None with `normal`.
         alone: whether no two canaries shared a leaf of what was scored.
-        scored: how many releases took part.
-        releases: how many there were.
+        scored: number of releases that took part.
+        releases: their number.
     """
 
     values: Floats
@@ -295,7 +295,7 @@ def _noise(mechanism: object, columns: int) -> tuple[Floats, Floats, str] | None
 
 
 def _leaves_of(query: object) -> TreeStructure | None:
-    """The tree by whose leaves a statistic is; None where it is by something else."""
+    """The tree by whose leaves a statistic is; None if it is by something else."""
     # Of classes by leaf, a row of the release is no leaf.
     if not isinstance(query, LeafQuery) or query.statistic.width != query.grid.columns:
         return None

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seen:
-    """What the fits showed of all canaries, those of each training after those of the one before.
+    """The observations of all canaries, training by training.
 
     Args:
         coins: bool (n,), who was in.
@@ -39,7 +39,7 @@ class Seen:
         gaussian: whether all noise of what was scored is Gaussian.
         mu: the least of all canaries; None with `normal`.
         alone: whether no two canaries of a training shared a leaf of what was scored.
-        scored, releases: of the last training.
+        scored, releases: those of the last training.
         fixed: whether the audit's tree stood in for random ones.
     """
 
@@ -120,7 +120,7 @@ def seen_predictions(
 def _known_without(
     estimator: Any, rows: AuditRows, places: NDArray[Any], trainings: int, generator: np.random.Generator
 ) -> Floats:
-    """What fits without any canary say at the canaries, (m,); 0 where two of them say the same.
+    """What fits without any canary say at the canaries, (m,); 0 if two of them say the same.
 
     Then noise may be the same in every fit, and the difference of two fits would be free of it: no model is that
     private. docs/explanation/canaries.md#same-noise-again.
@@ -154,7 +154,7 @@ def structure_depends_on_data(estimator: AbstractTreeEstimator, X: Any, y: Any, 
     Args:
         estimator: one of this library's whose trees are drawn without a look at the rows; a copy of it is seeded.
         X, y: rows of the first fit, at least two.
-        seed: of all fits.
+        seed: the seed of all fits.
 
     Raises:
         InvalidParameter: another estimator, one that ignores its seed, so that nothing can be compared, or a bought

@@ -1,4 +1,4 @@
-"""What canaries can show under a claim, and what an attack could have found.
+"""The power of canaries: the bounds that they can show under a claim, and that an attack could have found.
 
 What canaries can show at best, under the curve that a model claims; and how many guesses to make of them.
 
@@ -62,7 +62,7 @@ class ClaimedTradeOff:
         return np.asarray(1.0 - self.hits(alarms))
 
     def accuracy(self, share: float) -> float:
-        """How many of the canaries with the `share` highest scores are in, of all, at best."""
+        """Bounds the share of canaries that are in, among the `share` of canaries with the highest scores."""
         grid = np.concatenate((np.geomspace(1e-8, 1e-2, 60), np.linspace(1.1e-2, 1.0, 400)))
         hits = self.hits(grid)
         found = float(np.interp(share, 0.5 * (grid + hits), hits))
@@ -77,7 +77,7 @@ def trade_off(claim: Claim, delta: float) -> ClaimedTradeOff:
 
 @functools.lru_cache(maxsize=256)
 def guesses_for(claim: Claim, canaries: int, delta: float, alpha: float, sides: Sides) -> tuple[int, int, float]:
-    """How many guesses of each kind to make, (included, left out), and the bound that is to be expected from them.
+    """Plans the guesses of each kind, (included, left out), and computes the bound expected from them.
 
     By the claim alone, so that they are fixed before anything is drawn.
     """
@@ -113,12 +113,12 @@ def expected_guessed_mu(claim: Claim, included: int, left_out: int, canaries: in
 
 
 def expected_mu(mu: float, canaries: int, alpha: float) -> float:
-    """What the difference of the mean scores, over their spread, is to show of mu: half of the canaries are in."""
+    """The mu that the difference of the mean scores is expected to show, if half of the canaries are in."""
     return max(0.0, mu - float(stats.norm.isf(alpha)) * math.sqrt((4.0 + 0.5 * mu * mu) / canaries))
 
 
 def canaries_for_mu(mu: float, epsilon: float, delta: float, alpha: float) -> int | None:
-    """Canaries for the means to show `epsilon` at `delta`; None where mu does not have it."""
+    """Canaries for the means to show `epsilon` at `delta`; None if mu does not have it."""
     if epsilon_of(mu, delta) <= epsilon or epsilon <= 0.0:
         return None
     wanted = float(optimize.brentq(lambda each: epsilon_of(each, delta) - epsilon, 1e-6, mu))
@@ -126,7 +126,7 @@ def canaries_for_mu(mu: float, epsilon: float, delta: float, alpha: float) -> in
 
 
 def canaries_for_guesses(claim: Claim, epsilon: float, delta: float, alpha: float, sides: Sides) -> int | None:
-    """Canaries for guesses of one run to show `epsilon`; None where 65536 would not."""
+    """Canaries for guesses of one run to show `epsilon`; None if 65536 would not."""
     canaries = 64
     while canaries <= _MOST:
         if guesses_for(claim, canaries, delta, alpha, sides)[2] >= epsilon:
@@ -148,8 +148,8 @@ def black_box_mu(*, clip: float, count_stddev: float, sum_stddev: float, value: 
 
     Args:
         clip: the canary's gradient, in the gradient's unit.
-        count_stddev, sum_stddev: of the noise.
-        value: of the leaf without noise.
+        count_stddev, sum_stddev: those of the noise.
+        value: the value of the leaf without noise.
 
     Source: docs/explanation/canaries.md#black-box-background.
     """
@@ -170,7 +170,7 @@ def best_background(*, clip: float, count_stddev: float, sum_stddev: float) -> f
 
 
 def mu_of_price(epsilon: float, delta: float) -> float:
-    """mu of the Gaussian mechanism with this privacy cost; 0 where epsilon is 0."""
+    """mu of the Gaussian mechanism with this privacy cost; 0 if epsilon is 0."""
     return gdp.mu(epsilon, delta) if epsilon > 0.0 and delta > 0.0 else 0.0
 
 
@@ -188,7 +188,7 @@ def perfect_bound(claim: Claim, *, runs: int, delta: float, alpha: float) -> flo
     Args:
         claim: what is audited.
         runs: outputs of the test.
-        delta, alpha: of the bound.
+        delta, alpha: those of the bound.
     """
     hits = trade_off(claim, delta).hits(_ALARMS)
     best = 0.0
@@ -221,7 +221,7 @@ def largest_guessed(guesses: int, canaries: int, *, delta: float, alpha: float) 
 
 
 def price_of(claim: Claim | None, delta: float) -> float:
-    """The epsilon that a claim promises at `delta`; inf where nothing is claimed."""
+    """The epsilon that a claim promises at `delta`; inf if nothing is claimed."""
     return math.inf if claim is None else ClaimedCurve(claim).epsilon(delta)
 
 
@@ -238,11 +238,11 @@ def weaknesses(
     Args:
         found: the headline.
         detectable: what a perfect attack on exactly the claim is expected to show; NaN without a claim.
-        largest: what cannot be exceeded; inf where nothing limits it.
+        largest: what cannot be exceeded; inf if nothing limits it.
         price: the claim's epsilon; inf without a claim.
         rejected: the claim is refuted.
         needed: how to see more of this claim, in words.
-        stronger: what a stronger attack would be, in words.
+        stronger: a description of a stronger attack.
     """
     if rejected:
         return ()

@@ -38,7 +38,7 @@ _POWER, _NEVER, _STEP = 0.95, 2**62, 1e-4
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePlan:
-    """Where a violation is seen soonest, and by which test."""
+    """The place where a violation is found soonest, and the test that finds it."""
 
     epsilon: float  #: at which the claim is tested, in nats
     claimed: float  #: delta that the claim allows there
@@ -49,7 +49,7 @@ class SamplePlan:
 
 
 def epsilons(specimen: Specimen, curve: ClaimedCurve) -> list[float]:
-    """Where to look: 0, the claimed epsilon and below, and the witness."""
+    """The epsilons that are tested: 0, the claimed epsilon and below, and the witness."""
     claimed = curve.epsilon(curve.default_delta())
     known = [claimed * share for share in (0.5, 0.75, 0.9, 1.0)] if math.isfinite(claimed) else []
     return sorted({0.0, *known, *(x for x in (0.01, 0.03, 0.1, 0.3, 1.0, specimen.witness) if x <= 5.0)})

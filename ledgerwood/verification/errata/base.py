@@ -154,7 +154,7 @@ def specimen(
     Args:
         anchor: the entry of docs/errata.md that explains it.
         source: paper and theorem, or the released code and its function.
-        verdict: in what sense it is wrong.
+        verdict: the kind of error.
         adjacency: how the two data sets of `pair` differ.
         auditor: the auditor that catches it; None for the one of its shape of output.
     """
@@ -262,7 +262,7 @@ class Finding:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "Finding":
-        """What `to_dict` gave.
+        """Restores a finding from the result of `to_dict`.
 
         Raises:
             TypeError: a record with other names.
@@ -271,7 +271,7 @@ class Finding:
         return cls(**values)
 
     def decided(self) -> str:
-        """What refuted the claim, in words: the bound, if that is above what is claimed, else the comparison."""
+        """Says what refuted the claim: the bound, if it is above the claim, otherwise the comparison."""
         return self.measured() if self.bound > self.claimed else f"{self.test}; {self.measured()}"
 
     def measured(self) -> str:
@@ -281,7 +281,7 @@ class Finding:
 
 
 def down(bound: float) -> str:
-    """A lower bound with three digits, rounded down: it may not grow in print."""
+    """A lower bound with three digits, rounded down, so that the printed bound is valid."""
     if not math.isfinite(bound) or bound == 0.0:
         return f"{bound:g}"
     step = 10.0 ** (math.floor(math.log10(abs(bound))) - 2)

@@ -70,9 +70,9 @@ class GainSensitivity(Finite, PureClaim):
     verdict="misprint",
 )
 class GeometricIndex(OneLaplace):
-    """Algorithm 2, line 14: leaf noise by the tree's place in the whole model, leaves clipped by its ensemble.
+    """Algorithm 2, line 14: the noise uses the tree's index in the whole model, the clip that in its ensemble.
 
-    Every ensemble starts with wide leaves again: that is what ensembles are for. Line 14 has t where this needs the
+    Every ensemble begins again with a large leaf clip; this is the purpose of ensembles. Line 14 uses t instead of the
     place inside the ensemble. One leaf of the first tree of the second ensemble, g* = 1.
     """
 

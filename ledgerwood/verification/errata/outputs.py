@@ -101,7 +101,7 @@ class Finite(Specimen):
 
     @final
     def pure_epsilon(self) -> float:
-        """The largest |log ratio| of an output's probabilities, in nats; inf where one of them is 0."""
+        """The largest |log ratio| of an output's probabilities, in nats; inf if one of them is 0."""
         p, q = (self.distribution(part) for part in self.pair)
         return float(np.abs(self.log_ratio(np.flatnonzero((p > 0.0) | (q > 0.0)).astype(np.float64))).max())
 

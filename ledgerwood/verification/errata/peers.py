@@ -54,7 +54,7 @@ class RowBlocks(Finite, PureClaim):
         return np.asarray(0.5 * np.exp(-self.epsilon * np.abs(2.0 * ones - np.bincount(places))))
 
     def distribution(self, dataset: FloatArray) -> FloatArray:
-        """Of (label of the first tree, number of the others that take their minority): these are all alike."""
+        """The distribution of (label of the first tree, number of the other trees that choose their minority class)."""
         first, *others = self.minorities(dataset)
         return np.outer([1.0 - first, first], stats.binom.pmf(np.arange(self.trees), self.trees - 1, others[0])).ravel()
 

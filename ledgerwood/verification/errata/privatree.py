@@ -31,7 +31,7 @@ class FeatureComposition(Finite, PureClaim):
     features: int = 14  # m
 
     def distribution(self, dataset: FloatArray) -> FloatArray:
-        """Of (features whose count of category 1 and class 0 is above 0, label of the leaf of category 1)."""
+        """The distribution of (features with a positive count of category 1, class 0; label of category 1's leaf)."""
         count = np.count_nonzero(dataset[:, 0] == 1.0)
         above = 1.0 / (1.0 + math.exp(-0.5 * self.epsilon))
         if not count:
@@ -46,7 +46,7 @@ class FeatureComposition(Finite, PureClaim):
         )
 
     def loss(self) -> float:
-        """The pure epsilon in nats in closed form: of no count above 0, and the other label."""
+        """The pure epsilon in nats in closed form; attained if no count is above 0 and the label is the other one."""
         return 0.5 * self.epsilon * (self.features + 1)
 
 
@@ -137,7 +137,7 @@ class ReplacedRow(Finite, PureClaim):
     epsilon: float = 1.0
 
     def distribution(self, dataset: FloatArray) -> FloatArray:
-        """Of (count of class 0 above 0, count of class 1 above 3, label), the classes' bins being 0 and 1."""
+        """The distribution of (count of class 0 above 0, count of class 1 above 3, label); the bins are 0 and 1."""
         half, ones = 0.5 * self.epsilon, int(dataset.sum())
         above = 1.0 / (1.0 + math.exp(-half))
         coins = [[1.0 - above, above] if more else [above, 1.0 - above] for more in (ones < 4, ones > 3)]

@@ -148,7 +148,7 @@ def normal_integers(scale: Number, shift: int, power: Number) -> list[tuple[Numb
 
 
 def skellam_integers(variance: Number, shift: int, power: Number, level: int) -> list[tuple[Number, Number]] | None:
-    """(P, Q) of the integers that matter to a moment of `power`; None where they are too many.
+    """(P, Q) of the integers that matter to a moment of `power`; None if they are too many.
 
     What is left out of the distribution at each end is below e^{-level}.
     """

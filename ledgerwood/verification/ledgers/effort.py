@@ -24,12 +24,12 @@ class TooMuchWork(Exception):
 
 @dataclass(slots=True)
 class Effort:
-    """What is left of the work for one file, and for the grant that is looked at.
+    """The remaining work for a file, and for the current grant.
 
     Args:
         file: operations left for all grants.
         grant: operations left for this one.
-        grants: how many grants were begun.
+        grants: number of grants that were begun.
         shortened: this grant began with less than a grant's work, because the grants before it took the file's.
     """
 
@@ -68,7 +68,7 @@ _CURRENT = threading.local()
 
 @contextlib.contextmanager
 def counted(effort: Effort | None) -> Iterator[Effort]:
-    """Count what is done within, in this thread, against `effort`; None: not at all."""
+    """Count the operations inside the block, in this thread, against `effort`; None: do not count."""
     before = getattr(_CURRENT, "effort", None)
     _CURRENT.effort = effort
     try:

@@ -52,7 +52,7 @@ class Rule:
     parameter: float = math.nan
 
     def amounts(self, charge: dict[str, Any]) -> Amounts:
-        """What one charge adds."""
+        """The amounts that one charge adds."""
         delta = Fraction(charge.get("delta", 0.0))
         match self.name:
             case "basic":
@@ -66,7 +66,7 @@ class Rule:
         return Fraction(charge["divergence"]), delta
 
     def counted(self, charge: dict[str, Any], upper: float) -> Amounts | None:
-        """What a charge adds if it counts as the larger of itself and the verifier's own bound; None for infinity."""
+        """The amount of a charge, counted as the larger of itself and the verifier's bound; None for infinity."""
         if math.isinf(upper):
             return None
         main = {"basic": "epsilon", "whitehouse": "epsilon", "gdp": "mu", "zcdp": "rho", "renyi": "divergence"}[
@@ -193,7 +193,7 @@ class GrantVerdict:
             whitehouse), "mu" (Gaussian differential privacy; gdp), "rho" (nats, zCDP; zcdp), "divergence" (nats, Renyi
             divergence at the filter's order; renyi).
         charge: the recorded amount, in `currency`.
-        delta: the recorded probability; None where the currency has none.
+        delta: the recorded probability; None if the currency has none.
         lower: the plan costs at least this much, in `currency`.
         upper: the plan costs at most this much, in `currency`; infinite where the verifier has no bound.
     """

@@ -41,11 +41,11 @@ def signature_of(lines: list[str], private_key: str | Path) -> str:
 
 
 def check_signature(lines: list[str], signature: str, public_key: str | Path) -> int:
-    """How many entries, from the first, the signature vouches for; those after it are newer.
+    """Counts the entries, from the first, that the signature covers; later entries are newer.
 
     Args:
         lines: all lines of a ledger whose chain holds.
-        signature: what `signature_of` returned.
+        signature: the result of `signature_of`.
         public_key: PEM file of the Ed25519 public key that the reader trusts.
 
     Raises:

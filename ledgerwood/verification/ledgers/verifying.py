@@ -56,14 +56,14 @@ class LedgerReport:
         epsilon_budget: nats.
         delta_budget: probability.
         adjacency: the relation under which all of it holds.
-        unit: what one protected record is.
+        unit: the protected unit: a row, a user, ...
         filter: the composition rule.
         dataset: the public label of the data, if any.
-        grants: how many plans were granted.
-        draws: how many events were drawn.
+        grants: number of plans that were granted.
+        draws: number of events that were drawn.
         randomness: "test" if any draw used reproducible randomness, else "secure".
         head: the last entry's hash, hexadecimal.
-        verdicts: what was found of each grant, in their order.
+        verdicts: the verdict of each grant, in order.
     """
 
     epsilon_readded: float

@@ -42,7 +42,7 @@ class NoiseCheck:
         of: the name of the mechanism or fit.
         draws: numbers of noise, and choices.
         alpha: probability that correct noise is rejected, over all tests together.
-        p_values: of each test by its name; each is compared with alpha over their number.
+        p_values: the p values of each test by its name; each is compared with alpha over their number.
         scale: the noise's scale over the stated one, if it is of the stated family; None of choices, or of several
             families.
         scale_low, scale_high: its confidence interval, of level 1 - alpha.
@@ -93,12 +93,12 @@ def check_noise(
     """Draw from an additive mechanism, and test the draws against the distribution that its event assumes.
 
     Args:
-        mechanism: of Gaussian, Laplace, discrete Gaussian, discrete Laplace or Skellam noise.
+        mechanism: the mechanism of Gaussian, Laplace, discrete Gaussian, discrete Laplace or Skellam noise.
         draws: numbers of noise in all columns together, at least 50.
         alpha: probability of refusing a right one.
-        grid: of the statistic; None for whole numbers, or for a fine one where the noise is continuous.
+        grid: the grid of the statistic; None for whole numbers, or for a fine one where the noise is continuous.
         source: random words; None for secure ones.
-        seed: of the coins that the tests themselves throw.
+        seed: the seed of the coins that the tests themselves throw.
 
     Raises:
         InvalidParameter: another mechanism, a grid that it does not fit, too few draws, or a `randomise` that returns
@@ -133,7 +133,7 @@ def check_fit_noise(
             the fit's own curator (docs/explanation/recording.md#recording-context).
         fits: how often; more draws see smaller faults.
         alpha: probability of refusing right noise.
-        seed: of the coins that the tests themselves throw.
+        seed: the seed of the coins that the tests themselves throw.
         of: what the check calls it.
 
     Raises:

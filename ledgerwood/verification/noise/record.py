@@ -53,8 +53,8 @@ def choice_uniform(
     Args:
         mechanism: the exponential one, grid-less or not, or permute-and-flip.
         given: utilities int64 (n,); of the grid-less one its candidates.
-        grid: of the utilities.
-        counts: of points a candidate, or None for 1 each.
+        grid: the grid of the utilities.
+        counts: the counts of points a candidate, or None for 1 each.
         chosen: what came out.
         coins: draws V.
 
@@ -156,10 +156,11 @@ class NoiseRecord:
     """Scores of all that was drawn, by family.
 
     Args:
-        coins: of the randomised tails.
-        untested: what drew words and has no test here: kinds of choices, or words that no mechanism accounts for.
+        coins: the coins of the randomised tails.
+        untested: draws without a test: kinds of choices, or words that no mechanism accounts for.
         unpaired: by the number of columns, scores of a release that waits for another one.
-        repeats: of each call with enough numbers, the p-value of the distance at which its noise repeats itself most.
+        repeats: the repeats of each call with enough numbers, the p-value of the distance at which its noise repeats
+            itself most.
         frames: the calls that are going on.
     """
 

@@ -34,7 +34,7 @@ def tails_of(mechanism: object, steps: NDArray[np.int64], grid: Grid, coins: np.
     Args:
         mechanism: additive noise.
         steps: the noise, int64 (n, k), in steps of the grid.
-        grid: of k columns.
+        grid: the grid of k columns.
         coins: draws V.
 
     Raises:

@@ -45,13 +45,13 @@ class SensitivityReport:
         claimed: the sensitivity, or the shift set of a query of this library.
         distance: between the two values of the pair, in the norm; of a shift set, the Euclidean one (for utilities, the
             range).
-        norm: of the claim; "shifts" for a shift set.
+        norm: the norm of the claim; "shifts" for a shift set.
         adjacency: how the two data sets of the pair differ.
         data, neighbour: the pair; the neighbour says which row is new, and which one is gone.
-        values: of the query on both.
+        values: the values of the query on both.
         change: the pair in words.
-        evaluations: of the query, in all.
-        refusals: how many of them raised an error instead of returning a value; none of these was compared.
+        evaluations: the evaluations of the query, in all.
+        refusals: the number of those that raised an error instead of returning a value; none of these was compared.
         refusal: the first of these errors; "" if there was none.
         left_out: what the search did not look at, and why, in words.
     """
@@ -120,21 +120,23 @@ def check_sensitivity(
         query: a function from data to a number, an array, or a tuple or mapping of them, without randomness; or a query
             of `ledgerwood.curator`, whose exact value over a table is taken (it needs a schema).
         claimed: the sensitivity, >= 0, in the unit of the values; None for a query of this library: what it states.
-        norm: of the difference of two values, all numbers together: "l1", "l2", "linf", or "range" (of utilities).
+        norm: the norm of the difference of two values, over all numbers: "l1", "l2", "linf", or "range" (of
+            utilities).
         adjacency: which data sets are neighbours. Under zero-out, rows are added and removed.
         data: to begin with, and the kind of data that the query takes: an array (n,) or (n, d), or a tuple (X, y) or
             (X, y, weights). Their columns' ranges and categories are taken for the valid ones.
-        schema: of rows (X, y), with weights where it has a weight bound, or of X alone where it has no target.
+        schema: the schema of rows (X, y), with weights where it has a weight bound, or of X alone where it has no
+            target.
         bounds: (low, high) of an array's values, for all columns or for each.
         columns: how many an array (n, d) has; None for (n,). Without data, schema and bounds: of values in [-1, 1].
         rows: "any" also tries values that the columns do not allow: NaN, infinities, 1e300, unseen categories. Use
             "valid" for a sensitivity that is claimed for clean data only.
         ordered: whether data sets with the same rows in another order are different ones; otherwise the value must not
             depend on the order.
-        bins: of a table of this library.
+        bins: the bins of a table of this library.
         evaluations: the largest number of evaluations of the query.
         seconds: after which the search ends, of a slow query; None for no limit. `left_out` says what was not tried.
-        tolerance: of a claim on a plain function, relative: a smaller excess counts as rounding.
+        tolerance: the tolerance of a claim on a plain function, relative: a smaller excess counts as rounding.
         rng: for the rows that are drawn, or its seed; seed 0 if not given.
 
     Raises:
@@ -267,7 +269,7 @@ class TableGauge:
             )
         shifts: Any = query.sensitivity(adjacency) if claimed is None else claimed
         if not isinstance(shifts, BoxShifts | BallShifts | UtilityRange):
-            raise InvalidParameter(f"claimed={shifts!r} must be a shift set, of a query of a table (unit: statistic)")
+            raise InvalidParameter(f"claimed={shifts!r} must be a shift set for a query of a table (unit: statistic)")
         grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
         return cls(read=_reader(query, schema, bins), grid=grid, shifts=shifts)
 

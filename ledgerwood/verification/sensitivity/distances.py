@@ -27,7 +27,7 @@ Shifts = BoxShifts | BallShifts | UtilityRange
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryValue:
-    """What a query returned: numbers, and all else that can tell two data sets apart.
+    """The value of a query: numbers, and everything else that can distinguish two data sets.
 
     Args:
         shape: shapes, keys, and what is no number.
@@ -47,7 +47,7 @@ class Gap:
 
     Args:
         distance: in the norm, in the unit of the values; or in units of a stated shift set.
-        ratio: of what is claimed; inf where shapes or keys differ, or where only one is a number.
+        ratio: the ratio of what is claimed; inf if shapes or keys differ, or where only one is a number.
         refuted: whether it is more than claimed by more than rounding explains.
         moved: whether the values differ for certain, rounding apart.
         rounding: whether it is more than claimed, and rounding may explain it.
@@ -61,7 +61,7 @@ class Gap:
 
     @property
     def key(self) -> tuple[bool, float]:
-        """A larger one shows more. Rounding of large numbers leads no search: it is remembered beside it."""
+        """The sort key: a larger key shows more. Differences explained by rounding are stored separately."""
         return self.refuted, 0.0 if self.rounding else self.ratio
 
 
@@ -124,7 +124,7 @@ def collect(output: Any, shape: list[object], numbers: list[NDArray[Any]]) -> No
 
 
 def plain_gap(first: QueryValue, second: QueryValue, *, claimed: float, norm: Norm, rows: int, tolerance: float) -> Gap:
-    """Of any query. Numbers that are equal, or both NaN, do not differ; one that is not finite is infinitely far.
+    """The gap for any query. Equal numbers, or two NaN, do not differ; a single non-finite number is infinitely far.
 
     `tolerance` of what is claimed is forgiven; beyond that, what a sum of so many rows may be off by is `rounding`.
     """
@@ -171,7 +171,7 @@ def _norm(differences: NDArray[np.float64], norm: Norm) -> float:
 
 
 def shift_gap(first: NDArray[np.int64], second: NDArray[np.int64], *, grid: Grid, shifts: Shifts) -> Gap:
-    """Of a query's exact integers, against its shift set: the least factor by which the set must grow to hold it.
+    """The gap of a query's exact integers: the least factor by which the shift set must grow to contain it.
 
     Exact, but for a root to 2**-80, rounded down. docs/explanation/replay.md#replay-boxes: for boxes, both norms.
     """
@@ -244,7 +244,7 @@ Converted = Callable[[NDArray[Any]], NDArray[Any] | None]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """How far two values are apart in another arithmetic.
+    """The distance of two values in another arithmetic.
 
     Args:
         distance: in the norm of the claim.
@@ -262,7 +262,7 @@ def exactly(
 ) -> Exact | None:
     """The distance of a query's two values in exact fractions, or else in numpy's longest floats.
 
-    None where the query takes neither of them, where its values are rounded to float64 after all (by a constant of its
+    None if the query takes neither of them, where its values are rounded to float64 after all (by a constant of its
     own, or by a cast), or where the two disagree: then it is not one function of what the rows hold.
     """
     found = [
@@ -300,7 +300,7 @@ def _in(
 def _value(
     query: Callable[[Data], Any], data: Data, converted: Converted
 ) -> tuple[list[object], list[Fraction], float] | None:
-    """Shapes, numbers and their precision; None where a number is not finite, or was rounded to float64."""
+    """Shapes, numbers and their precision; None if a number is not finite, or was rounded to float64."""
     parts = data if isinstance(data, tuple) else (data,)
     columns: list[Any] = []
     for part in parts:

@@ -37,7 +37,7 @@ class Neighbour(Generic[D]):
     Args:
         data: the neighbour, as a fit takes it.
         rows: number of rows of the other one.
-        origin: of each row of the neighbour, its place in the other one; -1 for the row that is new.
+        origin: the origin of each row of the neighbour, its place in the other one; -1 for the row that is new.
 
     Raises:
         InvalidParameter: a place outside, or twice; more than one new row, or more than one row that is gone.
@@ -70,7 +70,7 @@ class Neighbour(Generic[D]):
 
     @property
     def change(self) -> Change:
-        """How the neighbour comes from the other one; its rows may be in another order besides."""
+        """The change from the other data set to the neighbour; the rows may also be in another order."""
         match self.new, self.gone:
             case None, None:
                 return "permuted"
@@ -128,7 +128,7 @@ def duplicated(data: Arrays, at: int) -> Neighbour[Arrays]:
 
 
 def permuted(data: Arrays, generator: np.random.Generator) -> Neighbour[Arrays]:
-    """The same rows in another order."""
+    """Puts the rows into another order."""
     order = generator.permutation(len(data[0]))
     return Neighbour(data=_taken(data, order), rows=len(order), origin=tuple(order.tolist()))
 
@@ -267,8 +267,8 @@ class Domain:
     """Rows of a kind.
 
     Args:
-        columns: of a row: features, label, weight.
-        features: how many of them are features.
+        columns: the columns of a row: features, label, weight.
+        features: number of of them that are features.
         vector: whether the features are one array (n,), of one column.
         several: whether data are a tuple (X, y, ...), not an array alone.
     """

@@ -27,7 +27,7 @@ _GIVEN = 100
 
 
 class Gauge(Protocol):
-    """What evaluates a query, and says how far two of its values are apart."""
+    """Evaluates a query, and measures the distance of two of its values."""
 
     def value(self, data: Data) -> Any:
         """The query's value on data of its own."""
@@ -39,7 +39,7 @@ class Gauge(Protocol):
         """The value, for a reader."""
 
     def exactly(self, first: Data, second: Data, rows: int) -> Exact | None:
-        """How far the query's values on two tables are apart without rounding; None where nobody can tell."""
+        """The distance of the query's values on two tables without rounding; None if it is not known."""
 
 
 @final
@@ -53,7 +53,7 @@ class PlainGauge:
     tolerance: float
 
     def value(self, data: Data) -> QueryValue:
-        """What the function returned."""
+        """The value that the function returned."""
         with np.errstate(all="ignore"):  # overflow and NaN are what is looked for
             return value_of(self.query(data))
 
@@ -80,8 +80,8 @@ class TablePair:
         gone: the row of the first one only.
         new: the row of the second one only.
         at: their place among the shared ones.
-        order: of a pair that differs in the order of its rows only: of each row of the second table, its place in the
-            first one.
+        order: the order of a pair that differs in the order of its rows only: of each row of the second table, its
+            place in the first one.
     """
 
     shared: Rows
@@ -91,7 +91,7 @@ class TablePair:
     order: tuple[int, ...] | None = None
 
     def tables(self) -> tuple[Rows, Rows, tuple[int, ...]]:
-        """Both, and of each row of the second one its place in the first one, -1 for the new one."""
+        """Both tables, and for each row of the second its index in the first, -1 for the new row."""
         if self.order is not None:
             return self.shared, tuple(self.shared[place] for place in self.order), self.order
         at, shared = self.at, self.shared
@@ -104,7 +104,7 @@ class TablePair:
         return first, second, tuple(places)
 
     def words(self) -> str:
-        """What differs."""
+        """The difference in words."""
         if self.order is not None:
             return f"{len(self.shared)} rows in another order"
         besides = f"{len(self.shared)} others"
@@ -234,7 +234,7 @@ class Search:
         return self.gauge.shown(self.gauge.value(self.domain.data(rows)))
 
     def _value(self, rows: Rows) -> Any:
-        """None where the query raises."""
+        """None if the query raises."""
         self.evaluated += 1
         try:
             return self.gauge.value(self.domain.data(rows))
@@ -244,7 +244,7 @@ class Search:
         return None
 
     def _gap(self, pair: TablePair) -> Gap | None:
-        """None where the query raises on one of the two."""
+        """None if the query raises on one of the two."""
         first, second, _ = pair.tables()
         kept = self._kept
         if kept is None or kept[0] is not pair.shared or kept[1] is not pair.gone or kept[2] != pair.at:

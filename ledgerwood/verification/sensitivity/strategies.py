@@ -31,13 +31,14 @@ def neighbours(
     rows alike, duplicates and ties are drawn often; it shrinks towards few rows at the lowest values.
 
     Args:
-        schema: of rows (X, y), with weights where it has a weight bound, or of X alone where it has no target.
+        schema: the schema of rows (X, y), with weights where it has a weight bound, or of X alone where it has no
+            target.
         bounds: (low, high) of an array's values, for all columns or for each; [-1, 1] without.
         columns: how many an array (n, d) has; None for (n,).
         data: instead of these, an example: an array, or a tuple (X, y) or (X, y, weights), whose columns' ranges and
             categories are taken.
         adjacency: how the two differ: a row added or removed (add-remove, zero-out), or replaced.
-        min_rows, max_rows: of the rows that both have.
+        min_rows, max_rows: those of the rows that both have.
         rows: "valid", or "any" with NaN, infinities, 1e300 and unseen categories among the values.
         permuted: whether some neighbours have the same rows in another order.
 

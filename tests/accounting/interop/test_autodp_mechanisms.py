@@ -81,7 +81,7 @@ def test_a_mechanism_without_divergences_is_refused():
 
 @pytest.mark.parametrize("value", [math.nan, -1e-12, 0.0, -math.inf])
 def test_a_divergence_that_is_none_is_refused(value):
-    with pytest.raises(UnsupportedEvent, match="which no release has"):
+    with pytest.raises(UnsupportedEvent, match="which is impossible"):
         from_autodp(custom(lambda order: value if order > 8 else order), adjacency=ADD_REMOVE)
 
 

@@ -137,7 +137,7 @@ def test_a_stranger_makes_no_ledger(place):
 def test_a_ledger_without_analysts_has_none(tmp_path):
     path = tmp_path / "plain.jsonl"
     Ledger.open(path, budget=BUDGET, unit=PrivacyUnit.ROW).close()
-    with pytest.raises(LedgerError, match="no analyst 'ada'; it was opened for anyone"):
+    with pytest.raises(LedgerError, match="no analyst 'ada'; it has no analysts"):
         Ledger.open(path, analyst="ada")
     with pytest.raises(LedgerError, match="analysts="):
         Ledger.open(path, analysts=SHARES)

@@ -51,7 +51,7 @@ def test_nobody_spends_between_a_save_s_comparison_and_its_rename(path, monkeypa
 
     def spend_meanwhile(handle):
         real(handle)
-        with pytest.raises(LedgerError, match="open for writing elsewhere") as refusal:
+        with pytest.raises(LedgerError, match="open for writing in another") as refusal:
             create(path)
         refusals.append(refusal)
 
@@ -93,7 +93,7 @@ def test_a_file_that_was_removed_between_opening_and_locking_is_not_spent_from(p
     with pytest.raises(InvalidParameter, match="there is no ledger"):
         Ledger.open(path)
     assert not path.exists()
-    with pytest.raises(LedgerError, match="replaced again and again"):
+    with pytest.raises(LedgerError, match="replaced repeatedly"):
         create(path)
 
 
@@ -156,7 +156,7 @@ def test_saving_by_a_symbolic_link_replaces_the_file_and_keeps_the_link(path, tm
     for name in (path, link):
         with Ledger.open(name) as again, pytest.raises(BudgetExceeded):
             again.spend(MOST, purpose="twice")
-    with Ledger.open(link), pytest.raises(LedgerError, match="open for writing elsewhere"):
+    with Ledger.open(link), pytest.raises(LedgerError, match="open for writing in another"):
         ledger.save(path)
 
 
@@ -216,7 +216,7 @@ def test_a_save_to_a_new_name_never_replaces_what_came_there_meanwhile(path, mon
     monkeypatch.setattr(os, "link", link)
     stranger = Ledger(BUDGET, unit=PrivacyUnit.ROW)
     stranger.spend(LITTLE, purpose="a stranger's")
-    with pytest.raises(LedgerError, match="something else than the start"):
+    with pytest.raises(LedgerError, match="does not contain the beginning"):
         stranger.save(path)
     with Ledger.open(path) as ledger:
         assert ledger.spent().epsilon == 0.8
@@ -240,7 +240,7 @@ def test_a_save_whose_folder_could_not_be_synced_says_that_it_is_written(path, m
 
     monkeypatch.setattr(jsonl, "sync_folder", full)
     ledger = Ledger(BUDGET, unit=PrivacyUnit.ROW)
-    with pytest.raises(LedgerWriteFailed, match="was written, but may not survive"):
+    with pytest.raises(LedgerWriteFailed, match="was written, but may be lost"):
         ledger.save(path)
     monkeypatch.undo()
     assert path.read_text().splitlines() == list(ledger.record().lines)
@@ -283,7 +283,7 @@ def test_a_forked_child_that_closes_its_copy_does_not_free_the_file(path):
             ledger.close()
             os._exit(0)
         os.waitpid(child, 0)
-        with pytest.raises(LedgerError, match="open for writing elsewhere"):
+        with pytest.raises(LedgerError, match="open for writing in another"):
             Ledger.open(path)
         ledger.spend(LITTLE, purpose="p")
 

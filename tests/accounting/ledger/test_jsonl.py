@@ -116,7 +116,7 @@ def test_a_new_file_needs_terms_and_a_url_is_refused(path):
 @pytest.mark.slow  # any sequence of grants
 def test_a_file_has_one_writer(path):
     with create(path):
-        with pytest.raises(LedgerError, match="open for writing elsewhere"):
+        with pytest.raises(LedgerError, match="open for writing in another"):
             Ledger.open(path)
         other = subprocess.run(
             [sys.executable, "-c", f"from ledgerwood.accounting import Ledger; Ledger.open({str(path)!r})"],
@@ -321,7 +321,7 @@ def test_no_save_overwrites_the_file_of_an_open_ledger(path):
     with create(path) as ledger:
         grant = ledger.grant(pure(0.1), purpose="p")
         for saved in (ledger, ledger.record(), stranger, stranger.record()):
-            with pytest.raises(LedgerError, match="open for writing elsewhere"):
+            with pytest.raises(LedgerError, match="open for writing in another"):
                 saved.save(path)
         grant.draw(pure(0.1), purpose="p")
         assert path.read_text().splitlines() == list(ledger.record().lines)
@@ -335,7 +335,7 @@ def test_no_save_overwrites_another_ledger(path):
     second.grant(pure(0.2), purpose="second")
     first.save(path)
     content = path.read_bytes()
-    with pytest.raises(LedgerError, match="something else than the start"):
+    with pytest.raises(LedgerError, match="does not contain the beginning"):
         second.save(path)
     assert path.read_bytes() == content
     earlier = first.record()
@@ -343,7 +343,7 @@ def test_no_save_overwrites_another_ledger(path):
     first.save(path)
     assert path.read_bytes().startswith(content)
     assert len(path.read_bytes()) > len(content)
-    with pytest.raises(LedgerError, match="something else than the start"):
+    with pytest.raises(LedgerError, match="does not contain the beginning"):
         earlier.save(path)  # it has grown: the later grant would be forgotten
 
 

@@ -165,7 +165,7 @@ def test_one_of_two_that_migrate_at_once(url):
         ({}, None, InvalidParameter, "at least one"),
         ({"ada": 0.0}, None, InvalidParameter, r"share=0\.0 must be in \(0, 1\] \(unit: share of 'ada'\)"),
         ({"ada": 0.75, "ben": 0.5}, None, InvalidParameter, "at most 1 together"),
-        ({"ada": 0.5}, "eve", LedgerError, r"analyst='eve' is none of \['ada'\]"),
+        ({"ada": 0.5}, "eve", LedgerError, r"analyst='eve' is not one of \['ada'\]"),
     ],
 )
 def test_shares_that_are_none_change_nothing(place, analysts, analyst, kind, message):

@@ -201,7 +201,7 @@ def test_a_migration_whose_commit_is_lost_is_asked_again(url, older, later, monk
 
     later(MAKE_HEADS, first=0)
     monkeypatch.setattr(database, "commit", lost)
-    with pytest.raises(LedgerError, match="carried over is unknown: the connection was lost; ask again"):
+    with pytest.raises(LedgerError, match="converted is unknown: the connection was lost; try again"):
         migrations.migrate_tables(url)
     monkeypatch.undo()
     later(MAKE_HEADS, first=0)

@@ -209,7 +209,7 @@ def test_a_write_that_fails_anywhere_leaves_the_entry_whole_or_not_at_all(sqlite
 
 def test_a_full_disk_while_a_ledger_is_made(url, monkeypatch):
     monkeypatch.setattr(database, "commit", full)
-    with pytest.raises(LedgerError, match="whether .* was made is unknown"):
+    with pytest.raises(LedgerError, match="whether .* was created is unknown"):
         create(url)
     monkeypatch.undo()
     with create(url) as ledger:

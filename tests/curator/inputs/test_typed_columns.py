@@ -64,8 +64,11 @@ def test_the_kind_of_a_column_of_objects_does_not_hang_on_its_values(values):
 @pytest.mark.parametrize(
     ("X", "words"),
     [
-        (np.zeros((2, 1), dtype=object), "array of type object, in which any value could be: pass a typed data frame"),
-        ([[1.0], [2.0]], "X is a list, whose type only its values tell"),
+        (
+            np.zeros((2, 1), dtype=object),
+            "array of type object, which may hold values of any type: pass a typed data frame",
+        ),
+        ([[1.0], [2.0]], "X is a list, whose type depends on its values"),
         (np.zeros((2, 1), dtype=complex), "Complex data not supported"),
         (np.zeros((2, 1), dtype="datetime64[s]"), "type datetime64"),
         (pd.DataFrame({"t": pd.to_datetime(["2020-01-01", "2021-01-01"])}), "column 't' has type Datetime"),

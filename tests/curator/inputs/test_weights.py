@@ -97,7 +97,7 @@ def test_rows_without_weights_weigh_one():
     assert encode_weights(None, bounded(None), n_rows=2) is ALL_WHOLE
     assert encode_weights(None, bounded(1.0), n_rows=2).tolist() == [UNIT, UNIT]
     assert encode_weights(None, bounded(3.0), n_rows=2).tolist() == [UNIT // 3, UNIT // 3]
-    with pytest.raises(SchemaError, match=r"weigh 1, above the schema's weight_bound=0\.5"):
+    with pytest.raises(SchemaError, match=r"weight 1, above the schema's weight_bound=0\.5"):
         encode_weights(None, bounded(0.5), n_rows=2)
 
 
@@ -121,7 +121,7 @@ def test_a_weight_outside_is_clamped_and_one_that_is_no_number_is_0(weight, step
 
 
 def test_weights_without_a_bound_are_refused():
-    with pytest.raises(SchemaError, match=r"declare the largest weight .* weight_bound=\.\.\.\). It is never taken"):
+    with pytest.raises(SchemaError, match=r"declare the largest weight .* weight_bound=\.\.\.\). It is not computed"):
         Table.from_data([[0.0], [1.0]], [0, 1], bounded(None), loss="squared", bins=4, sample_weight=[1, 1])
 
 

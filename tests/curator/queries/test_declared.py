@@ -334,7 +334,7 @@ def test_a_table_of_trees_shows_the_middles_of_cells_and_the_labels():
     with pytest.raises(RoundViolation, match="is not one of the table's"):
         table.reader(query)
     cells = Table(schema=SCHEMA, cells=np.zeros((2, 1), np.uint8), targets=np.zeros(1))
-    with pytest.raises(RoundViolation, match="values that they stand for"):
+    with pytest.raises(RoundViolation, match="does not hold the values"):
         cells.reader(declared())
 
 

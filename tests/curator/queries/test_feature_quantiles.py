@@ -176,7 +176,7 @@ def test_what_cannot_be_chosen_is_refused_before_the_draw_is_used():
         ):
             with pytest.raises(RoundViolation, match=match):
                 round_.select(query, HALVES, purpose="bins")
-        with pytest.raises(RoundViolation, match="answered by JointQuantilesMechanism, not by QuantileMechanism"):
+        with pytest.raises(RoundViolation, match="needs JointQuantilesMechanism, not QuantileMechanism"):
             round_.select(QUERY, QuantileMechanism(quantile=0.5, rate=0.7), purpose="bins")
         assert round_.select(QUERY, HALVES, purpose="bins").value.shape == (2, 2)
 

@@ -602,7 +602,7 @@ def test_what_is_refused_reads_no_row_and_takes_nothing(monkeypatch):
                 round_.select(asked(tests=outside), mechanism, purpose="outside")
             with pytest.raises(RoundViolation, match=r"features outside 0\.\.1"):
                 round_.select(asked(structure_of((2, 1, False))), mechanism, purpose="outside")
-            with pytest.raises(RoundViolation, match="not by NoisyMaxMechanism"):
+            with pytest.raises(RoundViolation, match="not NoisyMaxMechanism"):
                 round_.select(asked(), NoisyMaxMechanism(scale=1.0), purpose="noisy maximum")
             with pytest.raises(RoundViolation, match="does not hold"):
                 round_.select(asked(clip=2.0), mechanism, purpose="a wider clip at the price of a narrow one")

@@ -439,7 +439,7 @@ def test_what_is_refused_reads_no_row_and_takes_nothing(monkeypatch):
             ]:
                 with pytest.raises(RoundViolation, match=message):
                     round_.select(query, mechanism, purpose="refused")
-            with pytest.raises(RoundViolation, match="answered by GridlessMechanism, not by ExponentialMechanism"):
+            with pytest.raises(RoundViolation, match="needs GridlessMechanism, not ExponentialMechanism"):
                 round_.select(asked(), ExponentialMechanism(rate=0.05), purpose="another mechanism")
             with pytest.raises(RoundViolation, match="does not hold"):
                 round_.select(asked(), GridlessMechanism(rate=0.06), purpose="a higher rate")

@@ -151,7 +151,7 @@ def test_a_foreign_query_is_refused_by_name_before_a_draw_is_used(query):
 
 
 def test_a_foreign_class_cannot_be_registered_nor_a_class_twice():
-    with pytest.raises(RoundViolation, match="Cheaper is no query of the curator's"):
+    with pytest.raises(RoundViolation, match="Cheaper is not a query of the curator"):
         TREES.carries_out(Cheaper, check=no_refusal)
     with pytest.raises(RoundViolation, match="LabelMoments is registered already"):
         TREES.carries_out(LabelMoments, check=no_refusal)
@@ -169,7 +169,7 @@ def test_a_class_that_says_it_is_of_the_room_is_foreign_all_the_same(module):
             return LabelCount().sensitivity(adjacency)
 
     Claims.__module__ = module
-    with pytest.raises(RoundViolation, match="Claims is no query of the curator's"):
+    with pytest.raises(RoundViolation, match="Claims is not a query of the curator"):
         TREES.carries_out(Claims, check=no_refusal)
 
 

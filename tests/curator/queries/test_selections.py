@@ -354,10 +354,10 @@ def test_what_is_foreign_is_refused_and_costs_nothing():
         with pytest.raises(RoundViolation, match="Flattering is not a selection"):
             round_.select(Flattering(histogram=MODE.histogram), CHOICES[0], purpose="mode")
         for mechanism in (Greedy(rate=0.5), GaussianMechanism(stddev=1.0), QuantileMechanism(quantile=0.5, rate=0.5)):
-            with pytest.raises(RoundViolation, match="ColumnMode is answered by ExponentialMechanism or"):
+            with pytest.raises(RoundViolation, match="ColumnMode needs ExponentialMechanism or"):
                 round_.select(MODE, mechanism, purpose="mode")
         for query in (MEDIAN, ColumnQuantiles(column=AGE), ColumnBounds(column=AGE, smallest=1.0)):
-            with pytest.raises(RoundViolation, match="is answered by"):
+            with pytest.raises(RoundViolation, match="needs"):
                 round_.select(query, CHOICES[0], purpose="mode")
         with pytest.raises(RoundViolation, match="is not a selection"):
             round_.select(ColumnSum(column=AGE), CHOICES[0], purpose="mode")

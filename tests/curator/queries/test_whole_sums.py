@@ -112,7 +112,7 @@ def test_what_has_no_whole_units_is_refused():
     weighed = Table(
         schema=SCHEMA, cells=np.zeros((1, 1), np.uint8), targets=np.zeros(1), weights=np.array([5], np.int32)
     )
-    with pytest.raises(RoundViolation, match="rows without weights"):
+    with pytest.raises(RoundViolation, match="do not support weights"):
         weighed.reader(whole(moments(), 8))
     far = TreeStructure(feature=np.array([1], np.int32), split=np.array([2], np.uint16), equals=np.array([False]))
     beyond = LeafMoments(loss="squared", clip=1.0).of(far, Ensemble(initial_score=0.0))

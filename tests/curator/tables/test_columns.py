@@ -339,7 +339,7 @@ def test_each_table_has_its_own_questions():
 def test_a_table_stays_where_it_is():
     table = table_of(OTHERS)
     for leave in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(LedgerError, match="a table is not"):
+        with pytest.raises(LedgerError, match="a table cannot be"):
             leave(table)
 
 

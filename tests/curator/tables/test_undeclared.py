@@ -98,7 +98,7 @@ def test_what_the_columns_do_not_have_is_refused(ask):
 def test_rows_stay_with_the_curator():
     rows = table(np.zeros((3, 1)), np.zeros(3))
     for leave in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(LedgerError, match="table is not"):
+        with pytest.raises(LedgerError, match="table cannot be"):
             leave(rows)
     with pytest.raises(SchemaError, match="not been estimated"):
         _ = rows.schema

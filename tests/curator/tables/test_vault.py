@@ -92,7 +92,7 @@ def test_one_claim_at_a_time(vault):
 )
 def test_nothing_is_given_back_that_was_not_there(vault, left):
     vault.claim(keys("a", "b"), RECEIPT)
-    with pytest.raises(InvalidParameter, match="between 0 and what it was claimed with"):
+    with pytest.raises(InvalidParameter, match="between 0 and the claimed amount"):
         vault.settle(left)
     vault.settle(np.array([4, 5]))
     vault.claim(keys("a", "b"), RECEIPT)

@@ -91,11 +91,11 @@ def test_a_file_has_one_holder(used, fork):
         try:
             RowVault.open(used)
         except LedgerError as refusal:
-            return 7 if "open for writing elsewhere" in str(refusal) else 1
+            return 7 if "open for writing in another" in str(refusal) else 1
         return 0
 
     with RowVault.open(used) as vault:
-        with pytest.raises(LedgerError, match="open for writing elsewhere"):
+        with pytest.raises(LedgerError, match="open for writing in another"):
             RowVault.open(used)
         vault.claim(keys("a"), RECEIPT)  # the file is another one now, and held too
         child = fork(another)
@@ -277,7 +277,7 @@ def test_a_second_try_gives_back_no_more_than_the_first(used, monkeypatch):
             patch.setattr(vault_files, "sync_folder", refuse(errno.EIO))
             with pytest.raises(LedgerWriteFailed):
                 vault.settle(np.array([1]))
-        with pytest.raises(ValueError, match="claimed with"):
+        with pytest.raises(ValueError, match="the claimed amount"):
             vault.settle(np.array([2]))
         vault.settle(np.array([1]))
 
@@ -385,7 +385,7 @@ def test_a_vault_that_cannot_take_on_a_stream_says_so_before_it_is_paid(path, mo
     vault.require(RECEIPT, claims=0)
     vault.claim(keys("a"), RECEIPT)
     vault.require(RECEIPT, claims=1)
-    with pytest.raises(LedgerError, match="knows of 1 claims, and the stream has had 2"):
+    with pytest.raises(LedgerError, match="has recorded 1 claims, and the stream has made 2"):
         vault.require(RECEIPT, claims=2)
     vault.close()
     with pytest.raises(LedgerError, match="was closed"):

@@ -212,6 +212,20 @@ def test_a_coin_is_decided_by_the_digits_of_its_probability(monkeypatch, gap, ra
     assert choice.coin(0, rate, words(monkeypatch))
 
 
+@pytest.mark.parametrize("gap", [1, 3, 10**3, 44 * 2**20, 2**26, 700 * 2**20, 745 * 2**20, 2**31, 2**62])
+def test_a_coin_takes_one_word_unless_that_is_at_its_probability(monkeypatch, gap):
+    """By floats where they tell and by integers elsewhere: on both sides of the probability, near to it and far."""
+    rate = Fraction(1, 2**20)
+    with mpmath.workdps(400):
+        head = int(mpmath.floor(mpmath.exp(-mpmath.mpf(gap) / 2**20) * 2**64))
+    for bits in range(3, 64):
+        if head > 2**bits:
+            assert choice.coin(gap, rate, words(monkeypatch, head - 2**bits))
+        if head + 2**bits < 2**64:
+            assert not choice.coin(gap, rate, words(monkeypatch, head + 2**bits))
+    assert choice.coin(gap, Fraction(2**1000), words(monkeypatch, 2**63)) is False
+
+
 @pytest.mark.parametrize("kind", [ExponentialMechanism, PermuteAndFlipMechanism])
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, None, 1e201])
 def test_bad_rates_are_refused(kind, rate):

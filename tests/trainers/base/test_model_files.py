@@ -38,6 +38,6 @@ def test_a_model_is_replaced_by_a_later_save(tmp_path):
 def test_a_folder_with_another_ledger_keeps_its_model(tmp_path):
     first, other = regressor().fit(X, Y), regressor(epsilon=2.0).fit(X, Y)
     first.save(tmp_path / "model")
-    with pytest.raises(LedgerError, match="save elsewhere"):
+    with pytest.raises(LedgerError, match="save to another path"):
         other.save(tmp_path / "model")
     np.testing.assert_array_equal(SGBDTRegressor.load(tmp_path / "model").predict(X), first.predict(X))

@@ -340,7 +340,7 @@ def test_an_older_copy_of_the_vault_is_refused(tmp_path):
         model = regressor().partial_fit(X, Y, keys=KEYS, vault=vault)
         backup.write_bytes(path.read_bytes())
         model.partial_fit(X, Y, keys=KEYS)
-    with RowVault.open(backup) as vault, pytest.raises(LedgerError, match="1 claims, and the stream has had 2"):
+    with RowVault.open(backup) as vault, pytest.raises(LedgerError, match="1 claims, and the stream has made 2"):
         model.partial_fit(X, Y, keys=KEYS, vault=vault)
     with RowVault.open(path) as vault:
         model.partial_fit(X, Y, keys=KEYS, vault=vault)
@@ -358,7 +358,7 @@ def test_a_copy_from_before_a_call_that_failed_is_an_older_copy_too(tmp_path, mo
             patch.setattr(Table, "statistic", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
             model.partial_fit(X, Y, keys=KEYS)
         assert model.stream_.claims == vault.claims == 2
-    with RowVault.open(backup) as vault, pytest.raises(LedgerError, match="1 claims, and the stream has had 2"):
+    with RowVault.open(backup) as vault, pytest.raises(LedgerError, match="1 claims, and the stream has made 2"):
         model.partial_fit(X, Y, keys=KEYS, vault=vault)
 
 

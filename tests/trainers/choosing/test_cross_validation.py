@@ -422,7 +422,7 @@ def test_labels_of_another_type_are_refused_before_anything_is_spent(model, labe
 
 def test_a_list_of_rows_needs_no_width_where_the_schema_has_one():
     every = clone(REGRESSOR).set_params(schema=lw.Schema.uniform(0, 1, target=NUMBERS.target))
-    with pytest.raises(SchemaError, match="rows alone tell how many columns"):
+    with pytest.raises(SchemaError, match="number of columns depends on its rows"):
         private_cross_validate(every, X.tolist(), Y.tolist(), ledger=ledger())
     assert len(private_cross_validate(every, X, Y, ledger=ledger(), cv=2).scores.test_score) == 2
 
@@ -478,7 +478,7 @@ def test_candidates_are_warned_of_once():
     assert cautions.of_candidates([["a", "b"], ["a", "b"]]) == ["a", "b"]
     assert cautions.of_candidates([["a"], ["a", "c"], ["a", "d"]]) == [
         "a",
-        "2 of 3 candidates are warned of; candidate 1: c",
+        "2 of 3 candidates cause a warning; candidate 1: c",
     ]
     assert cautions.of_candidates([[], []]) == []
 

@@ -126,7 +126,7 @@ def token(rng):
 
 
 def test_texts_of_which_nothing_can_be_learned_are_refused_and_the_message_says_what_to_do():
-    with pytest.raises(AuditFailed, match=r"texts have forms of their own.* Return what they are made of"):
+    with pytest.raises(AuditFailed, match=r"texts have a distinct form.* Return their parts"):
         audit(lambda d, n, rng: ["".join(rng.choice(list("abcdefgh"), 12)) for _ in range(n)], (0.0, 1.0), claim=ONE,
               n=500, rng=1)  # fmt: skip
 

@@ -13,7 +13,7 @@ import ledgerwood as lw
 from ledgerwood.curator import DeclaredStatistic
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import BallShifts, GaussianMechanism, SeededRandom
-from ledgerwood.trainers import AbstractPlan, AbstractRegressor, AbstractTrainer, Stage
+from ledgerwood.trainers import AbstractPlan, AbstractRegressor, AbstractTrainer, Stage, System
 from ledgerwood.trainers.base.bounds import positive
 from ledgerwood.verification import assert_trainer, check_trainer
 
@@ -319,6 +319,16 @@ def test_what_could_not_be_looked_at_is_no_pass():
     found = made(Opaque, "replay")
     assert found.verdict == "not looked at"
     assert "object" in found.why
+
+
+@pytest.mark.slow  # a hundred fits
+def test_a_system_is_checked_by_its_name(monkeypatch):
+    mean = System(title="the mean", regressor=MeanRegressor)
+    monkeypatch.setattr("ledgerwood.verification.testing.trainer_kit.system", {"mean": mean}.__getitem__)
+    report = check_trainer("mean")
+    assert report.ok
+    assert report.of == "mean"
+    assert report["MeanRegressor: replay"].verdict == "passed"
 
 
 def test_what_is_no_trainer_is_refused():

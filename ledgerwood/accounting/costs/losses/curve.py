@@ -40,7 +40,7 @@ class ComposedCurve:
         total = float((law.mass[start:] * np.exp(-law.tilt * y) * -np.expm1(-y)).sum())
         value = self._bound(total, epsilon)
         if math.isnan(value):
-            raise UnsupportedEvent("the plan's losses leave the range of numbers")
+            raise UnsupportedEvent("the plan's losses exceed the range of float64")
         return value
 
     def _bound(self, total: float, epsilon: float) -> float:
@@ -60,7 +60,7 @@ class ComposedCurve:
         return value + law.growth + rounding
 
     def misplaced_tilted(self, epsilon: float) -> float:
-        """What misplaced mass can change the tilted sum by."""
+        """Bounds the change of the tilted sum by misplaced mass."""
         law = self.law
         # The largest weight e^{-tilt y} (1 - e^{-y}) that any of it can have.
         weight = math.exp(-math.log1p(law.tilt) - law.tilt * math.log1p(1.0 / law.tilt))

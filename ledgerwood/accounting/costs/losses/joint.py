@@ -110,7 +110,7 @@ def sums(law: Law, misplaced: float, *, above: bool) -> Sums:
         values.append(total)
     found = np.array(values[::-1])
     if not np.isfinite(found).all() or not math.isfinite(law.log_scale + law.growth + misplaced):
-        raise UnsupportedEvent("the losses of a composition leave the range of numbers")
+        raise UnsupportedEvent("the losses of a composition exceed the range of float64")
     return Sums(replace(law, index=law.index[:0], mass=law.mass[:0]), above, misplaced, found)
 
 
@@ -320,7 +320,7 @@ def _response(epsilon: float, others: float, t: FloatArray) -> FloatArray:
 
 
 def _gaussian(mu: float, t: FloatArray) -> FloatArray:
-    """What `gaussian_log_profile` rounds up, taken off again: a guard of its own size, and its lowering of a."""
+    """Undoes the upward rounding of `gaussian_log_profile`: a guard of its size, and its lowering of a."""
     logs = gaussian_log_profile(mu, t)
     with np.errstate(over="ignore", invalid="ignore"):
         a, b = t / mu - 0.5 * mu, t / mu + 0.5 * mu

@@ -186,7 +186,7 @@ def tilted(law: Law) -> Law:
 
 
 def lowering(index: Indices, mass: FloatArray, step: float, tilt: float) -> FloatArray:
-    """By how much each dot must fall for all chords to lie under the curve; shape (k,).
+    """Computes by how much each dot must fall for all chords to lie under the curve; shape (k,).
 
     In units of the profile times exp(tilt * loss), as the masses are.
     """
@@ -210,7 +210,7 @@ def lowered(index: Indices, mass: FloatArray, drop: FloatArray, step: float, til
     gaps = np.diff(index) * step
     scale = np.exp(tilt * gaps)
     forward = np.append((drop[1:] / scale - drop[:-1]) / np.expm1(gaps), 0.0)
-    # Before the first dot the profile is a line that starts at e^loss = 0, where nothing falls.
+    # Before the first dot the profile is a line that starts at e^loss = 0, if nothing falls.
     backward = np.append(drop[0], (drop[1:] - drop[:-1] * scale) / -np.expm1(-gaps))
     result: FloatArray = mass - forward + backward
     return result

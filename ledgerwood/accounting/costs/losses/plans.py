@@ -74,7 +74,7 @@ class LossPlan:
         return [(draws.model(event, direction, log_lost), count) for event, count in self.parts]
 
     def log_lost(self, log_delta: float) -> float:
-        """Where one draw's profile is small enough for its rest to go to infinity."""
+        """Finds where one draw's profile is small enough for its rest to go to infinity."""
         return log_delta + math.log(_NEGLIGIBLE) - math.log(sum(count for _, count in self.parts))
 
     def point_at_epsilon(self, direction: Direction, epsilon: float) -> saddle.SaddlePoint:
@@ -318,7 +318,7 @@ def interval(found: LossPlan, log_delta: float) -> tuple[float, float]:
 
 
 def estimated_epsilon(found: LossPlan, log_delta: float) -> float:
-    """The epsilon at `log_delta` by the coarse models' saddle point: fast, and no bound; inf where they say nothing."""
+    """The epsilon at `log_delta` by the coarse models' saddle point: fast, and no bound; inf if they say nothing."""
     if any(max(draws.sides(event).ahead[-1], draws.sides(event).back[-1]) > log_delta for event, _ in found.parts):
         return math.inf
     return max(0.0, *(saddle.point_at_delta(found.models(d, log_delta), log_delta).epsilon for d in found.directions()))

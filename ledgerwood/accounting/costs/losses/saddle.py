@@ -62,7 +62,7 @@ class SaddlePoint:
         tilt: > 0, the exponent under which losses near `epsilon` are typical.
         epsilon: nats; may be below 0.
         log_delta: natural logarithm.
-        variance: of the whole plan's loss under the tilt, nats squared.
+        variance: the variance of the whole plan's loss under the tilt, nats squared.
     """
 
     tilt: float

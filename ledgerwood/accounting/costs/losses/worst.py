@@ -57,7 +57,7 @@ class Worst(Derived):
         return found
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
-        raise UnsupportedEvent(f"a bound on {len(self.events)} kinds of draw at once has no Rényi divergence")
+        raise UnsupportedEvent(f"a joint bound on {len(self.events)} kinds of draw has no Rényi divergence")
 
     def pure_epsilon(self) -> float:
         return max(event.pure_epsilon() for event in self.events)

@@ -388,7 +388,7 @@ def interpolated(corners: Corners, t: FloatArray) -> FloatArray:
 
 
 def interpolated_below(corners: Corners, t: FloatArray) -> FloatArray:
-    """The same rounded down, without what is beyond the last atom; -inf from the last corner on."""
+    """Interpolates rounded down, without the mass beyond the last atom; -inf from the last corner on."""
     moved = t * (1.0 + _RATIO_SLACK)
     profile, guard = _between(corners, moved)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -119,7 +119,7 @@ class DiscreteGaussianEvent(Event):
         return np.where(far, self._log_tail(np.where(far, t, np.inf)), interpolated(corners, t))
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
-        """a D^2 / (2 s^2) + log(theta(a D) / theta(0)) / (a - 1): the second term is 0 where a D is whole."""
+        """a D^2 / (2 s^2) + log(theta(a D) / theta(0)) / (a - 1): the second term is 0 if a D is whole."""
         a = renyi.check_orders(orders)
         line = 0.5 * a * (self.sensitivity / self.scale) ** 2
         if self.scale >= _THETA_SCALE:

@@ -189,7 +189,7 @@ def _mills(x: FloatArray) -> FloatArray:
 
 
 def _log_mills(x: FloatArray) -> FloatArray:
-    """log m(x); the erfcx form for x > -5, where nothing overflows."""
+    """log m(x); the erfcx form for x > -5, if nothing overflows."""
     low = np.minimum(x, -5.0)
     return np.where(
         x > -5.0,
@@ -281,7 +281,9 @@ def tree_gaussian(*, leaves: int, noise_multiplier: float, adjacency: Adjacency)
 
 def _event(multiplier: float, square: Fraction, adjacency: Adjacency) -> GaussianEvent:
     if square == 0:
-        raise InvalidParameter("strategy must have an entry that is not 0: else nothing is released (unit: number)")
+        raise InvalidParameter(
+            "strategy must have an entry that is not 0, otherwise nothing is released (unit: number)"
+        )
     effective = Fraction(multiplier) / Fraction(_directed.root_up(square))
     return GaussianEvent(noise_multiplier=_directed.float_down(effective), adjacency=adjacency)
 

@@ -51,7 +51,7 @@ class SkellamLaw(NamedTuple):
         return first - float(renyi.log1mexp(np.array(float(self.high[start + 1] - self.high[start + 2]))))
 
     def log_above(self, powers: FloatArray, last: int, shift: int, q: float) -> FloatArray:
-        """log of a bound on E_Q[s^p - 1 - p (s - 1)] over z > last >= shift; inf where the terms may not fall.
+        """log of a bound on E_Q[s^p - 1 - p (s - 1)] over z > last >= shift; inf if the terms may not decrease.
 
         Each kind of bound on the terms falls faster than a geometric series: events.md#skellam-window.
         """
@@ -74,7 +74,7 @@ class SkellamLaw(NamedTuple):
         return np.where(powers > 2.0, squares, np.minimum(squares, np.where(powers > 1.0, low, linear)))
 
     def log_below(self, powers: FloatArray, last: int, shift: int, q: float) -> FloatArray:
-        """The same over z < -last: there 1 - q <= s <= 1, and the terms are at most p - 1 (p > 1) or r^p (p < 0)."""
+        """Bounds the sum over z < -last: there 1 - q <= s <= 1, and the terms are <= p - 1 (p > 1) or r^p (p < 0)."""
         mass, log_q = self.log_beyond(last) + 1e-9, math.log(q)
         with np.errstate(invalid="ignore"):
             left_out = math.log1p(-q) if q < 1.0 else -math.inf
@@ -144,7 +144,7 @@ def reach(variance: float, level: float) -> int:
 
 @functools.lru_cache(maxsize=256)
 def peak_of(variance: float, moved: float) -> float:
-    """Where the terms of E_Q[r^a] peak or thereabouts, sqrt(v^2 + x^2) asinh(x / v) = a d: only a window's width."""
+    """Estimates the peak of the terms of E_Q[r^a], sqrt(v^2 + x^2) asinh(x / v) = a d; only a window depends on it."""
     low, high = 0.0, moved
     while high - low > 0.01 * high:
         middle = 0.5 * (low + high)
@@ -171,8 +171,9 @@ class SkellamEvent(Event):
     docs/explanation/events.md#skellam. A vector is a `SkellamVectorEvent`.
 
     Args:
-        variance: of the noise, 2 mu of Skellam(mu, mu); in [1e-12, 1e12], in squared units of the statistic. With the
-            sensitivity it must leave a window of at most 2^18 integers, which a variance of 4e7 does.
+        variance: the variance of the noise, 2 mu of Skellam(mu, mu); in [1e-12, 1e12], in squared units of the
+            statistic. With the sensitivity it must leave a window of at most 2^18 integers, which a variance of 4e7
+            does.
         sensitivity: largest change of the statistic under `adjacency`, a whole number in [1, 2^18].
         adjacency: the relation under which the sensitivity was taken.
 
@@ -270,7 +271,7 @@ class SkellamVectorEvent(Event):
     It has no profile and cannot be sampled. docs/explanation/events.md#skellam-vector.
 
     Args:
-        variance: of the noise on each number, in [1e-12, 1e100], in squared units of the statistic.
+        variance: the variance of the noise on each number, in [1e-12, 1e100], in squared units of the statistic.
         l2_sensitivity: largest L2 norm of the vector's change under `adjacency`, at least 1 (a vector of whole
             numbers does not move by less), at most 1e100, in units of the statistic.
         adjacency: the relation under which the sensitivity was taken.

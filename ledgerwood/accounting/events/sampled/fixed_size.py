@@ -56,7 +56,7 @@ def contradiction(event: Event, present: Event) -> str | None:
 
     Args:
         event: what a replaced row costs, under replace-one.
-        present: what the presence of a row costs, under add-remove or zero-out.
+        present: the event of a row's presence, under add-remove or zero-out.
     """
     if any(isinstance(part, Derived) for root in (event, present) for part in base.walk(root)):
         return None  # made of statements that were asked about
@@ -115,7 +115,7 @@ def _by_profiles(event: Event, present: Event) -> str | None:
 
 
 def _of_a_group(present: Event, thresholds: FloatArray) -> FloatArray:
-    """The log profile of the presence's own group of two, as the library states it; -inf where it states none."""
+    """The log profile of the presence's own group of two, as the library states it; -inf if it states none."""
     try:
         return grouped(present, size=2).log_profile(thresholds, direction=Direction.REMOVE)
     except PrivacyError:
@@ -128,9 +128,9 @@ def two_presences(present: Event, thresholds: FloatArray, reach: float) -> Float
     h and g are the profiles of removing and adding a row, at negative arguments too. The sum is convex in e^s.
 
     Args:
-        present: what the presence of a row costs.
+        present: the event of a row's presence.
         thresholds: t, in nats, shape (k,).
-        reach: of the losses that matter, in nats.
+        reach: the reach of the losses that matter, in nats.
 
     Source: docs/explanation/events.md#two-presences.
     """
@@ -177,7 +177,7 @@ def _by_divergences(event: Event, present: Event) -> str | None:
         allowed = np.maximum(allowed, grouped(present, size=2).renyi(_ORDERS))
     stated = event.renyi(_ORDERS)
     if not np.isfinite(stated).any():
-        return "neither its profile nor its Renyi divergences are known, so that nothing shows that it can be"
+        return "neither its profile nor its Renyi divergences are known, so this event cannot be checked"
     with np.errstate(invalid="ignore"):
         excess = np.where(stated > allowed * (1.0 + _SLACK), stated - allowed, -np.inf)
     place = int(np.argmax(excess))
@@ -328,7 +328,7 @@ class ReplaceOneSampled(ReplacedRowSample):
             )
         if self.add_remove.adjacency is Adjacency.REPLACE_ONE:
             raise UnsupportedEvent(
-                "add_remove must be stated under add-remove or zero-out: it is what the presence of a row costs"
+                "add_remove must be stated under add-remove or zero-out: it states the cost of a row's presence"
             )
         if why := contradiction(self.event, self.add_remove):
             raise UnsupportedEvent(

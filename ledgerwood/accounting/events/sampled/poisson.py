@@ -240,8 +240,8 @@ def log_moment(orders: FloatArray, q: float, replaced: Event, present: Event | N
     Args:
         orders: a > 1, shape (k,).
         q: the probability that the row is in the sample, in (0, 1).
-        replaced: what one replaced row costs within the sample.
-        present: what the presence of a row costs; None where a row that is not drawn is another row.
+        replaced: the event of one replaced row within the sample.
+        present: the event of a row's presence; None if a row that is not drawn is another row.
     """
     rows = max(1, _ENTRIES // _NODES)
     parts = [_log_moment(orders[i : i + rows], q, replaced, present) for i in range(0, orders.size, rows)]

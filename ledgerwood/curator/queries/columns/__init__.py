@@ -1,1 +1,1 @@
-"""What may be asked of a table's columns without a tree."""
+"""Queries on the columns of a table, without a tree."""

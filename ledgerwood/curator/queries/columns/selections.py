@@ -94,7 +94,7 @@ class ColumnQuantile:
 
     Args:
         column: numeric, of the table's schema, or narrower bounds under the same name.
-        points: how many thresholds there are, evenly from low to high, in [2, 2**40).
+        points: the number of thresholds, evenly from low to high, in [2, 2**40).
 
     Raises:
         InvalidParameter: a number of points outside its bound.
@@ -188,10 +188,10 @@ class ColumnBounds:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKeys:
-    """Which keys occur in a column whose categories nobody has declared, with noisy counts; rare ones stay unseen.
+    """The keys of a column whose categories are not declared, with noisy counts; rare keys are not released.
 
     Args:
-        name: of one of the table's `keys`.
+        name: the name of one of the table's `keys`.
     """
 
     name: str
@@ -212,7 +212,7 @@ class ColumnKeys:
 
 
 def positions(query: ColumnQuantile | ColumnQuantiles, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many thresholds are at or below each value, int64 (n,); NaN is not among the values."""
+    """Counts the thresholds at or below each value, int64 (n,); NaN is not among the values."""
     column = numeric(query.column, "a quantile")
     # The share of the width first: a product of large bounds could overflow.
     share = (np.clip(values, column.low, column.high) - column.low) / (column.high - column.low)
@@ -238,7 +238,7 @@ def _points(column: Feature, points: object) -> int:
 def _require(query: object, mechanism: object, kinds: tuple[type, ...]) -> None:
     if type(mechanism) not in kinds:
         names = " or ".join(kind.__name__ for kind in kinds)
-        raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+        raise RoundViolation(f"{type(query).__name__} needs {names}, not {type(mechanism).__name__}")
 
 
 # ------------------------------------------------------------------------------------------------------ how it is done
@@ -305,7 +305,7 @@ class ValueCounts:
         _validate.count("column", self.column, "columns", minimum=0)
         edges = tuple(_validate.real("edges", edge, "column") for edge in self.edges)
         if len(edges) < 2 or not all(a < b for a, b in itertools.pairwise(edges)):
-            raise _validate.fail("edges", edges, "at least two numbers that rise", "column")
+            raise _validate.fail("edges", edges, "at least two increasing numbers", "column")
         object.__setattr__(self, "edges", edges)
 
     @property
@@ -336,7 +336,7 @@ def _bins(query: ValueCounts, rows: UndeclaredRows) -> Integers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyCounts:
-    """Which categories a column holds, with noisy numbers of rows, by a stability histogram; a missing value has none.
+    """The categories of a column, with noisy counts, by a stability histogram; missing values are not counted.
 
     Args:
         column: whose categories are counted.

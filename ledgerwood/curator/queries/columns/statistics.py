@@ -56,7 +56,7 @@ class ColumnCount:
     """Number of rows whose value of the column is not missing, shape (1,), whole.
 
     Args:
-        column: of the table's schema.
+        column: the column of the table's schema.
     """
 
     column: Feature
@@ -82,7 +82,7 @@ class ColumnSum:
     Values are clamped to [low, high] of `column`; docs/explanation/queries.md#column-sums.
 
     Args:
-        column: of the table's schema, or narrower bounds under the same name.
+        column: the column of the table's schema, or narrower bounds under the same name.
         origin: public; the middle of the bounds where None, which has the least sensitivity: half their width.
             0 is for the plain sum.
 
@@ -163,8 +163,8 @@ class ColumnHistogram:
     docs/explanation/queries.md#column-histograms.
 
     Args:
-        column: of the table's schema.
-        edges: of a numeric column only: 2 to 60,001 rising numbers, public, in the column's unit.
+        column: the column of the table's schema.
+        edges: the edges of a numeric column only: 2 to 60,001 rising numbers, public, in the column's unit.
 
     Raises:
         InvalidParameter: edges that are missing, not wanted, do not rise, or are too many.
@@ -204,12 +204,12 @@ class ColumnHistogram:
 
     @property
     def values(self) -> int:
-        """How many cells are of values: the first ones. After them come other (categorical) and missing."""
+        """The number of cells for values, which come first. After them come other (categorical) and missing."""
         return len(self.column.categories) if isinstance(self.column, Categorical) else len(self.edges or ()) - 1
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return self.values + (2 if isinstance(self.column, Categorical) else 1)
 
     @property
@@ -225,7 +225,7 @@ class ColumnHistogram:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """How a value becomes a whole number: clamp, take the distance from the origin, truncate, clamp in integers.
+    """Converts a value to a whole number: clamp, take the distance from the origin, truncate, clamp in integers.
 
     Args:
         low, high, origin: public, in the column's unit.
@@ -242,7 +242,7 @@ class Steps:
 
     @classmethod
     def of(cls, column: Numeric, origin: float) -> "Steps":
-        """Of the power of two of which the end that is further from the origin is 2**19 or more, and less than 2**20.
+        """Chooses the power of two for which the end further from the origin is >= 2**19 and < 2**20 steps.
 
         Raises:
             InvalidParameter: an end that is too far from the origin, or ends that are too near.

@@ -51,7 +51,7 @@ _CLIP_BITS = 28
 
 
 def gain_range(clip: float, adjacency: Adjacency) -> UtilityRange:
-    """How far apart a row may move the gains of a node: 4 clip**2, its two ends taken out to whole steps of the grid.
+    """The range of a node's gains under a change of one row: 4 clip**2, both ends rounded to whole steps of the grid.
 
     Twice that under replace-one. What a plan prices a level with, before there is a tree.
 
@@ -83,7 +83,7 @@ def _grid(clip_steps: int) -> Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelGains(abc.ABC):
-    """What every choice of a level's splits by gain shares: the gain's own parameters, its grid and its range.
+    """The common base of choices of a level's splits by gain: the gain's parameters, its grid and its range.
 
     Args:
         structure: the tree so far; its leaves are the nodes to be split. At depth 0 the node is the root.
@@ -93,7 +93,8 @@ class LevelGains(abc.ABC):
         damping: lambda of the denominator, in [0, 2**40] rows (of the largest weight), taken down to whole steps of
             2**-20.
         large_gradients: what becomes of a row beyond the clip; "drop" leaves it out of count and sum alike.
-        positive: the class that is told from all others, as in `LeafMoments`; it changes no contribution's bound.
+        positive: the positive class, which is separated from all others, as in `LeafMoments`; it changes no
+            contribution's bound.
 
     Raises:
         InvalidParameter: a value outside its bound.
@@ -149,13 +150,13 @@ class LevelGains(abc.ABC):
         # A subclass could draw from another law than the one that its event prices.
         if type(mechanism) not in kinds:
             names = " or ".join(kind.__name__ for kind in kinds)
-            raise RoundViolation(f"{type(self).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+            raise RoundViolation(f"{type(self).__name__} needs {names}, not {type(mechanism).__name__}")
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitGains(LevelGains):
-    """For every node of a tree's last level, one of the tests, by its gain; what is released is a `SplitTests`.
+    """Chooses a test for every node of a tree's last level by its gain, and releases a `SplitTests`.
 
     A test that the path to a node has decided already is not a candidate there. Where a path has decided all tests, the
     node sends every row right. Both follow from the public structure alone. The gain has neither a factor 1/2 nor the
@@ -195,7 +196,7 @@ class SplitGains(LevelGains):
         return open_tests(self.tests, self.structure)
 
     def sees_as(self, other: "SplitGains") -> bool:
-        """Returns whether each row contributes the same to both, to the same cells, whatever the leaves."""
+        """Returns whether each row contributes the same to both, to the same cells, for any leaves."""
         return (
             self.tests is other.tests
             and self.ensemble is other.ensemble
@@ -317,7 +318,7 @@ _STEPS_BITS = -GRID_EXPONENT
 
 
 def gini_range(adjacency: Adjacency) -> UtilityRange:
-    """How far apart a row may move the utilities of a node: 2, or 4 where a row is replaced; whole steps included.
+    """The range of a node's utilities under a change of one row: 2, or 4 if a row is replaced; in whole steps.
 
     docs/explanation/gini.md#gini-range.
     """
@@ -327,7 +328,7 @@ def gini_range(adjacency: Adjacency) -> UtilityRange:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GiniSplits:
-    """For every node of a tree's last level, one of the tests, by the Gini impurity of its sides; a `SplitTests`.
+    """Chooses a test for every node of a tree's last level by the Gini impurity, and releases a `SplitTests`.
 
     The cost does not depend on the number of features or tests. A test that the path to a node has decided already is
     not a candidate there; where a path has decided all tests, the node sends every row right. A row counts whatever it
@@ -381,7 +382,7 @@ class GiniSplits:
         return chosen_tests(self.tests, self.structure, mechanism, evidence, self.grid, source)
 
     def utilities(self, counts: Integers) -> Integers:
-        """Minus n times the Gini impurity of each test, up to what is the same for all tests of a node.
+        """Minus n times the Gini impurity of each test, up to a constant for all tests of a node.
 
         Args:
             counts: int64 (n_nodes, n_cells, classes), rows by cell of `cells` and class.
@@ -415,7 +416,7 @@ def _class_counts(query: GiniSplits, rows: TreeRows) -> Integers:
 
 
 def purity(counts: Integers) -> Integers:
-    """(sum of squares) / sum over the last axis, in steps of 2**-20, truncated; 0 where there is no row.
+    """(sum of squares) / sum over the last axis, in steps of 2**-20, truncated; 0 if there is no row.
 
     Args:
         counts: int64 (..., classes), numbers of rows.

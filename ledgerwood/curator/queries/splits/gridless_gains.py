@@ -46,14 +46,14 @@ class GroupedGains:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GridlessGains(LevelGains):
-    """For every node of a tree's last level, one of all tests of the grid, by its gain; released is a `SplitTests`.
+    """Chooses among all tests of the grid for every node of a tree's last level, by gain; releases a `SplitTests`.
 
     The candidates are those of `SplitTests.every(cells)` that the path to a node has not decided, as in `SplitGains`.
     Each has a public weight such that features weigh about the same: see `CandidateParts`.
 
     Args:
         structure, ensemble, loss, clip, damping, large_gradients, positive: as in `LevelGains`.
-        cells: of each feature of the table, as `Schema.cells` gives them; public.
+        cells: the cells of each feature of the table, as `Schema.cells` gives them; public.
 
     Raises:
         InvalidParameter: a value outside its bound; no test at all; a cell tested by equality that is not distinct, in

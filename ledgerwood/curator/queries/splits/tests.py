@@ -78,7 +78,7 @@ class TestedCells:
         )
 
     def joined(self, structure: TreeStructure | None = None) -> "TestedCells":
-        """The same, with neighbouring cells as one where no test, and no node of a structure, tells them apart."""
+        """Merges neighbouring cells that no test, and no node of a structure, separates."""
         begins = np.zeros(self.total + 1, dtype=np.bool_)
         begins[self.offsets] = begins[self.stop] = begins[self.last] = True
         one = self.besides[self.besides >= 0]
@@ -103,7 +103,7 @@ class TestedCells:
         )
 
     def lookup(self) -> Integers:
-        """For each feature the place, among its own, of the cell that stands for each; (f, n), the rest as the last."""
+        """Maps each cell of each feature to the index of its representative; (f, n), the rest to the last."""
         widths = np.diff(self.offsets)
         reach = int(self.first.max()) + 1
         found = np.zeros((len(self.features), reach), dtype=np.int64)
@@ -117,7 +117,7 @@ class TestedCells:
         return int(self.offsets[-1])
 
     def reached(self, structure: TreeStructure) -> NDArray[np.bool_]:
-        """Which cells a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
+        """The cells that a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
         feature = np.repeat(self.features, np.diff(self.offsets))
         others = np.zeros(self.total, dtype=np.bool_)
         others[self.offsets[1:] - 1] = True
@@ -146,7 +146,7 @@ def require_choice(query: object, mechanism: object) -> None:
     """
     if type(mechanism) not in get_args(GainMechanism):
         names = " or ".join(kind.__name__ for kind in get_args(GainMechanism))
-        raise RoundViolation(f"{type(query).__name__} is answered by {names}, not by {type(mechanism).__name__}")
+        raise RoundViolation(f"{type(query).__name__} needs {names}, not {type(mechanism).__name__}")
 
 
 def chosen_tests(
@@ -171,7 +171,7 @@ def chosen_tests(
 
 
 def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]:
-    """Which tests a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
+    """The tests that a path has not decided, shape (n_nodes, n_tests): some cell may go left, and some right."""
     cells = TestedCells.of(tests).joined(structure)
     open_cells = cells.reached(structure)
     below = np.zeros((len(open_cells), cells.total + 1), dtype=np.int64)
@@ -184,12 +184,12 @@ def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]
 
 
 def count_tests(cells: FeatureCells) -> int:
-    """How many tests `SplitTests.every` makes of a feature."""
+    """The number of tests that `SplitTests.every` makes of a feature."""
     return (1 + len(cells.equality)) * max(0, cells.ordered - 1) + len(cells.equality)
 
 
 def count_parts(cells: FeatureCells) -> int:
-    """How many parts and tests of equality `CandidateParts` has of a feature."""
+    """The number of parts and tests of equality that `CandidateParts` has for a feature."""
     more = 1 + len(cells.equality)
     return (more if cells.ordered > 1 else 0) + (more if cells.equality else 0)
 
@@ -197,10 +197,10 @@ def count_parts(cells: FeatureCells) -> int:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CandidateParts:
-    """The tests of features in parts: a feature's thresholds, once more for each cell besides, its tests of equality.
+    """Tests of features in parts: a feature's thresholds, again for each extra left cell, then its tests of equality.
 
-    A test of a feature that has n of them weighs max(1, P // n), where P is the most tests that a feature has: by the
-    public cells alone.
+    Each test of a feature with n tests has weight max(1, P // n), where P is the largest number of tests of a feature;
+    it depends on public cells alone.
 
     Args:
         feature: int64 (n_parts,), rising.
@@ -208,7 +208,8 @@ class CandidateParts:
         besides: int64 (n_parts,), a cell on the left of every threshold, or -1.
         offsets: int64 (n_parts + 1,), where each part's cells of `equal` begin, and the end; none for thresholds.
         equal: int64 (n_equal,), the cells tested by equality.
-        width: int64 (n_parts,), the cells of the feature that its tests tell apart; from there on they are others.
+        width: int64 (n_parts,), the number of cells that the feature's tests separate; all further cells count as
+            "other".
         weight: int64 (n_parts,), of each test.
     """
 

@@ -30,11 +30,11 @@ _ROUNDING = 2.0**-53
 
 @dataclass(frozen=True, slots=True)
 class BlockPart:
-    """What is taken `count` times.
+    """A part that is repeated `count` times.
 
     Args:
         index: lattice points, ascending, shape (n,).
-        mass: of 1 in all, shape (n,).
+        mass: the mass of 1 in all, shape (n,).
         count: how many times.
         error: relative error of the masses.
     """

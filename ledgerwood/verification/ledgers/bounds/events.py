@@ -1,4 +1,4 @@
-"""From an event's node to its pair in floats, and the presences of a replaced row.
+"""Converts an event's node to its pair in floats, and bounds the presences of a replaced row.
 
 From an event's node to its pair in floats, from either side (pair.py): leaves, samples, groups, compositions.
 
@@ -58,13 +58,13 @@ class Unheld(Exception):
 
 @dataclass(slots=True)
 class Work:
-    """How much of the work that one grant may take is left, and how fine it is.
+    """The remaining work for one grant, and the resolution of the bounds.
 
     Args:
         products: products of pairs that may still be taken.
         bins: outputs of a leaf.
         factor: outputs of each factor of a product.
-        order: of the moment by which one of several pairs is chosen from below.
+        order: the order of the moment by which one of several pairs is chosen from below.
         known: pairs that were made.
     """
 
@@ -245,7 +245,7 @@ def _joined(a: LossPair, b: LossPair, log_negligible: float, side: Side, work: W
 
 
 def name(node: Node) -> str:
-    """What a report calls a node."""
+    """The name of a node in reports."""
     return type(node).__name__
 
 

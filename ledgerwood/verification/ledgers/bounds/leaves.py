@@ -129,7 +129,7 @@ def response(epsilon: float, categories: int = 2) -> LossPair | None:
 
 
 def bounded_range(epsilon: float, reach: float, side: Side, bins: int, order: float) -> LossPair | None:
-    """From below the pair with the largest moment of this order > 1; from above that of the largest profile.
+    """The pair with the largest moment of this order > 1 from below; that of the largest profile from above.
 
     Any pair of the range is a bound from below. (1 - e^{-epsilon}) E_Q r^a at the ratios e^t and e^{t - epsilon} is
     A e^{(a-1) t} - B e^{a t}, A = 1 - e^{-a epsilon}, B = e^{-epsilon} - e^{-a epsilon}, largest at
@@ -161,7 +161,7 @@ def staircase(atoms: list[tuple[Number, Number]]) -> LossPair | None:
 
 
 def discrete_laplace(rate: float, shift: int, side: Side, bins: int) -> LossPair | None:
-    """What lies beyond 0 and beyond the shift is one atom each; `rate` is 1 / scale."""
+    """The pair of discrete Laplace noise; the masses beyond 0 and beyond the shift are atoms; `rate` is 1 / scale."""
     if shift * rate > WIDEST:
         return None
     log_end, log_atom = -math.log1p(math.exp(-rate)), math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))

@@ -42,7 +42,7 @@ Range = tuple[float, float]
 
 @dataclass(slots=True)
 class Moments:
-    """What is known of the moments of one plan's events."""
+    """The known moments of one plan's events."""
 
     work: Work = field(default_factory=Work)
     integrals: int = _MOST_INTEGRALS

@@ -52,7 +52,7 @@ NOTHING = LossPair(np.zeros(1), np.zeros(1), np.zeros(1))
 
 
 def made(loss: Floats, log_p: Floats, lost_p: float = 0.0, lost_q: float = 0.0) -> LossPair | None:
-    """The pair of these outputs, or None where floats cannot hold it; outputs without mass are left out."""
+    """The pair of these outputs, or None if floats cannot hold it; outputs without mass are left out."""
     kept = log_p > -math.inf
     loss, log_p = loss[kept], log_p[kept]
     order = np.argsort(loss, kind="stable")

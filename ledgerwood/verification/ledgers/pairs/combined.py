@@ -140,7 +140,7 @@ class Replaced(Node):
         return slope * (self._profile(x) if x >= 1 else 1 - x + x * self._profile(1 / x))
 
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
-        """From below: a convex profile is at least its value at the centre of mass of each cell, times the mass."""
+        """Bounds a convex profile from below by its value at the centre of mass of each cell, times the mass."""
         if constant != 0:
             raise ValueError("a sample of a replaced row's pair has no Renyi divergence here")
         a = p if p > 1 else 1 - p

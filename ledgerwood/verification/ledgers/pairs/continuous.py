@@ -1,4 +1,4 @@
-"""What the verifier asks of a pair of distributions; pairs with a density, and pure pairs.
+"""The verifier's interface to a pair of distributions; pairs with a density, and pure pairs.
 
 What the verifier asks of a pair of distributions.
 

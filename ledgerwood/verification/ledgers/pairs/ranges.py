@@ -1,4 +1,4 @@
-"""Which values an event may state, and what may stand within what: what the library refuses to construct, so does this.
+"""The values that an event may state, and which events may be nested: the same rules as in the library.
 
 Written down a second time, from docs/explanation/events.md; a test holds it against the library's own constructors.
 """

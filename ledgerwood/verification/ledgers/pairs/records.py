@@ -1,4 +1,4 @@
-"""From the JSON record of an event to its node: strict about classes, fields and values.
+"""A strict parser from the JSON record of an event to its node: it checks classes, fields and values.
 
 An event is one line of `_LEAVES` (its fields besides the adjacency, and the node that they make) or of `_COMBINED`.
 """
