@@ -5,8 +5,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import ledgerwood as lw
@@ -138,6 +136,7 @@ def test_attack_a_model(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow  # the page's own examples, as they stand
 def test_train_on_files(tmp_path, monkeypatch, capsys):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rng = np.random.default_rng(0)
     (tmp_path / "rows").mkdir()
     rows = {"length": rng.random(50), "sex": rng.choice(["M", "F", "I"], 50), "rings": rng.integers(1, 29, 50)}
