@@ -1,6 +1,6 @@
 """The size and the shape of checkouts of this library, one column each.
 
-python -m benchmarks.house [FOLDER ...]      # without a folder: this checkout
+python -m benchmarks.house [FOLDER ...] [--save]      # without a folder: this checkout
 
 A checkout of an earlier commit: git worktree add /tmp/before COMMIT.
 """
@@ -24,6 +24,14 @@ ESTIMATORS = (
     "PrivaTreeClassifier",
     "PrivateSearch",
 )
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "house.md"
+INTRODUCTION = """# Size and shape
+
+What the code of this library consists of, at some of its commits: `python -m benchmarks.house FOLDER ... --save`, where
+each folder is a checkout (`git worktree add FOLDER COMMIT`). Lines of code are those that hold neither comments nor
+docstrings only. A repeated block is six lines of code in a row that stand in two places; imports do not count.
+
+"""
 REPEATED = 6
 """Lines of code in a row that count as a block."""
 _NO_TOKENS = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
@@ -117,12 +125,25 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, default=[Path()])
-    folders = [folder.resolve() for folder in parser.parse_args().folders]
+    parser.add_argument("--save", action="store_true", help="write docs/benchmarks/house.md, too")
+    options = parser.parse_args()
+    folders = [folder.resolve() for folder in options.folders]
     found = [figures(folder) for folder in folders]
     table = Table("what", *(folder.name for folder in folders))
     for what in found[0]:
         table.add_row(what, *(each[what] for each in found))
     Console(width=200).print(table)
+    if options.save:
+        rows = [["what", *(commit(folder) for folder in folders)], ["---"] * (1 + len(folders))]
+        rows += [[what, *(each[what] for each in found)] for what in found[0]]
+        lines = ["| " + " | ".join(row) + " |" for row in rows]
+        PAGE.write_text(INTRODUCTION + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def commit(root: Path) -> str:
+    """The short name of a checkout's commit, and its day."""
+    told = ["git", "log", "-1", "--format=%h, %cs"]
+    return subprocess.run(told, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def noise_caution(
         epsilon, delta: the budget.
         expected_rows: a public guess of the number of rows; None assumes 10,000.
         statistic: what is released, such as "a gradient".
-        together: how several releases count, with a comma and a space at its end.
+        together: words for the sum of several releases, ending with a comma and a space.
         remedies: parameters that help besides epsilon and rows.
     """
     rows = UNKNOWN_ROWS if expected_rows is None else expected_rows

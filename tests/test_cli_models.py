@@ -186,6 +186,7 @@ def test_a_second_training_on_a_spent_ledger_is_refused_and_changes_nothing(plac
     result = try_training(place / "rows.csv", place / "regression.json", place / "regression")
     assert result.exit_code == 1
     assert result.stderr.startswith("BudgetExceeded: ")
+    assert "existed before" in result.stderr  # a ledger that nobody named is continued
     assert ledger.read_bytes() == before
 
 

@@ -78,7 +78,7 @@ class _Panel:
 
 @final
 class RowCostTable(RowCostCurve):
-    """Panels from the smallest s up, the first without a left end: its polynomial is a constant."""
+    """A table of row costs: panels from the smallest s up; the first has no left end and a constant polynomial."""
 
     __slots__ = ("_any_large", "_edges", "_exponent", "_large", "_middle", "_offset", "_powers", "_scale", "_slope")
 

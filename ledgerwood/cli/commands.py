@@ -207,7 +207,9 @@ def train(
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the model.")],
     ledger: Annotated[
         str | None,
-        typer.Option(help="Ledger to pay from: a file, or a database's URL; by default OUT.ledger.jsonl, made new."),
+        typer.Option(
+            help="Ledger to pay from: a file, or a database's URL; by default OUT.ledger.jsonl, made or continued."
+        ),
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Public label of the data set, for the ledger.")] = None,
     analyst: Annotated[str | None, typer.Option(help="Who pays, where analysts share the ledger.")] = None,

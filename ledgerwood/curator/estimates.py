@@ -92,7 +92,7 @@ def quantiles_of_histogram(
 
 
 def rising_counts(counts: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Number of rows below each edge of a noisy histogram, (cells + 1,), made to rise from 0; None without any rows.
+    """Number of rows below each edge of a noisy histogram, (cells + 1,), increasing from 0; None without rows.
 
     docs/explanation/queries.md#histogram-quantiles.
 

@@ -223,7 +223,7 @@ def require_within(plans: Sequence[Event], selection: RepeatedSelection | Poisso
         if plan == run:
             continue
         if plan.adjacency is not run.adjacency:
-            raise AdjacencyMismatch(f"a run is under {run.adjacency.value}, a plan under {plan.adjacency.value}")
+            raise AdjacencyMismatch(f"the run's adjacency is {run.adjacency.value}, the plan's {plan.adjacency.value}")
         if not isinstance(run, GaussianEvent):
             raise UnsupportedEvent(f"a plan other than the run itself needs a run that is a GaussianEvent, not {run!r}")
         most = float_down(1 / Fraction(run.noise_multiplier))

@@ -61,7 +61,7 @@ class Groups(Protocol):
         """The number of groups."""
 
     def round(self, group: int) -> Round:
-        """The round of a group, 0-based, always the same one: it holds what is left of the group's event."""
+        """The round of a group, 0-based; each call returns the same round, with the rest of the group's event."""
 
     def __enter__(self) -> Self:
         """The groups themselves."""
@@ -99,7 +99,7 @@ def held_by(event: Event) -> Counter[Event]:
     """Counts the releases in a round of this event.
 
     Raises:
-        UnsupportedEvent: a sample, groups or a filter inside, each of which is its own draw.
+        UnsupportedEvent: a sample, groups or a filter inside; each of these needs a separate draw.
     """
     held: Counter[Event] = Counter()
     for part, count in event.draws():

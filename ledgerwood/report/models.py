@@ -119,9 +119,11 @@ def train_model(
         with Ledger.open(place, dataset=dataset, budget=terms, unit=unit, analyst=analyst) as ledger:
             try:
                 model = estimator.fit(rows, schema.target.name, ledger=ledger, scratch=scratch)
-            except PrivacyError:
+            except PrivacyError as error:
                 if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger
                     Path(place).unlink()
+                if not new:  # which may have been there from another training, without being named
+                    error.add_note(f"the ledger is {place}, which existed before")
                 raise
             spent = ledger.spent()
     except PrivacyError:

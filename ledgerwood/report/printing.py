@@ -109,7 +109,8 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
         except ImportError as missing:
             _fail(str(missing), missing)
         except (PrivacyError, OSError) as refusal:
-            _fail(f"{type(refusal).__name__}: {_as_options(str(refusal), kwargs)}", refusal)
+            told = "; ".join([str(refusal), *getattr(refusal, "__notes__", ())])
+            _fail(f"{type(refusal).__name__}: {_as_options(told, kwargs)}", refusal)
 
     return guarded
 

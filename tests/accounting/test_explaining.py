@@ -60,7 +60,7 @@ def test_by_losses_it_gives_the_lattice_and_the_error_budget():
 def test_a_point_of_another_method_says_so():
     text = price(Repeated(LaplaceEvent(noise_multiplier=2.0, adjacency=A), count=3), method="renyi").explain(1e-30)
     assert "at delta=1e-30: epsilon=1.5 nats" in text
-    assert "this point by: pure (the sum of pure epsilons" in text
+    assert "method at this point: pure (the sum of pure epsilons" in text
     assert "never above the pure sum 1.5" in text
 
 

@@ -117,7 +117,7 @@ def test_weights_that_do_not_fit_cost_nothing():
         refused(SchemaError, words, sample_weight=weights)
     refused(SchemaError, "declare the largest weight", schema=PLAIN, sample_weight=WEIGHTS)
     refused(SchemaError, "an estimated schema has none", schema=None, sample_weight=WEIGHTS)
-    refused(SchemaError, "every row weigh 1", schema=dataclasses.replace(NUMBERS, weight_bound=0.5))
+    refused(SchemaError, "every row weight 1", schema=dataclasses.replace(NUMBERS, weight_bound=0.5))
 
 
 def test_weights_in_the_place_of_a_ledger_are_told_where_to_go():

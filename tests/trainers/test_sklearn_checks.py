@@ -64,7 +64,7 @@ WORDS = {
     UNDECLARED: "Unexpected classes_|no label could be one of them",
     NO_KEYS: "keys=None|'classes'",
     STEPS: "not equivalent to fitting with removed or repeated",
-    TYPELESS: "whose rows alone tell how many columns",
+    TYPELESS: "whose number of columns depends on its rows",
     BY_VALUE: "Did not raise|should have raised|should raise|does not support multiclass",
     BY_NUMBER: "does not raise a ValueError when an empty data is used",
 }

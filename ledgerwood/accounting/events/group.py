@@ -86,8 +86,8 @@ def _grouped(event: Event, size: int) -> Event:
             return _approximate(event, size)
         case _:
             raise UnsupportedEvent(
-                f"{event!r} has no group event: how many of a group's units a sample holds, or which groups "
-                "they enter, is a mixture that this event does not describe, and a curve of one unit's "
+                f"{event!r} has no group event that is known here: how many of a group's units a sample holds, "
+                "or which groups they enter, is a mixture that this event does not describe, and a curve of one unit's "
                 "divergences does not bound several units; state the group's own event"
             )
 

@@ -68,7 +68,7 @@ class Charge:
 
 @final
 class Charges(Sequence[Charge]):
-    """Charges in the order in which they were made; each sum that was asked for is kept, exactly, and goes on."""
+    """Charges in their order; requested sums are stored exactly and updated with each new charge."""
 
     __slots__ = ("_charges", "_sums")
 

@@ -195,7 +195,7 @@ def has_tables(connection: sa.Connection) -> bool:
 
 
 def require_version(connection: sa.Connection) -> None:
-    """Refuse tables of another version; in a transaction that writes they stay what they are until it ends.
+    """Refuse tables of another version; a transaction that writes keeps the version fixed until it ends.
 
     Raises:
         LedgerError: of another version.

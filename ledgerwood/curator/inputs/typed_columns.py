@@ -207,7 +207,7 @@ def require_labels(y: Any, target: Feature | None, *, numeric: bool) -> None:
 
 
 def label_kind(y: Any) -> tuple[LabelKind, str]:
-    """The kind of the labels' type, and the type's name; "untyped" where only the values could tell."""
+    """The kind of the labels' type, and the type's name; "untyped" if it depends on the values."""
     pandas = nw.dependencies.get_pandas()
     if pandas is not None and isinstance(y, pandas.Index | pandas.api.extensions.ExtensionArray):
         y = pandas.Series(y)

@@ -43,7 +43,9 @@ class CandidateBins:
         features = np.array(self.features, dtype=np.int64)
         features.setflags(write=False)
         if features.ndim != 1 or not len(features) or features.min() < 0 or len(np.unique(features)) < len(features):
-            raise _validate.fail("features", self.features, "at least one, each >= 0 and named once", "features")
+            raise _validate.fail(
+                "features", self.features, "at least one feature, each >= 0 and named once", "features"
+            )
         object.__setattr__(self, "features", features)
         # What is binned, what is priced and what is kept of the rows by bin must be of the same cells.
         object.__setattr__(self, "cells", tuple(FeatureCells.owned(each) for each in self.cells))

@@ -37,7 +37,7 @@ class BinSums:
 
     Args:
         leaf: the leaf of `LeafMoments` or `LeafCurvatures`: what a row contributes, and the leaves.
-        bins: of which features, and between which candidates.
+        bins: the features and their candidates.
 
     Raises:
         InvalidParameter: more than 2**24 sums of a column.
@@ -105,7 +105,7 @@ class BinHessians(ScoreStatistic[BoxShifts]):
     """Sum of the logistic loss's hessians p (1 - p) in each bin of some features, over all rows; (bins.total, 1).
 
     Args:
-        bins: of which features, and between which candidates.
+        bins: the features and their candidates.
 
     Raises:
         InvalidParameter: more than 2**24 bins.

@@ -71,7 +71,7 @@ class LeafMoments(LeafStatistic[BoxShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the sums are of gradients."""
         return True
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
@@ -115,7 +115,7 @@ class LeafCurvatures(LeafStatistic[BallShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the sums are of gradients."""
         return True
 
     @property
@@ -218,7 +218,7 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
 
     @property
     def uses_scores(self) -> bool:
-        """True: of gradients."""
+        """True: the sums are of gradients."""
         return True
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts | BallShifts:
@@ -348,7 +348,7 @@ class LeafRatios(LeafStatistic[BoxShifts]):
         return None if self.leaf_clip is None else int(self.leaf_clip / STEP)
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
-        """clip / (1 + damping), or what `weighted` makes of it, plus one step for the division that is truncated.
+        """clip / (1 + damping), or the bound for `weighted`, plus one step for the truncated division.
 
         At most twice the leaf clip. Derivation: docs/explanation/queries.md#leaf-ratios,
         docs/explanation/queries.md#weighted-ratios and docs/explanation/queries.md#leaf-clipping.

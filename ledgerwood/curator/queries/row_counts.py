@@ -141,7 +141,7 @@ class BinCounts:
     """Number of rows in each bin of some features, regardless of labels; whole, shape (bins.total, 1).
 
     Args:
-        bins: of which features, and between which candidates.
+        bins: the features and their candidates.
 
     Raises:
         InvalidParameter: more than 2**24 bins.

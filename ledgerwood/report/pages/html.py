@@ -71,12 +71,12 @@ class Page:
     """The content of a report.
 
     Args:
-        kind: what was audited, in a word or two.
+        kind: the audited object, in a word or two.
         title: its name.
         tone, verdict, sentence: the outcome, in a colour, in a few words and in one sentence.
         facts: the main figures by name.
         sections: the rest.
-        footer: how it was made.
+        footer: how the page was made.
         record: plain JSON values: all numbers that the page shows; infinity is the text "inf".
     """
 

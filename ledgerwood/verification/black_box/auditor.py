@@ -115,7 +115,7 @@ def two(pair: Any) -> Pair:
     """A pair of data sets.
 
     Raises:
-        InvalidParameter: not two of them.
+        InvalidParameter: not exactly two data sets.
     """
     try:
         first, second = pair

@@ -1,6 +1,6 @@
 """Bounds from the scores of canaries.
 
-Bounds from the scores of canaries: what each rests on is part of it. docs/explanation/canaries.md#canary-bounds.
+Each bound states its assumptions. docs/explanation/canaries.md#canary-bounds.
 
 From scores to bounds, and what theory expects of them. docs/explanation/canaries.md#canary-bounds.
 """

@@ -226,12 +226,12 @@ def agreement(model: Any, rows: Any, labels: NDArray[Any]) -> NDArray[np.float64
         found = _agreement(model, rows, labels)
     except (TypeError, ValueError, IndexError) as error:
         raise InvalidParameter(
-            f"predictions of {type(model).__name__} cannot be read: {error}; one finite number a canary is needed, "
+            f"predictions of {type(model).__name__} cannot be read: {error}; one finite number per canary is needed, "
             f"{len(rows)} in all (unit: predictions)"
         ) from error
     if found.shape != (len(rows),) or not np.isfinite(found).all():
         raise InvalidParameter(
-            f"predictions of {type(model).__name__} have shape {found.shape} or are not finite; one finite number a "
+            f"predictions of {type(model).__name__} have shape {found.shape} or are not finite; one finite number per "
             f"canary is needed, {len(rows)} in all (unit: predictions)"
         )
     return np.asarray(found, dtype=np.float64)

@@ -167,7 +167,7 @@ def canary_cells(schema: Schema, canaries: int, *, bins: int) -> CanaryCells:
                 ]
             return CanaryCells(structure=structure, rows=rows, schema=schema)
         depth += 1
-    raise _validate.fail("canaries", canaries, f"at most what a tree of depth {MAX_DEPTH - 1} tells apart", "canaries")
+    raise _validate.fail("canaries", canaries, f"at most the cells of a tree of depth {MAX_DEPTH - 1}", "canaries")
 
 
 def cell_count(schema: Schema, *, bins: int) -> int:

@@ -162,7 +162,7 @@ def structure_depends_on_data(estimator: AbstractTreeEstimator, X: Any, y: Any, 
     """
     if not isinstance(estimator, AbstractTreeEstimator):
         raise InvalidParameter(
-            f"{type(estimator).__name__} is not an estimator of this library: its trees are not seen"
+            f"{type(estimator).__name__} is not an estimator of this library: its trees cannot be inspected"
         )
     seed = _validate.count("seed", seed, "seed", minimum=0)
     if estimator.schema is None:

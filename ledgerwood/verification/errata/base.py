@@ -156,7 +156,7 @@ def specimen(
         source: paper and theorem, or the released code and its function.
         verdict: the kind of error.
         adjacency: how the two data sets of `pair` differ.
-        auditor: the auditor that catches it; None for the one of its shape of output.
+        auditor: the auditor that detects it; None for the default auditor of its outputs.
     """
 
     def made(kind: type[_Kind]) -> type[_Kind]:

@@ -2,7 +2,7 @@
 
 Shapes of output that many specimens share, each with its sampler and its exact loss.
 
-A specimen writes down the distribution of its output on a data set; what is drawn and what is lost follow from it.
+A specimen states the distribution of its output on a data set; its sampler and its privacy loss follow from it.
 
 The value of a leaf and the gain of a split for a constant hessian of 1, as both gain-based systems print them.
 """

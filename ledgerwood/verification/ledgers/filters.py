@@ -81,7 +81,7 @@ class Rule:
         return self.name == "basic" or delta > 0
 
     def fits(self, total: Amounts, epsilon: Fraction, delta: Fraction) -> bool:
-        """Returns whether a total is within (epsilon, delta); `SLACK` where a limit is no rational number."""
+        """Returns whether a total is within (epsilon, delta); with `SLACK` if a limit is not a rational number."""
         main, deltas = total
         if self.name == "basic":
             return main <= epsilon and deltas <= delta

@@ -55,11 +55,11 @@ def choice_uniform(
         given: utilities int64 (n,); of the grid-less one its candidates.
         grid: the grid of the utilities.
         counts: the counts of points a candidate, or None for 1 each.
-        chosen: what came out.
+        chosen: the chosen candidate.
         coins: draws V.
 
     Raises:
-        InvalidParameter: a mechanism whose distribution is not known here.
+        InvalidParameter: a mechanism without a known distribution.
     """
     step = grid.steps[0]
     match mechanism:

@@ -128,7 +128,8 @@ def check_sensitivity(
         schema: the schema of rows (X, y), with weights where it has a weight bound, or of X alone where it has no
             target.
         bounds: (low, high) of an array's values, for all columns or for each.
-        columns: how many an array (n, d) has; None for (n,). Without data, schema and bounds: of values in [-1, 1].
+        columns: the number of columns of an array (n, d); None for (n,). Without data, schema and bounds: of values in
+            [-1, 1].
         rows: "any" also tries values that the columns do not allow: NaN, infinities, 1e300, unseen categories. Use
             "valid" for a sensitivity that is claimed for clean data only.
         ordered: whether data sets with the same rows in another order are different ones; otherwise the value must not
@@ -264,7 +265,7 @@ class TableGauge:
         """
         if query not in TREES and query not in COLUMNS and not isinstance(query, Choices):
             raise InvalidParameter(
-                f"{type(query).__name__} is no function, and no query whose exact value a table with a schema has "
+                f"{type(query).__name__} is neither a function nor a query that a table with a schema can evaluate "
                 "(unit: statistic)"
             )
         shifts: Any = query.sensitivity(adjacency) if claimed is None else claimed

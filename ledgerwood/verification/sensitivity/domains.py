@@ -65,7 +65,7 @@ class Neighbour(Generic[D]):
 
     @property
     def gone(self) -> int | None:
-        """The place in the other data set of the row that the neighbour does not have."""
+        """The index, in the other data set, of the row that the neighbour does not have."""
         return next(iter(set(range(self.rows)) - set(self.origin)), None)
 
     @property

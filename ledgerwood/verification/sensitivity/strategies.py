@@ -25,25 +25,25 @@ def neighbours(
     rows: RowKind = "valid",
     permuted: bool = False,
 ) -> st.SearchStrategy[tuple[Data, Neighbour[Data]]]:
-    """Draws (data, neighbour): what `replay(fit, data, neighbour)` takes; `neighbour.data` is the second data set.
+    """Draws pairs (data, neighbour) for `replay(fit, data, neighbour)`; `neighbour.data` is the second data set.
 
-    About one row in two is one of those that move most: every value at an end of its range, missing, or beyond it. All
-    rows alike, duplicates and ties are drawn often; it shrinks towards few rows at the lowest values.
+    About one changed row in two is an extreme one: every value at an end of its range, missing, or beyond it. Equal
+    rows, duplicates and ties are drawn often; pairs shrink towards few rows with the lowest values.
 
     Args:
         schema: the schema of rows (X, y), with weights where it has a weight bound, or of X alone where it has no
             target.
         bounds: (low, high) of an array's values, for all columns or for each; [-1, 1] without.
-        columns: how many an array (n, d) has; None for (n,).
-        data: instead of these, an example: an array, or a tuple (X, y) or (X, y, weights), whose columns' ranges and
-            categories are taken.
+        columns: the number of columns of an array (n, d); None for (n,).
+        data: an example that replaces these arguments: an array, or a tuple (X, y) or (X, y, weights), whose columns'
+            ranges and categories are taken.
         adjacency: how the two differ: a row added or removed (add-remove, zero-out), or replaced.
-        min_rows, max_rows: those of the rows that both have.
+        min_rows, max_rows: bounds on the number of rows that both data sets have.
         rows: "valid", or "any" with NaN, infinities, 1e300 and unseen categories among the values.
-        permuted: whether some neighbours have the same rows in another order.
+        permuted: True if some neighbours have the same rows in another order.
 
     Raises:
-        InvalidParameter: bounds that are none, data that are no arrays, or numbers of rows that are none.
+        InvalidParameter: invalid bounds, data that are not arrays, or invalid numbers of rows.
     """
     least = _validate.count("min_rows", min_rows, "rows", minimum=0)
     most = _validate.count("max_rows", max_rows, "rows", minimum=least)

@@ -122,7 +122,7 @@ def test_a_file_has_one_writer(path):
             [sys.executable, "-c", f"from ledgerwood.accounting import Ledger; Ledger.open({str(path)!r})"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert "open for writing elsewhere" in other.stderr
+        assert "open for writing in another" in other.stderr
     Ledger.open(path).close()
 
 

@@ -430,16 +430,16 @@ def test_predictions_that_are_no_numbers_are_refused() -> None:
         def predict(self, X: Any) -> np.ndarray:
             return np.full(len(X), np.nan)
 
-    with pytest.raises(InvalidParameter, match="are not finite; one finite number a canary is needed, 10"):
+    with pytest.raises(InvalidParameter, match="are not finite; one finite number per canary is needed, 10"):
         audit_model(Broken(), ROWS, LABELS, canaries=10)
 
 
 @pytest.mark.parametrize(
     ("predictions", "message"),
     [
-        ([[1.0], [1.0, 2.0]], "of Told cannot be read: .* one finite number a canary is needed, 10"),
-        (["no"] * 10, "of Told cannot be read: .* one finite number a canary is needed, 10"),
-        ([0.0] * 9, "of Told cannot be read: .* one finite number a canary is needed, 10"),
+        ([[1.0], [1.0, 2.0]], "of Told cannot be read: .* one finite number per canary is needed, 10"),
+        (["no"] * 10, "of Told cannot be read: .* one finite number per canary is needed, 10"),
+        ([0.0] * 9, "of Told cannot be read: .* one finite number per canary is needed, 10"),
         ([np.inf] * 10, "are not finite"),
         ([[0.0]] * 10, r"have shape \(10, 10\)"),
     ],

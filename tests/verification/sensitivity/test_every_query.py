@@ -79,6 +79,7 @@ from ledgerwood.mechanisms import (
     UtilityRange,
 )
 from ledgerwood.verification import added, check_sensitivity, removed, replay
+from ledgerwood.verification.replaying.comparison import difference
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 FEATURES = (Numeric("a", 0, 1, missing=True), Categorical("kind", ("u", "v")))
@@ -324,8 +325,35 @@ def test_a_search_comes_up_to_the_shift_set_and_not_beyond(case, adjacency):
     assert refuted.ratio == pytest.approx(report.ratio / 0.499, rel=0.2)
 
 
+ALL = np.empty(0, dtype=np.bool_)
+
+
+def asked_in_turn(case):
+    """The exact answers over several samples, asked of one table one after the other, and of the drawn rows alone."""
+    kind, query = case[0], case[1]
+    data, generator = (X, LABELS[kind]), np.random.default_rng(1)
+    table = table_of(kind, data)
+    read = table.reader if len(case) == 2 else table.evidence
+    coins = [generator.random(30) < share for share in (0.5, 0.9, 0.2)]
+    for sampled in (coins[0], coins[1], ALL, coins[0], coins[2], ~coins[2], np.zeros(30, dtype=np.bool_)):
+        here = sampled if sampled.size else np.ones(30, dtype=np.bool_)
+        alone = table_of(kind, tuple(part[here] for part in data))
+        of_alone = alone.reader if len(case) == 2 else alone.evidence
+        yield tuple(
+            {key: found[key] for key in sorted(found) if found[key]} if isinstance(found, dict) else found
+            for found in (read(query)(sampled), of_alone(query)(ALL))
+        )
+
+
+@pytest.mark.parametrize("case", SUMS + CHOICES, ids=named)
+def test_a_sample_counts_as_a_table_of_the_drawn_rows_whatever_was_asked_before(case):
+    """A query that forgets the sample, or keeps sums of another one, would void what sampling saves."""
+    for place, (sampled, alone) in enumerate(asked_in_turn(case)):
+        assert difference(sampled, alone, f"{place}") is None
+
+
 def test_queries_without_an_exact_value_and_claims_that_are_none_are_refused():
-    with pytest.raises(InvalidParameter, match="ValueCounts is no function, and no query whose exact value"):
+    with pytest.raises(InvalidParameter, match="ValueCounts is neither a function nor a query that a table"):
         check_sensitivity(ValueCounts(column=0, edges=(0.0, 1.0)), schema=NUMBERS)
     with pytest.raises(InvalidParameter, match="claimed=1.0 must be a shift set"):
         check_sensitivity(LabelCount(), claimed=1.0, schema=NUMBERS)

@@ -296,7 +296,7 @@ def test_bad_arguments_are_refused(options, message):
 def test_what_is_no_function_and_no_query_is_refused():
     with pytest.raises(InvalidParameter, match="the exact value of str needs a schema"):
         check_sensitivity("sum", claimed=1.0)
-    with pytest.raises(InvalidParameter, match="str is no function, and no query"):
+    with pytest.raises(InvalidParameter, match="str is neither a function nor a query"):
         check_sensitivity("sum", schema=SCHEMA)
 
 

@@ -361,7 +361,7 @@ def corners_of(log_weight: FloatArray, log_ratio: FloatArray, log_mass_beyond: f
         log_weight: log Q at each atom, shape (n,).
         log_ratio: rising, shape (n,).
         log_mass_beyond: log of Q beyond the last atom.
-        log_beyond: log of the profile at the last log ratio.
+        log_beyond: log of an upper bound on the profile beyond the last log ratio, which the one from below leaves out.
     """
     weight = np.append(log_weight, log_mass_beyond).astype(np.longdouble)
     mass = np.logaddexp.accumulate(weight[::-1])[::-1][:-1]

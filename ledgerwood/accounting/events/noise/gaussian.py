@@ -84,11 +84,11 @@ class GaussianEvent(Event):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EllipticalGaussianEvent(Event):
-    """A vector with independent normal noise of its own standard deviation per coordinate.
+    """A vector with independent normal noise, with a separate standard deviation for each coordinate.
 
     It is exactly a `GaussianEvent` with multiplier 1 / sqrt(sum d_k^2 / s_k^2), sampled or not, if coordinate k changes
-    by at most d_k, for each k separately. A query whose coordinates cannot all change by d_k at once may state a
-    `GaussianEvent` with less. docs/explanation/events.md#elliptical.
+    by at most d_k, for each k separately. If the coordinates cannot all change by d_k together, a query may state a
+    `GaussianEvent` with a smaller sensitivity. docs/explanation/events.md#elliptical.
 
     Args:
         sensitivities: d_k >= 0, the largest change of coordinate k, in its own units; one of them positive.

@@ -146,7 +146,7 @@ class ColumnMoments:
         return Grid(exponents=(0, self.steps.exponent))
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
-        """Box (1, half the width); a replaced row leaves the count and moves the sum by the width."""
+        """Box (1, half the width); a replaced row changes the sum by at most the width, and not the count."""
         reach, width = self.steps.reach, self.steps.width
         if adjacency is Adjacency.REPLACE_ONE:
             return BoxShifts(boxes=((0.0, width), (1.0, reach)))

@@ -81,12 +81,12 @@ class Work:
 
 
 def pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossPair:
-    """The node's pair from one side; what has less mass than exp(log_negligible) does not count.
+    """The node's pair as a lower or an upper bound; outputs of mass below exp(log_negligible) are neglected.
 
-    From below anything may be said that the event dominates: nothing at all where floats hold no pair.
+    A lower bound is any pair that the event dominates; it is empty if floats cannot hold the pair.
 
     Raises:
-        Unheld: from above, where no pair is held.
+        Unheld: for an upper bound, if floats cannot hold the pair.
     """
     key = (node, log_negligible, side)
     if key not in work.known:

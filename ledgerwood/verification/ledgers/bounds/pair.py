@@ -63,7 +63,7 @@ def made(loss: Floats, log_p: Floats, lost_p: float = 0.0, lost_q: float = 0.0) 
 
 
 def merged(loss: Floats, log_p: Floats, starts: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Adjacent outputs, from each start to the next, made one: their loss, and the logarithm of their P."""
+    """Merges adjacent outputs, from each start to the next: their loss, and the logarithm of their P."""
     sizes = np.diff(np.append(starts, loss.size))
     top = np.maximum.reduceat(log_p, starts)
     weights = np.exp(log_p - np.repeat(top, sizes))
@@ -78,7 +78,7 @@ def merged(loss: Floats, log_p: Floats, starts: NDArray[np.intp]) -> tuple[Float
 def split(loss: Floats, log_p: Floats, nodes: Floats) -> tuple[Floats, Floats]:
     """Ascending outputs within the nodes, each split between the two nodes around it; both masses stay.
 
-    Returns the nodes that got any, and the logarithms of their P.
+    Returns the nodes with positive mass, and the logarithms of their P.
     """
     below = np.clip(np.searchsorted(nodes, loss, side="right") - 1, 0, nodes.size - 2)
     low, high = nodes[below], nodes[below + 1]

@@ -1,8 +1,8 @@
 """A second implementation of privacy costs, in mpmath, that shares no code with `ledgerwood.accounting`.
 
-An event is read from its JSON record into a node (records.py): a pair of distributions (continuous.py, pure.py,
-integers.py, stated.py), a sample, parallel groups or a composition of nodes (combined.py), or a bound only
-(replaced.py, selection.py). The interface of a node is in node.py. docs/explanation/ledger.md#verification.
+An event is read from its JSON record into a node (records.py): a pair of distributions (continuous.py, integers.py),
+or a sample, parallel groups or a composition of nodes (combined.py). The interface of a node is in continuous.py.
+docs/explanation/ledger.md#verification.
 """
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf

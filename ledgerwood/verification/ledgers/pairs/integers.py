@@ -276,7 +276,7 @@ class StatedCurve(Node):
 
     def excess(self, slope: Number, constant: Number, p: Number) -> Number:
         if constant != 0:
-            raise ValueError("a sample of a mechanism that is known by its Renyi divergences has none here")
+            raise ValueError("a sample of a mechanism that is known by its Renyi divergences has no known divergence")
         order = p if p > 1 else 1 - p
         return mp.expm1((order - 1) * curve_divergence(self.rho, self.points, order))
 

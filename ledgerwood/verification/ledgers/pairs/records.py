@@ -253,7 +253,7 @@ def _require_replace_one(record: Record) -> None:
 def _kind(record: Any) -> str:
     kind = record.get("type") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in _READERS:
-        raise ValueError(f"not the record of a known event: {record!r}")
+        raise ValueError(f"not the record of an event that this version knows: {record!r}")
     if set(record) != _READERS[kind][0] | {"type"}:
         raise ValueError(f"a record of {kind} has fields {sorted(record)}")
     return kind

@@ -297,7 +297,7 @@ def test_the_two_relations_are_not_mixed_up() -> None:
     present = GaussianEvent(noise_multiplier=1.1, adjacency=A)
     with pytest.raises(UnsupportedEvent, match="PoissonSampled"):
         ReplaceOneSampled(present, add_remove=present, sampling_rate=0.1)
-    with pytest.raises(UnsupportedEvent, match="presence of a row"):
+    with pytest.raises(UnsupportedEvent, match="row's presence"):
         ReplaceOneSampled(GAUSSIAN, add_remove=GAUSSIAN, sampling_rate=0.1)
     with pytest.raises(InvalidParameter):
         ReplaceOneSampled(GAUSSIAN, add_remove=present, sampling_rate=0.0)
