@@ -75,7 +75,7 @@ def test_write_a_trainer(tmp_path, monkeypatch, capsys):
     assert names["SYSTEM"].for_target(schema) is names["MeanRegressor"]
     assert names["model"].predict(names["X"])[0] == pytest.approx(3.0, abs=0.5)
     said = capsys.readouterr().out
-    assert "14 of 15 checks passed, 0 did not" in said
+    assert "15 of 16 checks passed, 0 did not" in said
     assert "estimated schema: does not apply" in said
 
 

@@ -57,6 +57,7 @@ try:
     from ledgerwood.curator.queries.columns.statistics import RowCount as RowCount
     from ledgerwood.curator.queries.declared import DeclaredStatistic as DeclaredStatistic
     from ledgerwood.curator.queries.declared import chunk_of as chunk_of
+    from ledgerwood.curator.queries.declared import declared_shifts as declared_shifts
     from ledgerwood.curator.queries.histograms import BinHessians as BinHessians
     from ledgerwood.curator.queries.histograms import BinSums as BinSums
     from ledgerwood.curator.queries.histograms import SideSums as SideSums

@@ -3,9 +3,14 @@
 from ledgerwood import _extras
 
 try:
+    from ledgerwood.trainers.base.bounds import Count as Count
+    from ledgerwood.trainers.base.bounds import Real as Real
+    from ledgerwood.trainers.base.bounds import positive as positive
+    from ledgerwood.trainers.base.bounds import share as share
     from ledgerwood.trainers.base.estimator import AbstractTreeEstimator as AbstractTreeEstimator
     from ledgerwood.trainers.base.outputs import AbstractClassifier as AbstractClassifier
     from ledgerwood.trainers.base.outputs import AbstractRegressor as AbstractRegressor
+    from ledgerwood.trainers.base.plan import AbstractNoisePlan as AbstractNoisePlan
     from ledgerwood.trainers.base.plan import AbstractPlan as AbstractPlan
     from ledgerwood.trainers.base.plan import AbstractTreePlan as AbstractTreePlan
     from ledgerwood.trainers.base.plan import Plan as Plan

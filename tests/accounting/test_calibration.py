@@ -278,7 +278,7 @@ def test_the_end_of_given_bounds_is_the_answer_where_all_of_them_fit(method):
     assert calibrate(make_event, budget(1.0), bounds=(1e-6, 0.5), method=method) == 0.5
     assert calibrate(gaussian, budget(1.0), bounds=(10.0, 20.0), method=method) == 10.0
     assert calibrate(lambda n: sampled(200.0, 0.1, n), budget(1.0), bounds=(1, 7), integer=True, method=method) == 7
-    with pytest.raises(CalibrationFailed, match="even at 1 the plan costs only epsilon=.* nats; no value reaches the budget"):
+    with pytest.raises(CalibrationFailed, match="even at 1 the plan costs only epsilon=.* nats; no value reaches"):
         calibrate(make_event, budget(1.0), method=method)
 
 

@@ -1,6 +1,5 @@
 """Private linear and logistic regression: gradient descent over noisy sums of clipped gradients."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self, final
 
@@ -10,18 +9,20 @@ from scipy.special import expit
 
 import ledgerwood as lw
 from ledgerwood.cautions import noise_caution
-from ledgerwood.curator import Aggregator, DeclaredStatistic, Feature, Loss, sorted_classes
-from ledgerwood.mechanisms import BallShifts, BoxShifts, GaussianMechanism
+from ledgerwood.curator import Aggregator, DeclaredStatistic, Feature, Loss, declared_shifts, sorted_classes
+from ledgerwood.mechanisms import GaussianMechanism
 from ledgerwood.trainers import (
     AbstractClassifier,
-    AbstractPlan,
+    AbstractNoisePlan,
     AbstractRegressor,
     AbstractTrainer,
+    Count,
     SchemaPurchase,
     Stage,
     System,
-)
-from ledgerwood.trainers.base.bounds import Count, positive, share
+    positive,
+    share,
+)  # fmt: skip
 
 EXPONENT = -20
 STEP = 2.0**EXPONENT
@@ -47,7 +48,7 @@ def design(chunk: Any, features: tuple[Feature, ...]) -> NDArray[np.float64]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionPlan(AbstractPlan):
+class RegressionPlan(AbstractNoisePlan):
     """All that the regression will do: a noisy number of rows, then noisy sums of gradients over all rows.
 
     Args:
@@ -55,14 +56,13 @@ class RegressionPlan(AbstractPlan):
         n_steps: of gradient descent.
         clip: the largest Euclidean norm of a row's gradient that counts.
         count_share: share of mu**2 for the number of rows.
-        noise_multiplier: of one gradient; found by `calibrated`.
+        noise_multiplier: of one gradient.
     """
 
     loss: Loss
     n_steps: Annotated[int, Count("steps", most=10_000)]
     clip: Annotated[float, positive("units of the gradient")]
     count_share: Annotated[float, share("share of mu**2")]
-    noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")] = 1.0
 
     def _require_whole(self) -> None:
         pass
@@ -74,11 +74,11 @@ class RegressionPlan(AbstractPlan):
             return GaussianMechanism(stddev=(gradients * self.count_share / (1.0 - self.count_share)) ** -0.5)
         return GaussianMechanism(stddev=self.noise_multiplier * self.shifts(step).radius)
 
-    def shifts(self, step: int | None) -> BoxShifts | BallShifts:
-        """What one row moves: it counts once, and a replaced one exchanges one gradient for another."""
+    def shifts(self, step: int | None) -> Any:
+        """What one row moves: it counts once, and its gradient is clipped. The statistics state the same bounds."""
         if step is None:
-            return BoxShifts(boxes=((1.0,),))
-        return BallShifts(radius=self.clip * (2.0 if self.adjacency is lw.Adjacency.REPLACE_ONE else 1.0))
+            return declared_shifts(self.adjacency, most=(1,), least=(0,))
+        return declared_shifts(self.adjacency, norm=self.clip / STEP, exponent=EXPONENT)
 
     def _event(self, step: int | None) -> lw.Event:
         return self.mechanism(step).event(self.shifts(step), self.adjacency)
@@ -87,15 +87,6 @@ class RegressionPlan(AbstractPlan):
     def stages(self) -> tuple[Stage, ...]:
         """The number of rows, once, and a gradient a step: the ledger grants them all, and the loop walks them."""
         return Stage.once(self._event(None), None), Stage(event=self._event(0), steps=range(self.n_steps))
-
-    def calibrated(self, budget: lw.Budget) -> Self:
-        """This plan with the least noise that fits the budget."""
-        noise = lw.calibrate(lambda m: dataclasses.replace(self, noise_multiplier=m).event, budget)
-        return dataclasses.replace(self, noise_multiplier=noise)
-
-    def has_room(self, budget: lw.Budget) -> bool:
-        """Returns whether the budget is enough: Gaussian noise needs a delta."""
-        return budget.delta > 0.0
 
 
 def statistic(plan: RegressionPlan, schema: lw.Schema, coefficients: NDArray[np.float64] | None) -> DeclaredStatistic:

@@ -89,7 +89,7 @@ def test_what_it_cannot_do_is_refused_before_anything_is_spent():
 
 def test_a_budget_that_leaves_noise_only_is_warned_of():
     with pytest.warns(lw.PrivacyWarning, match="the noise of a gradient is larger"):
-        PrivateLinearRegression(epsilon=0.01, schema=NUMBERS, expected_rows=N).fit(ROWS, LABELS)
+        PrivateLinearRegression(epsilon=0.01, schema=NUMBERS, expected_rows=1000).fit(ROWS, LABELS)
 
 
 def test_the_command_line_knows_it_once_it_is_installed():

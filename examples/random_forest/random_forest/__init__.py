@@ -58,10 +58,6 @@ class ForestPlan(AbstractTreePlan):
         noise = lw.calibrate(lambda m: dataclasses.replace(self, noise_multiplier=m).event, budget)
         return dataclasses.replace(self, noise_multiplier=noise)
 
-    def has_room(self, budget: lw.Budget) -> bool:
-        """Returns whether the budget is enough: Gaussian noise needs a delta."""
-        return budget.delta > 0.0
-
     def leaf_signal(self, rows: float) -> float:
         """Bounds the signal-to-noise ratio of a leaf, all trees together."""
         return rows / 2.0**self.max_depth * self.n_estimators**0.5 / self.mechanism.stddevs[1]

@@ -9,7 +9,7 @@ import math
 import re
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -80,7 +80,8 @@ class DeclaredStatistic:
             `constants`, they are its second argument.
         least, most: bounds of each number of a row, in steps; `least` is `-most` where it is None.
         exponent: the exponent of the step, in the statistic's unit.
-        norm: the largest Euclidean norm of a row's numbers, in steps, if that is less than what the bounds allow.
+        norm: the largest Euclidean norm of a row's numbers, in steps, if that is less than what the bounds allow. A row
+            above it contributes 0, and nobody is told: round a root up (math.sqrt(3) is below the root of 3).
         one_by_one: whether the function is called for one row at a time.
         sensitivities: shifts under an adjacency that are smaller than those that follow from the bounds, in the
             statistic's unit; each is declared, and not proven. A replaced row may also be one that cannot be read, on
@@ -171,21 +172,37 @@ class DeclaredStatistic:
         return f"{what} ({self.caveat})"
 
     def sensitivity(self, adjacency: Adjacency) -> Shifts:
-        """The declared sensitivity under this adjacency; without one, that of the bounds of a row.
-
-        A row in or out moves the sum by one contribution, a replaced one by the difference of two, or by one alone.
-        """
+        """The declared sensitivity under this adjacency; without one, that of the bounds: see `declared_shifts`."""
         if adjacency in self.sensitivities:
             return self.sensitivities[adjacency]
-        replaced = adjacency is Adjacency.REPLACE_ONE
-        step = Fraction(2) ** self.exponent
-        if self.norm is not None:
-            return BallShifts(radius=float_up(Fraction(self.norm) * step * (2 if replaced else 1)))
-        moves = [
-            max(abs(low), abs(high), high - low if replaced else 0)
-            for low, high in zip(self.least or (), self.most, strict=True)
-        ]
-        return BoxShifts(boxes=(tuple(float_up(move * step) for move in moves),))
+        return declared_shifts(adjacency, most=self.most, least=self.least, norm=self.norm, exponent=self.exponent)
+
+
+def declared_shifts(
+    adjacency: Adjacency,
+    *,
+    most: Sequence[int] = (),
+    least: Sequence[int] | None = None,
+    norm: float | None = None,
+    exponent: int = 0,
+) -> Shifts:
+    """Bounds the change by one row of a sum of bounded contributions; for a `DeclaredStatistic`, and for its plan.
+
+    A row in or out moves the sum by one contribution, a replaced one by the difference of two, or by one alone.
+
+    Args:
+        adjacency: the relation of neighbouring tables.
+        most, least: bounds of each number of a row, in steps; `least` is `-most` where it is None.
+        norm: the largest Euclidean norm of a row's numbers, in steps; then the bounds are not looked at.
+        exponent: of the step, a power of two.
+    """
+    replaced = adjacency is Adjacency.REPLACE_ONE
+    step = Fraction(2) ** exponent
+    if norm is not None:
+        return BallShifts(radius=float_up(Fraction(norm) * step * (2 if replaced else 1)))
+    lowest = [-each for each in most] if least is None else least
+    moves = [max(abs(low), abs(high), high - low if replaced else 0) for low, high in zip(lowest, most, strict=True)]
+    return BoxShifts(boxes=(tuple(float_up(move * step) for move in moves),))
 
 
 def caveats_in(purpose: str) -> tuple[str, ...]:

@@ -121,6 +121,22 @@ class AbstractPlan(abc.ABC):
         """The whole plan, what the ledger grants: the composition of all that is drawn."""
         return Composed((*self.first_events, *(stage.whole for stage in self.stages)))
 
+    def has_room(self, budget: Budget) -> bool:
+        """Returns whether the budget is enough for this plan."""
+        try:
+            self.calibrated(budget)
+        except (InvalidParameter, CalibrationFailed, UnsupportedEvent):
+            return False
+        return True
+
+    @abc.abstractmethod
+    def calibrated(self, budget: Budget) -> Self:
+        """This plan with the least noise that fits the budget.
+
+        Raises:
+            CalibrationFailed: the budget is too small for the plan.
+        """
+
     def require_first_fit(self) -> None:
         """Refuse noise before the model that cannot be drawn.
 
@@ -129,6 +145,30 @@ class AbstractPlan(abc.ABC):
         """
         if self.purchase is not None:
             self.purchase.require_fit()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractNoisePlan(AbstractPlan):
+    """A plan whose one scale is `noise_multiplier`: more of it is less cost.
+
+    Args:
+        noise_multiplier: stddev or scale of the noise over the sensitivity; found by `calibrated`.
+    """
+
+    noise_multiplier: Annotated[float, positive("noise / sensitivity")] = 1.0
+
+    def calibrated(self, budget: Budget) -> Self:
+        """This plan with the least noise that fits the budget.
+
+        Raises:
+            CalibrationFailed, InvalidParameter: the budget is too small for the plan.
+        """
+        found = calibrate(lambda noise: self.with_noise(noise).event, budget)
+        return self.with_noise(found)
+
+    def with_noise(self, noise_multiplier: float) -> Self:
+        """This plan with another noise multiplier."""
+        return dataclasses.replace(self, noise_multiplier=noise_multiplier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,9 @@
 """The base class of all trainers, with the steps around a plan: check, grant, train, state, save."""
 
 import abc
+import dataclasses
+import functools
+import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,7 +98,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         plan = None
         try:
             self._check_parameters()
-            plan = self._uncalibrated_plan(schema)
+            made = self._uncalibrated_plan(schema)
+            _require_plan(made)
+            plan = made
             return plan.calibrated(self.budget)
         except (CalibrationFailed, InvalidParameter) as error:
             if plan is None and says_parameter(self, error):
@@ -112,6 +117,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         Raises:
             InvalidParameter: so it is.
         """
+        _require_class(type(self))
         self.budget  # noqa: B018  # epsilon, delta, adjacency
         if not isinstance(self.random_state, np.random.RandomState):  # which a look would move on
             self._random_source()
@@ -366,6 +372,37 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
 
     def _forget(self) -> None:
         """Drop what another way of training left behind, after a fit."""
+
+
+@functools.cache
+def _require_class(kind: type[AbstractTrainer]) -> None:
+    """Refuse an estimator class that lacks what `fit`, `save` and `load` ask of it.
+
+    Raises:
+        InvalidParameter: what is missing, and what to write.
+    """
+    for name, what in (("_plan_type", "the class of its plan"), ("_model_type", "the class of what it releases")):
+        if getattr(kind, name, None) is None:
+            raise InvalidParameter(f"{kind.__name__} has no {name}: set it to {what}, for save and load")
+    known = {field.name for field in dataclasses.fields(kind)}
+    for home in kind.__mro__:
+        for name, hint in inspect.get_annotations(home).items() if issubclass(home, AbstractTrainer) else ():
+            if name not in known and not name.endswith("_") and "ClassVar" not in str(hint):
+                raise InvalidParameter(
+                    f"{home.__name__}.{name} is annotated, and is no parameter: put "
+                    f"@dataclass(eq=False, repr=False, kw_only=True) above class {home.__name__}"
+                )
+
+
+def _require_plan(plan: object) -> None:
+    """Refuse a plan that lacks what `fit` asks of it, before anything is paid."""
+    for name, what in (
+        ("loss", "'squared' or 'logistic': how labels are read ('logistic' is for classes only)"),
+        ("max_bins", "even steps of a numeric feature's range, by which rows are read"),
+        ("purchase", "the estimation of the schema, or None"),
+    ):
+        if getattr(plan, name, plan) is plan:
+            raise InvalidParameter(f"{type(plan).__name__} has no {name}: give it a field {name}, {what}")
 
 
 def _with_schema(

@@ -1,7 +1,8 @@
 """Membership inference attacks on trained models. Their results are not bounds on epsilon.
 
-Three attacks from the literature, each as published up to what docs/explanation/membership.md names: a threshold on the
-loss, the likelihood-ratio attack, and the robust attack. Shadow models are trained on random halves of the same rows.
+Three attacks from the literature; docs/explanation/membership.md lists the differences from the papers: a threshold on
+the loss, the likelihood-ratio attack, and the robust attack. Shadow models are trained on random halves of the same
+rows.
 """
 
 import time

@@ -49,12 +49,12 @@ class Question:
     """The question for the test.
 
     Args:
-        delta: at which epsilon is to be bounded.
-        claimed: the epsilon that the claim promises there; inf if none.
+        delta: the delta at which epsilon is bounded.
+        claimed: the claimed epsilon at this delta; inf if there is none.
         points: other points at which the claim may be refuted.
         runs: outputs of the test, of both data sets.
         alpha: its level.
-        fair: the coin must be.
+        fair: True if the coin must be fair.
     """
 
     delta: float

@@ -197,7 +197,7 @@ class SizeInDelta(Specimen):
         return math.sqrt(self.trees) / float(optimize.brentq(excess, 1e-3, 50.0, xtol=1e-14))
 
     def sampler(self, dataset: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """The sum of squares of all gradient and hessian sums, which is all that they tell, shape (n,)."""
+        """The sum of squares of all gradient and hessian sums, a sufficient statistic of them, shape (n,)."""
         return np.asarray(self.scale(dataset) ** 2 * rng.chisquare(2 * self.trees * self.leaves, n))
 
     def _delta(self, epsilon: float) -> float:

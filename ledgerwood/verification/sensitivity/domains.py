@@ -288,7 +288,7 @@ class Domain:
         return (X, *rest)
 
     def rows(self, data: Data) -> Rows:
-        """The rows of data that are such."""
+        """The rows of data of this kind."""
         parts = [np.asarray(part) for part in (data if self.several else (data,))]
         columns = [column for part in parts for column in part.reshape(len(part), -1).T.tolist()]
         return tuple(zip(*columns, strict=True))

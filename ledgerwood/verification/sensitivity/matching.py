@@ -47,7 +47,7 @@ def neighbour_of(data: D, other: D) -> Neighbour[D]:
     if new > 1 or gone > 1:
         raise InvalidParameter(
             f"the neighbour has {new} rows that the data do not have, and lacks {gone} of theirs; neighbours differ in "
-            "one row (unit: rows); `Neighbour` says which row is which where values do not"
+            "one row (unit: rows); a `Neighbour` states which row is which if values do not"
         )
     return Neighbour(data=other, rows=n, origin=tuple(origin.tolist()))
 

@@ -61,9 +61,10 @@ class KitReport:
         return found
 
     def __str__(self) -> str:
-        passed = sum(check.verdict == "passed" for check in self.checks)
+        passed, apart = (sum(check.verdict == kind for check in self.checks) for kind in ("passed", "does not apply"))
+        does = "does" if apart == 1 else "do"
         head = f"{self.of}: {passed} of {len(self.checks)} checks passed, {len(self.faults)} did not"
-        return "\n".join([head, *(f"  {check}" for check in self.checks)])
+        return "\n".join([f"{head}, {apart} {does} not apply", *(f"  {line}" for line in _lines(self.checks))])
 
     def require_ok(self) -> None:
         """Raise where a check failed, or could not be made.
@@ -73,7 +74,20 @@ class KitReport:
         """
         __tracebackhide__ = True
         if not self.ok:
-            raise AssertionError("\n".join([f"{self.of} is not as a plug-in has to be:", *map(str, self.faults)]))
+            raise AssertionError("\n".join([f"{self.of} is not as a plug-in has to be:", *_lines(self.faults)]))
+
+
+def _lines(checks: tuple[KitCheck, ...]) -> list[str]:
+    """Each check; those that could not be made for one and the same reason together, with the reason once."""
+    lines, told = [], set()
+    for check in checks:
+        alike = [each.name for each in checks if (each.verdict, each.why) == (check.verdict, check.why)]
+        if check.verdict != "not looked at" or len(alike) == 1:
+            lines.append(str(check))
+        elif check.why not in told:
+            told.add(check.why)
+            lines.append(f"{', '.join(alike)}: not looked at ({check.why})")
+    return lines
 
 
 class Failure(Exception):

@@ -38,13 +38,60 @@ def kit_rows(schema: Schema, n_rows: int, *, seed: int = 0) -> Data:
     X = np.empty((n_rows, len(schema.features)), dtype=object)
     for place, feature in enumerate(schema.features):
         X[:, place] = _values(feature, n_rows, generator)
+    return X, _labels(schema, _shares(schema, X))
+
+
+def _shares(schema: Schema, X: NDArray[Any]) -> NDArray[np.float64]:
+    """Where each row's first cell lies in its column, from 0 to 1."""
     first = schema.features[0]
     if isinstance(first, Numeric):
         known = np.array([value if value is not None else first.low for value in X[:, 0]], dtype=np.float64)
-        share = np.nan_to_num((known - first.low) / (first.high - first.low))
-    else:
-        share = np.array([first.categories.index(value) / len(first.categories) for value in X[:, 0]])
-    return X, _labels(schema, share)
+        return np.asarray(np.nan_to_num((known - first.low) / (first.high - first.low)))
+    return np.array([first.categories.index(value) / len(first.categories) for value in X[:, 0]])
+
+
+def rare_rows(schema: Schema, n_rows: int, *, last: bool) -> tuple[Data, tuple[int, ...]]:
+    """Rows of a resolved schema with one row each for what is rare, and the places of these rows.
+
+    All other rows have one and the same category, class and middle values: which categories and classes occur, and how
+    far the numbers reach, is then a matter of single rows.
+
+    Args:
+        schema: with a target.
+        n_rows: at least; there is a row for each category of each column.
+        last: whether the last category is the common one, or the first.
+    """
+    X, y = kit_rows(schema, max(n_rows, 10), seed=1)
+    most = max([2, *(len(each.categories) - 1 for each in schema.columns if isinstance(each, Categorical))])
+    X = np.concatenate([X] * (1 + (most + 1) // len(X)))
+    y = np.empty(len(X), dtype=y.dtype)
+    columns = [*((X[:, place], each) for place, each in enumerate(schema.features)), (y, schema.target)]
+    for values, feature in columns:
+        if isinstance(feature, Categorical):
+            common, *rare = reversed(feature.categories) if last else feature.categories
+            values[:] = [common] * len(X)
+        else:
+            assert isinstance(feature, Numeric)  # a kit asks for a target
+            values[:] = np.linspace(
+                feature.low * 0.6 + feature.high * 0.4, feature.low * 0.4 + feature.high * 0.6, len(X)
+            )
+            rare = [feature.low, feature.high] if last else [feature.high, feature.low]
+        for place, value in enumerate(rare):
+            values[place] = value
+    return (X, y), tuple(range(most))
+
+
+def skewed_labels(schema: Schema, X: NDArray[Any]) -> NDArray[Any]:
+    """Labels of rows that follow the first column; of classes, the first declared one for six rows in ten."""
+    target = schema.target
+    share = np.argsort(np.argsort(_shares(schema, X), kind="stable")) / len(X)
+    if not isinstance(target, Categorical):
+        return _labels(schema, share)
+    rest = len(target.categories) - 1
+    places = np.where(share < 0.6, 0, 1 + np.minimum(((share - 0.6) / 0.4 * rest).astype(np.intp), rest - 1))
+    labels = np.empty(len(X), dtype=object)
+    labels[:] = [target.categories[place] for place in places]
+    return labels
 
 
 def _values(feature: Feature, n_rows: int, generator: np.random.Generator) -> list[Any]:
@@ -65,6 +112,16 @@ def _labels(schema: Schema, share: NDArray[np.float64]) -> NDArray[Any]:
     places = np.minimum((share * len(target.categories)).astype(np.intp), len(target.categories) - 1)
     labels[:] = [target.categories[place] for place in places]
     return labels
+
+
+def typed_rows(schema: Schema, data: Data) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """The rows as arrays with a type, which an estimated schema needs: categories by their places."""
+    X, y = data
+    columns = np.empty(X.shape, dtype=np.float64)
+    for place, feature in enumerate(schema.features):
+        codes = feature.categories.index if isinstance(feature, Categorical) else float
+        columns[:, place] = [codes(value) for value in X[:, place]]
+    return columns, np.array([str(label) for label in y]) if y.dtype == object else y
 
 
 class Unreadable:

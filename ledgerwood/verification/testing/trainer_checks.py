@@ -1,5 +1,6 @@
 """The checks of `check_trainer`, one after another; docs/explanation/replay.md#trainer-kit."""
 
+import dataclasses
 import inspect
 import math
 import tempfile
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
@@ -18,25 +18,48 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Categorical, DeclaredStatistic, Schema
 from ledgerwood.curator.queries.declared import rehearsed
 from ledgerwood.curator.queries.registry import name_of
-from ledgerwood.errors import BudgetExceeded, InvalidParameter, PrivacyError
+from ledgerwood.errors import BudgetExceeded, InvalidParameter
 from ledgerwood.recording.opening import recording
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.verification.ledgers.verifying import verify_ledger
 from ledgerwood.verification.noise.law import check_fit_noise
 from ledgerwood.verification.replaying.replaying import replay
-from ledgerwood.verification.replaying.session import Replay
 from ledgerwood.verification.sensitivity.checking import check_sensitivity
 from ledgerwood.verification.sensitivity.domains import (
     Neighbour,
     added,
-    duplicated,
-    permuted,
-    removed,
     replaced,
     worst_rows,
 )
-from ledgerwood.verification.testing.kit_reports import Checks, Failure, Inapplicable, KitReport, not_released, require
-from ledgerwood.verification.testing.kit_rows import ODD, Data, Heard, heard, kit_rows, kit_schema, odd_row, with_row
+from ledgerwood.verification.testing.kit_models import (
+    REFUSALS,
+    noise_drawn,
+    require_replay,
+    same_arrays,
+    same_predictions,
+)
+from ledgerwood.verification.testing.kit_neighbours import neighbours_of, rare_pairs
+from ledgerwood.verification.testing.kit_reports import (
+    Checks,
+    Failure,
+    Inapplicable,
+    KitCheck,
+    KitReport,
+    not_released,
+    require,
+)
+from ledgerwood.verification.testing.kit_rows import (
+    ODD,
+    Data,
+    Heard,
+    heard,
+    kit_rows,
+    kit_schema,
+    odd_row,
+    skewed_labels,
+    typed_rows,
+    with_row,
+)
 
 _ROUNDING = 1e-9
 _COUNTING = frozenset({"BinCounts", "CellCounts", "FeatureQuantiles", "LeafCounts"})
@@ -76,8 +99,12 @@ class TrainerKit:
 
     def report(self) -> KitReport:
         checks = Checks()
+        refused = self.refused()
         for name, check in self.checks().items():
-            checks.make(name, check)
+            if refused is not None and name not in ("parameters", "plan", "fit"):
+                checks.made.append(KitCheck(name=name, verdict="not looked at", why=refused))
+            else:
+                checks.make(name, check)
         return KitReport(of=type(self.trainer).__name__, checks=tuple(checks.made))
 
     def checks(self) -> dict[str, Callable[[], str | None]]:
@@ -87,6 +114,7 @@ class TrainerKit:
             "plan": self.plan,
             "fit": self.fits,
             "predictions": self.predictions,
+            "learns": self.learns,
             "replay": self.replays,
             "words on neighbours": self.words,
             "refusals": self.refusals,
@@ -99,6 +127,19 @@ class TrainerKit:
             "estimated schema": self.estimated_schema,
             "adjacency": self.adjacencies,
         }
+
+    def refused(self) -> str | None:
+        """Why not even ordinary rows can be fitted; None where they can. Nothing else is looked at then."""
+        with not_released():
+            said, _ = heard(lambda: self.seeded(self.data))
+        if not said.raised:
+            return None
+        if self.trainer.schema is None:
+            return (
+                f"the trainer does not fit rows of the kit's own schema ({' from '.join(said.raised)}): check "
+                f"{type(self.trainer).__name__}(schema=...), with a schema that it takes"
+            )
+        return f"the trainer does not fit ordinary rows of its schema: {' from '.join(said.raised)}"
 
     def copy(self, **parameters: Any) -> Any:
         """An unfitted copy with the schema, and with these parameters."""
@@ -145,9 +186,9 @@ class TrainerKit:
             require(model.privacy_.epsilon == math.inf, "a seeded fit states a finite epsilon")
             again = self.seeded(self.data)
             secure = [self.copy(random_state=None).fit(*self.data) for _ in range(2)]
-        require(_same(model, again, self.data[0]), "two fits with one seed predict differently")
+        require(same_predictions(model, again, self.data[0]), "two fits with one seed predict differently")
         require(
-            not _same_arrays(secure[0], secure[1]),
+            not same_arrays(secure[0], secure[1]),
             "two fits without a seed released the same model: its noise is not fresh, or there is none",
         )
         require(
@@ -177,21 +218,12 @@ class TrainerKit:
         return f"{len(rows[0])} rows, {len(ODD)} of them odd"
 
     def neighbours(self) -> dict[str, Neighbour[Any]]:
-        """Neighbours of the rows: worst-case rows, odd ones, one less, one twice, another order."""
-        found: dict[str, Neighbour[Any]] = {}
-        rows = [(name, row, label) for name, row, label in worst_rows(self.schema)]
-        rows += [(odd, *odd_row(self.schema, odd)) for odd in ODD]
-        for name, row, label in rows:
-            if self.replaces:
-                found[f"a row replaced: {name}"] = replaced(self.data, 3, row, label)
-            else:
-                X, y = with_row(self.data, row, label)
-                found[f"a row more: {name}"] = Neighbour(data=(X, y), rows=len(X) - 1, origin=(*range(len(X) - 1), -1))
-        if not self.replaces:
-            found["a row less"] = removed(self.data, 5)
-            found["a row twice"] = duplicated(self.data, 4)
-        found["another order"] = permuted(self.data, np.random.default_rng(self.seed))
-        return found
+        """Neighbours of the rows; see `neighbours_of`."""
+        return neighbours_of(self.data, self.schema, replaces=self.replaces, seed=self.seed)
+
+    def rare(self) -> list[tuple[str, Data, Neighbour[Any]]]:
+        """Data sets whose values hang on single rows; see `rare_pairs`."""
+        return rare_pairs(self.schema, len(self.data[1]), replaces=self.replaces)
 
     def replays(self) -> str | None:
         def fit(data: Any) -> Any:
@@ -199,12 +231,13 @@ class TrainerKit:
             return heard(lambda: self.seeded(data))
 
         calls, share = 0, 0.0
-        for name, neighbour in self.neighbours().items():
-            found = replay(fit, self.data, neighbour)
-            _require_replay(name, found)
+        pairs = [(name, self.data, neighbour) for name, neighbour in self.neighbours().items()] + self.rare()
+        for name, data, neighbour in pairs:
+            found = replay(fit, data, neighbour)
+            require_replay(name, found)
             calls, share = len(found.calls), max(share, found.largest_share)
         require(share > 0.0, "no neighbour moved any release: what the model is made of was not seen")
-        return f"{len(self.neighbours())} neighbours, {calls} calls, largest share {share:.3g}"
+        return f"{len(pairs)} neighbours, {calls} calls, largest share {share:.3g}"
 
     def words(self) -> str | None:
         def said(data: Data) -> Heard:
@@ -220,6 +253,9 @@ class TrainerKit:
             f"a row more: {name}": with_row(self.data, row, label) for name, row, label in worst_rows(self.schema)
         }
         cases["the labels exchanged"] = (X, y[::-1].copy())
+        for name, data, neighbour in self.rare():
+            cases[name] = neighbour.data
+            cases[f"{name}, there"] = data
         for name, data in cases.items():
             difference = expected.difference(said(data))
             require(difference is None, f"{name}: {difference}")
@@ -255,7 +291,7 @@ class TrainerKit:
                     said, _ = heard(lambda: case(data, ledger))  # noqa: B023 - called at once
                 require(said.raised, f"{name} is not refused")
                 require(
-                    said.raised[0].split(":")[0] in _REFUSALS,
+                    said.raised[0].split(":")[0] in REFUSALS,
                     f"{name} is refused by {said.raised[0].split(':')[0]}, which is no error of ledgerwood",
                 )
                 require(ledger.entries == before, f"{name} is refused after something was spent: {said.raised[0]}")
@@ -266,6 +302,35 @@ class TrainerKit:
                 require(difference is None, f"{name}, on other values: {difference}")
         return f"{looked} refused fits"
 
+    def learns(self) -> str | None:
+        """With a large budget no worse than a constant, in whatever order the classes are declared."""
+        target, budget = self.schema.target, self.trainer.budget
+        orders = [target] if not isinstance(target, Categorical) else [
+            target, dataclasses.replace(target, categories=target.categories[::-1])
+        ]  # fmt: skip
+        told = []
+        for order in orders:
+            schema = Schema(features=self.schema.features, target=order)
+            X, _ = kit_rows(schema, 600, seed=self.seed + 2)
+            y = skewed_labels(schema, X)
+            with not_released():
+                model = self.copy(schema=schema, epsilon=max(budget.epsilon, 100.0), random_state=self.seed + 1)
+                predicted = model.fit(X, y).predict(X)
+            if isinstance(order, Categorical):
+                share, most = float(np.mean(predicted == y)), float(np.mean(y == order.categories[0]))
+                require(
+                    share >= most - 0.1,
+                    f"with epsilon 100 and classes declared as {order.categories}, {share:.0%} of 600 rows are "
+                    f"predicted right, and the commonest class has {most:.0%}: are classes exchanged? classes_ is "
+                    "sorted, and the function of a DeclaredStatistic sees places in the declared order",
+                )
+                told.append(f"{share:.0%} of rows right, the commonest class has {most:.0%}")
+            else:
+                error = float(np.mean((predicted - y) ** 2) / np.var(y))
+                require(error <= 1.5, f"with epsilon 100 the squared error is {error:.3g} of that of the mean label")
+                told.append(f"squared error {error:.3g} of that of the mean label")
+        return "; ".join(told)
+
     def weights(self) -> str | None:
         if "sample_weight" not in inspect.signature(type(self.trainer).fit).parameters:
             raise Inapplicable("fit takes no sample_weight")
@@ -274,21 +339,19 @@ class TrainerKit:
         whole = np.full(len(y), 2.0)
         with not_released():
             said, _ = heard(lambda: self.copy(schema=schema).make_plan(schema))
-            if said.raised and said.raised[0].split(":")[0] in _REFUSALS:
+            if said.raised and said.raised[0].split(":")[0] in REFUSALS:
                 raise Inapplicable(f"a schema with a weight_bound is refused: {said.raised[0]}")
             first = self.seeded((X, y, whole), schema=schema)
             rest = np.where(np.arange(len(y)) < len(y) // 2, 2.0, 0.0)
             second = self.seeded((X, y, rest), schema=schema)
-        require(
-            not _same_arrays(first, second), "half of the rows at weight 0 make the same model: weights are ignored"
-        )
+        require(not same_arrays(first, second), "half of the rows at weight 0 make the same model: weights are ignored")
         share, queries = {}, set()
         for weight in (0.0, 1.0, 2.0):
             row, label = next((row, label) for name, row, label in worst_rows(self.schema) if name == "highest")
             data: Any = (X, y, whole)
             neighbour = replaced(data, 3, row, label, weight) if self.replaces else added(data, row, label, weight)
             found = replay(lambda data: self.seeded(data, schema=schema), data, neighbour)
-            _require_replay(f"a row of weight {weight:g}", found)
+            require_replay(f"a row of weight {weight:g}", found)
             share[weight] = found.largest_share
             queries |= {name_of(call.fields["query"]) for call in found.calls if "query" in call.fields}
         if not self.replaces and share[0.0] > 0.0:
@@ -324,7 +387,7 @@ class TrainerKit:
         return ", ".join(query.caveat for query in declared)
 
     def noise(self) -> str | None:
-        drawn = _drawn(lambda: self.seeded(self.data))
+        drawn = noise_drawn(lambda: self.seeded(self.data))
         fits = 1 if drawn >= _LEAST_NOISE else min(_MOST_FITS, -(-_LEAST_NOISE // max(drawn, 1)))
         found = check_fit_noise(
             lambda: self.copy(random_state=None).fit(*self.data), fits=max(fits, 2), alpha=self.alpha, of="the fits"
@@ -387,20 +450,20 @@ class TrainerKit:
             names = sorted(each.name for each in path.iterdir())
             require(names == ["arrays.npz", "ledger.jsonl", "model.json"], f"save writes {names}")
             again = type(model).load(path)
-        require(_same(model, again, self.data[0]), "the loaded model predicts differently")
-        require(_same_arrays(model, again), "the loaded model holds other values")
+        require(same_predictions(model, again, self.data[0]), "the loaded model predicts differently")
+        require(same_arrays(model, again), "the loaded model holds other values")
         for name in ("plan_", "privacy_", "ledger_", "schema_", "n_features_in_"):
             require(getattr(model, name) == getattr(again, name), f"{name} is not the same after loading")
         return ", ".join(names)
 
     def estimated_schema(self) -> str | None:
-        rows = _typed(self.schema, kit_rows(self.schema, 400, seed=self.seed))
+        rows = typed_rows(self.schema, kit_rows(self.schema, 400, seed=self.seed))
         ledger = Ledger(self.trainer.budget, unit=PrivacyUnit.ROW)
         before = ledger.entries
         with not_released():
             said, model = heard(lambda: self.copy(schema=None, random_state=None).fit(*rows, ledger=ledger))
         if said.raised:
-            require(said.raised[0].split(":")[0] in _REFUSALS, f"schema=None raises {said.raised[0]}")
+            require(said.raised[0].split(":")[0] in REFUSALS, f"schema=None raises {said.raised[0]}")
             require(ledger.entries == before, f"schema=None is refused after something was spent: {said.raised[0]}")
             raise Inapplicable(f"schema=None is refused: {said.raised[0]}")
         require(
@@ -426,53 +489,11 @@ class TrainerKit:
             with not_released():
                 said, _ = heard(lambda: kit.copy().make_plan(kit.schema))  # noqa: B023 - called at once
             if said.raised:
-                require(said.raised[0].split(":")[0] in _REFUSALS, f"{adjacency.value} raises {said.raised[0]}")
+                require(said.raised[0].split(":")[0] in REFUSALS, f"{adjacency.value} raises {said.raised[0]}")
                 looked.append(f"{adjacency.value} is refused")
                 continue
             kit.plan()
             for name, neighbour in list(kit.neighbours().items())[:3]:
-                _require_replay(f"{adjacency.value}, {name}", replay(kit.seeded, self.data, neighbour))
+                require_replay(f"{adjacency.value}, {name}", replay(kit.seeded, self.data, neighbour))
             looked.append(adjacency.value)
         return ", ".join(looked)
-
-
-def _refusals(kind: type[PrivacyError]) -> frozenset[str]:
-    found = {kind.__name__}
-    for below in kind.__subclasses__():
-        found |= _refusals(below)
-    return frozenset(found)
-
-
-_REFUSALS = _refusals(PrivacyError)
-
-
-def _require_replay(name: str, found: Replay) -> None:
-    require(found.ok, f"{name}: {'; '.join(map(str, found.violations[:3]))}")
-
-
-def _same(model: Any, other: Any, X: NDArray[Any]) -> bool:
-    return bool(np.array_equal(model.predict(X), other.predict(X)))
-
-
-def _same_arrays(model: Any, other: Any) -> bool:
-    first, second = (getattr(each, each._keeps).to_arrays() for each in (model, other))
-    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
-
-
-def _drawn(fit: Callable[[], object]) -> int:
-    """How many numbers of noise and choices a fit draws: what the test of their distribution counts."""
-    try:
-        return check_fit_noise(fit).draws
-    except InvalidParameter as error:
-        words = str(error).split(" drew ")[-1].split()
-        return int(words[0]) if words and words[0].isdigit() else 0
-
-
-def _typed(schema: Schema, data: Data) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """The rows as arrays with a type, which an estimated schema needs: categories by their places."""
-    X, y = data
-    columns = np.empty(X.shape, dtype=np.float64)
-    for place, feature in enumerate(schema.features):
-        codes = feature.categories.index if isinstance(feature, Categorical) else float
-        columns[:, place] = [codes(value) for value in X[:, place]]
-    return columns, np.array([str(label) for label in y]) if y.dtype == object else y

@@ -8,6 +8,7 @@ import csv
 import importlib
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ import ledgerwood as lw
 from ledgerwood.cli.commands import app
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.report.models import load_model
-from ledgerwood.trainers import PrivaTreeClassifier, System
+from ledgerwood.trainers import AbstractPlan, AbstractRegressor, AbstractTrainer, PrivaTreeClassifier, System
 from ledgerwood.trainers.base import systems
 from ledgerwood.verification import audit_model, removed, replay, verify_ledger
 
@@ -35,6 +36,8 @@ each = pytest.mark.parametrize("name", NAMES)
 def installed(monkeypatch, tmp_path_factory):
     """The examples' packages on the path, with their entry points."""
     site = tmp_path_factory.mktemp("site")
+    for module in NAMES.values():  # imported afresh, and given back as it was
+        monkeypatch.delitem(sys.modules, module, raising=False)
     for name, module in NAMES.items():
         monkeypatch.syspath_prepend(str(EXAMPLES / module))
         about = site / f"example_{module}-0.1.0.dist-info"
@@ -151,3 +154,56 @@ def test_an_estimator_without_trees_makes_a_system_and_what_is_no_trainer_does_n
     with pytest.raises(InvalidParameter, match="is no trainer"):
         System(title="mine", regressor=dict)
     assert System(title="both", classifier=PrivaTreeClassifier).estimators == (PrivaTreeClassifier,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarePlan(AbstractPlan):
+    @property
+    def stages(self):
+        return ()
+
+    def _require_whole(self):
+        pass
+
+    def calibrated(self, budget):
+        return self
+
+
+class Bare(AbstractRegressor, AbstractTrainer):
+    def _uncalibrated_plan(self, schema):
+        return BarePlan(adjacency=self.budget.adjacency, max_bins=16)
+
+    def _train(self, plan, aggregator, generator, progress):
+        return None
+
+    def _scores(self, X):
+        return np.zeros(len(X))
+
+
+class WithPlan(Bare):
+    _plan_type = BarePlan
+
+
+class WithModel(WithPlan):
+    _model_type = dict
+
+
+class Undecorated(WithModel):
+    n_steps: int = 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        (Bare, "Bare has no _plan_type: set it to the class of its plan"),
+        (WithPlan, "WithPlan has no _model_type"),
+        (WithModel, "BarePlan has no loss: give it a field loss"),
+        (Undecorated, r"Undecorated.n_steps is annotated, and is no parameter: put @dataclass\("),
+    ],
+)
+def test_what_a_trainer_forgets_is_refused_by_name_before_anything_is_spent(kind, match):
+    ledger = lw.Ledger(kind().budget, unit=lw.PrivacyUnit.ROW)
+    before = ledger.entries
+    with pytest.raises(InvalidParameter, match=match):
+        kind(schema=NUMBERS).fit(*rows(), ledger=ledger)
+    assert ledger.entries == before

@@ -4,20 +4,20 @@ import dataclasses
 import logging
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.curator import DeclaredStatistic
+from ledgerwood.curator import DeclaredStatistic, declared_shifts
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import BallShifts, GaussianMechanism, SeededRandom
-from ledgerwood.trainers import AbstractPlan, AbstractRegressor, AbstractTrainer, Stage, System
-from ledgerwood.trainers.base.bounds import positive
+from ledgerwood.trainers import AbstractClassifier, AbstractNoisePlan, AbstractRegressor, AbstractTrainer, Stage, System
 from ledgerwood.verification import assert_trainer, check_trainer
 
 STEPS = 2**20
+NORM = 2.0**20.5
 
 
 def sums(chunk):
@@ -29,14 +29,13 @@ def sums(chunk):
 def statistic_of(schema, **more):
     return DeclaredStatistic(
         name="mean label", declared_by="the kit's own tests", columns=(schema.target,), function=sums, exponent=-20,
-        least=(0, 0), most=(STEPS, STEPS), norm=2.0**20.5, **more,
+        least=(0, 0), most=(STEPS, STEPS), norm=NORM, **more,
     )  # fmt: skip
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanPlan(AbstractPlan):
-    noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")] = 1.0
+class MeanPlan(AbstractNoisePlan):
     loss: str = "squared"
 
     def _require_whole(self):
@@ -44,7 +43,7 @@ class MeanPlan(AbstractPlan):
 
     @property
     def shifts(self):
-        return BallShifts(radius=2.0**0.5 * (2.0 if self.adjacency is lw.Adjacency.REPLACE_ONE else 1.0))
+        return declared_shifts(self.adjacency, norm=NORM, exponent=-20)
 
     @property
     def mechanism(self):
@@ -53,13 +52,6 @@ class MeanPlan(AbstractPlan):
     @property
     def stages(self):
         return (Stage.once(self.mechanism.event(self.shifts, self.adjacency), "mean"),)
-
-    def calibrated(self, budget):
-        noise = lw.calibrate(lambda m: dataclasses.replace(self, noise_multiplier=m).event, budget)
-        return dataclasses.replace(self, noise_multiplier=noise)
-
-    def has_room(self, budget):
-        return budget.delta > 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +98,31 @@ class MeanRegressor(AbstractRegressor, AbstractTrainer):
 def numbers(X):
     """The cells of the first column that are finite numbers."""
     return [cell for cell in X[:, 0] if isinstance(cell, float) and np.isfinite(cell)]
+
+
+class NumbersOnly(MeanRegressor):
+    def _uncalibrated_plan(self, schema):
+        if any(isinstance(each, lw.Categorical) for each in getattr(schema, "features", ())):
+            raise SchemaError("a category is no number")
+        return super()._uncalibrated_plan(schema)
+
+
+@pytest.mark.slow  # two hundred fits
+def test_a_trainer_that_refuses_the_kits_schema_is_told_what_to_give():
+    report = check_trainer(NumbersOnly())
+    assert not report.ok
+    assert report["refusals"].verdict == report["adjacency"].verdict == "not looked at"
+    assert "check NumbersOnly(schema=...), with a schema that it takes" in str(report)
+    assert str(report).count("check NumbersOnly(schema=...)") == 1
+    numbers = lw.Schema(features=(lw.Numeric("a", 0, 1),), target=lw.Numeric("label", 0.0, 10.0))
+    assert check_trainer(NumbersOnly(schema=numbers)).ok
+
+
+@pytest.mark.slow  # a hundred fits
+@pytest.mark.parametrize("classes", [("no", "yes"), ("yes", "no")])
+def test_a_classifier_as_it_has_to_be_passes(classes):
+    schema = lw.Schema(features=(lw.Numeric("a", 0, 1),), target=lw.Categorical("label", classes))
+    assert assert_trainer(MajorityClassifier(schema=schema))["learns"].verdict == "passed"
 
 
 @pytest.mark.slow  # a hundred fits
@@ -263,7 +280,92 @@ class RefusesToPredict(MeanRegressor):
         return super()._scores(X)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class MajorityClassifier(AbstractClassifier, AbstractTrainer):
+    """Predicts the more frequent of two classes."""
+
+    _plan_type: ClassVar[type] = MeanPlan
+    _model_type: ClassVar[type] = Level
+    _several_classes: ClassVar[bool] = False
+
+    def _uncalibrated_plan(self, schema):
+        if not isinstance(schema, lw.Schema):
+            raise SchemaError("schema=None: declare the classes")
+        return MeanPlan(adjacency=self.budget.adjacency, max_bins=64)
+
+    def second(self, target):
+        """The place, in the declared order, of what is second in the sorted one."""
+        return target.categories.index(sorted(target.categories)[1])
+
+    def _train(self, plan, aggregator, generator, progress):
+        target = aggregator.schema.target
+        place = self.second(target)
+
+        def sums(chunk):
+            labels = chunk[target.name]
+            return (np.stack((labels < 2, labels == place), axis=1) * STEPS).astype(np.int64)
+
+        asked = DeclaredStatistic(
+            name="classes", declared_by="the kit's own tests", columns=(target,), function=sums, exponent=-20,
+            least=(0, 0), most=(STEPS, STEPS), norm=NORM,
+        )  # fmt: skip
+        for event, _ in plan.schedule():
+            with aggregator.open(event, purpose=asked.purpose("classes")) as round_:
+                count, second = round_.release(asked, plan.mechanism, purpose="classes").real
+        return Level(np.array([2.0 * second / max(count, 1.0) - 1.0]))
+
+    def _scores(self, X):
+        return np.full(self._cells(X).shape[1], self.model_.value[0])
+
+
+class ReadsTheLargestLabel(MajorityClassifier):
+    def fit(self, X, y, ledger=None, sample_weight=None):
+        super().fit(X, y, ledger, sample_weight)
+        self.largest_ = max((label for label in y if isinstance(label, str) and label in ("no", "yes")), default="no")
+        return self
+
+
+class ReadsWhichClassesOccur(MajorityClassifier):
+    def fit(self, X, y, ledger=None, sample_weight=None):
+        super().fit(X, y, ledger, sample_weight)
+        self.seen_ = sorted({label for label in y if isinstance(label, str) and label in ("no", "yes")})
+        return self
+
+
+class ReadsWhichCategoriesOccur(MeanRegressor):
+    def fit(self, X, y, ledger=None, sample_weight=None):
+        super().fit(X, y, ledger, sample_weight)
+        self.seen_ = sorted({cell for cell in X[:, 1] if isinstance(cell, str) and cell in ("u", "v", "w")})
+        return self
+
+
+class ReadsWhetherThereAreRows(MeanRegressor):
+    def fit(self, X, y, ledger=None, sample_weight=None):
+        super().fit(X, y, ledger, sample_weight)
+        self.empty_ = len(y) == 0
+        return self
+
+
+class ReadsTheLabelsRange(MeanRegressor):
+    def fit(self, X, y, ledger=None, sample_weight=None):
+        super().fit(X, y, ledger, sample_weight)
+        inside = y[(y >= 0.0) & (y <= 10.0)]
+        self.range_ = (min(inside, default=0.0), max(inside, default=0.0))
+        return self
+
+
+class ExchangesClasses(MajorityClassifier):
+    def second(self, target):
+        return 1  # the declared order for the sorted one
+
+
 BROKEN = [
+    (ReadsTheLargestLabel, "replay", "largest_"),
+    (ReadsWhichClassesOccur, "replay", "seen_"),
+    (ReadsWhichCategoriesOccur, "replay", "seen_"),
+    (ReadsWhetherThereAreRows, "replay", "empty_"),
+    (ReadsTheLabelsRange, "replay", "range_"),
+    (ExchangesClasses, "learns", "are classes exchanged?"),
     (ReadsTheMaximum, "replay", "largest_"),
     (KeepsRows, "replay", "rows_"),
     (PrintsTheNumberOfRows, "words on neighbours", "fitting 40 rows"),
@@ -306,7 +408,8 @@ def test_each_fault_is_caught_by_name(kind, name, why):
     found = made(kind, name)
     assert found.verdict in ("failed", "not looked at"), found
     assert why in found.why, found
-    assert made(MeanRegressor, name).verdict == "passed"
+    right = MajorityClassifier if issubclass(kind, MajorityClassifier) else MeanRegressor
+    assert made(right, name).verdict == "passed"
 
 
 def test_what_could_not_be_looked_at_is_no_pass():

@@ -102,7 +102,7 @@ class ColumnSum:
 
     @property
     def steps(self) -> "Steps":
-        """The value's whole steps."""
+        """Converts the column's values to whole steps."""
         return Steps.of(numeric(self.column, "a sum"), self.origin or 0.0)
 
     @property
@@ -136,7 +136,7 @@ class ColumnMoments:
 
     @property
     def steps(self) -> "Steps":
-        """The value's whole steps."""
+        """Converts the column's values to whole steps."""
         column = numeric(self.column, "moments")
         return Steps.of(column, middle(column))
 
