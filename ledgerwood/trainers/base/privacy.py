@@ -28,10 +28,19 @@ NOT_FITTED = (
     "X and y were not transformed by anything that was fitted on rows (a scaler, encoder, imputer, selection of "
     "columns or transformation of labels): what such a step learned of the rows is not covered"
 )
+PSEUDO_RANDOM = (
+    "noise and the coins of rows come from AES-256 in counter mode: the guarantee is as good as that is as a "
+    "pseudo-random function"
+)
+ON_DISK = (
+    "encoded rows were on this machine's disk, in a scratch folder that nobody else may read, until the fit ended; "
+    "exact sums were in this process only"
+)
 ASSUMPTIONS = (
     ROW_IS_UNIT,
     "the number, names and types of the columns are public, and so is whether X, y and weights have as many rows",
     "running time is not observed",
+    PSEUDO_RANDOM,
     NOT_FITTED,
 )
 
