@@ -449,10 +449,15 @@ def _tried(query: DeclaredStatistic, chunk: Chunk, rows: int) -> Integers:
     try:
         with np.errstate(all="ignore"):
             found = made_of(query, {name: values.copy() for name, values in chunk.items()})
+    except KeyError as error:
+        given = f" and the constants {', '.join(map(repr, query.constants))}" if query.constants else ""
+        raise InvalidParameter(
+            f"{query.name}: the function asks for {error}; it is given the columns {', '.join(map(repr, chunk))}{given}"
+        ) from error
     except Exception as error:
         raise InvalidParameter(
             f"{query.name}: the function raises {type(error).__name__} for a chunk of {rows} synthetic rows, such as "
-            f"{_shown(chunk, 0)}; it must take every declared value, and NaN for a missing one"
+            f"{_shown(chunk, 0)}: {error}; it must take every declared value, and NaN for a missing one"
         ) from error
     if found.shape != (rows, query.width) or found.dtype.kind != "i":
         raise InvalidParameter(

@@ -272,7 +272,8 @@ class Registry(Generic[Shape, View]):
         """
         found = self._found(query)
         if found is None:
-            raise RoundViolation(f"{type(query).__name__} {self._refusal}")
+            of = "" if getattr(type(query), "of", None) is None else "; of a statistic ask statistic.of(tree, ensemble)"
+            raise RoundViolation(f"{type(query).__name__} {self._refusal}{of}")
         return found
 
     def _found(self, query: object) -> Evaluation[Shape, View] | None:

@@ -123,6 +123,11 @@ class _Kit:
                  for column in self.statistic.columns}  # fmt: skip
         said, found = heard(lambda: made_of(self.statistic, chunk))
         require(not said.raised, f"the function raises of a row with missing values only: {said.raised}")
+        require(
+            not said.warned,
+            f"numpy warns of a row with missing values only ({said.warned}): NaN that becomes a whole number is the "
+            "smallest one, and clamped; use np.nan_to_num, or let such a row count 0",
+        )
         require(found.shape == (1, self.statistic.width), f"of one row it returns shape {found.shape}")
         return None
 
@@ -173,10 +178,16 @@ class _Kit:
         for odd in ODD:
             more = with_row(self.data, *odd_row(self.schema, odd))
             neighbours[f"a row more: {odd}"] = Neighbour(data=more, rows=n, origin=(*range(n), -1))
+        said, _ = self.heard_fit(self.data)
+        require(not said.raised, f"nothing can be released: {' from '.join(said.raised)}")
+        share = 0.0
         for name, neighbour in neighbours.items():
             found = replay(self.heard_fit, self.data, neighbour)
             require(found.ok, f"{name}: {'; '.join(map(str, found.violations[:3]))}")
-        return f"{len(neighbours)} neighbours"
+            require(any(call.kind == "release" for call in found.calls), f"{name}: nothing was released")
+            share = max(share, found.largest_share)
+        require(share > 0.0, "no neighbour moved the sum: what it is made of was not seen")
+        return f"{len(neighbours)} neighbours, largest share {share:.3g}"
 
     def ledger(self) -> str | None:
         _, caveat, record = self.fit(self.data)

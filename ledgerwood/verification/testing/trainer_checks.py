@@ -235,6 +235,7 @@ class TrainerKit:
         for name, data, neighbour in pairs:
             found = replay(fit, data, neighbour)
             require_replay(name, found)
+            require(found.calls, f"{name}: nothing was granted, drawn or released")
             calls, share = len(found.calls), max(share, found.largest_share)
         require(share > 0.0, "no neighbour moved any release: what the model is made of was not seen")
         return f"{len(pairs)} neighbours, {calls} calls, largest share {share:.3g}"
