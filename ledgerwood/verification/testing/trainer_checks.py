@@ -134,7 +134,7 @@ class TrainerKit:
             said, _ = heard(lambda: self.seeded(self.data))
         if not said.raised:
             return None
-        if self.trainer.schema is None:
+        if self.trainer.schema is None and said.raised[0].split(":")[0] in REFUSALS:
             return (
                 f"the trainer does not fit rows of the kit's own schema ({' from '.join(said.raised)}): check "
                 f"{type(self.trainer).__name__}(schema=...), with a schema that it takes"
