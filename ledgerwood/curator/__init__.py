@@ -9,6 +9,7 @@ try:
     from ledgerwood.curator.estimates import mean_of_sum_and_count as mean_of_sum_and_count
     from ledgerwood.curator.estimates import quantiles_of_histogram as quantiles_of_histogram
     from ledgerwood.curator.estimates import rising_counts as rising_counts
+    from ledgerwood.curator.filtered import PlanPurse as PlanPurse
     from ledgerwood.curator.filtered import require_within as require_within
     from ledgerwood.curator.folds import FOLD_SCORES as FOLD_SCORES
     from ledgerwood.curator.folds import Folds as Folds

@@ -16,10 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ledgerwood import _validate, cautions
 from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import (
     Aggregator,
     Curator,
+    PlanPurse,
     Schema,
     Table,
     TypedColumns,
@@ -36,7 +38,7 @@ from ledgerwood.curator import (
     require_labels,
     schema_for,
 )
-from ledgerwood.errors import CalibrationFailed, InvalidParameter, RoundViolation, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
 from ledgerwood.threads import threads
 from ledgerwood.trainers.base.bounds import require_verbose
@@ -232,7 +234,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         plan = self.make_plan(described)
         if given.in_files and plan.needs_one_part:
             raise RoundViolation(f"{type(self).__name__}.fit: {not_a_sum(plan.needs_one_part)}. Nothing was spent")
-        own = ledger is None
+        own, event = ledger is None, plan.event
+        _require_payable(plan, event, budget, declared)
         with given.place() as place:
             rows: Table | UndeclaredTable
             if declared is None:
@@ -246,14 +249,15 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                     rows = given.encoded(declared, place, loss=plan.loss, bins=plan.max_bins)
             ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
             with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
-                table, schema, told = _with_schema(rows, plan, grant, source)
-                model = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
+                purse = PlanPurse(event, grant)
+                table, schema, told = _with_schema(rows, plan, purse, source)
+                model = self._train(plan, Curator(table, purse, source), structure_generator(source), progress)
         record = ledger.record()
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
         weighted = () if sample_weight is None else (OWN_WEIGHTS,)
         on_disk = (ON_DISK,) if given.in_files else ()
         assumptions = (*ASSUMPTIONS, *weighted, *on_disk, f"epsilon covers {scope}")
-        statement = privacy_statement(plan, budget, source, record, assumptions, grant=grant.index)
+        statement = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
         self.schema_ = schema if declared is None else declared
@@ -405,8 +409,26 @@ def _require_plan(plan: object) -> None:
             raise InvalidParameter(f"{type(plan).__name__} has no {name}: give it a field {name}, {what}")
 
 
+def _require_payable(plan: Plan, event: Event, budget: Budget, schema: Schema | None) -> None:
+    """Refuse a plan that does not go with the estimator's parameters, before anything is paid.
+
+    Raises:
+        AdjacencyMismatch: it is under another relation.
+        SchemaError: it estimates a schema that was declared, or estimates none where none was.
+    """
+    if event.adjacency is not budget.adjacency:
+        raise AdjacencyMismatch(
+            f"adjacency={budget.adjacency.value!r}, and the plan that {type(plan).__name__} makes of it is under "
+            f"{event.adjacency.value!r}"
+        )
+    if schema is None and plan.purchase is None:
+        raise SchemaError("schema=None: this trainer cannot estimate a schema; declare it, schema=Schema(...)")
+    if schema is not None and plan.purchase is not None:
+        raise SchemaError("the plan pays for the estimate of a schema, and a schema was declared")
+
+
 def _with_schema(
-    rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource
+    rows: Table | UndeclaredTable, plan: Plan, purse: PlanPurse, source: RandomSource
 ) -> tuple[Table, Schema, tuple[str, ...]]:
     """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
 
@@ -415,5 +437,5 @@ def _with_schema(
     if isinstance(rows, Table):
         return rows, rows.schema, ()
     assert plan.purchase is not None  # made for these columns
-    schema, told = plan.purchase.estimated(Curator(rows, grant, source))
+    schema, told = plan.purchase.estimated(Curator(rows, purse, source))
     return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.max_bins), schema, told

@@ -319,11 +319,11 @@ class PrivateSearch(AbstractTreeEstimator):
         return ensemble
 
     def _runner(self, plan: SearchPlan) -> Run:
-        models = [self._model(i, epsilon=self.epsilon, delta=self.delta) for i in range(len(plan.plans))]
-
         def run(index: int, rows: Aggregator, source: RandomSource) -> tuple[float, Ensemble]:
-            # Progress is of the search as a whole: that of its trees would count the runs.
-            ensemble = models[index]._train(plan.plans[index], rows, structure_generator(source), unseen)
+            # A new estimator each time: what one run keeps on it would be another run's. Progress is of the search as a
+            # whole: that of its trees would count the runs.
+            model = self._model(index, epsilon=self.epsilon, delta=self.delta)
+            ensemble = model._train(plan.plans[index], rows, structure_generator(source), unseen)
             query = plan.score.of(ensemble)
             with rows.open(plan.score_event, purpose="score") as round_:
                 release = round_.release(query, plan.score_mechanism, purpose="score")
