@@ -153,9 +153,20 @@ class _Kit:
         n = len(self.data[1])
         whole, none = self.value(self.data, np.full(n, 2.0)), self.value(self.data, np.zeros(n))
         require(not np.any(none), f"rows of weight 0 make {none.tolist()}")
-        plain = dataclasses.replace(self, schema=dataclasses.replace(self.schema, weight_bound=None)).value(self.data)
+        plain = self.unweighted().value(self.data)
         require(np.array_equal(whole, plain), "rows of the largest weight differ from rows without weights")
+        half = self.value(self.data, np.full(n, 1.0))
+        lost = np.any((whole != 0) & (half == 0))
+        require(
+            not lost,
+            f"rows of half the largest weight make {half.tolist()}, and of all of it {whole.tolist()}: what is below a "
+            "step is cut off; take a finer step, such as exponent=-20 and numbers that are 2**20 times as large",
+        )
         return None
+
+    def unweighted(self) -> "_Kit":
+        """The same, of rows without weights."""
+        return dataclasses.replace(self, schema=dataclasses.replace(self.schema, weight_bound=None))
 
     def fit(self, data: Any) -> tuple[Any, str, Any]:
         """One release with noise, by the statistic's own sensitivity."""
@@ -163,7 +174,9 @@ class _Kit:
         event = mechanism.event(self.statistic.sensitivity(Adjacency.ADD_REMOVE), Adjacency.ADD_REMOVE)
         budget = Budget(epsilon=1e9, delta=0.5, adjacency=Adjacency.ADD_REMOVE)
         ledger = Ledger(budget, unit=PrivacyUnit.ROW)
-        curator = Curator(self.table(data), ledger.grant(event, purpose="kit", delta=1e-3), SeededRandom(self.seed))
+        curator = Curator(
+            self.unweighted().table(data), ledger.grant(event, purpose="kit", delta=1e-3), SeededRandom(self.seed)
+        )
         with curator.open(event, purpose=self.statistic.purpose("kit")) as round_:
             release = round_.release(self.statistic, mechanism, purpose="kit")
         return release.value, release.caveat, ledger.record()
