@@ -387,7 +387,7 @@ def pruned(system: System) -> Any:
         def train(self: Any, plan: Any, aggregator: Any, *rest: Any) -> Any:
             whole = original.__func__ if isinstance(original, staticmethod) else functools.partial(original, self)
             found = whole(plan, aggregator, *rest)
-            cells = aggregator._table._rows.cells
+            cells = aggregator._table._parts[0].rows.cells
             if isinstance(found, Ensemble):
                 return _pruned(found, cells)
             return tuple(_pruned(each, cells) for each in found)

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 
-_EXTRAS = {"hypothesis": "testing", "pytest": "testing", "sqlalchemy": "sql", "psycopg": "sql"}
+_EXTRAS = {"hypothesis": "testing", "pytest": "testing", "sqlalchemy": "sql", "psycopg": "sql", "pyarrow": "arrow"}
 """Packages that are not in the extra "trainers", and the extra that has them."""
 
 

@@ -6,11 +6,13 @@ stays what it is, for the curator to leave out and for `Schema.check` to show. R
 
 import csv
 import gzip
+import itertools
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,33 +36,102 @@ def read_rows(path: Path, *, strict: bool = True) -> tuple[list[str], list[list[
     Raises:
         SchemaError: not a CSV file, an empty file, or a cell that is refused strictly.
     """
-    opened = gzip.open if path.suffix == ".gz" else open
-    errors = "strict" if strict else "surrogateescape"
-    longest = csv.field_size_limit()
-    if not strict:
-        csv.field_size_limit(_ANY_LENGTH)
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline="") as file:
-            lines = [line for line in (csv.reader(file) if strict else map(_cells_of_line, file)) if line]
-    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
-        raise SchemaError(f"{path} is not a CSV file in UTF-8: {error}") from error
-    finally:
-        csv.field_size_limit(longest)
+    lines = list(_lines(path, strict=strict))
     if not lines:
         raise SchemaError(f"{path} is empty: it needs a header line and rows")
     header, *rows = lines
-    for number, row in enumerate(rows, start=2):
-        if strict and len(row) != len(header):
-            raise SchemaError(
-                f"{path}, line {number}: {len(row)} cells where the header has {len(header)} (unit: columns)"
-            )
     return header, rows
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvColumns:
+    """Which columns of a CSV file are read, and how.
+
+    Args:
+        features: that make the table, in this order.
+        besides: read as columns of their own: labels, weights.
+        strict: as in `read_rows`.
+    """
+
+    features: tuple[Feature, ...]
+    besides: tuple[Feature, ...]
+    strict: bool
+
+    def table(
+        self, rows: list[list[str]], header: list[str] | None = None, path: Path | None = None
+    ) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+        """X (n_rows, n_features) and the other columns, objects (n_rows,), of some rows of a file."""
+        if header is None:
+            header = [feature.name for feature in (*self.features, *self.besides)]
+        where = path or Path("rows")
+        columns = [_column(where, header, rows, feature, strict=self.strict) for feature in self.features]
+        # Of labels numpy would choose a type by a look at each: one that is not a number must not change the others.
+        others = [_column(where, header, rows, feature, strict=False) for feature in self.besides]
+        return typed_table(columns, self.features), [
+            np.fromiter(each, dtype=object, count=len(each)) for each in others
+        ]
+
+
+def csv_header(path: Path) -> list[str]:
+    """The names of a CSV file's columns.
+
+    Raises:
+        SchemaError: an empty file, or not a CSV file in UTF-8.
+    """
+    for line in _lines(path, strict=False):
+        return line
+    raise SchemaError(f"{path} is empty: it needs a header line and rows")
+
+
+def csv_batches(path: Path, columns: CsvColumns, *, size: int) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
+    """The rows of a CSV file, some at a time, as `read_csv` reads them.
+
+    Args:
+        path: a CSV file with a header line.
+        columns: that are there.
+        size: rows at a time.
+
+    Raises:
+        SchemaError: as in `read_rows` and `read_csv`.
+    """
+    lines = _lines(path, strict=columns.strict)
+    header = next(lines, None)
+    if header is None:
+        raise SchemaError(f"{path} is empty: it needs a header line and rows")
+    while rows := list(itertools.islice(lines, size)):
+        yield columns.table(rows, header, path)
+
+
+def _lines(path: Path, *, strict: bool) -> Iterator[list[str]]:
+    """The lines of a CSV file that are not empty, as cells; the header is the first one. Errors as in `read_rows`."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    errors = "strict" if strict else "surrogateescape"
+    width, number = None, 0
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline="") as file:
+            for line in csv.reader(file) if strict else map(_cells_of_line, file):
+                if not line:
+                    continue
+                number += 1
+                width = len(line) if width is None else width
+                if strict and len(line) != width:
+                    raise SchemaError(
+                        f"{path}, line {number}: {len(line)} cells where the header has {width} (unit: columns)"
+                    )
+                yield line
+    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
+        raise SchemaError(f"{path} is not a CSV file in UTF-8: {error}") from error
 
 
 def _cells_of_line(line: str) -> list[str]:
     """The cells of one line; one cell of all of it where it may be a part of a cell that has line breaks."""
-    reader = csv.reader((line, "\n"))
-    cells = next(reader)
+    longest = csv.field_size_limit(_ANY_LENGTH)
+    try:
+        reader = csv.reader((line, "\n"))
+        cells = next(reader)
+    finally:
+        csv.field_size_limit(longest)
     return cells if reader.line_num == 1 and line.count('"') % 2 == 0 else [line]
 
 

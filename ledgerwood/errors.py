@@ -70,6 +70,10 @@ class BudgetExceeded(PrivacyError):
         self.remaining: dict[str, float] = dict(remaining or {})
 
 
+class ScratchFull(PrivacyError, OSError):
+    """The scratch folder has no room for the encoded rows. Nothing was spent."""
+
+
 class DrawRefused(PrivacyError):
     """The grant does not hold the event that was asked for, or no longer does."""
 

@@ -30,7 +30,7 @@ def test_every_page_is_covered_here():
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "bring-a-statistic", "tune-privately",
-        "attack-a-model",
+        "attack-a-model", "train-on-files",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
         "several-classes", "write-a-trainer",
     }  # fmt: skip
@@ -135,6 +135,18 @@ def test_attack_a_model(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow  # the page's own examples, as they stand
+def test_train_on_files(tmp_path, monkeypatch, capsys):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    (tmp_path / "rows").mkdir()
+    rows = {"length": rng.random(50), "sex": rng.choice(["M", "F", "I"], 50), "rings": rng.integers(1, 29, 50)}
+    pq.write_table(pa.table({**rows, "another": rows["rings"]}), tmp_path / "rows" / "1.parquet")
+    names = run("train-on-files", tmp_path, monkeypatch)
+    assert len(names["predicted"]) == 50
+    assert len(capsys.readouterr().out.splitlines()) == 2  # no rows, and 50 of them
+    assert not (tmp_path / "scratch").exists()
+
+
 def test_train_on_data_frames(tmp_path, monkeypatch):
     length = np.random.default_rng(0).uniform(0, 1, 200)
     lines = [f"{value},{'MFI'[i % 3]},{1 + round(20 * value)}" for i, value in enumerate(length)]

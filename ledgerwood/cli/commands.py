@@ -22,6 +22,7 @@ from ledgerwood.report.options import (
     Noise,
     Place,
     Relation,
+    Rows,
     SamplingRate,
     SchemaFile,
     Settings,
@@ -200,7 +201,7 @@ def plan(
 @refusals
 @takes_settings
 def train(
-    rows: Annotated[Path, Existing],
+    rows: Annotated[str, Rows],
     schema: SchemaFile,
     settings: Settings,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for the model.")],
@@ -212,9 +213,13 @@ def train(
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Public label of the data set, for the ledger.")] = None,
     analyst: Annotated[str | None, typer.Option(help="Who pays, where analysts share the ledger.")] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, help="Folder for the encoded rows while it runs; by default the system's own."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train on the CSV file ROWS; the grant is on disk before a row is used.
+    """Train on Parquet or CSV files, which are read in a stream; the grant is on disk before a row is used.
 
     Values outside the schema are clamped, and rows that cannot be read contribute 0, without a message: check the rows
     with `ledgerwood schema check` first.
@@ -229,6 +234,7 @@ def train(
         place=ledger or str(out.with_name(f"{out.name}.ledger.jsonl")),
         dataset=dataset,
         analyst=analyst,
+        scratch=scratch,
         verbose=not as_json,
     )
     show("trained", facts, as_json=as_json)
@@ -238,19 +244,22 @@ def train(
 @refusals
 def predict(
     model: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder that `train` wrote.")],
-    rows: Annotated[Path, Existing],
-    out: Annotated[Path | None, typer.Option(dir_okay=False, help="CSV file; standard output if not given.")] = None,
+    rows: Annotated[str, Rows],
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="CSV file, or Parquet if it ends in .parquet; else standard output, as CSV."),
+    ] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add a column for each class.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Predict the rows of a CSV file."""
-    from ledgerwood.report.models import load_model, predictions, write_csv
+    """Predict the rows of Parquet or CSV files, which are read in a stream."""
+    from ledgerwood.report.models import Predictions, load_model, write_predictions
 
-    header, lines = predictions(load_model(model), rows, probabilities=probabilities)
+    found = Predictions(load_model(model), rows, probabilities=probabilities)
     if as_json:
-        print_json([dict(zip(header, line, strict=True)) for line in lines])
+        print_json([dict(zip(found.header, line, strict=True)) for line in found.lines()])
     else:
-        write_csv(header, lines, out)
+        write_predictions(found, out)
 
 
 @app.command()

@@ -9,6 +9,7 @@ try:
     from ledgerwood.curator.estimates import mean_of_sum_and_count as mean_of_sum_and_count
     from ledgerwood.curator.estimates import quantiles_of_histogram as quantiles_of_histogram
     from ledgerwood.curator.estimates import rising_counts as rising_counts
+    from ledgerwood.curator.filtered import PlanPurse as PlanPurse
     from ledgerwood.curator.filtered import require_within as require_within
     from ledgerwood.curator.folds import FOLD_SCORES as FOLD_SCORES
     from ledgerwood.curator.folds import Folds as Folds
@@ -35,6 +36,9 @@ try:
     from ledgerwood.curator.inputs.typed_columns import TypedColumn as TypedColumn
     from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
     from ledgerwood.curator.inputs.typed_columns import require_labels as require_labels
+    from ledgerwood.curator.loading import GivenRows as GivenRows
+    from ledgerwood.curator.loading import batches_of as batches_of
+    from ledgerwood.curator.loading import given_rows as given_rows
     from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
     from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
@@ -72,6 +76,7 @@ try:
     from ledgerwood.curator.queries.leaf_sums import WholeSums as WholeSums
     from ledgerwood.curator.queries.registry import Query as Query
     from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
+    from ledgerwood.curator.queries.registry import not_a_sum as not_a_sum
     from ledgerwood.curator.queries.registry import seal as _seal
     from ledgerwood.curator.queries.row_counts import BinCounts as BinCounts
     from ledgerwood.curator.queries.row_counts import CellCounts as CellCounts

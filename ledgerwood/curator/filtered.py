@@ -6,6 +6,7 @@ used up.
 What rounds are paid from: a ledger's grant, or the purse of one run of a selection that the ledger charged as a whole.
 """
 
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -198,6 +199,39 @@ class RunPurse:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.gate.close()
+
+
+@final
+class PlanPurse:
+    """One plan's draws out of a grant, which may hold those of other plans too.
+
+    Args:
+        plan: what may be drawn, each event as often as the plan has it.
+        grant: what pays.
+    """
+
+    __slots__ = ("_grant", "_left", "_lock")
+
+    def __init__(self, plan: Event, grant: Purse) -> None:
+        self._left: Counter[Event] = Counter()
+        for part, count in plan.draws():
+            self._left[part] += count
+        self._grant = grant
+        self._lock = threading.Lock()
+
+    def draw(self, event: Event, *, purpose: str, randomness: Randomness = "secure") -> Receipt:
+        """Take one planned event out of the grant.
+
+        Raises:
+            DrawRefused: the plan has no such event, or none left, or the grant refuses; nothing changed.
+            LedgerError: as of the grant.
+        """
+        with self._lock:
+            if self._left[event] < 1:
+                raise DrawRefused(f"{purpose!r}: the plan has no {event!r} left")
+            receipt = self._grant.draw(event, purpose=purpose, randomness=randomness)
+            self._left[event] -= 1
+        return receipt
 
 
 def require_within(plans: Sequence[Event], selection: RepeatedSelection | PoissonSelection) -> None:

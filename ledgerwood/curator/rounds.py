@@ -83,7 +83,7 @@ class Rows(Protocol):
         """One Poisson sample of the rows; empty, for all of them, at rate 1."""
 
     def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
-        """A group for each row, or none, as `RandomSource.categories` draws them."""
+        """A group for each row, or none, as `RowCoins.categories` has them."""
 
     def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet."""
@@ -115,22 +115,34 @@ def held_by(event: Event) -> Counter[Event]:
 
 @final
 class CuratorRound(Recorded):
-    """A `Round` of the in-process curator. Made by `Curator.open` and `CuratorGroups.round`."""
+    """A `Round` of the in-process curator. Made by `Curator.open` and `CuratorGroups.round`.
 
-    __slots__ = ("_gate", "_held", "_receipt", "_sampled", "_source", "_table")
+    Args:
+        table: the rows.
+        drawn: bool (n_rows,), which rows take part, or empty for all of them; of a group, each row's group.
+        held: what the draw holds.
+        receipt: of the draw.
+        source: randomness for noise.
+        gate: that the round ends with, if any.
+        group: of `drawn`; None where that is a sample. A mask for each group would be a byte a row and group.
+    """
+
+    __slots__ = ("_drawn", "_gate", "_group", "_held", "_receipt", "_source", "_table")
 
     def __init__(
         self,
         table: Rows,
-        sampled: NDArray[np.bool_],
+        drawn: NDArray[Any],
         held: Counter[Event],
         receipt: Receipt,
         source: RandomSource,
         gate: Gate | None,
+        group: int | None = None,
     ) -> None:
         super().__init__()
         self._table = table
-        self._sampled = sampled
+        self._drawn = drawn
+        self._group = group
         self._held = held
         self._receipt = receipt
         self._source = source
@@ -165,8 +177,9 @@ class CuratorRound(Recorded):
                 f"release {purpose!r} is {caveat}, and the ledger does not say so: open the round with "
                 "purpose=statistic.purpose(...)"
             )
-        if isinstance(query, DeclaredStatistic) and self._table.schema.weight_bound is not None:
-            caution_weights(query)
+        asked: object = query
+        if isinstance(asked, DeclaredStatistic) and self._table.schema.weight_bound is not None:
+            caution_weights(asked)
         if type(mechanism) not in MECHANISMS:
             raise RoundViolation(
                 f"{type(mechanism).__name__} is not a mechanism of this library: its noise is not known"
@@ -194,6 +207,11 @@ class CuratorRound(Recorded):
             self._take(event, purpose)
             value = _chosen(query, mechanism, read(self._sampled), self._source)
         return Selected(value=value, receipt=self._receipt, randomness=self._source.kind)
+
+    @property
+    def _sampled(self) -> NDArray[np.bool_]:
+        """Which rows take part; empty for all of them."""
+        return self._drawn if self._group is None else self._drawn == self._group
 
     def _take(self, event: Event, purpose: str) -> None:
         wanted: Counter[Event] = Counter()
@@ -246,7 +264,7 @@ class CuratorGroups(Recorded):
     """The `Groups` of the in-process curator. Made by `Curator.open_groups`.
 
     Rounds may be asked for and used in any order, interleaved, and by several threads. A round that is closed stays
-    closed; the other groups' stay open. Closing the groups closes all rounds. Each round keeps one byte a row.
+    closed; the other groups' stay open. Closing the groups closes all rounds.
 
     Args:
         table: the rows.
@@ -270,7 +288,7 @@ class CuratorGroups(Recorded):
     ) -> None:
         super().__init__()
         self._table = table
-        self._assignment = assignment
+        self._assignment = assignment.astype(np.min_scalar_type(len(held)))
         self._held = held
         self._receipt = receipt
         self._source = source
@@ -313,8 +331,8 @@ class CuratorGroups(Recorded):
                     "both use one draw"
                 )
             if index not in self._rounds:
-                rows = self._assignment == index
                 self._rounds[index] = CuratorRound(
-                    self._table, rows, Counter(self._held[index]), self._receipt, self._source, self._gate
-                )
+                    self._table, self._assignment, Counter(self._held[index]), self._receipt, self._source, self._gate,
+                    index,
+                )  # fmt: skip
             return self._rounds[index]

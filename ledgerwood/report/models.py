@@ -4,13 +4,16 @@ import contextlib
 import csv
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, final
 
+from numpy.typing import NDArray
 from rich.console import Console
 from sklearn.base import is_regressor
 
+from ledgerwood import _extras
 from ledgerwood.accounting import PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
@@ -85,17 +88,18 @@ def _plan_facts(plan: Any) -> dict[str, Fact]:
 
 
 def train_model(
-    rows: Path,
+    rows: str,
     schema: Schema,
     settings: Settings,
     *,
     out: Path,
+    scratch: Path | None,
     place: str,
     dataset: str | None,
     analyst: str | None,
     verbose: bool,
 ) -> dict[str, Fact]:
-    """Train on a CSV file; the grant is on disk in the ledger at `place` before a row enters a release.
+    """Train on Parquet or CSV files, read in a stream; the grant is on disk, at `place`, before a row enters a release.
 
     A new ledger file gets this training's budget as its limit; an existing ledger, or one in a database, pays, and
     refuses what no longer fits.
@@ -106,14 +110,15 @@ def train_model(
         OSError: no folder can be made at `out`; nothing was spent.
     """
     estimator = estimator_of(settings, schema, verbose=verbose)
-    X, y = read_csv(rows, schema, with_target=True)
+    if schema.target is None:
+        raise SchemaError(f"{rows}: the schema names no target, and training needs one")
     new, fresh = "://" not in place and not Path(place).exists(), not out.exists()
     terms, unit = (estimator.budget, PrivacyUnit.ROW) if new else (None, None)
     out.mkdir(parents=True, exist_ok=True)  # a model that has no place is found out before it is paid for
     try:
         with Ledger.open(place, dataset=dataset, budget=terms, unit=unit, analyst=analyst) as ledger:
             try:
-                model = estimator.fit(X, y, ledger=ledger)
+                model = estimator.fit(rows, schema.target.name, ledger=ledger, scratch=scratch)
             except PrivacyError as error:
                 if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger
                     Path(place).unlink()
@@ -155,34 +160,84 @@ def load_model(folder: Path) -> Model:
     return estimator_named(name).load(folder)
 
 
-def predictions(model: Model, rows: Path, *, probabilities: bool) -> tuple[list[str], list[list[Fact]]]:
-    """Header and lines of a table of predictions for the rows of a CSV file.
+@final
+class Predictions:
+    """The predictions for rows in Parquet or CSV files, which are read in a stream, some rows at a time.
+
+    Args:
+        model: fitted.
+        rows: a file, a folder, or a pattern.
+        probabilities: whether each class has a column.
 
     Raises:
-        SchemaError: file and schema do not fit.
+        SchemaError: files and schema do not fit.
         InvalidParameter: probabilities of a regressor.
     """
-    X, _ = read_csv(rows, model.schema_, with_target=False)
-    header = ["prediction"]
-    columns = [model.predict(X).tolist()]
-    if probabilities:
-        if is_regressor(model):
+
+    __slots__ = ("_batches", "_model", "_probabilities", "header")
+
+    def __init__(self, model: Model, rows: str, *, probabilities: bool) -> None:
+        if probabilities and is_regressor(model):
             raise InvalidParameter("probabilities=True needs a classifier; this model predicts numbers")
-        header += [f"probability of {category}" for category in model.classes_]
-        columns += model.predict_proba(X).T.tolist()
-    return header, [list(line) for line in zip(*columns, strict=True)]
+        self._model, self._probabilities = model, probabilities
+        self._batches = model.batches(rows)
+        self.header = ["prediction"]
+        if probabilities:
+            self.header += [f"probability of {category}" for category in model.classes_]
+
+    def columns(self) -> Iterator[list[NDArray[Any]]]:
+        """The columns of one batch after another; the first batch has no row."""
+        for X in self._batches:
+            found = [self._model.predict(X)]
+            if self._probabilities:
+                found += list(self._model.predict_proba(X).T)
+            yield found
+
+    def lines(self) -> Iterator[list[Fact]]:
+        """One line after another."""
+        for columns in self.columns():
+            yield from (list(line) for line in zip(*(column.tolist() for column in columns), strict=True))
 
 
-def write_csv(header: list[str], lines: list[list[Fact]], out: Path | None) -> None:
-    """Write a table to a file, or to standard output."""
+def write_predictions(found: Predictions, out: Path | None) -> None:
+    """Write them to a file, Parquet by its name and CSV otherwise, or as CSV to standard output.
+
+    Nothing is left at `out` if the rows cannot be read to their end.
+    """
     if out is None:
-        _write(header, lines, sys.stdout)
+        _write(found.header, found.lines(), sys.stdout)
         return
-    with out.open("w", newline="", encoding="utf-8") as file:
-        _write(header, lines, file)
+    partial = out.with_name(f"{out.name}.part")
+    try:
+        if out.suffix in (".parquet", ".pq"):
+            _write_parquet(found, partial)
+        else:
+            with partial.open("w", newline="", encoding="utf-8") as file:
+                _write(found.header, found.lines(), file)
+        partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
-def _write(header: list[str], lines: list[list[Fact]], file: TextIO) -> None:
+def _write_parquet(found: Predictions, out: Path) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as missing:
+        raise _extras.needed("writing Parquet files", missing) from missing
+    writer = None
+    try:
+        for columns in found.columns():
+            table = pa.table(dict(zip(found.header, columns, strict=True)))
+            if writer is None:
+                writer = pq.ParquetWriter(out, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _write(header: list[str], lines: Iterable[list[Fact]], file: TextIO) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(lines)

@@ -146,7 +146,7 @@ def test_a_query_that_states_its_own_sensitivity_is_refused():
 
 def test_an_event_that_was_not_granted_leaves_the_rows_unread():
     table = table_of()
-    table._rows = Unread()
+    table._parts = Unread()
     curator, ledger = opened(PAIR_EVENT, table=table)
     before = ledger.entries
     for event in (

@@ -51,6 +51,7 @@ from ledgerwood.errors import (
     UnsupportedEvent,
 )
 from ledgerwood.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism, SecureRandom, SeededRandom
+from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.verification import verify_ledger
 
 A, R = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -87,18 +88,11 @@ def masks(monkeypatch):
 
 
 class Scripted:
-    """Patches a SeededRandom so that the words of the assignment are given, and the noise's are its own."""
+    """Patches the coins of rows, whose words are given; the noise's words are the source's own."""
 
     def __init__(self, monkeypatch, words):
-        plain, left = SeededRandom._fill, list(words)
-
-        def fill(source, n):
-            if not left:
-                return plain(source, n)
-            taken, left[:] = left[:n], left[n:]
-            return np.array(taken, dtype=np.uint64)
-
-        monkeypatch.setattr(SeededRandom, "_fill", fill)
+        given = np.array(words, dtype=np.uint64)
+        monkeypatch.setattr(RowCoins, "words", lambda coins, start, n: given[start : start + n])
 
 
 def released(groups, number):

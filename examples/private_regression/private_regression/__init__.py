@@ -25,8 +25,9 @@ from ledgerwood.trainers import (
 )  # fmt: skip
 
 EXPONENT = -20
-STEP, STEPS = 2.0**EXPONENT, 2**-EXPONENT
-"""Rows and gradients are whole numbers of these steps: a weighted row is truncated to them, so that they are small."""
+STEP = 2.0**EXPONENT
+"""All sums are whole numbers of these steps; a row of half the largest weight counts half of them."""
+WHOLE = round(1.0 / STEP)
 
 
 def width(features: tuple[Feature, ...]) -> int:
@@ -77,7 +78,7 @@ class RegressionPlan(AbstractNoisePlan):
     def shifts(self, step: int | None) -> Any:
         """What one row moves: it counts once, and its gradient is clipped. The statistics state the same bounds."""
         if step is None:
-            return declared_shifts(self.adjacency, most=(STEPS,), least=(0,), exponent=EXPONENT)
+            return declared_shifts(self.adjacency, most=(WHOLE,), least=(0,), exponent=EXPONENT)
         return declared_shifts(self.adjacency, norm=self.clip / STEP, exponent=EXPONENT)
 
     def _event(self, step: int | None) -> lw.Event:
@@ -95,8 +96,9 @@ def statistic(plan: RegressionPlan, schema: lw.Schema, coefficients: NDArray[np.
     assert target is not None
     if coefficients is None:
         return DeclaredStatistic(
-            name="number of rows", declared_by=author, columns=(target,), least=(0,), most=(STEPS,), exponent=EXPONENT,
-            function=lambda chunk: np.full((len(chunk[target.name]), 1), STEPS, dtype=np.int64),
+            name="number of rows", declared_by=author, columns=(target,), least=(0,), most=(WHOLE,),
+            exponent=EXPONENT,
+            function=lambda chunk: np.full((len(chunk[target.name]), 1), WHOLE),
         )  # fmt: skip
 
     def gradients(chunk: Any, constants: Any) -> NDArray[np.int64]:

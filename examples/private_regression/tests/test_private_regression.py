@@ -62,6 +62,14 @@ def test_it_learns_two_classes_whatever_their_order_and_is_the_same_after_saving
     np.testing.assert_array_equal(again.model_.values, model.model_.values)
 
 
+def test_rows_of_half_the_weight_make_the_same_line_as_half_of_the_rows():
+    schema = lw.Schema(features=FEATURES, target=NUMBERS.target, weight_bound=2.0)
+    model = PrivateLinearRegression(epsilon=1e6, delta=1e-6, schema=schema)
+    halved, whole = (model.fit(ROWS, LABELS, sample_weight=np.full(N, w)).predict(ROWS) for w in (1.0, 2.0))
+    np.testing.assert_allclose(halved, whole, atol=1e-2)
+    assert np.corrcoef(halved, LABELS)[0, 1] > 0.99
+
+
 def test_only_the_values_below_the_noise_change_on_a_neighbour():
     data = (ROWS[:60], LABELS[:60])
     found = replay("private-regression", data, removed(data, 7), schema=NUMBERS)

@@ -196,7 +196,12 @@ def _filtered(query: LeafQuery[object]) -> bool:
     return LEAVES.evaluation(query.statistic).filtered(query.statistic)
 
 
-@TREES.carries_out(LeafQuery, check=check_leaves, filtered=_filtered)
+def _finished(query: LeafQuery[object], sums: Integers, shape: TreeShape) -> Integers:
+    found: Integers = LEAVES.evaluation(query.statistic).finish(query.statistic, sums, shape)
+    return found
+
+
+@TREES.carries_out(LeafQuery, check=check_leaves, filtered=_filtered, finish=_finished)
 def _leaves(query: LeafQuery[object], rows: TreeRows) -> Integers:
     view = LeafRows(rows=rows, query=query)
     found: Integers = LEAVES.evaluation(query.statistic).evaluate(query.statistic, view)

@@ -373,10 +373,15 @@ def _check_ratios(statistic: LeafRatios, shape: TreeShape) -> None:
         )
 
 
-@LEAVES.carries_out(LeafRatios, check=_check_ratios)
+def _divided(statistic: LeafRatios, moments: Integers, _: TreeShape) -> Integers:
+    return ratios(moments, statistic)
+
+
+@LEAVES.carries_out(LeafRatios, check=_check_ratios, finish=_divided)
 def _ratios(statistic: LeafRatios, leaves: LeafRows) -> Integers:
+    """The sums that are divided once those of all rows are there."""
     sums = LeafMoments(loss=statistic.loss, clip=statistic.clip, large_gradients=statistic.large_gradients)
-    return ratios(moment_sums(sums, leaves), statistic)
+    return moment_sums(sums, leaves)
 
 
 def ratios(moments: Integers, statistic: LeafRatios) -> Integers:

@@ -13,12 +13,16 @@ evaluated::
         ...
 
 A table asks the registry and knows no query. What is not registered is refused by name, before a draw is used up.
+
+The rows of a table may lie in several parts. An evaluator sees one part and returns integers; those of all parts are
+added up modulo 2**64, and where more is to be made of them, `finish` makes it of the sum. What is not a sum over rows
+says so, and is refused beyond one part. docs/explanation/places.md#sums-over-parts.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import Any, Generic, Literal, Protocol, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +82,10 @@ def name_of(query: object) -> str:
     return type(query.statistic if isinstance(query, Placed) else query).__name__
 
 
+OverParts = Literal["sum", "one part"]
+"""How a query's values over several parts of the rows make its value over all: they are added up, or not at all."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation(Generic[Shape, View]):
@@ -86,10 +94,13 @@ class Evaluation(Generic[Shape, View]):
     Args:
         kind: the type itself.
         check: refuses a query that the table's public shape does not allow.
-        evaluate: exact integers from the rows; of a selection, the evidence that its mechanism chooses by.
+        evaluate: exact integers from the rows of one part.
         filtered: whether a query adds up what single rows contribute, and heeds `RowBudgets`: what a row changes is
             its own contribution, so that each row can pay for itself.
         caveat: what the ledger has to say of a query whose sensitivity is not proven; empty where it is.
+        over_parts: "sum" where the parts' integers are added up; "one part" where they cannot be.
+        finish: makes the query's value of the sums over all parts and the table's public shape: the ratios of a
+            statistic, say, or the evidence that a selection's mechanism chooses by.
     """
 
     kind: type
@@ -97,6 +108,94 @@ class Evaluation(Generic[Shape, View]):
     evaluate: Callable[[Any, View], Any]
     filtered: Callable[[Any], bool]
     caveat: Callable[[Any], str]
+    over_parts: OverParts
+    finish: Callable[[Any, Any, Shape], Any]
+
+    def require_parts(self, query: object, parts: int) -> None:
+        """Refuse a query whose value is not a sum over parts, where the rows lie in several.
+
+        Raises:
+            RoundViolation: so it is.
+        """
+        if parts > 1 and self.over_parts == "one part":
+            raise RoundViolation(not_a_sum(name_of(query)))
+
+    def over(self, query: object, views: Iterable[View], parts: int, shape: Shape) -> Any:
+        """The query's exact value over all parts of the rows.
+
+        Args:
+            query: that `check` and `require_parts` have seen.
+            views: of the parts.
+            parts: how many there are, at least one.
+            shape: public.
+
+        Raises:
+            RoundViolation: more or fewer views than parts.
+        """
+        if self.over_parts == "one part":
+            (view,) = views
+            return self.finish(query, self.evaluate(query, view), shape)
+        sums = PartSums(parts)
+        for number, view in enumerate(views):
+            sums.add(number, self.evaluate(query, view))
+        return self.finish(query, sums.total(), shape)
+
+
+def not_a_sum(name: str) -> str:
+    """The refusal of a query that is no sum over parts."""
+    return (
+        f"{name} is not a sum over rows, so that it cannot be put together from parts of them: use rows in "
+        "memory (an array or a data frame), or a statistic that is a sum"
+    )
+
+
+@final
+class PartSums:
+    """The sum over the parts of one query, modulo 2**64: each part enters once, and none is left out.
+
+    A part that entered twice would double what its rows contribute, and with it the sensitivity.
+
+    Args:
+        parts: how many there are.
+    """
+
+    __slots__ = ("_seen", "_total")
+
+    def __init__(self, parts: int) -> None:
+        self._seen = [False] * parts
+        self._total: Integers | None = None
+
+    def add(self, part: int, sums: Integers) -> None:
+        """Add a part's integers.
+
+        Args:
+            part: its place, from 0.
+            sums: int64, of the same shape for all parts.
+
+        Raises:
+            RoundViolation: the part has entered, there is no such part, or its integers have another shape.
+        """
+        if not 0 <= part < len(self._seen):
+            raise RoundViolation(f"part {part} is not one of the {len(self._seen)} parts of this query")
+        if self._seen[part]:
+            raise RoundViolation(f"part {part} has entered this sum: a second time would double what its rows change")
+        if self._total is None:
+            self._total = sums if len(self._seen) == 1 else sums.copy()
+        elif self._total.shape != sums.shape or sums.dtype != self._total.dtype:
+            raise RoundViolation(f"part {part} is of shape {sums.shape}, and the others of {self._total.shape}")
+        else:
+            np.add(self._total, sums, out=self._total)
+        self._seen[part] = True
+
+    def total(self) -> Integers:
+        """The sum over all parts.
+
+        Raises:
+            RoundViolation: a part is missing.
+        """
+        if self._total is None or not all(self._seen):
+            raise RoundViolation(f"parts {[place for place, seen in enumerate(self._seen) if not seen]} are missing")
+        return self._total
 
 
 @final
@@ -120,12 +219,14 @@ class Registry(Generic[Shape, View]):
         check: Callable[[Q, Shape], None],
         filtered: Callable[[Q], bool] = lambda _: False,
         caveat: Callable[[Q], str] = lambda _: "",
+        over_parts: OverParts = "sum",
+        finish: Callable[[Q, Any, Shape], Any] = lambda _, sums, __: sums,
     ) -> Callable[[Callable[[Q, View], T]], Callable[[Q, View], T]]:
         """Register the function below as the evaluator of queries of exactly this type.
 
         Args:
             kind: a query's class, of a module of this folder.
-            check, filtered, caveat: see `Evaluation`.
+            check, filtered, caveat, over_parts, finish: see `Evaluation`.
 
         Raises:
             RoundViolation: a class of another folder, whose sensitivity nobody has proven, one that is registered, or
@@ -148,8 +249,9 @@ class Registry(Generic[Shape, View]):
 
         def registered(evaluate: Callable[[Q, View], T]) -> Callable[[Q, View], T]:
             self._evaluations[kind] = Evaluation(
-                kind=kind, check=check, evaluate=evaluate, filtered=filtered, caveat=caveat
-            )
+                kind=kind, check=check, evaluate=evaluate, filtered=filtered, caveat=caveat, over_parts=over_parts,
+                finish=finish,
+            )  # fmt: skip
             return evaluate
 
         return registered
@@ -170,7 +272,8 @@ class Registry(Generic[Shape, View]):
         """
         found = self._found(query)
         if found is None:
-            raise RoundViolation(f"{type(query).__name__} {self._refusal}")
+            of = "" if getattr(type(query), "of", None) is None else "; of a statistic ask statistic.of(tree, ensemble)"
+            raise RoundViolation(f"{type(query).__name__} {self._refusal}{of}")
         return found
 
     def _found(self, query: object) -> Evaluation[Shape, View] | None:

@@ -36,6 +36,8 @@ class Rehearsed(Protocol):
     @property
     def one_by_one(self) -> bool: ...
     @property
+    def constants(self) -> Mapping[str, Any]: ...
+    @property
     def sensitivities(self) -> Mapping[Adjacency, Shifts]: ...
 
 
@@ -137,10 +139,18 @@ def _tried(trial: Trial, chunk: Columns, rows: int) -> Integers:
             found = trial.made_of({name: values.copy() for name, values in chunk.items()})
     except interrupts:
         raise
+    except KeyError as error:
+        constants = trial.query.constants
+        given = f" and the constants {', '.join(map(repr, constants))}" if constants else ""
+        columns = ", ".join(map(repr, chunk))
+        raise InvalidParameter(
+            f"{trial.query.name}: the function asks for {error}; it is given the columns {columns}{given}"
+        ) from error
     except BaseException as error:
         raise InvalidParameter(
             f"{trial.query.name}: the function raises {type(error).__name__} for a chunk of {rows} synthetic rows, "
-            f"such as {_shown(chunk, 0)}; it must take every declared value, and NaN for a missing one"
+            f"such as {_shown(chunk, 0)}: {str(error)[:200]}; it must take every declared "
+            "value, and NaN for a missing one"
         ) from error
     if found.shape != (rows, trial.query.width) or found.dtype.kind != "i":
         raise InvalidParameter(

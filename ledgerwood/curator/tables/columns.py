@@ -18,6 +18,7 @@ from ledgerwood.curator.queries.registry import COLUMN_CHOICES, COLUMNS
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.errors import LedgerError, SchemaError
 from ledgerwood.mechanisms import RandomSource
+from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.recording.points import passes
 from ledgerwood.schema import Schema, require_name
 
@@ -41,12 +42,14 @@ class AbstractRows(abc.ABC):
         """One Poisson sample of the rows; empty, for all of them, at rate 1."""
         if sampling_rate == 1.0:
             return np.empty(0, dtype=np.bool_)
-        return source.bernoulli(sampling_rate, self.n_rows)
+        return RowCoins.drawn(source).bernoulli(sampling_rate, 0, self.n_rows)
 
     @passes("assign")
     def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
-        """A group for each row, or none, as `RandomSource.categories` draws them."""
-        return source.categories(ends, self.n_rows)
+        """A group for each row, or none, as `RowCoins.categories` has them."""
+        if ends[0] == 1 << 64:  # the first group has everybody, without a coin
+            return np.zeros(self.n_rows, dtype=np.int32)
+        return RowCoins.drawn(source).categories(ends, 0, self.n_rows)
 
     def __copy__(self) -> "AbstractRows":
         raise LedgerError("a table cannot be copied: its rows and their state belong to one curator")
@@ -134,7 +137,7 @@ class ColumnTable(AbstractRows):
 
     def statistic(self, query: object, sampled: Sample) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. Curator only."""
-        found: NDArray[np.int64] = COLUMNS.evaluation(query).evaluate(query, self._view(sampled))
+        found: NDArray[np.int64] = COLUMNS.evaluation(query).over(query, [self._view(sampled)], 1, self._shape)
         return found
 
     def caveat(self, query: object) -> str:
@@ -153,7 +156,7 @@ class ColumnTable(AbstractRows):
 
     def read(self, query: object, sampled: Sample) -> Any:
         """Reads the sampled rows for the selection's mechanism. Curator only."""
-        return COLUMN_CHOICES.evaluation(query).evaluate(query, self._view(sampled))
+        return COLUMN_CHOICES.evaluation(query).over(query, [self._view(sampled)], 1, self._shape)
 
     def _view(self, sampled: Sample) -> ColumnRows:
         return ColumnRows(columns=self._columns, keys=self._keys, n_rows=self._rows, sampled=sampled)

@@ -5,9 +5,8 @@ The rows, and the state of each row. Nothing with a row axis leaves the curator.
 Rows whose schema is not known yet: counts of bins and of categories, and the way to a `Table` once it is.
 """
 
-import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -19,32 +18,28 @@ from ledgerwood.curator.inputs.encoding import (
     Flags,
     cell_dtype,
     class_places,
-    encode_classes,
-    encode_numeric_target,
-    encode_rows,
     key_cells,
     numeric_cells,
     scaled_labels,
-    signs,
 )
 from ledgerwood.curator.inputs.reading import same_length
-from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, read_target, require_categories
-from ledgerwood.curator.inputs.values import ALL_WHOLE, Keys, Weights, encode_weights
+from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, read_target
+from ledgerwood.curator.inputs.values import ALL_WHOLE, Keys, Weights
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, UNDECLARED, UNDECLARED_CHOICES, Evaluation
 from ledgerwood.curator.tables.columns import AbstractRows
+from ledgerwood.curator.tables.parts import EncodedRows, RowPart
 from ledgerwood.curator.views.column_rows import NO_SAMPLE, UndeclaredRows
-from ledgerwood.curator.views.tree_rows import NO_FILTER, Mask, RowBudgets, RowState, TreeRows, TreeShape
+from ledgerwood.curator.views.tree_rows import NO_FILTER, Mask, RowBudgets, TreeRows, TreeShape
 from ledgerwood.errors import SchemaError
+from ledgerwood.mechanisms.exact.coins import MOST_ROWS
 from ledgerwood.schema import Categorical, Category, Numeric, Schema
-
-EVERYBODY: Mask = np.empty(0, dtype=np.bool_)
 
 
 @final
 class Table(AbstractRows):
     """Checked and encoded rows, for one curator. Build it with `from_data`, before a budget moves."""
 
-    __slots__ = ("_lock", "_n_rows", "_present", "_rows", "_shape", "schema")
+    __slots__ = ("_lock", "_n_rows", "_parts", "_shape", "schema")
 
     def __init__(
         self,
@@ -57,7 +52,7 @@ class Table(AbstractRows):
         left_out: Flags | None = None,
         bins: int | None = None,
     ) -> None:
-        """Make a table of rows that were already read.
+        """Make a table, of one part, of rows that were already read.
 
         Args:
             schema: resolved.
@@ -69,27 +64,62 @@ class Table(AbstractRows):
             left_out: bool (n_rows,), rows that no query reads: see `encode_rows`. None: no row.
             bins: as in `from_data`, if the cells are its even steps.
         """
-        self.schema = schema
-        self._lock = threading.Lock()
-        n_classes = 0
-        if classes is not None:
-            assert isinstance(schema.target, Categorical)  # classes are places among its categories
-            n_classes = len(schema.target.categories)
-        self._shape = TreeShape(
-            schema=schema, n_features=len(cells), n_classes=n_classes, weighted=len(weights) > 0, bins=bins
+        shape = table_shape(
+            schema, n_features=len(cells), classes=classes is not None, weighted=len(weights) > 0, bins=bins
         )
-        if targets is None:
-            assert classes is not None  # one of the two is given
-            # Of several classes none is the positive one: a query has to name it.
-            targets = signs(classes, 1) if n_classes == 2 else np.full(len(classes), np.nan)
-        self._n_rows = len(targets)
-        self._rows = TreeRows(
-            shape=self._shape, cells=cells, classes=classes, weights=weights, state=RowState(targets), sampled=EVERYBODY
-        )
-        # Empty where every row takes part, as a sample is.
-        self._present = EVERYBODY
+        part = RowPart(shape=shape, cells=cells, targets=targets, classes=classes, weights=weights)
         if left_out is not None:
-            self.leave_out(left_out)
+            part.leave_out(left_out)
+        self._hold(shape, (part,))
+
+    def _hold(self, shape: TreeShape, parts: tuple[RowPart, ...]) -> None:
+        self.schema = shape.schema
+        self._lock = threading.Lock()
+        self._shape = shape
+        self._parts = parts
+        self._n_rows = sum(part.n_rows for part in parts)
+
+    @classmethod
+    def of_parts(cls, shape: TreeShape, parts: Sequence[RowPart]) -> "Table":
+        """A table of rows that lie in several parts.
+
+        Args:
+            shape: that of each part.
+            parts: at least one, in the order of their offsets, without a gap.
+
+        Raises:
+            SchemaError: 2**35 rows or more, whose sums could wrap around.
+        """
+        ends = [0, *(part.offset + part.n_rows for part in parts)]
+        if not parts or [part.offset for part in parts] != ends[:-1]:
+            raise SchemaError("the parts of a table are consecutive rows of its source, from the first one on")
+        if ends[-1] >= MOST_ROWS:
+            raise SchemaError("a table has fewer than 2**35 rows: docs/explanation/queries.md#leaf-ratios")
+        table = cls.__new__(cls)
+        table._hold(shape, tuple(parts))
+        return table
+
+    def parted(self, sizes: Sequence[int]) -> "Table":
+        """A table of the same rows in parts of these sizes, none of which was asked anything; for tests and tools."""
+        (whole,) = self._parts
+        rows, parts, begin = whole.rows, [], 0
+        for size in sizes:
+            own = slice(begin, begin + size)
+            part = RowPart(
+                shape=self._shape,
+                cells=np.ascontiguousarray(rows.cells[:, own]),
+                targets=rows.targets[own].copy(),
+                classes=None if rows.classes is None else rows.classes[own].copy(),
+                weights=rows.weights[own].copy(),
+                offset=begin,
+            )
+            if whole.present.size:
+                part.leave_out(~whole.present[own])
+            parts.append(part)
+            begin += size
+        if begin != self._n_rows:
+            raise SchemaError("the parts' sizes do not add up to the rows of the table")
+        return Table.of_parts(self._shape, parts)
 
     def leave_out(self, rows: Flags) -> None:
         """Let these rows contribute 0 to every query; called before the first query. Curator only.
@@ -97,15 +127,8 @@ class Table(AbstractRows):
         Args:
             rows: bool (n_rows,).
         """
-        if not rows.any():
-            return
-        self._present = self._taking_part(~rows)
-        # A filter charges a row that was not drawn: without a label it is charged nothing.
-        targets = np.where(self._present, self._rows.targets, np.nan)
-        classes = self._rows.classes
-        if classes is not None:
-            classes = np.where(self._present, classes, np.int32(-1))
-        self._rows = dataclasses.replace(self._rows, state=RowState(targets), classes=classes)
+        for part in self._parts:
+            part.leave_out(rows[part.offset : part.offset + part.n_rows])
 
     @classmethod
     def from_data(cls, X: Any, y: Any, schema: Schema, *, loss: Loss, bins: int, sample_weight: Any = None) -> "Table":
@@ -126,23 +149,10 @@ class Table(AbstractRows):
         Raises:
             SchemaError: columns, types or shapes that are not the schema's. `Schema.check` tells the owner of values.
         """
-        cells, left_out = encode_rows(X, schema, bins=bins)
-        require_categories(X, schema)
-        targets, classes = None, None
-        match loss, schema.target:
-            case "squared", Numeric() as target:
-                targets = encode_numeric_target(y, target)
-            case "squared" | "logistic", Categorical() as target:
-                classes = encode_classes(y, target)
-            case _:
-                wanted = "a" if loss == "squared" else "a Categorical"
-                raise SchemaError(f"the {loss} loss needs {wanted} target in the schema; got target={schema.target!r}")
-        labels = sum(len(given) for given in (targets, classes) if given is not None)
-        same_length(cells.shape[1], labels, "y")
-        weights = encode_weights(sample_weight, schema, n_rows=labels)
+        rows = EncodedRows.of(X, y, schema, loss=loss, bins=bins, sample_weight=sample_weight)
         return cls(
-            schema=schema.resolved(len(cells)), cells=cells, targets=targets, classes=classes, weights=weights,
-            left_out=left_out, bins=bins,
+            schema=schema.resolved(len(rows.cells)), cells=rows.cells, targets=rows.targets, classes=rows.classes,
+            weights=rows.weights, left_out=rows.left_out, bins=bins,
         )  # fmt: skip
 
     @property
@@ -156,7 +166,9 @@ class Table(AbstractRows):
         Raises:
             RoundViolation: a query that the registry does not have, or that the table's public shape does not allow.
         """
-        TREES.evaluation(query).check(query, self._shape)
+        evaluation = TREES.evaluation(query)
+        evaluation.check(query, self._shape)
+        evaluation.require_parts(query, len(self._parts))
         return lambda sampled: self.statistic(query, sampled)
 
     def caveat(self, query: object) -> str:
@@ -169,7 +181,9 @@ class Table(AbstractRows):
         Raises:
             RoundViolation: as of `reader`.
         """
-        TREE_CHOICES.evaluation(query).check(query, self._shape)
+        evaluation = TREE_CHOICES.evaluation(query)
+        evaluation.check(query, self._shape)
+        evaluation.require_parts(query, len(self._parts))
         return lambda sampled: self.utilities(query, sampled)
 
     def statistic(self, query: object, sampled: Mask, budgets: RowBudgets | None = None) -> NDArray[np.int64]:
@@ -201,16 +215,32 @@ class Table(AbstractRows):
         self, evaluation: Evaluation[TreeShape, TreeRows], query: object, sampled: Mask, budgets: RowBudgets
     ) -> Any:
         evaluation.check(query, self._shape)
-        view = dataclasses.replace(self._rows, sampled=self._taking_part(sampled), budgets=budgets)
+        evaluation.require_parts(query, len(self._parts))
         # Two rounds of one curator share the row state.
         with self._lock:
-            return evaluation.evaluate(query, view)
+            return evaluation.over(query, self._views(sampled, budgets), len(self._parts), self._shape)
 
-    def _taking_part(self, sampled: Mask) -> Mask:
-        """The sample without the rows that take no part."""
-        if not self._present.size:
-            return sampled
-        return self._present & sampled if sampled.size else self._present
+    def _views(self, sampled: Mask, budgets: RowBudgets) -> Iterator[TreeRows]:
+        for part in self._parts:
+            yield part.view(sampled, budgets)
+            part.rest()
+
+
+def table_shape(schema: Schema, *, n_features: int, classes: bool, weighted: bool, bins: int | None) -> TreeShape:
+    """The public shape of a table.
+
+    Args:
+        schema: resolved.
+        n_features: columns.
+        classes: whether the rows' classes are kept.
+        weighted: whether rows have their own weights.
+        bins: even steps of a numeric feature's range.
+    """
+    n_classes = 0
+    if classes:
+        assert isinstance(schema.target, Categorical)  # classes are places among its categories
+        n_classes = len(schema.target.categories)
+    return TreeShape(schema=schema, n_features=n_features, n_classes=n_classes, weighted=weighted, bins=bins)
 
 
 @final
@@ -273,12 +303,12 @@ class UndeclaredTable(AbstractRows):
 
     def statistic(self, query: object, sampled: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps."""
-        found: NDArray[np.int64] = UNDECLARED.evaluation(query).evaluate(query, self._view(sampled))
+        found: NDArray[np.int64] = _whole(UNDECLARED.evaluation(query), query, self._view(sampled))
         return found
 
     def key_counts(self, query: object, sampled: NDArray[np.bool_]) -> dict[Category, int]:
         """The exact number of sampled rows of each category that occurs."""
-        found: dict[Category, int] = UNDECLARED_CHOICES.evaluation(query).evaluate(query, self._view(sampled))
+        found: dict[Category, int] = _whole(UNDECLARED_CHOICES.evaluation(query), query, self._view(sampled))
         return found
 
     def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> Table:
@@ -308,6 +338,10 @@ class UndeclaredTable(AbstractRows):
 
     def _view(self, sampled: NDArray[np.bool_] = NO_SAMPLE) -> UndeclaredRows:
         return UndeclaredRows(columns=(*self._columns, self._target), sampled=sampled)
+
+
+def _whole(evaluation: Evaluation[UndeclaredRows, UndeclaredRows], query: object, view: UndeclaredRows) -> Any:
+    return evaluation.over(query, [view], 1, view)
 
 
 def _length(column: NDArray[np.float64] | Keys) -> int:

@@ -5,7 +5,7 @@ What is public of a table of trees, and what may be asked of it: refused before 
 The rows of a table of trees as an evaluator sees them, and the state of each row while an ensemble grows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
@@ -108,12 +108,17 @@ class RowBudgets:
 NO_FILTER = RowBudgets(np.empty(0, dtype=np.int64), np.empty(0), (0.0, 0.0))
 
 
+Room = Callable[[int], NDArray[np.float64]]
+"""Makes float64 zeros (n_rows,) for the state of rows: in memory, or in a file."""
+
+
 @final
 class RowScores:
     """Scores of one growing ensemble, and the targets that they are to meet.
 
     Args:
         targets: float64 (n_rows,), in [-1, 1]; NaN for a row that takes no part.
+        scores: float64 (n_rows,), zeros.
 
     Attributes:
         scores: float64 (n_rows,), by `prefix`.
@@ -122,9 +127,9 @@ class RowScores:
 
     __slots__ = ("prefix", "scores", "targets")
 
-    def __init__(self, targets: NDArray[np.float64]) -> None:
+    def __init__(self, targets: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
         self.targets = targets
-        self.scores = np.zeros(len(targets))
+        self.scores = scores
         self.prefix: Ensemble | None = Ensemble(initial_score=0.0)
 
 
@@ -134,6 +139,7 @@ class RowState:
 
     Args:
         targets: float64 (n_rows,), of two classes or of numbers; NaN of several classes, where a query names one.
+        room: for scores and targets.
 
     Attributes:
         scored: the scores of one ensemble for each class that is told from the others.
@@ -142,13 +148,20 @@ class RowState:
         memories: what evaluators keep, by its type; see `TreeRows.memory`.
     """
 
-    __slots__ = ("leaves", "memories", "routed", "scored")
+    __slots__ = ("_room", "leaves", "memories", "routed", "scored")
 
-    def __init__(self, targets: NDArray[np.float64]) -> None:
-        self.scored: dict[int | None, RowScores] = {None: RowScores(targets)}
-        self.leaves = np.zeros(len(targets), dtype=np.int32)
+    def __init__(self, targets: NDArray[np.float64], room: Room = np.zeros) -> None:
+        self._room = room
+        self.scored: dict[int | None, RowScores] = {None: RowScores(targets, room(len(targets)))}
+        self.leaves = room(-(-len(targets) // 2)).view(np.int32)[: len(targets)]
         self.routed: TreeStructure | None = None
         self.memories: dict[type, Any] = {}
+
+    def tell(self, positive: int, targets: NDArray[np.float64]) -> None:
+        """Begin to keep scores of a class that is told from the others, with these targets."""
+        own = self._room(len(targets))
+        own[:] = targets
+        self.scored[positive] = RowScores(own, self._room(len(targets)))
 
 
 @final
@@ -241,5 +254,5 @@ class TreeRows:
         if positive not in self.state.scored:
             assert self.classes is not None  # `require_class`
             assert positive is not None
-            self.state.scored[positive] = RowScores(signs(self.classes, positive))
+            self.state.tell(positive, signs(self.classes, positive))
         return self.state.scored[positive]

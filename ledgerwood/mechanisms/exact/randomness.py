@@ -61,7 +61,7 @@ class RandomSource(abc.ABC):
 
     def bernoulli(self, probability: float, n: int) -> NDArray[np.bool_]:
         """n independent coins, each True with probability floor(p 2**64) / 2**64, never above p; 1.0 gives all True."""
-        threshold = int(_validate.rate("probability", probability, "probability") * 2.0**_WORD_BITS)
+        threshold = words_below(probability)
         n = _validate.count("n", n, "coins", minimum=0)
         if threshold >> _WORD_BITS:
             return np.ones(n, dtype=np.bool_)
@@ -80,13 +80,7 @@ class RandomSource(abc.ABC):
             ends: whole numbers that do not fall, within 0..2**64; fewer than 2**31.
             n: how many.
         """
-        before = 0
-        for end in ends:
-            before = _validate.count("ends", end, "words", minimum=before)
-        if before > 1 << _WORD_BITS:
-            raise _validate.fail("ends", before, "at most 2**64", "words")
-        # No word reaches an end of 2**64, which is not a uint64.
-        reached = np.array([end for end in ends if not end >> _WORD_BITS], dtype=np.uint64)
+        reached = reached_ends(ends)
         found = np.zeros(_validate.count("n", n, "draws", minimum=0), dtype=np.int32)
         if not reached.size:  # one category has all words
             return found
@@ -108,6 +102,25 @@ class RandomSource(abc.ABC):
                 break
             words[redo] = self._fill(redo.size)
         return (words % np.uint64(bound)).astype(np.int64)
+
+
+def words_below(probability: float) -> int:
+    """The number of 64-bit words that a coin of this probability lands on: floor(p 2**64), never above p's share."""
+    return int(_validate.rate("probability", probability, "probability") * 2.0**_WORD_BITS)
+
+
+def reached_ends(ends: Sequence[int]) -> NDArray[np.uint64]:
+    """The ends of categories that a word can reach: no word reaches an end of 2**64, which is not a uint64.
+
+    Raises:
+        InvalidParameter: ends that fall, or are outside 0..2**64.
+    """
+    before = 0
+    for end in ends:
+        before = _validate.count("ends", end, "words", minimum=before)
+    if before > 1 << _WORD_BITS:
+        raise _validate.fail("ends", before, "at most 2**64", "words")
+    return np.array([end for end in ends if not end >> _WORD_BITS], dtype=np.uint64)
 
 
 def _refuse_copy(source: object) -> NoReturn:

@@ -48,6 +48,10 @@ class Plan(Protocol):
     def purchase(self) -> SchemaPurchase | None:
         """The estimation of the schema, which comes first; None where it is declared."""
 
+    @property
+    def needs_one_part(self) -> str:
+        """The name of a query of this plan that is not a sum over rows, so that it needs them all in memory; or ""."""
+
 
 class CalibratedPlan(Plan, Protocol):
     """A plan that finds its own noise."""
@@ -101,6 +105,11 @@ class AbstractPlan(abc.ABC):
     def schedule(self) -> Iterator[tuple[Event, Any]]:
         """(event, step) of each draw for the model: what the loop opens, and what it does there."""
         return ((stage.event, step) for stage in self.stages for step in stage.steps)
+
+    @property
+    def needs_one_part(self) -> str:
+        """See `Plan`: for most plans there is no such query."""
+        return ""
 
     @property
     def first_events(self) -> tuple[Event, ...]:

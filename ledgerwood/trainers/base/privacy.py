@@ -28,10 +28,19 @@ NOT_FITTED = (
     "X and y were not transformed by anything that was fitted on rows (a scaler, encoder, imputer, selection of "
     "columns or transformation of labels): what such a step learned of the rows is not covered"
 )
+PSEUDO_RANDOM = (
+    "noise and the coins of rows come from AES-256 in counter mode: the guarantee is as good as that is as a "
+    "pseudo-random function"
+)
+ON_DISK = (
+    "encoded rows were on this machine's disk, in a scratch folder that nobody else may read, until the fit ended; "
+    "exact sums were in this process only"
+)
 ASSUMPTIONS = (
     ROW_IS_UNIT,
     "the number, names and types of the columns are public, and so is whether X, y and weights have as many rows",
     "running time is not observed",
+    PSEUDO_RANDOM,
     NOT_FITTED,
 )
 
@@ -92,8 +101,14 @@ class PrivacyStatement:
         if not grants:
             raise LedgerCorrupted("the ledger holds no grant of the model's plan")
         # The fit's own grant is the last of its kind: the record ends with the fit.
-        if self.epsilon < price(grants[-1].event).quote(self.delta).epsilon:
+        quote = price(grants[-1].event).quote(self.delta)
+        if self.epsilon < quote.epsilon:
             raise LedgerCorrupted(f"the statement (epsilon {self.epsilon!r} nats) is not what its grant costs")
+        if self.certified and not quote.certified:
+            raise LedgerCorrupted("the statement says that its epsilon is certified, and the grant's is not")
+        unsaid = [text for text in declared_in(ledger, grants[-1].index) if text not in self.assumptions]
+        if unsaid:
+            raise LedgerCorrupted(f"the statement leaves out what the ledger's draws say: {unsaid[0]!r}")
         own = [entry for entry in ledger.entries if isinstance(entry, DrawEntry) and entry.grant == grants[-1].index]
         kinds = {entry.randomness for entry in own}
         if "test" in kinds and self.randomness == "secure":
@@ -209,6 +224,7 @@ def require_held(grant: Grant, event: Event) -> None:
 
 def privacy_statement(
     plan: Plan,
+    event: Event,
     budget: Budget,
     source: RandomSource,
     record: LedgerRecord,
@@ -216,8 +232,26 @@ def privacy_statement(
     *,
     grant: int,
 ) -> PrivacyStatement:
-    """Returns the privacy statement of a model that was trained by the plan, out of the grant of this index."""
-    quote = price(plan.event).quote(budget.delta)
+    """Returns the privacy statement of a model that was trained by the plan, out of the grant of this index.
+
+    Args:
+        plan: as it was carried out.
+        event: what was paid for before it was carried out.
+        budget: of the fit.
+        source: of all noise.
+        record: the ledger after the fit.
+        assumptions: of the fit.
+        grant: index of the grant that paid.
+
+    Raises:
+        InvalidParameter: the plan is no longer the one that was paid for.
+    """
+    if plan.event != event:
+        raise InvalidParameter(
+            f"the {type(plan).__name__} changed while it was carried out: its event is {plan.event!r}, and "
+            f"{event!r} was paid for. Make the plan a frozen dataclass"
+        )
+    quote = price(event).quote(budget.delta)
     return PrivacyStatement(
         epsilon=quote.epsilon if source.kind == "secure" else float("inf"),
         delta=budget.delta,

@@ -2,9 +2,25 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 Progress = Callable[[int, int], None]
 """Called with (trees done, trees in all)."""
+
+
+def say_scratch(folder: Path, need: int | None, verbose: int) -> None:
+    """Say where encoded rows will lie, and about how much room they take; nothing where `verbose` is 0.
+
+    Args:
+        folder: of the fit's own.
+        need: bytes, by the files' sizes or the expected rows; None where neither is known.
+        verbose: level of detail.
+    """
+    if verbose:
+        from rich.console import Console
+
+        size = "" if need is None else f", about {need / 2**20:,.0f} MiB by what is public of the rows"
+        Console(soft_wrap=True).print(f"encoded rows lie in {folder}{size}", markup=False, highlight=False)
 
 
 @contextmanager

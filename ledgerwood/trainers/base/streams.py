@@ -156,7 +156,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         source = self._random_source()
         with points_to_check(schema), threads(self.n_jobs):
             rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.max_bins, vault=vault)
-        own = ledger is None
+        own, event = ledger is None, plan.event
         ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
         curator = StreamCurator(rows, grant, source)
         with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
@@ -164,7 +164,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         record = ledger.record()
         scope = "this stream only: other uses of the same rows add to it" if own else "this stream; the ledger has all"
         assumptions = (*STREAM_ASSUMPTIONS, f"epsilon covers all calls of {scope}")
-        self.privacy_ = privacy_statement(plan, budget, source, record, assumptions, grant=grant.index)
+        self.privacy_ = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         self.schema_, self.plan_, self.ledger_ = schema, plan, record
         self._restore()
         self.stream_ = StreamState(draw=curator.receipt.hash, claims=vault.claims, parameters=self._parameter_record())

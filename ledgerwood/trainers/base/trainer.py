@@ -4,6 +4,8 @@ import abc
 import dataclasses
 import functools
 import inspect
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -14,36 +16,42 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ledgerwood import _validate, cautions
 from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import (
     Aggregator,
     Curator,
+    PlanPurse,
     Schema,
     Table,
     TypedColumns,
     UndeclaredTable,
+    batches_of,
     chunk_of,
     column_count,
     encode_features,
+    given_rows,
     headings,
     keeps_no_rows,
+    not_a_sum,
     points_to_check,
     require_labels,
     schema_for,
 )
-from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, RoundViolation, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
 from ledgerwood.threads import threads
 from ledgerwood.trainers.base.bounds import require_verbose
 from ledgerwood.trainers.base.plan import CalibratedPlan, Plan
 from ledgerwood.trainers.base.privacy import (
     ASSUMPTIONS,
+    ON_DISK,
     OWN_WEIGHTS,
     grant_plan,
     privacy_statement,
     require_ledger,
 )
-from ledgerwood.trainers.base.progress import Progress, progress_bar
+from ledgerwood.trainers.base.progress import Progress, progress_bar, say_scratch
 from ledgerwood.trainers.base.saving import AbstractSavedModel
 from ledgerwood.trainers.base.schema_purchase import with_two_classes
 from ledgerwood.trainers.base.suggestions import says_parameter, suggestion
@@ -161,27 +169,42 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         return Budget(epsilon=self.epsilon, delta=self.delta, adjacency=adjacency)
 
     @keeps_no_rows
-    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        ledger: Ledger | Grant | None = None,
+        sample_weight: Any = None,
+        *,
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Pay for the plan from the ledger, then train.
 
         No error, warning or output depends on a value or on the number of rows: values outside the schema are clamped,
         and rows that cannot be read contribute 0. Use `schema.check(X, y)` to check whether the rows fit the schema.
 
         Args:
-            X: array-like or data frame, shape (n_rows, n_features).
-            y: array-like, shape (n_rows,).
+            X: array-like or data frame, shape (n_rows, n_features). Or rows that memory does not hold, and that are
+                read in a stream: the path of a Parquet or CSV file, of a folder of them, or a glob; a
+                `pyarrow.dataset`; a polars LazyFrame. They need a declared schema.
+            y: array-like, shape (n_rows,); of rows in files the name of the label's column.
             ledger: the ledger that pays for the fit. Without one the fit opens its own, and `privacy_` covers this fit
                 only. A grant of several plans, this one among them, may be given for validations, whose models are not
                 kept: a saved model can be loaded only if its grant was of its plan alone.
             sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
                 and each dependent on its own row only, so not normalised or balanced over the rows. A row
-                of half that bound counts as half a row. None: every row weighs 1.
+                of half that bound counts as half a row. None: every row weighs 1. Of rows in files the name of the
+                weights' column.
+            scratch: folder in which the encoded rows of files lie while the fit runs, in a folder of mode 700 that is
+                removed at the end; None: the system's folder for temporary files. It changes no release.
 
         Raises:
             SchemaError: columns, types or shapes that are not the schema's, or no schema was given for columns without
                 a type or for rows with weights. Nothing was spent.
             InvalidParameter, CalibrationFailed: no plan with these parameters fits the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
+            RoundViolation: a plan that needs all rows in memory, and rows in files. Nothing was spent.
+            ScratchFull: the scratch folder has no room. Nothing was spent.
 
         Warns:
             PrivacyWarning: a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
@@ -196,32 +219,45 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
                 "the largest weight of the rows is not public"
             )
+        given = given_rows(X, y, sample_weight, declared, scratch)
+        X, y = given.X, given.y  # of rows in files, tables without a row: names and types
         with points_to_check(declared):
             require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
             n_features = column_count(X, declared)
         # Takes the number and the names of the columns only; the values are the curator's.
         validate_data(self, headings(X, declared), skip_check_array=True)
-        rows: Table | UndeclaredTable
+        described: Schema | TypedColumns
         if declared is None:
-            columns = TypedColumns.of(X, y, numeric_target=is_regressor(self))
-            described: Schema | TypedColumns = columns
-            plan = self.make_plan(columns)
-            rows = UndeclaredTable.from_data(X, y, columns)
+            described = TypedColumns.of(X, y, numeric_target=is_regressor(self))
         else:
             described = declared.resolved(n_features)
-            plan = self.make_plan(described)
-            with points_to_check(declared), threads(self.n_jobs):
-                rows = Table.from_data(X, y, declared, loss=plan.loss, bins=plan.max_bins, sample_weight=sample_weight)
-        own = ledger is None
-        ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
-        with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
-            table, schema, told = _with_schema(rows, plan, grant, source)
-            model = self._train(plan, Curator(table, grant, source), structure_generator(source), progress)
+        plan = self.make_plan(described)
+        if given.in_files and plan.needs_one_part:
+            raise RoundViolation(f"{type(self).__name__}.fit: {not_a_sum(plan.needs_one_part)}. Nothing was spent")
+        own, event = ledger is None, plan.event
+        _require_payable(plan, event, budget, declared)
+        with given.place() as place:
+            rows: Table | UndeclaredTable
+            if declared is None:
+                assert isinstance(described, TypedColumns)  # above
+                rows = UndeclaredTable.from_data(X, y, described)
+            else:
+                if place is not None:
+                    need = given.scratch_need(declared, bins=plan.max_bins, expected_rows=self._public_rows())
+                    say_scratch(place.folder, need, self.verbose)
+                with points_to_check(declared), threads(self.n_jobs):
+                    rows = given.encoded(declared, place, loss=plan.loss, bins=plan.max_bins)
+            ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
+            with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
+                purse = PlanPurse(event, grant)
+                table, schema, told = _with_schema(rows, plan, purse, source)
+                model = self._train(plan, Curator(table, purse, source), structure_generator(source), progress)
         record = ledger.record()
         scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
         weighted = () if sample_weight is None else (OWN_WEIGHTS,)
-        assumptions = (*ASSUMPTIONS, *weighted, f"epsilon covers {scope}")
-        statement = privacy_statement(plan, budget, source, record, assumptions, grant=grant.index)
+        on_disk = (ON_DISK,) if given.in_files else ()
+        assumptions = (*ASSUMPTIONS, *weighted, *on_disk, f"epsilon covers {scope}")
+        statement = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
         self.schema_ = schema if declared is None else declared
@@ -309,6 +345,27 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         """The features of rows given for prediction, as the function of a `DeclaredStatistic` sees those of a fit."""
         return chunk_of(self._cells(X), self.schema_.resolved(self.n_features_in_), bins=self.plan_.max_bins)
 
+    def batches(self, X: Any) -> Iterator[Any]:
+        """Tables of the features of rows in files, one after another, for `predict`; the first one has no row.
+
+        Args:
+            X: the path of a Parquet or CSV file, of a folder of them, or a glob; a `pyarrow.dataset`; a polars
+                LazyFrame. The target's column may be there, and is left alone.
+
+        Raises:
+            SchemaError: rows in memory, or columns that are not there.
+        """
+        found = self._batches(X)
+        if found is None:
+            raise SchemaError(f"X is a {type(X).__name__} in memory: predict it as it is, model.predict(X)")
+        return found
+
+    def _batches(self, X: Any) -> Iterator[Any] | None:
+        """Tables of rows in files, for predictions, the first one without rows; None of rows in memory."""
+        check_is_fitted(self, self._keeps)
+        names = tuple(self.feature_names_in_) if "feature_names_in_" in vars(self) else None
+        return batches_of(X, self.schema_, names)
+
     def _cells(self, X: Any) -> NDArray[np.uint8 | np.uint16]:
         """The cells of rows given for prediction, (n_features, n_rows); no value is refused, as in `fit`."""
         check_is_fitted(self, self._keeps)
@@ -352,8 +409,26 @@ def _require_plan(plan: object) -> None:
             raise InvalidParameter(f"{type(plan).__name__} has no {name}: give it a field {name}, {what}")
 
 
+def _require_payable(plan: Plan, event: Event, budget: Budget, schema: Schema | None) -> None:
+    """Refuse a plan that does not go with the estimator's parameters, before anything is paid.
+
+    Raises:
+        AdjacencyMismatch: it is under another relation.
+        SchemaError: it estimates a schema that was declared, or estimates none where none was.
+    """
+    if event.adjacency is not budget.adjacency:
+        raise AdjacencyMismatch(
+            f"adjacency={budget.adjacency.value!r}, and the plan that {type(plan).__name__} makes of it is under "
+            f"{event.adjacency.value!r}"
+        )
+    if schema is None and plan.purchase is None:
+        raise SchemaError("schema=None: this trainer cannot estimate a schema; declare it, schema=Schema(...)")
+    if schema is not None and plan.purchase is not None:
+        raise SchemaError("the plan pays for the estimate of a schema, and a schema was declared")
+
+
 def _with_schema(
-    rows: Table | UndeclaredTable, plan: Plan, grant: Grant, source: RandomSource
+    rows: Table | UndeclaredTable, plan: Plan, purse: PlanPurse, source: RandomSource
 ) -> tuple[Table, Schema, tuple[str, ...]]:
     """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
 
@@ -362,5 +437,5 @@ def _with_schema(
     if isinstance(rows, Table):
         return rows, rows.schema, ()
     assert plan.purchase is not None  # made for these columns
-    schema, told = plan.purchase.estimated(Curator(rows, grant, source))
+    schema, told = plan.purchase.estimated(Curator(rows, purse, source))
     return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.max_bins), schema, told

@@ -6,6 +6,7 @@ Papernot and Steinke 2022; the whole search is one event, docs/explanation/event
 import contextvars
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,11 @@ class SearchPlan:
     def event(self) -> PoissonSelection | RepeatedSelection:
         """The whole search, one draw."""
         return self.runs.event(GaussianEvent(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency))
+
+    @property
+    def needs_one_part(self) -> str:
+        """See `Plan`: that of the first candidate that has one."""
+        return next((plan.needs_one_part for plan in self.plans if plan.needs_one_part), "")
 
     @property
     def score_mechanism(self) -> GaussianMechanism:
@@ -189,7 +195,15 @@ class PrivateSearch(AbstractTreeEstimator):
     score_share: float = 0.1
     error_width: float = 0.5
 
-    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        ledger: Ledger | Grant | None = None,
+        sample_weight: Any = None,
+        *,
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
 
         Raises:
@@ -197,7 +211,7 @@ class PrivateSearch(AbstractTreeEstimator):
                 outside that releases a `DeclaredStatistic`. Nothing was spent.
             RunFailed: a run raised; the budget is spent.
         """
-        super().fit(X, y, ledger, sample_weight)
+        super().fit(X, y, ledger, sample_weight, scratch=scratch)
         self.best_params_ = None if self.best_index_ is None else dict(self.candidates[self.best_index_])
         # Without a run, a model that has learnt nothing stands under the first candidate's plan.
         index = self.best_index_ or 0
@@ -305,11 +319,11 @@ class PrivateSearch(AbstractTreeEstimator):
         return ensemble
 
     def _runner(self, plan: SearchPlan) -> Run:
-        models = [self._model(i, epsilon=self.epsilon, delta=self.delta) for i in range(len(plan.plans))]
-
         def run(index: int, rows: Aggregator, source: RandomSource) -> tuple[float, Ensemble]:
-            # Progress is of the search as a whole: that of its trees would count the runs.
-            ensemble = models[index]._train(plan.plans[index], rows, structure_generator(source), unseen)
+            # A new estimator each time: what one run keeps on it would be another run's. Progress is of the search as a
+            # whole: that of its trees would count the runs.
+            model = self._model(index, epsilon=self.epsilon, delta=self.delta)
+            ensemble = model._train(plan.plans[index], rows, structure_generator(source), unseen)
             query = plan.score.of(ensemble)
             with rows.open(plan.score_event, purpose="score") as round_:
                 release = round_.release(query, plan.score_mechanism, purpose="score")

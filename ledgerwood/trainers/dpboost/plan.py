@@ -17,7 +17,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Composed, Parallel, Repeated
 from ledgerwood.accounting.splitting import Share, split
-from ledgerwood.curator import MAX_DAMPING, STEP, Loss
+from ledgerwood.curator import MAX_DAMPING, STEP, GridlessGains, Loss
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import MAX_BINS, Count, Real, positive, require_name, share
@@ -145,6 +145,11 @@ class DPBoostPlan(AbstractGreedyPlan):
         found: Candidates = SplitTests.every(cells) if self.candidates == "grid" else tuple(cells)
         require_levels(found, depth=self.max_depth)
         return found
+
+    @property
+    def needs_one_part(self) -> str:
+        """See `Plan`: gains of all thresholds of a fine grid are made of sorted rows."""
+        return GridlessGains.__name__ if self.candidates == "gridless" and self.max_depth else ""
 
     def require_room(self, cells: Sequence[FeatureCells]) -> None:
         """See `AbstractBoostedPlan`."""

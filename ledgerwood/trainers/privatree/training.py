@@ -5,6 +5,7 @@ Numbers of rows by class are in `curator.queries.class_counts`, impurities in `c
 """
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, final
@@ -167,9 +168,16 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
         return tags
 
     # Rows count whole: there is nothing that a weight could scale.
-    def fit(self, X: Any, y: Any, ledger: Ledger | Grant | None = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        ledger: Ledger | Grant | None = None,
+        *,
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Pay for the plan from the ledger, then train, as `AbstractTreeEstimator.fit`; without weights."""
-        return super().fit(X, y, ledger)
+        return super().fit(X, y, ledger, scratch=scratch)
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
         label_error_share(self.label_error)

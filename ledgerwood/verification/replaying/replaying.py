@@ -41,6 +41,7 @@ from ledgerwood.curator.rounds import CuratorGroups, CuratorRound
 from ledgerwood.curator.tables.columns import AbstractRows
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import Grid, RandomSource
+from ledgerwood.mechanisms.exact.coins import KEY_WORDS
 from ledgerwood.recording.opening import Hook, Point, recording
 from ledgerwood.verification.replaying.comparison import difference
 from ledgerwood.verification.replaying.moves import Handed, choice_move, quantiles_move, sum_move
@@ -211,7 +212,7 @@ def _sample(
     if sampling_rate == 1.0:
         return original(table, sampling_rate, source)
     if not session.replaying:
-        with _privately(session, step, least=table.n_rows):
+        with _privately(session, step, least=KEY_WORDS):
             step.output = original(table, sampling_rate, source)
     return _coupled(session, step.output, table.n_rows, session.sampled)
 
@@ -227,7 +228,7 @@ def _assign(
     session.in_group = group if session.neighbour.change != "permuted" else nowhere
     if not session.replaying:
         # A first group that has everybody takes no word.
-        with _privately(session, step, least=0 if ends[0] == 1 << 64 else table.n_rows):
+        with _privately(session, step, least=0 if ends[0] == 1 << 64 else KEY_WORDS):
             step.output = original(table, ends, source)
     return _coupled(session, step.output, table.n_rows, group)
 

@@ -123,6 +123,11 @@ class _Kit:
                  for column in self.statistic.columns}  # fmt: skip
         said, found = heard(lambda: made_of(self.statistic, chunk))
         require(not said.raised, f"the function raises of a row with missing values only: {said.raised}")
+        require(
+            not said.warned,
+            f"numpy warns of a row with missing values only ({said.warned}): NaN that becomes a whole number is the "
+            "smallest one, and clamped; use np.nan_to_num, or let such a row count 0",
+        )
         require(found.shape == (1, self.statistic.width), f"of one row it returns shape {found.shape}")
         return None
 
@@ -148,9 +153,20 @@ class _Kit:
         n = len(self.data[1])
         whole, none = self.value(self.data, np.full(n, 2.0)), self.value(self.data, np.zeros(n))
         require(not np.any(none), f"rows of weight 0 make {none.tolist()}")
-        plain = dataclasses.replace(self, schema=dataclasses.replace(self.schema, weight_bound=None)).value(self.data)
+        plain = self.unweighted().value(self.data)
         require(np.array_equal(whole, plain), "rows of the largest weight differ from rows without weights")
+        half = self.value(self.data, np.full(n, 1.0))
+        lost = np.any((whole != 0) & (half == 0))
+        require(
+            not lost,
+            f"rows of half the largest weight make {half.tolist()}, and of all of it {whole.tolist()}: what is below a "
+            "step is cut off; take a finer step, such as exponent=-20 and numbers that are 2**20 times as large",
+        )
         return None
+
+    def unweighted(self) -> "_Kit":
+        """The same, of rows without weights."""
+        return dataclasses.replace(self, schema=dataclasses.replace(self.schema, weight_bound=None))
 
     def fit(self, data: Any) -> tuple[Any, str, Any]:
         """One release with noise, by the statistic's own sensitivity."""
@@ -158,7 +174,9 @@ class _Kit:
         event = mechanism.event(self.statistic.sensitivity(Adjacency.ADD_REMOVE), Adjacency.ADD_REMOVE)
         budget = Budget(epsilon=1e9, delta=0.5, adjacency=Adjacency.ADD_REMOVE)
         ledger = Ledger(budget, unit=PrivacyUnit.ROW)
-        curator = Curator(self.table(data), ledger.grant(event, purpose="kit", delta=1e-3), SeededRandom(self.seed))
+        curator = Curator(
+            self.unweighted().table(data), ledger.grant(event, purpose="kit", delta=1e-3), SeededRandom(self.seed)
+        )
         with curator.open(event, purpose=self.statistic.purpose("kit")) as round_:
             release = round_.release(self.statistic, mechanism, purpose="kit")
         return release.value, release.caveat, ledger.record()
@@ -173,10 +191,16 @@ class _Kit:
         for odd in ODD:
             more = with_row(self.data, *odd_row(self.schema, odd))
             neighbours[f"a row more: {odd}"] = Neighbour(data=more, rows=n, origin=(*range(n), -1))
+        said, _ = self.heard_fit(self.data)
+        require(not said.raised, f"nothing can be released: {' from '.join(said.raised)}")
+        share = 0.0
         for name, neighbour in neighbours.items():
             found = replay(self.heard_fit, self.data, neighbour)
             require(found.ok, f"{name}: {'; '.join(map(str, found.violations[:3]))}")
-        return f"{len(neighbours)} neighbours"
+            require(any(call.kind == "release" for call in found.calls), f"{name}: nothing was released")
+            share = max(share, found.largest_share)
+        require(share > 0.0, "no neighbour moved the sum: what it is made of was not seen")
+        return f"{len(neighbours)} neighbours, largest share {share:.3g}"
 
     def ledger(self) -> str | None:
         _, caveat, record = self.fit(self.data)

@@ -134,7 +134,7 @@ class TrainerKit:
             said, _ = heard(lambda: self.seeded(self.data))
         if not said.raised:
             return None
-        if self.trainer.schema is None:
+        if self.trainer.schema is None and said.raised[0].split(":")[0] in REFUSALS:
             return (
                 f"the trainer does not fit rows of the kit's own schema ({' from '.join(said.raised)}): check "
                 f"{type(self.trainer).__name__}(schema=...), with a schema that it takes"
@@ -235,6 +235,7 @@ class TrainerKit:
         for name, data, neighbour in pairs:
             found = replay(fit, data, neighbour)
             require_replay(name, found)
+            require(found.calls, f"{name}: nothing was granted, drawn or released")
             calls, share = len(found.calls), max(share, found.largest_share)
         require(share > 0.0, "no neighbour moved any release: what the model is made of was not seen")
         return f"{len(pairs)} neighbours, {calls} calls, largest share {share:.3g}"

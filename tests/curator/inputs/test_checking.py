@@ -71,7 +71,7 @@ def test_the_rows_that_it_says_contribute_0_are_those_of_the_table():
         schema = lw.Schema(features=SCHEMA.features, target=target)
         loss = "squared" if isinstance(target, lw.Numeric) else "logistic"
         table = Table.from_data(ROWS, labels, schema, loss=loss, bins=8)
-        assert schema.check(ROWS, labels).left_out == int(np.isnan(table._rows.targets).sum())
+        assert schema.check(ROWS, labels).left_out == int(np.isnan(table._parts[0].rows.targets).sum())
     with_weights = SCHEMA.check(ROWS[:4], DAYS[:4], [1.0, 0.0, -2.0, None])
     assert with_weights.left_out == 3
 

@@ -87,8 +87,8 @@ def test_a_table_bins_its_own_features_only_and_keeps_the_last_bins():
     X = np.array([[0.5, "a"], [7.5, "b"], [3.0, "z"]], dtype=object)
     rows = Table.from_data(X, np.zeros(3), schema, loss="squared", bins=8)
     bins = CandidateBins.of(schema.cells(8), [np.array([4]), np.empty(0, np.int64)])
-    assert binned(bins, rows._rows).tolist() == [[0, 1, 0], [0, 1, 2]]
-    assert binned(bins, rows._rows) is binned(bins, rows._rows)
+    assert binned(bins, rows._parts[0].rows).tolist() == [[0, 1, 0], [0, 1, 2]]
+    assert binned(bins, rows._parts[0].rows) is binned(bins, rows._parts[0].rows)
     with pytest.raises(RoundViolation, match=r"outside 0\.\.1"):
         require_bins(CandidateBins.of((*schema.cells(8), FeatureCells(ordered=2, equality=()))), rows._shape)
 

@@ -109,7 +109,7 @@ def test_a_class_that_is_not_there_or_not_named_is_refused_before_a_row_is_read(
 
 def test_a_label_that_is_no_class_counts_for_none_and_one_class_is_no_target():
     rows = Table.from_data(X, np.where(X[:, 0] < 2, "plum", "fig"), SCHEMA, loss="logistic", bins=4)
-    assert (rows._rows.classes < 0).tolist() == (X[:, 0] < 2).tolist()
+    assert (rows._parts[0].rows.classes < 0).tolist() == (X[:, 0] < 2).tolist()
     alone = Schema(features=SCHEMA.features, target=Categorical("kind", ("fig",)))
     with pytest.raises(SchemaError, match="at least 2 are needed"):
         Table.from_data(X, np.full(6, "fig"), alone, loss="logistic", bins=4)

@@ -130,7 +130,8 @@ LABELS = [list, tuple, objects, lambda y: pd.Series(objects(y), dtype=object), l
 
 def state(table):
     """All that a table keeps of its rows, row by row."""
-    kept = [table._rows.cells, table._rows.targets, table._rows.classes, table._rows.weights]
+    rows = table._parts[0].rows
+    kept = [rows.cells, rows.targets, rows.classes, rows.weights]
     return [np.atleast_2d(each).T for each in kept if each is not None and len(each)]
 
 
@@ -153,7 +154,7 @@ def test_an_odd_row_under_a_declared_schema(form, label_of, target, loss):
         return Table.from_data(form(rows), label_of(labels), schema, loss=loss, bins=8, sample_weight=weights)
 
     plain = read(rows, labels, [1.0] * 7)
-    assert plain._present.size == 0
+    assert plain._parts[0].present.size == 0
     for place, odd in enumerate(ODD):
         at = place % 8
         for cells in ([odd, odd, odd], [1.0, odd, "a"], [odd, 1.0, "b"]):
@@ -163,8 +164,8 @@ def test_an_odd_row_under_a_declared_schema(form, label_of, target, loss):
                 label_of([*[1.0] * at, odd, *[1.0] * (7 - at)]),
             )
             same(state(found), state(plain), without=at)
-            assert found._present.size in (0, 8)
-            assert not found._present.size or np.delete(found._present, at).all()
+            assert found._parts[0].present.size in (0, 8)
+            assert not found._parts[0].present.size or np.delete(found._parts[0].present, at).all()
 
 
 RAGGED = [[], [1.0], [1.0, 2.0, "a", 4.0], 3.0, None, "abc", {"a": 1}, Rude(), np.zeros((3, 3))]

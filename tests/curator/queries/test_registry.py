@@ -150,6 +150,11 @@ def test_a_foreign_query_is_refused_by_name_before_a_draw_is_used(query):
         assert round_.release(LabelMoments(), pair, purpose="own").value.shape == (2,)
 
 
+def test_a_statistic_that_is_asked_of_no_tree_says_how_to_ask_it():
+    with pytest.raises(RoundViolation, match=r"ask statistic.of\(tree, ensemble\)"):
+        table().reader(LeafMoments(loss="squared", clip=0.5))
+
+
 def test_a_foreign_class_cannot_be_registered_nor_a_class_twice():
     with pytest.raises(RoundViolation, match="Cheaper is not a query of the curator"):
         TREES.carries_out(Cheaper, check=no_refusal)

@@ -129,19 +129,19 @@ def test_training_rows_get_the_cells_that_the_same_rows_get_in_a_prediction(rows
         target=Numeric("y", 0.0, 1.0),
     )
     bought = table(frame, np.zeros(len(rows))).encoded(schema, loss="squared", bins=8)
-    np.testing.assert_array_equal(bought._rows.cells, encode_features(frame, schema, bins=8))
+    np.testing.assert_array_equal(bought._parts[0].rows.cells, encode_features(frame, schema, bins=8))
 
 
 def test_labels_are_clamped_and_rows_without_a_class_count_for_nothing():
     X = np.array([[np.inf], [-np.inf], [np.nan], [0.5], [0.5]])
     numeric = Schema(features=(Numeric("x0", 0, 1, missing=True),), target=Numeric("y", 0, 10))
     rows = table(X, [-np.inf, 1e300, np.nan, 5.0, "five"]).encoded(numeric, loss="squared", bins=4)
-    np.testing.assert_array_equal(rows._rows.targets, [-1.0, 1.0, np.nan, 0.0, np.nan])
-    assert rows._rows.cells.tolist() == [[3, 0, 4, 2, 2]]
+    np.testing.assert_array_equal(rows._parts[0].rows.targets, [-1.0, 1.0, np.nan, 0.0, np.nan])
+    assert rows._parts[0].rows.cells.tolist() == [[3, 0, 4, 2, 2]]
     assert rows.statistic(LabelCount(), ALL)[0] == 3 * 2**20
     classes = Schema(features=numeric.features, target=Categorical("y", ("yes", "no")))
     rows = table(X, ["yes", "no", "maybe", None, 3.5], numeric_target=False).encoded(classes, loss="logistic", bins=4)
-    np.testing.assert_array_equal(rows._rows.targets, [1.0, -1.0, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(rows._parts[0].rows.targets, [1.0, -1.0, np.nan, np.nan, np.nan])
     assert rows.statistic(LabelCount(), ALL)[0] == 2 * 2**20
 
 

@@ -484,8 +484,8 @@ def test_candidates_are_warned_of_once():
 
 
 REFUSED = [
-    ({"cv": KFold(3)}, InvalidParameter, "secret coins"),
-    ({"cv": StratifiedKFold(3)}, InvalidParameter, "secret coins"),
+    ({"cv": KFold(3)}, InvalidParameter, "at random and in secret"),
+    ({"cv": StratifiedKFold(3)}, InvalidParameter, "at random and in secret"),
     ({"cv": 1}, InvalidParameter, r"cv=1 must be a whole number in \[2, 256\]"),
     ({"cv": True}, InvalidParameter, "cv=True"),
     ({"scores": "public"}, InvalidParameter, "scores"),

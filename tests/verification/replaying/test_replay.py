@@ -497,7 +497,7 @@ def test_a_curator_that_lets_a_row_into_two_groups_is_found(monkeypatch):
 
     def everybody(self, group):
         round_ = plain(self, group)
-        round_._sampled = np.ones(0, dtype=np.bool_)
+        round_._drawn = np.ones(0, dtype=np.bool_)
         return round_
 
     monkeypatch.setattr(CuratorGroups, "round", everybody)
@@ -552,7 +552,7 @@ def test_rows_that_are_drawn_once_for_all_calls_are_found(drawing, fit, monkeypa
 
     broken(monkeypatch, AbstractRows, drawing, once)
     text = faults(replay(fit, DATA, FAR))
-    assert f"{drawing}: stated at least 40 random words; found 0" in text
+    assert f"{drawing}: stated at least 4 random words; found 0" in text
 
 
 def test_noise_from_a_seed_that_was_used_before_is_found(monkeypatch):

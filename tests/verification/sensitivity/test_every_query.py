@@ -57,10 +57,10 @@ from ledgerwood.curator import (
     WholeSums,
 )
 from ledgerwood.curator.queries.leaf_statistics import LEAVES
-from ledgerwood.curator.queries.registry import REGISTRIES
+from ledgerwood.curator.queries.registry import REGISTRIES, TREE_CHOICES
 from ledgerwood.curator.queries.scores import SCORES
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
-from ledgerwood.errors import InvalidParameter, ReplayFailed
+from ledgerwood.errors import InvalidParameter, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (
     BallShifts,
     BoxShifts,
@@ -215,6 +215,46 @@ def kind_of(query):
 
 def named(case):
     return kind_of(case[1]).__name__
+
+
+def value_of(table, query, sampled):
+    return table.utilities(query, sampled) if query in TREE_CHOICES else table.statistic(query, sampled)
+
+
+@pytest.mark.parametrize("case", [case for case in [*SUMS, *CHOICES] if case[0] in ("trees", "classes")], ids=named)
+def test_the_parts_of_a_table_add_up_to_the_whole(case):
+    """Any rows, any sample, any split: the integers that are released with noise, or chosen by, are the same."""
+    kind, query = case[:2]
+    generator = np.random.default_rng(20)
+    for parts in (1, 3, 17):
+        sampled = generator.random(30) < 0.7 if parts > 1 else np.empty(0, np.bool_)
+        sizes = np.diff([0, *np.sort(generator.integers(0, 31, parts - 1)), 30]).tolist()
+        whole = table_of(kind, (X, LABELS[kind]))
+        table = whole.parted(sizes)
+        if parts > 1 and isinstance(query, GridlessGains):
+            with pytest.raises(RoundViolation, match="GridlessGains is not a sum over rows"):
+                table.evidence(query)
+            with pytest.raises(RoundViolation, match="GridlessGains is not a sum over rows"):
+                value_of(table, query, sampled)
+            continue
+        expected = value_of(whole, query, sampled)
+        for found in (value_of(table, query, sampled), value_of(table, query, sampled)):  # what is kept is the same
+            if isinstance(query, GridlessGains):
+                np.testing.assert_array_equal(found.gains, expected.gains)
+            else:
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_refused_beyond_one_part_is_what_needs_an_order_or_lists_values():
+    alone = {
+        kind.__name__
+        for registry in (*REGISTRIES, LEAVES, SCORES)
+        for kind in registry.kinds
+        if registry._evaluations[kind].over_parts == "one part"
+    }
+    assert alone == {"GridlessGains", "ColumnQuantile", "ColumnQuantiles", "ColumnBounds", "ColumnKeys", "KeyCounts"}
+    # Their queries hand the question on to the statistic, and would not see its answer.
+    assert not alone & {kind.__name__ for registry in (LEAVES, SCORES) for kind in registry.kinds}
 
 
 @pytest.mark.slow_after(6)  # replays each query

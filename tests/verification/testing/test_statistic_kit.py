@@ -77,7 +77,25 @@ def wide(chunk):
     return np.repeat(sums(chunk), 2, axis=1)
 
 
+def forgets_nan(chunk):
+    return np.stack((np.full(len(chunk["age"]), STEPS), (chunk["age"] * 128).astype(np.int64)), axis=1).astype(np.int64)
+
+
+def asks_for_another_column(chunk):
+    return sums({**chunk, "kind": chunk["knd"]})
+
+
+def always_raises(chunk):
+    raise RuntimeError("no")
+
+
 BROKEN = [
+    (lambda: declared(always_raises, rehearse=True), "replay", "nothing can be released"),
+    (lambda: declared(always_raises), "replay", "no neighbour moved the sum"),
+    (lambda: declared(centred, rehearse=True), "replay", "nothing can be released"),
+    (lambda: declared(floats), "replay", "no neighbour moved the sum"),
+    (lambda: declared(asks_for_another_column), "rows apart", "asks for 'knd'; it is given the columns 'age', 'kind'"),
+    (lambda: declared(forgets_nan), "every value", "use np.nan_to_num"),
     (lambda: declared(centred), "rows apart", "must depend on that row only"),
     (lambda: declared(Remembers()), "rows apart", "after other rows"),
     (lambda: declared(printing), "words", "the function speaks"),

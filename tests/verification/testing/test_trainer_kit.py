@@ -118,6 +118,20 @@ def test_a_trainer_that_refuses_the_kits_schema_is_told_what_to_give():
     assert check_trainer(NumbersOnly(schema=numbers)).ok
 
 
+class Unfinished(MeanRegressor):
+    def _train(self, plan, aggregator, generator, progress):
+        raise NotImplementedError("the loop")
+
+
+def test_one_cause_is_told_once_and_what_follows_from_it_is_no_pass():
+    report = check_trainer(Unfinished())
+    assert report["fit"].verdict == "failed"
+    assert report["refusals"].verdict == report["ledger"].verdict == "not looked at"
+    text = str(report)
+    assert text.count("NotImplementedError: the loop") == 2, "of the fit, and of all that was not looked at"
+    assert "schema=" not in text, "another schema would not help"
+
+
 @pytest.mark.slow  # a hundred fits
 @pytest.mark.parametrize("classes", [("no", "yes"), ("yes", "no")])
 def test_a_classifier_as_it_has_to_be_passes(classes):

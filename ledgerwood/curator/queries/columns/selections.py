@@ -257,17 +257,17 @@ def _of_its_column(query: ColumnQuantile | ColumnQuantiles | ColumnBounds, shape
     shape.require(query.column)
 
 
-@COLUMN_CHOICES.carries_out(ColumnQuantile, check=_of_its_column)
+@COLUMN_CHOICES.carries_out(ColumnQuantile, check=_of_its_column, over_parts="one part")
 def _quantile(query: ColumnQuantile, rows: ColumnRows) -> Integers:
     return positions(query, rows.present(query.column))
 
 
-@COLUMN_CHOICES.carries_out(ColumnQuantiles, check=_of_its_column)
+@COLUMN_CHOICES.carries_out(ColumnQuantiles, check=_of_its_column, over_parts="one part")
 def _quantiles(query: ColumnQuantiles, rows: ColumnRows) -> Integers:
     return positions(query, rows.present(query.column))
 
 
-@COLUMN_CHOICES.carries_out(ColumnBounds, check=_of_its_column)
+@COLUMN_CHOICES.carries_out(ColumnBounds, check=_of_its_column, over_parts="one part")
 def _values(query: ColumnBounds, rows: ColumnRows) -> NDArray[np.float64]:
     return rows.present(query.column)
 
@@ -277,7 +277,7 @@ def _check_keys(query: ColumnKeys, shape: ColumnShape) -> None:
         raise SchemaError(f"the table has no keys {query.name!r}; it has {sorted(shape.keys)}")
 
 
-@COLUMN_CHOICES.carries_out(ColumnKeys, check=_check_keys)
+@COLUMN_CHOICES.carries_out(ColumnKeys, check=_check_keys, over_parts="one part")
 def _keys(query: ColumnKeys, rows: ColumnRows) -> dict[str, int]:
     codes, known = rows.keys[query.name]
     codes = codes[rows.sampled] if rows.sampled.size else codes
@@ -378,7 +378,7 @@ def _check_undeclared_keys(query: KeyCounts, shape: UndeclaredRows) -> None:
         raise RoundViolation(f"column {query.column} is numeric: it has no categories")
 
 
-@UNDECLARED_CHOICES.carries_out(KeyCounts, check=_check_undeclared_keys)
+@UNDECLARED_CHOICES.carries_out(KeyCounts, check=_check_undeclared_keys, over_parts="one part")
 def _undeclared_keys(query: KeyCounts, rows: UndeclaredRows) -> dict[Category, int]:
     """The exact number of sampled rows of each category that occurs."""
     column = rows.column(query.column)

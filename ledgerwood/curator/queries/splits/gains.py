@@ -238,24 +238,35 @@ class _GainLevels:
         self.last: tuple[SplitGains, Mask, LevelSums] | None = None
 
 
-@TREE_CHOICES.carries_out(SplitGains, check=_check)
-def _gains(query: SplitGains, rows: TreeRows) -> Integers:
+def _summed_cells(query: SplitGains) -> tuple[TestedCells, bool]:
+    """The cells by which rows are summed, and whether they are few enough to be kept from level to level."""
+    every, joined = query.cells, query.cells.joined()
+    few = bool(np.diff(joined.offsets).max() <= MAX_BINS)
+    return (joined, True) if few else (every, False)
+
+
+def _gains(query: SplitGains, sums: Integers, shape: TreeShape) -> Integers:
     """The exact gain of each test at each node, int64 (n_nodes, n_tests) in grid steps."""
-    every, cells = query.cells, query.cells.joined()
-    if np.diff(cells.offsets).max() > MAX_BINS:
-        cells = every
+    cells, _ = _summed_cells(query)
+    return exact_gains(
+        sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
+        query.grid.exponents[0], weighted=shape.weighted,
+    )  # fmt: skip
+
+
+@TREE_CHOICES.carries_out(SplitGains, check=_check, finish=_gains)
+def _gain_sums(query: SplitGains, rows: TreeRows) -> Integers:
+    """The sums by node and cell that gains are made of, int64 (n_nodes, n_cells, 2)."""
+    cells, few = _summed_cells(query)
+    if not few:
         chosen, nodes, gradients, weights = level_contributions(query, rows)
         sums = np.empty((query.structure.n_leaves, cells.total, 2), dtype=np.int64)
         kernels.cell_sums(
             len(nodes), len(cells.features), rows.cells, cells.features, cells.offsets, chosen, nodes, gradients,
             weights, sums,
         )  # fmt: skip
-    else:
-        sums = _level_sums(query, cells, rows).of(query.structure, rows.cells)
-    return exact_gains(
-        sums, cells.start, cells.stop, cells.besides, int(cells.offsets[1]), query.damping_steps,
-        query.grid.exponents[0], weighted=len(rows.weights) > 0,
-    )  # fmt: skip
+        return sums
+    return _level_sums(query, cells, rows).of(query.structure, rows.cells)
 
 
 def _level_sums(query: SplitGains, cells: TestedCells, rows: TreeRows) -> LevelSums:
@@ -392,12 +403,16 @@ def _check_impurities(query: GiniSplits, shape: TreeShape) -> None:
     shape.require_tests(query.tests)
 
 
-@TREE_CHOICES.carries_out(GiniSplits, check=_check_impurities)
-def _impurities(query: GiniSplits, rows: TreeRows) -> Integers:
+def _impurities(query: GiniSplits, counts: Integers, _: TreeShape) -> Integers:
     """The utility of each test at each node, int64 (n_nodes, n_tests) in grid steps."""
-    cells = query.cells
-    counts = classes_by_cell(query.structure, query.classes, rows, rows.cells, cells.features, cells.offsets)
     return query.utilities(counts)
+
+
+@TREE_CHOICES.carries_out(GiniSplits, check=_check_impurities, finish=_impurities)
+def _class_counts(query: GiniSplits, rows: TreeRows) -> Integers:
+    """The rows by node, cell and class, int64 (n_nodes, n_cells, classes)."""
+    cells = query.cells
+    return classes_by_cell(query.structure, query.classes, rows, rows.cells, cells.features, cells.offsets)
 
 
 def purity(counts: Integers) -> Integers:

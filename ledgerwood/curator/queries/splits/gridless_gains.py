@@ -128,7 +128,7 @@ def _check(query: GridlessGains, shape: TreeShape) -> None:
         raise RoundViolation(f"candidates of {len(query.cells)} features: the table has {shape.n_features}")
 
 
-@TREE_CHOICES.carries_out(GridlessGains, check=_check)
+@TREE_CHOICES.carries_out(GridlessGains, check=_check, over_parts="one part")
 def _grouped_gains(query: GridlessGains, rows: TreeRows) -> GroupedGains:
     """The exact gains of all points, a group where the rows of a node do not tell points apart."""
     chosen, nodes, gradients, weights = level_contributions(query, rows)
