@@ -520,7 +520,6 @@ def counted(features, factors, threshold, fails, X):
 
 def test_how_many_rows_there_are_does_not_change_what_another_row_contributes():
     found = list(itertools.islice(at_a_threshold(), 5))
-    assert found  # the processor's matrix products do round by place
     others = (np.random.default_rng(1).integers(0, 16, (200, 64)) + 0.5) / 16
     for features, row, factors, threshold in found:
         for n in (4, 100):
@@ -528,6 +527,25 @@ def test_how_many_rows_there_are_does_not_change_what_another_row_contributes():
             values = [counted(features, factors, threshold, False, rows) for rows in (X, X[1:], X[::-1])]
             assert values[0] - values[1] in (0, 1)
             assert values[0] == values[2]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("distinct", [False, True])
+def test_numbers_that_depend_on_place_and_length_move_by_one_row_only(fails, distinct):
+    def by_place(chunk):
+        if fails and (chunk["age"] == 7.5).any():
+            raise ZeroDivisionError
+        return (np.arange(len(chunk["age"])) % 7 + len(chunk["age"]))[:, np.newaxis]
+
+    query = declared(by_place, columns=(AGE,), most=(520,), least=(0,), rehearse=False)
+    ages = np.linspace(0, 3, 700).tolist() if distinct else [2.0] * 700
+    rows = [(age, "u", 0.5) for age in ages]
+    value = int(columns_of(rows).statistic(query, EVERYBODY)[0])
+    for neighbour in (rows[1:], rows[:350] + rows[351:], [(7.5, "u", 0.5), *rows], [*rows, (7.0, "u", 0.5)]):
+        move = abs(value - int(columns_of(neighbour).statistic(query, EVERYBODY)[0]))
+        assert move <= 520
+        if fails and len(neighbour) == 701 and neighbour[0][0] == 7.5:
+            assert move == 0
 
 
 def test_a_row_for_which_the_function_fails_changes_no_other_row():
