@@ -77,7 +77,7 @@ ROWS = {
     ("defaults", "GDP filter, .6 T regular of T"): "with that filter, .6 of the trees regular, the same number in all",
     ("late rows", "first batch only, T trees"): "late rows left out",
     ("late rows", "GDP filter: T trees, the batch arrives, T extra"): (
-        "filter, $T$ extra trees over all that have something left"
+        "filter, $T$ extra trees over all rows with remaining budget"
     ),
     ("late rows", "T trees, then T on the late rows alone"): "$T$ more trees over the late rows alone",
     ("late rows", "no filter: T trees, the batch arrives, T"): "no filter, $T$ more trees reserved",
