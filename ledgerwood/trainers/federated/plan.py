@@ -75,7 +75,7 @@ class Step(NamedTuple):
 class QueryCounts(NamedTuple):
     """Table 1: how many queries of one noise multiplier the components are worth, whose costs add up.
 
-    Attributes:
+    Args:
         splits: kappa_s. weights: kappa_w. candidates: kappa_c. recalibration: 1 for each forest, or 0.
     """
 
