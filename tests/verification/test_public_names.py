@@ -50,5 +50,5 @@ def test_what_needs_an_extra_says_so_and_the_rest_works_without():
         "try:\n    v.replay\n"
         "except ImportError as error:\n    print(error)\n"
     )
-    missing = "ledgerwood.verification.replay needs numba: pip install 'ledgerwood[trainers]'"
+    missing = "ledgerwood.verification.replay needs narwhals: pip install 'ledgerwood[trainers]'"
     assert run(program).splitlines() == ["added 0", missing]

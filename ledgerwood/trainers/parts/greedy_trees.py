@@ -46,7 +46,12 @@ features are alike, and chosen among at a cost per row and not per test (`Gridle
 
 
 def laplace_noise(epsilon: float, sensitivity: BoxShifts, proportions: tuple[float, ...] = (1.0,)) -> LaplaceMechanism:
-    """Laplace noise of one release of `epsilon` nats, with scales in these proportions."""
+    """Laplace noise of one release of `epsilon` nats, with scales in these proportions.
+
+    Raises:
+        InvalidParameter: no epsilon above 0 is left for it.
+    """
+    epsilon = _validate.positive("leaf epsilon", epsilon, "nats")
     return LaplaceMechanism.of_multiplier(float_up(1 / Fraction(epsilon)), sensitivity, proportions=proportions)
 
 
