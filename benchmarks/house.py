@@ -2,7 +2,7 @@
 
 python -m benchmarks.house [FOLDER ...] [--save]      # without a folder: this checkout
 
-A checkout of an earlier commit: git worktree add /tmp/before COMMIT.
+A checkout of an earlier commit: git worktree add ../before COMMIT.
 """
 
 import argparse

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import traceback
 import typing
 import warnings
 
@@ -255,6 +256,18 @@ def test_a_damaged_file_is_an_error_that_spends_nothing(tmp_path, folder):
     with pytest.raises(SchemaError, match=r"a\.parquet is not a Parquet file"):
         model.fit(tmp_path, "two", ledger=ledger)
     assert len(ledger.entries) == 1
+
+
+def test_a_lazy_frame_that_fails_on_a_value_shows_no_value_and_spends_nothing():
+    frame = pl.LazyFrame({"size": ["1", "2", "a secret"], "price": [1.0, 2.0, 3.0]})
+    schema = lw.Schema(features=(lw.Numeric("size", 0, 10),), target=lw.Numeric("price", 0, 10))
+    book = Ledger(lw.Budget(epsilon=5.0, delta=1e-5, adjacency=lw.Adjacency.ADD_REMOVE), unit=PrivacyUnit.ROW)
+    with pytest.raises(SchemaError, match="the lazy frame cannot be read by its own types") as refused:
+        SGBDTRegressor(schema=schema).fit(frame.with_columns(pl.col("size").cast(pl.Float64)), "price", ledger=book)
+    assert refused.value.__context__ is None
+    assert refused.value.__cause__ is None
+    assert "secret" not in "".join(traceback.format_exception(refused.value))
+    assert len(book.entries) == 1
 
 
 def test_a_full_disk_spends_nothing_and_leaves_nothing(folder, tmp_path, monkeypatch):

@@ -268,7 +268,8 @@ class _LazyFrame(RowSource):
         names = roles.features(self._frame.collect_schema().names(), "the lazy frame")
         columns = [*names, *_others(roles)]
         size = _batch_rows(len(columns))
-        for frame in self._frame.select(columns).collect_batches(chunk_size=size, maintain_order=True):
+        found = self._frame.select(columns).collect_batches(chunk_size=size, maintain_order=True)
+        for frame in _shielded(iter(found), "the lazy frame"):
             yield _cut(frame, names, roles)
 
 
@@ -328,14 +329,19 @@ def _arrow(name: str) -> Any:
 
 
 def _shielded(batches: Iterator[Any], where: str) -> Iterator[Any]:
-    """The same batches; where one cannot be read, an error that shows no value of a row."""
+    """The same batches; where one cannot be made, an error that shows no value of a row, nor leads to one that does."""
+    failure = None
     try:
         yield from batches
-    except ValueError as error:  # pyarrow's ArrowInvalid
+    except (OSError, MemoryError):  # of files and of the machine
+        raise
+    except Exception as error:  # noqa: BLE001  # any that a reader, or a lazy frame's own function, raises of a value
+        failure = type(error).__name__
+    if failure is not None:  # outside of the block above, or the first error would be this one's context
         raise SchemaError(
-            f"{where} cannot be read by its own types ({type(error).__name__}): it is damaged, or its files differ in "
-            "the types of their columns"
-        ) from None
+            f"{where} cannot be read by its own types ({failure}): it is damaged, its files differ in the types of "
+            "their columns, or a step of it fails on a value"
+        )
 
 
 def _read(path: Path, read: Any) -> Any:
