@@ -22,6 +22,7 @@ from benchmarks.utility import Found, Scale
 from ledgerwood import (
     Adjacency,
     Budget,
+    Event,
     GaussianEvent,
     Ledger,
     PrivacyUnit,
@@ -40,7 +41,7 @@ NAME: data_sets.Name = "adult"
 N_CLIENTS = (1, 10, 100, 1_000)
 PLANNED = (
     "recommended", "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton", "tr_newton_ih",
-    "tr_batched_ih_ebm",
+    "tr_batched_ih_ebm", "paper",
 )  # fmt: skip
 TRAINED = ("tr_newton", "recommended")
 EPSILON = 1.0
@@ -63,6 +64,14 @@ class Clients:
         """The public description of the rows."""
         return self._tables[0].schema
 
+    @property
+    def owners_add_noise(self) -> bool:
+        """The server adds the noise."""
+        return False
+
+    def begin(self, event: Event) -> None:
+        """Clients are in this process, and are told of no draw."""
+
     def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
         """All rows: the framework takes no other sample."""
         assert sampling_rate == 1.0
@@ -76,12 +85,12 @@ class Clients:
         """That of each client's table."""
         return self._tables[0].caveat(query)
 
-    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+    def reader(self, query: object, mechanism: object = None) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """What adds up the clients' sums, modulo 2**64."""
         readers = [table.reader(query) for table in self._tables]
         return lambda sampled: np.sum([read(sampled) for read in readers], axis=0, dtype=np.int64)
 
-    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
+    def evidence(self, query: object, mechanism: object = None) -> Callable[[NDArray[np.bool_]], Any]:
         """Selections sort rows, which clients cannot."""
         raise NotImplementedError("clients add up sums only")
 

@@ -1,0 +1,298 @@
+"""Seconds and bytes of a round in Flower's simulation, beside plain sums and Flower's SecAgg+, and of a whole fit.
+
+    python -m benchmarks.federation [--clients 3,10,20,100] [--words 1000,10000,100000,1000000] [--dropouts 0,0.1,0.3]
+        [--fits 20,100] [--save docs/benchmarks/federation.json]
+
+One round sums one vector of 64-bit words of each client. Seconds are the median of some rounds after a first one, as
+the server sees them; bytes are those of Flower's messages with their contents, for one client, up and down together.
+Who drops out does so before the upload, and Flower says so at once: no time of waiting is in the figures. SecAgg+ sums
+32-bit floats, with the same threshold of shares; dropouts are not measured for it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+import uuid
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ledgerwood.errors import PrivacyWarning
+from ledgerwood.federation.codec import pack, unpack
+from ledgerwood.federation.flower.client import ClientMain, app_that_answers
+from ledgerwood.federation.flower.server import ServerMain, app_that
+from ledgerwood.federation.flower.simulation import simulate
+from ledgerwood.secure_aggregation import ClientSums, Roster, ServerSum, SessionKeys, SumContext, SumTerms, Upload
+
+SESSION, PLAN = b"benchmark of sum", bytes(32)
+
+
+def identity(number):
+    return number.to_bytes(32, "big")
+
+
+def roster_of(n):
+    return Roster(session=SESSION, keys=tuple(SessionKeys.derived(identity(each), SESSION).public for each in range(n)))
+
+
+def values_of(number, words):
+    return np.random.default_rng(number).integers(0, 1 << 40, words, dtype=np.uint64)
+
+
+class Summing:
+    """A client that masks, or sends its vector as it is."""
+
+    def __init__(self, number):
+        self.number, self.sums = number, None
+
+    def answer(self, request):
+        kind, attempt, terms, words, live, survivors, shares = unpack(request)
+        n, degree, threshold = terms
+        if kind == "plain":
+            return values_of(self.number, words).tobytes()
+        if self.sums is None:
+            self.sums = ClientSums(
+                terms=SumTerms(n_clients=n, degree=degree, threshold=threshold), roster=roster_of(n),
+                number=self.number, keys=SessionKeys.derived(identity(self.number), SESSION),
+            )  # fmt: skip
+        context = SumContext(session=SESSION, plan=PLAN, round=attempt, attempt=1)
+        if kind == "upload":
+            if self.number not in survivors:
+                raise ConnectionAbortedError("drops out")
+            masked = self.sums.masked(context, frozenset(live), values_of(self.number, words), os.urandom(32))
+            return pack((masked.values, dict(masked.shares)))
+        if kind == "recover":
+            return pack(self.sums.pair_keys(context, frozenset(live), frozenset(survivors)))
+        return pack(self.sums.opened(context, frozenset(live), frozenset(survivors), shares))
+
+
+def summing(context):
+    return Summing(context.node_config["partition-id"])
+
+
+class CountingGrid:
+    """Flower's grid, that counts the bytes of messages."""
+
+    def __init__(self, grid):
+        self.grid, self.bytes = grid, 0
+
+    def __getattr__(self, name):
+        return getattr(self.grid, name)
+
+    def counted(self, messages):
+        from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
+
+        messages = list(messages)
+        self.bytes += sum(len(own.deflate()) for each in messages for own in get_all_nested_objects(each).values())
+        return messages
+
+    def push_messages(self, messages):
+        return self.grid.push_messages(self.counted(messages))
+
+    def pull_messages(self, names):
+        return self.counted(self.grid.pull_messages(names))
+
+    def send_and_receive(self, messages, *, timeout=None):
+        return self.counted(self.grid.send_and_receive(self.counted(messages), timeout=timeout))
+
+
+@dataclass
+class Found:
+    """What a server's app gives back."""
+
+    figures: list
+
+
+def our_rounds(n, words, shares_of_dropouts, repeats):
+    """A server's function: plain rounds, and masked ones for each share of dropouts."""
+    largest = max(shares_of_dropouts)
+    terms = SumTerms.for_clients(n, dropouts=largest)
+    told = (terms.n_clients, terms.degree, terms.threshold)
+    live = list(range(n))
+
+    def asked(transport, kind, number, who, survivors, shares=None):
+        shared = shares or {}
+        requests = {
+            each: pack((kind, number, told, words, live, sorted(survivors), shared.get(each, {}))) for each in who
+        }
+        return transport.exchange(requests, what=kind)
+
+    def masked(transport, number, survivors):
+        context = SumContext(session=SESSION, plan=PLAN, round=number, attempt=1)
+        total = ServerSum(terms=terms, roster=roster, context=context, live=frozenset(live), length=words)
+        for each, reply in asked(transport, "upload", number, live, survivors).items():
+            masked_values, shares = unpack(reply)
+            total.add(each, Upload(values=masked_values, shares=shares))
+        total.close()
+        for each, reply in asked(transport, "recover", number, total.to_recover, survivors).items():
+            total.add_pair_keys(each, unpack(reply))
+        shares = {each: dict(total.shares_for(each)) for each in survivors}
+        for each, reply in asked(transport, "unmask", number, survivors, survivors, shares).items():
+            total.add_opened(each, unpack(reply))
+        return total.total()
+
+    roster = roster_of(n)
+
+    def rounds(transport):
+        grid = transport._grid = CountingGrid(transport._grid)
+        figures, number = [], 0
+        for kind, share in (("plain", 0.0), *(("masked", each) for each in shares_of_dropouts)):
+            survivors = live[: n - int(share * n)]
+            seconds, sizes = [], []
+            for _ in range(repeats + 1):
+                number += 1
+                begin, before = time.perf_counter(), grid.bytes
+                if kind == "plain":
+                    replies = asked(transport, "plain", number, live, live)
+                    total = sum(np.frombuffer(each, np.uint64) for each in replies.values())
+                else:
+                    total = masked(transport, number, survivors)
+                seconds.append(time.perf_counter() - begin)
+                sizes.append(grid.bytes - before)
+            right = sum(values_of(each, words) for each in (live if kind == "plain" else survivors))
+            figures.append({
+                "what": kind, "clients": n, "words": words, "dropouts": share, "degree": terms.degree,
+                "threshold": terms.threshold, "seconds": statistics.median(seconds[1:]),
+                "bytes_a_client": statistics.median(sizes[1:]) / n, "right": bool(np.array_equal(total, right)),
+            })  # fmt: skip
+        return Found(figures)
+
+    return rounds
+
+
+def secagg_plus(n, words, repeats):
+    """The same sums by Flower's SecAgg+ workflow, of floats of 32 bits."""
+    import flwr.server
+    from flwr.client import NumPyClient
+    from flwr.client.mod import secaggplus_mod
+    from flwr.clientapp import ClientApp
+    from flwr.server import LegacyContext
+    from flwr.serverapp import ServerApp
+
+    terms = SumTerms.for_clients(n)
+
+    class Client(NumPyClient):
+        def __init__(self, number):
+            self.number = number
+
+        def fit(self, parameters, config):
+            return [np.random.default_rng(self.number).random(words, dtype=np.float32)], 1, {}
+
+    client = ClientApp(
+        client_fn=lambda context: Client(context.node_config["partition-id"]).to_client(), mods=[secaggplus_mod]
+    )
+    marks = []
+    server = ServerApp()
+
+    def main(grid, context):
+        counting = CountingGrid(grid)
+        while len(list(grid.get_node_ids())) < n:
+            time.sleep(0.1)
+        strategy = flwr.server.strategy.FedAvg(
+            fraction_fit=1.0, fraction_evaluate=0.0, min_fit_clients=n, min_available_clients=n,
+            initial_parameters=flwr.common.ndarrays_to_parameters([np.zeros(words, np.float32)]),
+        )  # fmt: skip
+        legacy = LegacyContext(
+            context=context, config=flwr.server.ServerConfig(num_rounds=repeats + 1), strategy=strategy
+        )
+        own = flwr.server.workflow.SecAggPlusWorkflow(
+            num_shares=terms.degree + 1, reconstruction_threshold=terms.threshold, max_weight=1.0, timeout=600
+        )
+
+        def fit(grid, context):
+            begin, before = time.perf_counter(), counting.bytes
+            own(grid, context)
+            marks.append((time.perf_counter() - begin, counting.bytes - before))
+
+        flwr.server.workflow.DefaultWorkflow(fit_workflow=fit)(counting, legacy)
+
+    server.main()(main)
+    simulate(server, client, n)
+    return {
+        "what": "SecAgg+", "clients": n, "words": words, "dropouts": 0.0,
+        "seconds": statistics.median(each for each, _ in marks[1:]),
+        "bytes_a_client": statistics.median(each for _, each in marks[1:]) / n,
+    }  # fmt: skip
+
+
+def fit_of(n, trees=200):
+    """A whole fit of S-GBDT over n clients."""
+    import ledgerwood as lw
+    from ledgerwood.federation import federate
+    from ledgerwood.trainers import SGBDTClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.random((20_000, 10))
+    y = np.where(X[:, 0] + 0.3 * rng.random(len(X)) > 0.6, "yes", "no")
+    schema = lw.Schema(
+        features=tuple(lw.Numeric(f"f{each}", 0, 1) for each in range(10)), target=lw.Categorical("two", ("no", "yes"))
+    )
+    model = SGBDTClassifier(epsilon=1.0, delta=1e-6, schema=schema, n_estimators=trees, max_depth=4, random_state=1)
+    clients = [(X[each], y[each]) for each in np.array_split(np.arange(len(X)), n)]
+    begin = time.perf_counter()
+    model = federate(model, clients)
+    took = time.perf_counter() - begin
+    record = model.federation_
+    central = type(model)(**model.get_params()).fit(X, y)
+    return {
+        "clients": n, "trees": trees, "seconds": took, "seconds_in_rounds": record.seconds,
+        "rounds": len(record.rounds), "bytes_up_a_client": record.bytes_up / n,
+        "bytes_down_a_client": record.bytes_down / n,
+        "as_in_one_table": bool(np.array_equal(model.predict_proba(X), central.predict_proba(X))),
+        "load": os.getloadavg()[0],
+    }  # fmt: skip
+
+
+def numbers(kind):
+    return lambda text: [kind(float(each)) for each in text.split(",") if each]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--clients", type=numbers(int), default=[3, 10, 20, 100])
+    parser.add_argument("--words", type=numbers(int), default=[1_000, 10_000, 100_000, 1_000_000])
+    parser.add_argument("--dropouts", type=numbers(float), default=[0.0, 0.1, 0.3])
+    parser.add_argument("--fits", type=numbers(int), default=[20, 100])
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--most-words", type=float, default=2e7, help="clients times words of a case that is measured")
+    parser.add_argument("--save", type=Path, default=None)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", PrivacyWarning)
+    found = {"rounds": [], "fits": [], "cores": os.cpu_count(), "left_out": []}
+
+    def keep():
+        text = json.dumps(found, indent=1)
+        if arguments.save is not None:
+            arguments.save.write_text(text + "\n")
+
+    for n in arguments.clients:
+        for words in arguments.words:
+            if n * words > arguments.most_words:
+                found["left_out"].append([n, words])
+                continue
+            server = app_that(
+                ServerMain(
+                    train=our_rounds(n, words, arguments.dropouts, arguments.repeats), clients=n, model=None,
+                    wait=600.0, timeout=600.0,
+                )
+            )  # fmt: skip
+            client = app_that_answers(ClientMain(name=uuid.uuid4().hex, owner=summing))
+            figures = simulate(server, client, n).figures
+            figures.append(secagg_plus(n, words, arguments.repeats))
+            for each in figures:
+                found["rounds"].append({**each, "load": os.getloadavg()[0]})
+                print(each, flush=True)
+            keep()
+    for n in arguments.fits:
+        found["fits"].append(fit_of(n, arguments.trees))
+        print(found["fits"][-1], flush=True)
+        keep()
+
+
+if __name__ == "__main__":
+    main()

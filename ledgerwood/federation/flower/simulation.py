@@ -1,0 +1,203 @@
+"""A federation in one machine: Flower's simulation, on ray."""
+
+import logging
+import os
+import pickle
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+from ledgerwood import _extras, _validate
+from ledgerwood.accounting.adjacency import PrivacyUnit
+from ledgerwood.accounting.ledger import Ledger
+from ledgerwood.curator.places.federated_rows import NoiseBy
+from ledgerwood.errors import OwnersLost
+from ledgerwood.federation.account import ClientAccount
+from ledgerwood.federation.flower.apps import server_app
+from ledgerwood.federation.flower.client import ClientMain, app_that_answers
+from ledgerwood.federation.flower.server import fitted_by
+from ledgerwood.federation.flower.transport import TIMEOUT, require_flower
+from ledgerwood.federation.owner import Owner, OwnRows, identity_at, is_setup
+from ledgerwood.trainers.base.trainer import AbstractTrainer
+
+if TYPE_CHECKING:
+    from flwr.app import Context
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
+
+E = TypeVar("E", bound=AbstractTrainer)
+_QUIET = {
+    # nothing is reported to Flower's or ray's makers, and ray's start is not held up by looking for a cloud's metadata
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+}
+
+
+def simulate(server_app: "ServerApp", client_app: "ClientApp", n: int, *, cores: int | None = None) -> Any:
+    """Run both apps in Flower's simulation: the server in this process, the clients in some processes of ray.
+
+    A client's message goes to any of these processes, so that nothing of a client may last in a process alone. Ray is
+    started for the run, on this machine only, and shut down at its end; nothing is reported to its or Flower's makers.
+
+    Args:
+        server_app: of `server_app`.
+        client_app: of `client_app`. Functions and rows in it are pickled into every message.
+        n: clients.
+        cores: processes that answer for the clients; None takes one a core of this machine.
+
+    Returns:
+        The fitted estimator; None for a server's app that was made otherwise.
+
+    Raises:
+        ModuleNotFoundError: Flower or ray is not installed: pip install 'ledgerwood[federation]'.
+        OwnersLost: Flower's simulation itself failed.
+        Exception: what the server's app raised, as it was raised.
+    """
+    count = _validate.count("n", n, "clients")
+    workers = _validate.count("cores", cores if cores is not None else os.cpu_count() or 1, "cores")
+    with _environment(_QUIET):
+        require_flower("simulate")
+        try:
+            import ray
+        except ModuleNotFoundError as missing:
+            raise _extras.needed("ledgerwood.federation.simulate", missing) from missing
+        from flwr.serverapp import ServerApp
+        from flwr.simulation import run_simulation
+
+        raised: list[BaseException] = []
+        ended: list[bool] = []
+        watched = ServerApp()
+
+        def main(grid: "Grid", context: "Context") -> None:
+            try:
+                server_app(grid, context)
+                ended.append(True)
+            except BaseException as error:
+                raised.append(error)
+                raise
+
+        watched.main()(main)
+        logger = logging.getLogger("flwr")
+        level = logger.level
+        logger.setLevel(logging.ERROR)  # it calls this way of running it deprecated, with every run
+        try:
+            run_simulation(
+                server_app=watched,
+                client_app=client_app,
+                num_supernodes=count,
+                backend_config={
+                    "init_args": {
+                        "num_cpus": min(workers, count),
+                        "include_dashboard": False,
+                        "log_to_driver": False,
+                        "logging_level": 40,
+                        "configure_logging": False,
+                    },
+                    "client_resources": {"num_cpus": 1, "num_gpus": 0},
+                },
+            )
+        except Exception as error:
+            if not raised:
+                raise OwnersLost(f"Flower's simulation failed ({type(error).__name__}): {error}") from error
+        finally:
+            logger.setLevel(level)
+            ray.shutdown()
+        if raised:
+            raise raised[0]
+        if not ended:
+            raise OwnersLost("Flower's simulation ended before the server's app did")
+        return fitted_by(server_app)
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables that the user has not set, within a `with` block: processes that start in it inherit them."""
+    before = {name: os.environ.get(name) for name in (*values, "PYTHONPATH")}
+    for name, value in values.items():
+        os.environ.setdefault(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is not None:
+                os.environ[name] = old
+            else:
+                os.environ.pop(name, None)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpooledOwners:
+    """The owners of a simulation, in a folder of this machine that only this user reads.
+
+    ray's processes read them there: values in an app are pickled into each message.
+
+    Args:
+        folder: with a file and a key for each owner.
+        allow_seed: whether seeded fits are answered.
+    """
+
+    folder: str
+    allow_seed: bool
+
+    def spool(self, owners: Iterable[tuple[OwnRows, ClientAccount]]) -> None:
+        """Write the owners' files, owner 0 first."""
+        for number, owner in enumerate(owners):
+            with (Path(self.folder) / f"{number}.owner").open("xb") as file:
+                pickle.dump(owner, file, protocol=5)
+
+    def __call__(self, context: "Context") -> Owner:
+        """The owner of a node."""
+        number = context.node_config["partition-id"]
+        with (Path(self.folder) / f"{number}.owner").open("rb") as file:
+            rows, account = pickle.load(file)
+        identity = identity_at(Path(self.folder) / f"{number}.key")
+        return Owner(lambda: rows, account=account, identity=identity, allow_seed=self.allow_seed)
+
+
+def simulated(
+    estimator: E,
+    rows: Sequence[OwnRows],
+    accounts: Sequence[ClientAccount],
+    folder: Path,
+    *,
+    ledger: Ledger | None,
+    allow_seed: bool,
+    noise: NoiseBy,
+    unit: PrivacyUnit,
+    rows_per_client: int,
+    colluding: float,
+    dropouts: float,
+    timeout: float = TIMEOUT,
+) -> E:
+    """Fit the estimator in Flower's simulation; what `federate` does with engine="flower".
+
+    Args:
+        estimator: as of `federate`, which explains `ledger` and `noise` to `dropouts`, too.
+        rows: of each client.
+        accounts: of each client.
+        folder: a temporary one, that only this user reads.
+        ledger: of the server.
+        allow_seed: whether the clients answer seeded fits.
+        noise: who adds it.
+        unit: what is protected.
+        rows_per_client: of whole contributions.
+        colluding: fraction of the clients.
+        dropouts: fraction of the clients.
+        timeout: of an exchange, seconds.
+    """
+    owners = SpooledOwners(folder=str(folder), allow_seed=allow_seed)
+    owners.spool(zip(rows, accounts, strict=True))
+    server = server_app(
+        estimator, None if ledger is None else lambda: ledger, noise=noise, unit=unit, rows_per_client=rows_per_client,
+        colluding=colluding, dropouts=dropouts, clients=len(rows), timeout=timeout,
+    )  # fmt: skip
+    client = app_that_answers(ClientMain(name=uuid.uuid4().hex, owner=owners, begins=is_setup))
+    simulate(server, client, len(rows))
+    return estimator

@@ -1,0 +1,311 @@
+"""What a server and the owners of rows say to each other: requests, and replies.
+
+All of it is public, or sealed, or masked: docs/explanation/federation.md#federation-messages.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import numpy as np
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import PrivacyUnit
+from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy, OwnersDraw
+from ledgerwood.errors import BadMessage
+from ledgerwood.secure_aggregation import SumTerms, Upload
+
+PROTOCOL = 1
+"""Of the messages: both sides must have the same."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """Ask for the names and the number of the columns.
+
+    Args:
+        protocol: of the server.
+        version: of the server's library.
+    """
+
+    protocol: int
+    version: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnNames:
+    """Reply to `Describe`.
+
+    Args:
+        n_features: of the owner's rows.
+        names: of the columns; empty of an array.
+    """
+
+    n_features: int
+    names: tuple[str, ...]
+
+    @property
+    def shown(self) -> str:
+        """For an error."""
+        return f"{self.n_features} columns without names" if not self.names else ", ".join(self.names)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationTerms:
+    """All that a session fixes before it begins; its hash binds every mask and every entry of a client's ledger.
+
+    Args:
+        session: 16 random bytes.
+        fit: what is trained, on which schema.
+        noise: who adds the noise.
+        unit: what is protected: a row, or a client's whole contribution.
+        rows_per_client: of whole contributions, how many rows count as one.
+        honest: noise="clients": this many honest owners together carry the whole noise; each adds a share of it.
+        least: a round with fewer survivors than this is not unmasked.
+        sums: of secure aggregation.
+        server: the server's name, as the clients' ledgers have it.
+    """
+
+    session: bytes
+    fit: FitTerms
+    noise: NoiseBy
+    unit: PrivacyUnit
+    rows_per_client: int
+    honest: int
+    least: int
+    sums: SumTerms
+    server: str
+
+    def __post_init__(self) -> None:
+        if self.noise not in get_args(NoiseBy):
+            raise _validate.fail("noise", self.noise, "'server' or 'clients'", "name")
+        for name, unit in (("rows_per_client", "rows"), ("honest", "owners"), ("least", "owners")):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
+                raise _validate.fail(name, getattr(self, name), "a whole number >= 1", unit)
+
+    @property
+    def assumption(self) -> str:
+        """Who is trusted for what, for a model's privacy statement."""
+        sums = self.sums
+        # The others' sums, taken from the total, leave that of the last one.
+        others = min(sums.threshold - 1, self.least - 2)
+        pooling = f"and from {others} other owners that pool what they know with it" if others else "alone"
+        hidden = (
+            f"{sums.n_clients} owners kept their rows; secure aggregation hid the sums of each from the server "
+            f"{pooling}, if all follow the protocol ({'active' if sums.active else 'semi-honest'} security) and send "
+            "sums of real rows"
+        )
+        if self.noise == "server":
+            return f"{hidden}; the server saw exact sums over all owners, added the noise, and is trusted with both"
+        return (
+            f"{hidden}; each owner added a share of the noise, so that the guarantee holds against the server too, and "
+            f"against {self.least - self.honest} owners that pool what they know: of at least {self.least} owners in "
+            f"each round {self.honest} have to be honest"
+        )
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the terms as they travel, 32 bytes."""
+        from ledgerwood.federation.codec import pack
+
+        return hashlib.sha256(b"ledgerwood federation 1|" + pack(self)).digest()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """Ask whether the owner would take part.
+
+    Args:
+        terms: of the session.
+        number: the owner's, from 0.
+        secret: of a run with a seed, by which coins are sealed; empty otherwise.
+    """
+
+    terms: FederationTerms
+    number: int
+    secret: bytes
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Willing:
+    """Reply to `Hello`.
+
+    Args:
+        key: the owner's public key of the session.
+        signature: of it, by which the owners of an active session know it as the registry's; else empty.
+        n_rows: of a run with a seed, whose coins are by place; else 0.
+    """
+
+    key: bytes
+    signature: bytes
+    n_rows: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """The session begins: the owner's ledger pays for the plan.
+
+    Args:
+        hello: as it was.
+        keys: the public keys of all owners by number.
+        signatures: of them, of an active session; else none.
+        offset: of a run with a seed, the place of the owner's first row.
+    """
+
+    hello: Hello
+    keys: tuple[bytes, ...]
+    signatures: tuple[bytes, ...]
+    offset: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """Reply to `Begin`."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ask:
+    """One question to all live owners.
+
+    Args:
+        session, round, attempt: of the question.
+        live: the numbers of the owners that are asked.
+        draw: who takes part.
+        is_choice: whether the query is a selection's.
+        packed: query and mechanism, in which repeated values are numbers.
+        known: how many repeated values came before `news`.
+        news: repeated values that no earlier question had.
+    """
+
+    session: bytes
+    round: int
+    attempt: int
+    live: tuple[int, ...]
+    draw: OwnersDraw
+    is_choice: bool
+    packed: bytes
+    known: int
+    news: tuple[bytes, ...]
+
+    def digest(self, values: bytes) -> bytes:
+        """SHA-256 of what is asked, 32 bytes: owners that are asked different things have no mask in common.
+
+        Args:
+            values: the digest of all repeated values so far.
+        """
+        from ledgerwood.federation.codec import pack
+
+        asked = pack((self.draw, self.is_choice, self.packed))
+        return hashlib.sha256(b"ledgerwood question 1|" + values + asked).digest()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Uploaded:
+    """Reply to `Ask`: masked sums.
+
+    Args:
+        upload: with the sealed shares.
+        shape: of the sums.
+    """
+
+    upload: Upload
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        upload: object = self.upload
+        shape: object = self.shape
+        if not (
+            isinstance(upload, Upload)
+            and isinstance(upload.shares, dict)
+            and upload.values.dtype == np.uint64
+            and upload.values.ndim == 1
+            and isinstance(shape, tuple)
+            and all(type(size) is int and size >= 0 for size in shape)
+            and math.prod(shape) == len(upload.values)
+        ):
+            raise BadMessage("an upload is a vector of 64-bit words of a shape, with shares by number")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivors:
+    """Tell who answered, and ask for an endorsement of it, for the keys of pairs with who did not, or for shares.
+
+    Args:
+        session, round, attempt: of the question.
+        kind: what is asked for.
+        live: who was asked.
+        uploaded: who answered.
+        shares: sealed, of the owner's surviving neighbours, by number; "unmask" only.
+        endorsements: of an active session, the owners' signatures of these survivors, by number.
+        question: `Ask.digest` of what was asked.
+    """
+
+    session: bytes
+    round: int
+    attempt: int
+    kind: Literal["endorse", "recover", "unmask"]
+    live: tuple[int, ...]
+    uploaded: tuple[int, ...]
+    shares: dict[int, bytes]
+    endorsements: dict[int, bytes]
+    question: bytes
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """Reply to `Survivors`: keys of the pairs, or opened shares, by number of the owner that they are about."""
+
+    opened: dict[int, bytes]
+
+    def __post_init__(self) -> None:
+        opened: object = self.opened
+        if not isinstance(opened, dict) or not all(type(each) is bytes for each in opened.values()):
+            raise BadMessage("what an owner opens are bytes by number")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endorsed:
+    """Reply to `Survivors` of kind "endorse": the owner's signature that it was shown these survivors."""
+
+    signature: bytes
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The owner does not answer, and why; no word of it depends on a row.
+
+    Args:
+        reason: for the people at the server.
+    """
+
+    reason: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTold:
+    """The owner's process was not told of the session, or not of all repeated values: it asks to be told.
+
+    Args:
+        known: how many repeated values it has; -1: nothing of the session.
+    """
+
+    known: int
+
+
+Request = Describe | Hello | Begin | Ask | Survivors
+Reply = ColumnNames | Willing | Ready | Uploaded | Endorsed | Opened | Refusal | NotTold

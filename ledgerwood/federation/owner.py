@@ -1,0 +1,436 @@
+"""The side of an owner of rows: reads requests, keeps an account of what it answered, and replies.
+
+An owner trusts no message. A question is compared with the plan that the owner's own ledger pays for, and is recorded
+there, durably, before it is answered. docs/explanation/federation.md#federation-owners.
+"""
+
+import hashlib
+import logging
+import os
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from ledgerwood.accounting.adjacency import PrivacyUnit
+from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.events.shares import require_shared_noise
+from ledgerwood.curator.places.federated_rows import NoiseBy, OwnersQuestion, require_whole
+from ledgerwood.curator.places.messages import code_digest
+from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
+from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation
+from ledgerwood.federation.account import ClientAccount, SessionTerms
+from ledgerwood.federation.codec import ReadValues, pack, unpack
+from ledgerwood.federation.messages import (
+    PROTOCOL,
+    Ask,
+    Begin,
+    ColumnNames,
+    Describe,
+    Endorsed,
+    FederationTerms,
+    Hello,
+    NotTold,
+    Opened,
+    Ready,
+    Refusal,
+    Reply,
+    Survivors,
+    Uploaded,
+    Willing,
+)
+from ledgerwood.federation.tolerance import Tolerance, pooling
+from ledgerwood.mechanisms import MECHANISMS, SecureRandom, SeededRandom, SkellamMechanism
+from ledgerwood.mechanisms.exact.coins import RowCoins
+from ledgerwood.schema import Schema
+from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientRegistry, ClientSums, Roster, SessionKeys, SumContext
+
+_MOST_SESSIONS = 8
+_IDENTITY_BYTES = 32
+_WIDTHS = re.compile(r"[<>=|]?[US][0-9]+")
+"""Types of texts in numpy's words: how wide they are depends on the longest one."""
+_MOST_BINS = 1 << 16
+_LOG = logging.getLogger("ledgerwood.federation")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class OwnRows:
+    """The rows of one owner: X of shape (n_rows, n_features), y and, perhaps, weights of shape (n_rows,)."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+
+@final
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class _OpenSession:
+    """What an owner's process keeps of a session; another process makes it anew from the same messages."""
+
+    begin: Begin
+    rows: OwnerRows
+    sums: ClientSums
+    known: ReadValues
+
+    @property
+    def terms(self) -> FederationTerms:
+        return self.begin.hello.terms
+
+
+@final
+class Owner:
+    """Answers the requests of a federation's server.
+
+    Args:
+        rows: returns the rows; called once a session in each process.
+        account: of the owner.
+        identity: 32 secret bytes, the same for all of the owner's processes.
+        schema: that the server's has to equal; None accepts any.
+        noise: that the server has to use; None accepts both.
+        colluding: fraction of the owners from whose knowledge of their own noise this owner wants to be safe, under
+            noise="clients"; from one owner in any case.
+        allow_seed: whether runs with a seed are answered, which protect nobody.
+        registry: the public keys of all owners, known from elsewhere than the server: the owner takes part in active
+            sessions only, in which a server cannot invent owners. None: in semi-honest ones only.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[], OwnRows],
+        *,
+        account: ClientAccount,
+        identity: bytes,
+        schema: Schema | None = None,
+        noise: NoiseBy | None = None,
+        colluding: float = 0.0,
+        allow_seed: bool = False,
+        registry: ClientRegistry | None = None,
+    ) -> None:
+        self._registry, self._tolerance = registry, Tolerance(colluding=colluding)
+        self._rows, self._account, self._identity = rows, account, identity
+        self._schema, self._noise, self._allow_seed = schema, noise, allow_seed
+        self._encoded: tuple[bytes, OwnerRows] | None = None
+        self._sessions: OrderedDict[bytes, _OpenSession] = OrderedDict()
+
+    def answer(self, request: bytes) -> bytes:
+        """The reply to a request, whatever it is: what an owner does not answer it refuses with a reason."""
+        try:
+            reply = self._reply(unpack(request))
+        except PrivacyError as error:
+            _LOG.warning("refused: %s: %s", type(error).__name__, error)
+            reply = Refusal(reason=_told(error))
+        except Exception as error:  # noqa: BLE001  # the server learns its kind: its text may hold what a row holds
+            _LOG.warning("failed with %s", type(error).__name__)
+            reply = Refusal(reason=f"the owner's process failed with {type(error).__name__}")
+        return pack(reply)
+
+    def _reply(self, request: object) -> Reply:
+        match request:
+            case Describe():
+                return self._described(request)
+            case Hello():
+                return self._willing(request)
+            case Begin():
+                return self._begun(request)
+            case Ask():
+                return self._uploaded(request)
+            case Survivors():
+                return self._opened(request)
+        raise RoundViolation(f"{type(request).__name__} is not a request of a federation's server")
+
+    def _described(self, request: Describe) -> ColumnNames:
+        own = version()
+        if request.protocol != PROTOCOL or request.version != own:
+            raise FederationRefused(
+                f"the server has ledgerwood {request.version}, protocol {request.protocol}, and this owner {own}, "
+                f"protocol {PROTOCOL}: install the same release on both"
+            )
+        n_features, names = columns_of(self._rows().X)
+        return ColumnNames(n_features=n_features, names=names)
+
+    def _willing(self, request: Hello) -> Willing:
+        terms = request.terms
+        self._require(request)
+        self._account.could_join(_account_terms(terms))
+        rows = self._encoded_by(terms)
+        keys = SessionKeys.derived(self._identity, terms.session)
+        return Willing(
+            key=keys.public,
+            signature=keys.signature if terms.sums.active else b"",
+            n_rows=rows.n_rows if terms.fit.seeded else 0,
+        )
+
+    def _require(self, request: Hello) -> None:
+        """Refuse terms that this owner does not accept.
+
+        Raises:
+            FederationRefused, RoundViolation: what it does not accept.
+        """
+        terms = request.terms
+        if self._schema is not None and terms.fit.schema != self._schema:
+            raise FederationRefused("the server's schema is not the one that this owner has: agree on one schema file")
+        if self._noise is not None and terms.noise != self._noise:
+            raise FederationRefused(f"this owner takes part with noise={self._noise!r}, not {terms.noise!r}")
+        if terms.fit.seeded and not self._allow_seed:
+            raise FederationRefused(
+                "the estimator has a random_state: its noise can be computed, so that it protects nobody. Fit with "
+                "random_state=None, or let owners of test rows say allow_seed=True"
+            )
+        if terms.sums.active != (self._registry is not None):
+            raise FederationRefused(
+                "this owner has a registry of owners, and takes part in active sessions only: give it to the server"
+                if self._registry is not None
+                else "an active session needs a registry of owners, which this owner does not have"
+            )
+        if not 1 <= terms.fit.bins <= _MOST_BINS:
+            raise FederationRefused(f"max_bins={terms.fit.bins} is not in 1..{_MOST_BINS} (unit: steps)")
+        if not 0 <= request.number < terms.sums.n_clients:
+            raise FederationRefused(f"owner {request.number} is none of the {terms.sums.n_clients} owners")
+        pools = pooling(self._tolerance.colluding, terms.sums.n_clients)
+        if terms.noise == "clients" and terms.least - terms.honest < pools:
+            raise FederationRefused(
+                f"{terms.honest} owners would carry the noise of a round of {terms.least}: if {pools} of them pool "
+                f"what they know, less of it is left than was planned. At most {terms.least - pools} may carry it"
+            )
+        if not (terms.honest <= terms.least and 2 <= terms.least <= terms.sums.n_clients):
+            raise FederationRefused(
+                f"honest={terms.honest} and least={terms.least} do not lie in honest <= least, 2 <= least <= "
+                f"{terms.sums.n_clients} owners"
+            )
+        if terms.noise == "clients":
+            require_shared_noise(terms.fit.event)
+        if terms.unit is not PrivacyUnit.ROW:
+            require_whole(terms.fit.event)
+
+    def _encoded_by(self, terms: FederationTerms) -> OwnerRows:
+        """The rows by the terms' schema; kept for the next request."""
+        fit = terms.fit
+        key = pack((fit.schema, fit.loss, fit.bins, terms.sums.n_clients, terms.session))
+        if self._encoded is None or self._encoded[0] != key:
+            own = self._rows()
+            rows = OwnerRows(own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins)
+            self._encoded = key, rows
+        return self._encoded[1]
+
+    def _begun(self, request: Begin) -> Ready:
+        hello = request.hello
+        terms = hello.terms
+        if terms.session in self._sessions:
+            if pack(self._sessions[terms.session].begin) != pack(request):
+                raise FederationRefused("the session has begun, with other terms or other owners")
+            return Ready()
+        self._require(hello)
+        keys = SessionKeys.derived(self._identity, terms.session)
+        roster = Roster(session=terms.session, keys=request.keys, signatures=request.signatures)
+        sums = ClientSums(terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._registry)
+        rows = self._encoded_by(terms)
+        self._account.join(_account_terms(terms))
+        # A second roster, shown to a process that was started again, would have another owner's keys in it.
+        self._account.fix(terms.session, "roster", roster.digest)
+        # Coins go by the places of rows: another order of them, in another process, would be another sample.
+        self._account.fix(terms.session, "rows", rows.tag(self._identity + terms.session))
+        self._sessions[terms.session] = _OpenSession(begin=request, rows=rows, sums=sums, known=ReadValues())
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return Ready()
+
+    def _uploaded(self, request: Ask) -> Uploaded | NotTold:
+        own = self._sessions.get(request.session)
+        if own is None:
+            return NotTold(known=-1)
+        if not own.known.learn(request.known, request.news):
+            return NotTold(known=len(own.known))
+        query, mechanism = unpack(request.packed, own.known)
+        question = OwnersQuestion(query=query, mechanism=mechanism, is_choice=request.is_choice, draw=request.draw)
+        _require_planned(own.terms.fit.event, request.draw.event)
+        own.rows.require(question)
+        release = self._release(own.terms, question)
+        context = sum_context(own.terms, request.round, request.attempt, request.digest(own.known.digest))
+        live = frozenset(request.live)
+        _require_least(own.terms, request.round, live)
+        answer = own.sums.answer(context, "upload", live)
+        draw = request.draw
+        self._account.answer(
+            answer, session=own.terms.session, draw=draw.number, event=draw.event, release=release, group=draw.group,
+            randomness="test" if own.terms.fit.seeded else "secure",
+        )  # fmt: skip
+        found = own.rows.sums(
+            question,
+            self._coins(own, request),
+            own.begin.offset,
+            noise=self._share(own, request, mechanism),
+            whole=self._whole(own.terms),
+        )
+        masked = own.sums.masked(context, live, found.reshape(-1).view(np.uint64), os.urandom(RANDOM_BYTES))
+        return Uploaded(upload=masked, shape=found.shape)
+
+    def _release(self, terms: FederationTerms, question: OwnersQuestion) -> Event:
+        """The event of a question's release, as the owner itself derives it from the query and its noise."""
+        adjacency, query, mechanism = terms.fit.event.adjacency, question.query, question.mechanism
+        if question.is_choice:
+            if terms.noise == "clients":
+                raise RoundViolation("a private choice shows the server exact sums: not under noise='clients'")
+            choice: Event = query.event(mechanism, adjacency)
+            return choice
+        if type(mechanism) not in MECHANISMS:
+            raise RoundViolation(f"{type(mechanism).__name__} is not a mechanism of this library")
+        mechanism.require_fit(query.grid)
+        release: Event = mechanism.event(query.sensitivity(adjacency), adjacency)
+        return release
+
+    def _coins(self, own: _OpenSession, request: Ask) -> RowCoins | None:
+        draw, terms = request.draw, own.terms
+        if terms.fit.seeded:
+            if not draw.coins:
+                return None
+            return RowCoins.unsealed(draw.coins, own.begin.hello.secret, coin_purpose(terms.session, draw.number))
+        # The same for each question of a draw, in every process of this owner, and known to nobody else.
+        info = b"ledgerwood federation coins 1|" + terms.session + draw.number.to_bytes(8, "big")
+        return RowCoins(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(self._identity))
+
+    def _share(
+        self, own: _OpenSession, request: Ask, mechanism: Any
+    ) -> tuple[SkellamMechanism, SecureRandom | SeededRandom] | None:
+        terms = own.terms
+        if terms.noise == "server":
+            return None
+        if not isinstance(mechanism, SkellamMechanism):
+            raise RoundViolation(f"{type(mechanism).__name__} is not noise that owners can add in shares")
+        source: SecureRandom | SeededRandom = SecureRandom()
+        if terms.fit.seeded:
+            place = (request.round << 64) + (request.attempt << 32) + own.begin.hello.number
+            source = SeededRandom(int.from_bytes(own.begin.hello.secret, "big") ^ (place << 256))
+        return mechanism.share(terms.honest), source
+
+    @staticmethod
+    def _whole(terms: FederationTerms) -> Any:
+        if terms.unit is PrivacyUnit.ROW:
+            return None
+        return terms.fit.event.adjacency, terms.rows_per_client
+
+    def _opened(self, request: Survivors) -> Opened | Endorsed | NotTold:
+        own = self._sessions.get(request.session)
+        if own is None:
+            return NotTold(known=-1)
+        context = sum_context(own.terms, request.round, request.attempt, request.question)
+        live, uploaded = frozenset(request.live), frozenset(request.uploaded)
+        _require_least(own.terms, request.round, uploaded)
+        answer = own.sums.answer(context, request.kind, live, uploaded)
+        self._account.answer(answer, session=own.terms.session)
+        if request.kind == "endorse":
+            return Endorsed(signature=own.sums.endorsed(context, live, uploaded))
+        signed = request.endorsements
+        if request.kind == "recover":
+            return Opened(opened=own.sums.pair_keys(context, live, uploaded, signed))
+        return Opened(opened=own.sums.opened(context, live, uploaded, request.shares, signed))
+
+
+def _told(error: PrivacyError) -> str:
+    """What the server learns of a refusal: nothing of the owner's other budgets, files and sessions, or of its labels.
+
+    The owner's log has the whole text.
+    """
+    name = type(error).__name__
+    if isinstance(error, BudgetExceeded):
+        return f"{name}: the plan does not fit into what is left of this owner's budget"
+    if isinstance(error, LedgerError):
+        return f"{name}: this owner's ledger refuses; its log says why"
+    return _WIDTHS.sub("text", f"{name}: {error}")
+
+
+def _require_least(terms: FederationTerms, round_: int, owners: frozenset[int]) -> None:
+    """Refuse a round of too few owners.
+
+    Raises:
+        RoundViolation: so it is.
+    """
+    if len(owners) < terms.least:
+        raise RoundViolation(
+            f"round {round_} has {len(owners)} owners left, and at least {terms.least} have to be: it is not unmasked"
+        )
+
+
+def _require_planned(plan: Event, drawn: Event) -> None:
+    """Refuse an event with draws that the plan does not have, before anything is counted out one by one.
+
+    Raises:
+        RoundViolation: it names the first such draw.
+    """
+    left = Counter[Event]()
+    for part, count in plan.draws():
+        left[part] += count
+    for part, count in drawn.draws():
+        left[part] -= count
+        if left[part] < 0:
+            raise RoundViolation(f"the plan does not have as many draws of {part!r} as are asked for")
+
+
+def sum_context(terms: FederationTerms, round_: int, attempt: int, question: bytes) -> SumContext:
+    """What all masks, shares and signatures of one attempt are bound to: the terms, and what exactly is asked.
+
+    Args:
+        terms: of the session.
+        round_: the number of the question.
+        attempt: at it.
+        question: `Ask.digest` of it: a server that asks owners for different sums could tell one of them apart.
+    """
+    plan = hashlib.sha256(terms.digest + question).digest()
+    return SumContext(session=terms.session, plan=plan, round=round_, attempt=attempt)
+
+
+def _account_terms(terms: FederationTerms) -> SessionTerms:
+    return SessionTerms(
+        session=terms.session, plan=terms.digest, event=terms.fit.event, unit=terms.unit, server=terms.server,
+        delta=terms.fit.delta, active=terms.sums.active,
+    )  # fmt: skip
+
+
+def coin_purpose(session: bytes, draw: int) -> bytes:
+    """What the coins of a draw are sealed for."""
+    return session + b" " + str(draw).encode()
+
+
+def version() -> str:
+    """The release of this library, with a digest of its code."""
+    from ledgerwood import __version__
+
+    return f"{__version__} ({code_digest()})"
+
+
+def verifying_key(identity: bytes) -> bytes:
+    """The public key of an owner, 32 bytes, by which a registry knows it in all sessions."""
+    return SessionKeys.derived(identity, b"registry").verifying_key
+
+
+def is_setup(request: bytes) -> bool:
+    """Returns whether a request begins a session: another process of the owner has to be handed it first."""
+    return isinstance(unpack(request), Begin)
+
+
+def identity_at(path: str | Path) -> bytes:
+    """The secret of an owner, 32 bytes, in a file that nobody else may read; made where there is none.
+
+    Raises:
+        PrivacyError: a file of another length, or one that others may read.
+    """
+    place = Path(path)
+    with suppress(FileExistsError):
+        made = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(made, "wb") as file:
+            file.write(os.urandom(_IDENTITY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    identity = place.read_bytes()
+    if len(identity) != _IDENTITY_BYTES:
+        raise PrivacyError(f"{place} has {len(identity)} bytes, and a key of an owner has {_IDENTITY_BYTES}")
+    if place.stat().st_mode & 0o077:
+        raise PrivacyError(f"others may read {place}, the secret of this owner: chmod 600")
+    return identity
