@@ -22,7 +22,7 @@ from ledgerwood.curator import Curator, GiniSplits, LeafLabels, SplitGains
 from ledgerwood.curator.queries.splits.tests import open_tests
 from ledgerwood.curator.rounds import CuratorGroups, CuratorRound, group_ends, held_by
 from ledgerwood.curator.tables.columns import AbstractRows
-from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.tables.trees import TreeTable
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree
 from ledgerwood.mechanisms import (
     EllipticalGaussianMechanism,
@@ -312,7 +312,7 @@ def doubled_clip(_: System) -> Any:
 
         return read
 
-    return patched((Table, "statistic", statistic), (Table, "utilities", utilities))
+    return patched((TreeTable, "statistic", statistic), (TreeTable, "utilities", utilities))
 
 
 def same_words(_: System) -> Any:

@@ -179,11 +179,11 @@ def measured(rounds: int, divisor: int) -> dict[str, Any]:
             add("PrivaTree", team, [since(times[0], times[-1])])
     for team in teams:
         add("xgboost, 24 columns", team, peer.seconds("xgboost", team, narrow))
-    gridless = DPBoostRegressor(
-        epsilon=10.0, schema=schema(COLUMNS), preset="seq", candidates="gridless", max_bins=60_000, n_estimators=2,
-        max_depth=DEPTH, n_jobs=1,
-    )  # fmt: skip
-    add("grid-less DPBoost", 1, a_tree(gridless, given))
+        gridless = DPBoostRegressor(
+            epsilon=10.0, schema=schema(COLUMNS), preset="seq", candidates="gridless", max_bins=60_000,
+            n_estimators=TREES + 1, max_depth=DEPTH, n_jobs=team,
+        )  # fmt: skip
+        add("grid-less DPBoost", team, a_tree(gridless, given))
     peer.close()
     crowded = crowd(given, rounds)
     return {

@@ -4,7 +4,18 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 
-_EXTRAS = {"hypothesis": "testing", "pytest": "testing", "sqlalchemy": "sql", "psycopg": "sql", "pyarrow": "arrow"}
+_EXTRAS = {
+    "hypothesis": "testing",
+    "pytest": "testing",
+    "sqlalchemy": "sql",
+    "psycopg": "sql",
+    "pyarrow": "arrow",
+    "dask": "dask",
+    "distributed": "dask",
+    "flwr": "federation",
+    "ray": "federation",
+    "msgpack": "federation",
+}
 """Packages that are not in the extra "trainers", and the extra that has them."""
 
 

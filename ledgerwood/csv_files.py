@@ -120,8 +120,14 @@ def _lines(path: Path, *, strict: bool) -> Iterator[list[str]]:
                         f"{path}, line {number}: {len(line)} cells where the header has {width} (unit: columns)"
                     )
                 yield line
-    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
+    except (UnicodeDecodeError, csv.Error) as error:  # of strict reading, which is for the owner of the rows
         raise SchemaError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        damaged = True
+    else:
+        damaged = False
+    if damaged:  # outside of the block above, whose error tells a checksum of the rows
+        raise SchemaError(f"{path} is not a CSV file in UTF-8: it is not packed by gzip, or is damaged")
 
 
 def _cells_of_line(line: str) -> list[str]:

@@ -8,15 +8,18 @@ seen a training row: splits and leaf values are public choices or released value
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.routing import add_trees, route_rows
+from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 MAX_DEPTH = 20
+_LEAF_BITS = 16
+"""Of a leaf's number, which a cell can hold."""
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -219,11 +222,40 @@ class TreeStructure:
         """Returns whether every tested feature is one of 0 .. n_features - 1; the loops over rows do not look again."""
         return self._features <= n_features
 
-    def route(self, cells: NDArray[np.unsignedinteger]) -> NDArray[np.int32]:
+    def route(self, cells: AnyCells) -> NDArray[np.int32]:
         """The leaf of each row, int32 (n_rows,), for cells of shape (n_features, n_rows)."""
         leaves = np.empty(cells.shape[1], dtype=np.int32)
-        route_rows(len(leaves), cells, *self.lowered(), leaves)
+        feature, *tests = self.lowered()
+        if isinstance(cells, SparseCells):
+            tested, places = np.unique(feature, return_inverse=True)
+            for rows, own in cells.blocks(tested):
+                route_rows(own.shape[1], own, places.astype(np.int32), *tests, leaves[rows])
+        else:
+            route_rows(len(leaves), cells, feature, *tests, leaves)
         return leaves
+
+    def over(self, cells: AnyCells) -> "tuple[NDArray[Any], Lowered]":
+        """Cells in an array, and tests of them that route each row to its leaf, for a loop over the rows.
+
+        Of an array the cells as they are, and this tree's own tests. Of sparse cells each row's leaf takes their place,
+        as a cell by which a tree of the same depth sends it there.
+        """
+        if not isinstance(cells, SparseCells):
+            return cells, self.lowered()
+        leaves = self.route(cells)
+        upper = min(self.depth, _LEAF_BITS)
+        lower = self.depth - upper
+        parts = np.stack((leaves >> lower, leaves & (2**lower - 1))[: 1 + (lower > 0)])
+        feature, below = [], []
+        for level in range(self.depth):
+            own, bits = (0, upper - level) if level < upper else (1, self.depth - level)
+            feature.append(np.full(2**level, own, dtype=np.int32))
+            first = np.arange(2**level) << bits
+            below.append((first + (1 << bits - 1)) & (2 ** (upper if own == 0 else lower) - 1))
+        none = np.full(len(self.feature), -1, dtype=np.int32), np.zeros((0, 0), dtype=np.bool_)
+        joined = [np.concatenate(each) if each else np.empty(0, dtype=np.int32) for each in (feature, below)]
+        kind = np.uint8 if upper <= _LEAF_BITS // 2 else np.uint16
+        return parts.astype(kind), (joined[0], joined[1].astype(np.uint16), *none)
 
 
 Lowered = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32], NDArray[np.bool_]]
@@ -337,7 +369,7 @@ class Ensemble:
             and all(mine is theirs for mine, theirs in zip(self.trees, other.trees, strict=False))
         )
 
-    def scores(self, cells: NDArray[np.unsignedinteger]) -> NDArray[np.float64]:
+    def scores(self, cells: AnyCells) -> NDArray[np.float64]:
         """The score of each row, float64 (n_rows,), for cells of shape (n_features, n_rows).
 
         Raises:
@@ -388,7 +420,7 @@ class Ensemble:
         return cls(initial_score=float(arrays["initial_score"]), trees=tuple(trees))
 
 
-def add_values(trees: Sequence[Tree], cells: NDArray[np.unsignedinteger], scores: NDArray[np.float64]) -> None:
+def add_values(trees: Sequence[Tree], cells: AnyCells, scores: NDArray[np.float64]) -> None:
     """Add the value of each row's leaf in each of the trees, in their order, to `scores`, float64 (n_rows,).
 
     Args:
@@ -404,7 +436,14 @@ def add_values(trees: Sequence[Tree], cells: NDArray[np.unsignedinteger], scores
             feature, below, besides = (np.concatenate([each[place] for each in lowered]) for place in range(3))
             nodes = np.cumsum([0, *(len(each[0]) for each in lowered)])
             values = np.concatenate([tree.values for tree in run])
-            add_trees(len(scores), cells, nodes, feature, below, besides, lowered[0][3], values, scores)
+            tests = below, besides, lowered[0][3], values
+            if isinstance(cells, SparseCells):
+                tested, places = np.unique(feature, return_inverse=True)
+                for rows, block in cells.blocks(tested):
+                    own = scores[rows]
+                    add_trees(len(own), block, nodes, places.astype(np.int32), *tests, own)
+            else:
+                add_trees(len(scores), cells, nodes, feature, *tests, scores)
 
 
 def _padded(sets: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ledgerwood.verification import LedgerReport
+    from ledgerwood.verification import FederationReport, LedgerReport
 
 
 class PrivacyWarning(UserWarning):
@@ -74,12 +74,44 @@ class ScratchFull(PrivacyError, OSError):
     """The scratch folder has no room for the encoded rows. Nothing was spent."""
 
 
+class WorkersLost(PrivacyError, RuntimeError):
+    """A cluster's workers or scheduler were lost, or rows of theirs, and could not be had again. The message says what
+    was spent.
+    """
+
+
+class FederationRefused(PrivacyError):
+    """Owners of rows do not take part in a fit; the message has their reasons. Nothing was spent by the server."""
+
+
+class OwnersLost(PrivacyError, RuntimeError):
+    """Too few owners of rows answered a question, and the fit ended; the message says what was spent."""
+
+
+class BadMessage(PrivacyError, ValueError):
+    """Bytes that are no message of a federation, or a value that does not travel in one."""
+
+
 class DrawRefused(PrivacyError):
     """The grant does not hold the event that was asked for, or no longer does."""
 
 
 class RoundViolation(PrivacyError):
     """A release that is not part of the round's draw, or a round that is already closed."""
+
+
+class NotASum(RoundViolation):
+    """A query that is more than sums over rows, where the rows lie in several parts or processes."""
+
+
+class SumRefused(PrivacyError):
+    """A client of secure aggregation refuses what a server asks for, or a server what a client sends. Nothing about
+    anybody's values was told; the message says which rule forbids it.
+    """
+
+
+class SumIncomplete(PrivacyError):
+    """A secure sum that cannot be unmasked (yet): the message names the clients and the step that are missing."""
 
 
 class RunFailed(PrivacyError):
@@ -92,6 +124,10 @@ class SchemaError(PrivacyError, ValueError):
     It is raised before any budget is spent, and depends on names, types and shapes only. Exceptions are
     `SchemaReport.raise_for_problems` and readers of files: their errors depend on values, and are for the data owner.
     """
+
+
+class FilesChanged(SchemaError):
+    """A file of rows changed, or vanished, while it was read or between two readings; the message says what it cost."""
 
 
 class SchemaTypeError(SchemaError, TypeError):
@@ -112,11 +148,19 @@ class LedgerCorrupted(LedgerError):
     Args:
         message: the entry and what is wrong with it.
         report: the result of `verify_ledger` for all entries, if the only fault is a refuted charge; else None.
+        federation: the result of `verify_federation`, if all ledgers are in order and something in them is refuted.
     """
 
-    def __init__(self, message: str, *, report: "LedgerReport | None" = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        report: "LedgerReport | None" = None,
+        federation: "FederationReport | None" = None,
+    ) -> None:
         super().__init__(message)
         self.report = report
+        self.federation = federation
 
 
 class DataUnavailable(PrivacyError, OSError):

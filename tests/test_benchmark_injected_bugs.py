@@ -12,7 +12,7 @@ from benchmarks.bug_injections import BUGS, NULL
 from benchmarks.bug_systems import ROWS, SYSTEMS
 from ledgerwood.curator import Curator
 from ledgerwood.curator.rounds import CuratorRound
-from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.tables.trees import TreeTable
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, ExponentialMechanism, LaplaceMechanism
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -59,7 +59,7 @@ def test_an_audit_of_labels_finds_half_the_noise(name, runs):
 def test_nothing_stays_patched():
     watched = [
         (CuratorRound, "release"), (CuratorRound, "select"), (CuratorRound, "_take"), (Curator, "open"),
-        (Table, "statistic"), (Table, "utilities"), (EllipticalGaussianMechanism, "randomise"),
+        (TreeTable, "statistic"), (TreeTable, "utilities"), (EllipticalGaussianMechanism, "randomise"),
         (LaplaceMechanism, "randomise"), (ExponentialMechanism, "select"),
     ]  # fmt: skip
     before = [vars(owner)[name] for owner, name in watched]

@@ -1,6 +1,10 @@
 """The how-to pages: their Python runs as it stands, page by page."""
 
+import functools
+import os
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -30,9 +34,9 @@ def test_every_page_is_covered_here():
     assert with_code == {
         "noise-for-a-target", "choose-a-schema", "choose-a-trainer", "train-on-data-frames", "verify-a-ledger",
         "team-ledger", "interop", "learn-on-streams", "ask-a-table", "bring-a-statistic", "tune-privately",
-        "attack-a-model", "train-on-files",
+        "attack-a-model", "train-on-files", "train-on-sparse-rows", "train-on-a-cluster", "come-from-spark",
         "test-your-mechanism", "audit-a-mechanism", "audit-a-model", "pipelines", "cross-validate", "privacy-warnings",
-        "several-classes", "write-a-trainer",
+        "several-classes", "write-a-trainer", "train-in-a-federation", "deploy-a-federation",
     }  # fmt: skip
 
 
@@ -145,6 +149,84 @@ def test_train_on_files(tmp_path, monkeypatch, capsys):
     assert len(names["predicted"]) == 50
     assert len(capsys.readouterr().out.splitlines()) == 2  # no rows, and 50 of them
     assert not (tmp_path / "scratch").exists()
+
+
+@pytest.mark.slow  # a cluster, in threads
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's own use of pandas
+def test_train_on_a_cluster(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("dask.distributed")
+    threads = functools.partial(distributed.LocalCluster, processes=False)
+    monkeypatch.setattr(distributed, "LocalCluster", threads)
+    names = run("train-on-a-cluster", tmp_path, monkeypatch)
+    assert names["cluster"].scheduler_address.startswith("tls://")
+    assert names["ledger"].spent().epsilon == names["model"].privacy_.epsilon <= 1.0
+    assert len(list((tmp_path / "predictions").glob("*.parquet"))) == 6
+
+
+@pytest.mark.slow  # ray starts: 20 to 60 s
+def test_train_in_a_federation(tmp_path):
+    page = tmp_path / "page.py"
+    page.write_text("\n".join(blocks("train-in-a-federation")))
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", str(page)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True, capture_output=True, text=True, timeout=600,
+    ).stdout  # fmt: skip
+    assert float(told.splitlines()[0]) == pytest.approx(1.0, abs=1e-6)
+    assert "True" in told.splitlines()
+    assert "the server saw exact sums over all owners" in told
+    assert "each owner added a share of the noise" in told
+    assert "BudgetExceeded" in told.splitlines()[-1]
+
+
+@pytest.mark.slow  # a SuperLink and three nodes of Flower: 60 to 120 s
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Flower's and typer's
+def test_deploy_a_federation(tmp_path):
+    import pandas as pd
+
+    from benchmarks.flower_processes import Deployment
+    from ledgerwood.trainers import SGBDTClassifier
+
+    owner, server, client = blocks("deploy-a-federation")
+    generator = np.random.default_rng(0)
+    commands = []
+    for number in range(3):
+        place = tmp_path / f"hospital-{number}"
+        place.mkdir()
+        (place / "owner.py").write_text(f"import os\nos.chdir({str(place)!r})\n{owner}")
+        age = generator.uniform(18, 100, 900)
+        lines = ["age,pressure,smokes,readmitted"]
+        lines += [f"{each},{generator.normal(130, 20)},no,{'yes' if each > 60 else 'no'}" for each in age]
+        (place / "patients.csv").write_text("\n".join(lines))
+        commands.append([str(place / "owner.py")])
+    with Deployment(tmp_path, commands) as flower:
+        app = flower.make_app(
+            "hospitals", "", clients=3, model=str(tmp_path / "model"), parts=(".server:app", ".client:app")
+        )
+        (app / "hospitals" / "server.py").write_text(server)
+        (app / "hospitals" / "client.py").write_text(client)
+        assert flower.finished(flower.start_app(app), 400)[0] == "finished:completed", flower.log("link")
+    model = SGBDTClassifier.load(tmp_path / "model")
+    asked = pd.DataFrame({"age": [90.0, 20.0], "pressure": [130.0, 130.0], "smokes": ["no", "no"]})
+    assert model.predict(asked).tolist() == ["yes", "no"]
+    assert model.privacy_.epsilon == pytest.approx(1.0, abs=1e-6)
+    for number in range(3):
+        spent = lw.Ledger.open(tmp_path / f"hospital-{number}" / "patients.ledger.jsonl").spent()
+        assert spent.epsilon == pytest.approx(1.0, abs=1e-6)
+
+
+def test_come_from_spark(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    model = run("come-from-spark", tmp_path, monkeypatch)["model"]
+    assert model.privacy_.epsilon <= 1.0
+    assert len(model.predict("rows")) == 2000
+
+
+def test_train_on_sparse_rows(tmp_path, monkeypatch, capsys):
+    names = run("train-on-sparse-rows", tmp_path, monkeypatch)
+    assert names["model"].privacy_.epsilon <= 1.0
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 4  # three rows' probabilities, and three classes
+    assert set(told[3]) <= set("[] TrueFalse")
 
 
 def test_train_on_data_frames(tmp_path, monkeypatch):

@@ -26,6 +26,9 @@ _WHOLE_BOUNDS = (1, 2**53)
 _TOLERANCE = 1e-12
 _MARGIN = 1e-12  # so that the plan also fits a limit that another currency states, rounded on its own
 _FAR = 60.0  # where the search's excess is cut off
+_CLEAR = 20.0  # an excess within it says how far the root is
+_FIRST = 2e-2  # an excess by a quick cost that is near enough
+_TURNS, _STEP = 12, 5.0  # secants that lead there, and the largest step of one, in log value
 _NEAR = 1e-4  # relative width to which their estimate is followed
 _STRIDE = 1e-3  # relative distance at which the price is first tried around an estimated whole number
 _CLOSE = 1e-5  # relative distance from their root at which the search ends
@@ -94,13 +97,26 @@ def calibrate(
     cost = _Cost(make_event, budget, method, integer, low, high)  # type: ignore[arg-type]
     start = cost.start()
     cost.check(start)
+    near = cost.compare(start) if budget.delta > 0.0 else start
+    try:
+        return _last(cost, near, bounded=bounds is not None)
+    except CalibrationFailed:
+        if not cost.guided:
+            raise
+    cost.take_no_guide()
+    return _last(cost, start, bounded=bounds is not None)
+
+
+def _last(cost: "_Cost", start: float, *, bounded: bool) -> float:
+    """The last value that fits, on a search from `start`."""
+    integer, limits = cost.whole, (cost.low, cost.high)
     excess: Excess = cost.rough
-    found = _search.bracket(excess, cost.accepts, start, (low, high), whole=integer)
+    found = cost.straddled() or _search.bracket(excess, cost.accepts, start, limits, whole=integer)
     if _open(found) and cost.composes and (cost.exact(found.last) > 0.0) is (found.misfit is None):
         excess = cost.exact  # the estimate led astray
-        found = _search.bracket(excess, cost.accepts, start, (low, high), whole=integer)
+        found = _search.bracket(excess, cost.accepts, start, limits, whole=integer)
     if found.misfit is None or found.fit is None:
-        if found.fit is not None and bounds is not None and found.falling is not None and cost.fits(found.fit):
+        if found.fit is not None and bounded and found.falling is not None and cost.fits(found.fit):
             return int(found.fit) if integer else found.fit
         cost.require_monotone(falling=found.falling is True)
         raise CalibrationFailed(cost.reason(found))
@@ -140,6 +156,9 @@ class _Cost:
 
     `rough` may be an estimate; `exact` decides: the cost itself or, until another method is found to be lower, the
     composed losses alone. Both are nearly linear in the logarithm of the value, and both are remembered.
+
+    Where compositions inside samples are composed first, so that an estimate costs as much as what it estimates, it is
+    a quick cost instead, moved to meet the exact one at the start.
     """
 
     make_event: Callable[[float], Event]
@@ -152,6 +171,9 @@ class _Cost:
     losses_alone: bool = True
     _seen: dict[float, float] = field(default_factory=dict)
     _priced: dict[float, float] = field(default_factory=dict)
+    _quicks: dict[float, float] = field(default_factory=dict)
+    _by_renyi: bool = False
+    _anchor: float | None = None
 
     def event(self, value: float) -> Event:
         return self.make_event(int(value) if self.whole else value)
@@ -189,23 +211,91 @@ class _Cost:
         )
 
     def check(self, start: float) -> None:
-        """Refuse plans that no value can make fit; find out which method applies to the plan."""
+        """Refuse plans that no value can make fit."""
         first, budget = self.event(start), self.budget
         if first.adjacency is not budget.adjacency:
             raise AdjacencyMismatch(
                 f"the event is stated under {first.adjacency.value}, the budget under {budget.adjacency.value}"
             )
-        if budget.delta == 0.0:
-            if not math.isfinite(first.pure_epsilon()):
-                raise CalibrationFailed(
-                    "delta=0.0 (unit: probability) asks for pure differential privacy, and the plan is not pure at any "
-                    "noise multiplier; Gaussian noise has no finite epsilon at delta 0: give delta > 0, or use "
-                    "Laplace noise"
-                )
-            return
-        beside = [value for value in (0.5 * start, 2.0 * start) if not self.whole or value.is_integer()]
-        kinds = [price(first, method=self.method), *(self._price(value) for value in beside if self.accepts(value))]
-        self.composes = any(priced is not None and priced.method == "pld" for priced in kinds)
+        if budget.delta == 0.0 and not math.isfinite(first.pure_epsilon()):
+            raise CalibrationFailed(
+                "delta=0.0 (unit: probability) asks for pure differential privacy, and the plan is not pure at any "
+                "noise multiplier; Gaussian noise has no finite epsilon at delta 0: give delta > 0, or use "
+                "Laplace noise"
+            )
+
+    def compare(self, start: float) -> float:
+        """Find out which method applies to the plan, from the start that is returned: near the root, if that is known.
+
+        Returns:
+            Where a quick cost meets the budget, of a plan whose losses take long to compose; else `start` itself.
+        """
+        slow = not self.whole and self.method in ("tightest", "pld") and plans.composes_inside(self.event(start))
+        near = self._quick_root(start) if slow else None
+        start = start if near is None else near
+        priced = price(self.event(start), method=self.method)
+        beside = (value for value in (0.5 * start, 2.0 * start) if not self.whole or value.is_integer())
+        others = (self._price(value) for value in beside if self.accepts(value))
+        self.composes = any(each is not None and each.method == "pld" for each in itertools.chain((priced,), others))
+        if self.composes and near is not None:
+            if self._by_renyi and self._quick(start) < self.exact(start):
+                self.take_the_whole_price()
+            if abs(over := self.exact(start)) < _CLEAR:
+                self._anchor = over - self._quick(start)
+        return start
+
+    def _quick_root(self, start: float) -> float | None:
+        """A value near which the quick cost meets the budget, by secants; None if that leads nowhere."""
+        with contextlib.suppress(UnsupportedEvent):
+            last, value = start, 0.5 * start if self.accepts(0.5 * start) else 2.0 * start
+            for _ in range(_TURNS):
+                if not self.accepts(value):
+                    return None
+                before, over = self._quick(last), self._quick(value)
+                if abs(over) < _FIRST:
+                    return value
+                slope = (over - before) / math.log(value / last)
+                if not 0.1 < abs(slope) < 10.0 or max(abs(over), abs(before)) >= _CLEAR:
+                    return None
+                last, value = value, value * math.exp(min(max(-over / slope, -_STEP), _STEP))
+        return None
+
+    def _quick(self, value: float) -> float:
+        """The excess of another epsilon, which needs no composition, and is remembered: by Rényi divergences, if any.
+
+        Raises:
+            UnsupportedEvent: there is none.
+        """
+        if value not in self._quicks:
+            event, delta = self.event(value), self.budget.delta
+            try:
+                epsilon = price(event, method="renyi").epsilon(delta)
+                self._by_renyi = True
+            except UnsupportedEvent:
+                epsilon = plans.quick_epsilon(event, math.log(delta))
+            self._quicks[value] = self._ratio(epsilon, self.budget.epsilon)
+        return self._quicks[value]
+
+    @property
+    def guided(self) -> bool:
+        """True if a quick cost stands for the estimate."""
+        return self._anchor is not None
+
+    def take_no_guide(self) -> None:
+        """Leave the quick cost, which led nowhere."""
+        self._anchor = None
+        self._seen.clear()
+
+    def straddled(self) -> _search.Bracket | None:
+        """The neighbours among the values with a quick cost between which `rough` changes its sign."""
+        if self._anchor is None:
+            return None
+        tried = sorted(self._quicks)
+        for one, other in itertools.pairwise(tried):
+            first, second = self.rough(one) > 0.0, self.rough(other) > 0.0
+            if first is not second:
+                return _search.Bracket(*((one, other) if first else (other, one)), falling=first, last=other)
+        return None
 
     def _price(self, value: float) -> Price | None:
         """The privacy cost, or None if the plan has none by this method at this value."""
@@ -225,6 +315,8 @@ class _Cost:
         return self._priced[value]
 
     def _estimate(self, value: float) -> float:
+        if self._anchor is not None:
+            return self._quick(value) + self._anchor
         priced = self._price(value)
         if priced is None or priced.method != "pld":
             return self.exact(value)
@@ -307,13 +399,14 @@ class _Cost:
 
     def last_composed(self, excess: Excess, misfit: float, fit: float) -> float:
         """The last value that fits, for composed losses: near it by `excess`, then by few of the costs themselves."""
-        high = self._root(excess, misfit, fit, _NEAR)[1]
+        high = self._root(excess, misfit, fit, _NEAR if self._anchor is None else _STRIDE)[1]
         beside = 1.01 * high if self.accepts(1.01 * high) else high / 1.01
         slope = abs((excess(beside) - excess(high)) / math.log(beside / high))
         found = _search.close_fit(
             self.exact, self.accepts, high, falling=misfit < fit, slope=min(max(slope, 0.1), 10.0), close=_CLOSE
         )
-        if found is None:
+        astray = found is not None and self.guided and self.exact(found) < -_STRIDE
+        if found is None or astray:
             raise CalibrationFailed(
                 f"no value near {high!r} fits, although the estimated privacy cost meets the budget there; raise the "
                 "budget's epsilon, or add noise to the parts of the plan that do not depend on the value"

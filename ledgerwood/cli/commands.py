@@ -49,7 +49,7 @@ def schema_check(
     schema: SchemaFile,
     as_json: Json = False,
 ) -> None:
-    """Compare the CSV file ROWS with a schema, in detail; exit code 1 where they do not fit.
+    """Compare the CSV or LIBSVM file ROWS with a schema, in detail; exit code 1 where they do not fit.
 
     For the owner of the data: the report is NOT private. `train` clamps and leaves out without a word.
     """
@@ -219,7 +219,7 @@ def train(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train on Parquet or CSV files, which are read in a stream; the grant is on disk before a row is used.
+    """Train on Parquet, CSV or LIBSVM files, which are read in a stream; the grant is on disk before a row is used.
 
     Values outside the schema are clamped, and rows that cannot be read contribute 0, without a message: check the rows
     with `ledgerwood schema check` first.
@@ -252,7 +252,7 @@ def predict(
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add a column for each class.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Predict the rows of Parquet or CSV files, which are read in a stream."""
+    """Predict the rows of Parquet, CSV or LIBSVM files, which are read in a stream."""
     from ledgerwood.report.models import Predictions, load_model, write_predictions
 
     found = Predictions(load_model(model), rows, probabilities=probabilities)
@@ -305,16 +305,37 @@ def ledger_verify(
     head: Annotated[str | None, typer.Option(help="The hash that a model's privacy statement names.")] = None,
     signature: Annotated[Path | None, typer.Option(dir_okay=False, help="What `ledger sign` wrote.")] = None,
     public_key: Annotated[Path | None, typer.Option(dir_okay=False, help="PEM file of the signer's key.")] = None,
+    clients: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with", dir_okay=False, help="Ledger of a client of this federation's server; more than once for several."
+        ),
+    ] = None,
     allow_unconfirmed: Unconfirmed = False,
     as_json: Json = False,
 ) -> None:
     """Verify the ledger with a second implementation: does each charge cover its plan's privacy cost?
 
-    Exit code 0: every charge is confirmed. 3: a charge is refuted. 4: a charge could not be confirmed. 1: the chain or
-    an entry is invalid; the first such entry is named.
-    """
-    from ledgerwood.report.ledgers.commands import show_verified
+    With --with: verify the clients' ledgers, too, and compare their plans and draws with those of the server's ledger.
 
+    Exit code 0: every charge is confirmed, and the ledgers agree. 3: a charge is refuted, or the ledgers differ. 4: a
+    charge could not be confirmed, or a session not compared. 1: the chain or an entry is invalid; the first such entry
+    is named.
+    """
+    from ledgerwood.report.ledgers.commands import show_agreement, show_verified
+
+    if clients:
+        agreed = show_agreement(
+            ledger,
+            clients,
+            dataset=dataset,
+            head=head,
+            signature=signature,
+            public_key=public_key,
+            as_json=as_json,
+        )
+        leave(agreed, allow_unconfirmed=allow_unconfirmed)
+        return
     verdict = show_verified(
         ledger, dataset=dataset, head=head, signature=signature, public_key=public_key, as_json=as_json
     )

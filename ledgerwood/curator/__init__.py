@@ -37,8 +37,13 @@ try:
     from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
     from ledgerwood.curator.inputs.typed_columns import require_labels as require_labels
     from ledgerwood.curator.loading import GivenRows as GivenRows
+    from ledgerwood.curator.loading import Place as Place
     from ledgerwood.curator.loading import batches_of as batches_of
     from ledgerwood.curator.loading import given_rows as given_rows
+    from ledgerwood.curator.places.collections import is_collection as is_collection
+    from ledgerwood.curator.places.collections import mapped as mapped
+    from ledgerwood.curator.places.federated_rows import AbstractOwners as AbstractOwners
+    from ledgerwood.curator.places.federated_rows import FitTerms as FitTerms
     from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
     from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
@@ -61,6 +66,7 @@ try:
     from ledgerwood.curator.queries.declared import declared_shifts as declared_shifts
     from ledgerwood.curator.queries.histograms import BinHessians as BinHessians
     from ledgerwood.curator.queries.histograms import BinSums as BinSums
+    from ledgerwood.curator.queries.histograms import CellHessians as CellHessians
     from ledgerwood.curator.queries.histograms import SideSums as SideSums
     from ledgerwood.curator.queries.histograms import hessian_shifts as hessian_shifts
     from ledgerwood.curator.queries.labels import LabelCount as LabelCount
@@ -76,7 +82,6 @@ try:
     from ledgerwood.curator.queries.leaf_sums import WholeSums as WholeSums
     from ledgerwood.curator.queries.registry import Query as Query
     from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
-    from ledgerwood.curator.queries.registry import not_a_sum as not_a_sum
     from ledgerwood.curator.queries.registry import seal as _seal
     from ledgerwood.curator.queries.row_counts import BinCounts as BinCounts
     from ledgerwood.curator.queries.row_counts import CellCounts as CellCounts
@@ -102,8 +107,11 @@ try:
     from ledgerwood.curator.streams import keep_vault as keep_vault
     from ledgerwood.curator.streams import kept_vault as kept_vault
     from ledgerwood.curator.tables.columns import ColumnTable as ColumnTable
+    from ledgerwood.curator.tables.scratch import Scratch as Scratch
     from ledgerwood.curator.tables.trees import Table as Table
+    from ledgerwood.curator.tables.trees import TreeTable as TreeTable
     from ledgerwood.curator.tables.trees import UndeclaredTable as UndeclaredTable
+    from ledgerwood.curator.tables.undeclared_files import CountedColumns as CountedColumns
     from ledgerwood.curator.tables.vault import RowVault as RowVault
     from ledgerwood.schema import MAX_CATEGORIES as MAX_CATEGORIES
     from ledgerwood.schema import Categorical as Categorical

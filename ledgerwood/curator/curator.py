@@ -1,23 +1,21 @@
 """Curator: pay, sample, and hand out rounds. The only way from rows to numbers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, final
 
 from ledgerwood.accounting.events import (
-    Composed,
     Event,
     FilteredEvent,
     Parallel,
     PoissonSampled,
     PoissonSelection,
-    Repeated,
     RepeatedSelection,
 )
 from ledgerwood.accounting.individuals import row_costs
 from ledgerwood.curator.filtered import FilteredRounds, Purse, RunPurse, require_within
 from ledgerwood.curator.release import Gate
-from ledgerwood.curator.rounds import CuratorGroups, CuratorRound, Groups, Round, Rows, group_ends, held_by
-from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.rounds import CuratorGroups, CuratorRound, Groups, Round, Rows, group_ends, held_by, parts_of
+from ledgerwood.curator.tables.trees import TreeTable
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.mechanisms import RandomSource, selection_of
 from ledgerwood.recording.points import Recorded, passes_with_owner
@@ -86,7 +84,7 @@ class Curator(Recorded):
             UnsupportedEvent: an event that this curator cannot carry out; nothing was drawn.
         """
         if isinstance(event, FilteredEvent):
-            if not isinstance(self._table, Table):
+            if not isinstance(self._table, TreeTable):
                 raise UnsupportedEvent(f"{event!r} filters sums of gradients, which a table of columns does not have")
             costs = row_costs(event)
             receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
@@ -94,8 +92,9 @@ class Curator(Recorded):
         inner, rate = (event.event, event.sampling_rate) if isinstance(event, PoissonSampled) else (event, 1.0)
         held = held_by(inner)
         # A grant holds the parts of a composition: a round of several is paid for by as many draws.
-        for part in _parts(event):
+        for part in parts_of(event):
             receipt = self._grant.draw(part, purpose=purpose, randomness=self._source.kind)
+        self._table.begin(event)
         sampled = self._table.sample(rate, self._source)
         return CuratorRound(self._table, sampled, held, receipt, self._source, self._gate)
 
@@ -114,6 +113,7 @@ class Curator(Recorded):
         ends = group_ends(event)
         held = [held_by(member) for member in event.events]
         receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+        self._table.begin(event)
         assignment = self._table.assign(ends, self._source)
         return CuratorGroups(self._table, assignment, held, receipt, self._source, self._gate)
 
@@ -162,15 +162,3 @@ class Curator(Recorded):
             return None
         score, (index, output) = best
         return index, score, output
-
-
-def _parts(event: Event) -> Iterator[Event]:
-    """What a grant of the event holds. A foreign class is a part itself, which no ledger has: it could state any."""
-    if type(event) is Composed:
-        for member in event.events:
-            yield from _parts(member)
-    elif type(event) is Repeated:
-        for _ in range(event.count):
-            yield from _parts(event.event)
-    else:
-        yield event

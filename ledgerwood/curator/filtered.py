@@ -21,12 +21,11 @@ from ledgerwood._directed import float_down, float_up
 from ledgerwood.accounting.events import Event, FilteredEvent, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.events.base import require_event
 from ledgerwood.accounting.events.serial import to_json
-from ledgerwood.accounting.individuals import FULL
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.accounting.ledger.entries import Randomness
 from ledgerwood.curator.queries.registry import TREES, Query, SelectionQuery, name_of
 from ledgerwood.curator.release import Gate, Release, Selected
-from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.tables.trees import TreeTable
 from ledgerwood.curator.views.tree_rows import RowBudgets
 from ledgerwood.errors import AdjacencyMismatch, DrawRefused, RoundViolation, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, Grid, Mechanism, RandomSource
@@ -60,7 +59,7 @@ class FilteredRounds(Recorded):
 
     def __init__(
         self,
-        table: Table,
+        table: TreeTable,
         event: FilteredEvent,
         costs: NDArray[np.float64],
         receipt: Receipt,
@@ -76,7 +75,7 @@ class FilteredRounds(Recorded):
         self._source = source
         self._gate = Gate(gate)
         self._costs = costs
-        self._left = np.full(table.n_rows, FULL, dtype=np.int64) if left is None else left
+        self._left = table.full_accounts() if left is None else left
 
     def __enter__(self) -> "FilteredRounds":
         return self

@@ -3,6 +3,7 @@
 docs/explanation/cross-validation.md has the proofs.
 """
 
+import abc
 from collections.abc import Callable
 from typing import Any, Literal, final
 
@@ -18,6 +19,7 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import LedgerError
 from ledgerwood.mechanisms import BoxShifts, RandomSource
+from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 MOST_FOLDS = 256
@@ -27,33 +29,29 @@ Judgement = Literal["right", "absolute", "squared"]
 """What a held-out row counts: whether its class was predicted, or 1 minus its absolute or squared error in ranges."""
 
 
-@final
-class Folds:
-    """Rows, each in one of k folds by its own coin: uniform, independent of all other rows, and never released.
+class AbstractFolds(abc.ABC):
+    """Rows, each in one of k folds by its own coin: independent of all other rows, and never released.
+
+    The fold is a function of a secret key and of the row's position, as a sample is, so that rows in files and the same
+    rows in memory have the same folds. Each of the k has probability 1/k, to within 2**-64.
 
     Args:
-        X: array-like or data frame, shape (n_rows, n_features).
-        y: array-like, shape (n_rows,).
         folds: k, in [2, 256].
-        source: the source of the coins.
-
-    Raises:
-        SchemaError: X and y of different lengths, or without rows to count. The message tells no number of rows.
+        source: the source of the key.
     """
 
-    __slots__ = ("_X", "_places", "_y", "folds")
+    __slots__ = ("_coins", "_ends", "folds")
 
-    def __init__(self, X: Any, y: Any, *, folds: int, source: RandomSource) -> None:
+    def __init__(self, *, folds: int, source: RandomSource) -> None:
         self.folds = fold_count(folds)
-        n_rows = row_count(X)
-        same_length(n_rows, row_count(y), "y")
-        self._X, self._y = X, y
-        self._places = source.integers(self.folds, n_rows)
+        self._ends = [((fold + 1) << 64) // self.folds for fold in range(self.folds)]
+        self._coins = RowCoins.drawn(source)
 
+    @abc.abstractmethod
     def training(self, fold: int) -> tuple[Any, Any]:
-        """The rows of all other folds, (X, y), of the same types as the whole; there may be none."""
-        return self._taken(np.flatnonzero(self._places != fold))
+        """The X and y of all other folds, for a fit; there may be no rows."""
 
+    @abc.abstractmethod
     def judged(
         self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
     ) -> "HeldOut":
@@ -64,49 +62,108 @@ class Folds:
             target: the declared one.
             judgement: what a row counts.
         """
-        scores = np.full(len(self._places), np.nan)
-        # Read once for all folds: a warning of its shape for each fold that has rows would tell how many have some.
-        labels = _labels(self._y, target)
-        for fold, predict in enumerate(predictors):
-            rows = np.flatnonzero(self._places == fold)
-            if len(rows):
-                scores[rows] = _judged(predict(rows_at(self._X, rows)), labels[rows], target, judgement)
-        return HeldOut(self._places, scores, self.folds)
 
-    def _taken(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
-        return rows_at(self._X, rows), rows_at(self._y, rows)
+    def _places_of(self, start: int, n: int) -> NDArray[np.int32]:
+        """The folds of n rows from this position on."""
+        return self._coins.categories(self._ends, start, n)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise LedgerError("folds cannot be copied or pickled: the fold of each row must stay secret")
 
 
 @final
+class Folds(AbstractFolds):
+    """Rows in memory, in folds.
+
+    Args:
+        X: array-like or data frame, shape (n_rows, n_features).
+        y: array-like, shape (n_rows,).
+        folds, source: see `AbstractFolds`.
+
+    Raises:
+        SchemaError: X and y of different lengths, or without rows to count. The message tells no number of rows.
+    """
+
+    __slots__ = ("_X", "_places", "_y")
+
+    def __init__(self, X: Any, y: Any, *, folds: int, source: RandomSource) -> None:
+        super().__init__(folds=folds, source=source)
+        n_rows = row_count(X)
+        same_length(n_rows, row_count(y), "y")
+        self._X, self._y = X, y
+        self._places = self._places_of(0, n_rows)
+
+    def training(self, fold: int) -> tuple[Any, Any]:
+        """The rows of all other folds, (X, y), of the same types as the whole; there may be none."""
+        rows = np.flatnonzero(self._places != fold)
+        return rows_at(self._X, rows), rows_at(self._y, rows)
+
+    def judged(
+        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
+    ) -> "HeldOut":
+        """As of `AbstractFolds`."""
+        scores = held_out_scores(self._X, self._y, self._places, predictors, target, judgement)
+        table = Table(schema=fold_schema(self.folds), cells=fold_cells(self._places), targets=scores * 2.0 - 1.0)
+        exact = np.zeros((self.folds, 2))
+        add_exact(exact, self._places, scores)
+        return HeldOut(table, exact)
+
+
+@final
 class HeldOut:
-    """Each row's fold and score in [0, 1]; NaN for a row that is not counted. Made by `Folds.judged`."""
+    """The held-out rows as (fold, score in [0, 1]), and the sums of their scores. Made by `AbstractFolds.judged`.
 
-    __slots__ = ("_folds", "_places", "_scores")
+    Args:
+        table: the curator's table, with scores scaled to [-1, 1]; NaN for a row that is not counted.
+        exact: see `exact`.
+    """
 
-    def __init__(self, places: NDArray[np.int64], scores: NDArray[np.float64], folds: int) -> None:
-        self._places, self._scores, self._folds = places, scores, folds
+    __slots__ = ("_exact", "_table")
+
+    def __init__(self, table: Table, exact: NDArray[np.float64]) -> None:
+        self._table, self._exact = table, exact
 
     def table(self) -> Table:
-        """Makes the curator's table: the rows as (fold, score), with scores scaled to [-1, 1]."""
-        return Table(
-            schema=fold_schema(self._folds),
-            cells=self._places[np.newaxis].astype(np.uint16),
-            targets=self._scores * 2.0 - 1.0,
-        )
+        """The curator's table."""
+        return self._table
 
     def exact(self) -> NDArray[np.float64]:
         """(Number of rows, sum of scores) of each fold, float64 (k, 2), without noise: for the rows' owner only."""
-        there = ~np.isnan(self._scores)
-        weights = (np.ones(len(self._scores)), np.where(there, self._scores, 0.0))
-        return np.column_stack(
-            [np.bincount(self._places[there], weights=each[there], minlength=self._folds) for each in weights]
-        )
+        return self._exact
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise LedgerError("held-out scores cannot be copied or pickled: each belongs to one row")
+
+
+def held_out_scores(
+    X: Any,
+    y: Any,
+    places: NDArray[np.int32],
+    predictors: "list[Callable[[Any], NDArray[Any]]]",
+    target: Feature,
+    judgement: Judgement,
+) -> NDArray[np.float64]:
+    """The score of each row in [0, 1] by the model that did not see it, float64 (n_rows,); NaN if it is not counted."""
+    scores = np.full(len(places), np.nan)
+    # Read once for all folds: a warning of its shape for each fold that has rows would tell how many have some.
+    labels = _labels(y, target)
+    for fold, predict in enumerate(predictors):
+        rows = np.flatnonzero(places == fold)
+        if len(rows):
+            scores[rows] = _judged(predict(rows_at(X, rows)), labels[rows], target, judgement)
+    return scores
+
+
+def add_exact(sums: NDArray[np.float64], places: NDArray[np.int32], scores: NDArray[np.float64]) -> None:
+    """Add rows to (number of rows, sum of scores) of each fold, float64 (k, 2): one after another, in their order."""
+    there = ~np.isnan(scores)
+    np.add.at(sums[:, 0], places[there], 1.0)
+    np.add.at(sums[:, 1], places[there], scores[there])
+
+
+def fold_cells(places: NDArray[np.int32]) -> NDArray[np.uint16]:
+    """The folds as cells of a table, uint16 (1, n_rows)."""
+    return places[np.newaxis].astype(np.uint16)
 
 
 def fold_count(folds: object) -> int:

@@ -9,7 +9,7 @@ docs/explanation/events.md#parallel-words.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, final
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
+from ledgerwood.accounting.events import Composed, Event, FilteredEvent, Parallel, PoissonSampled, Repeated
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.queries.declared import DeclaredStatistic, caution_weights, caveats_in
 from ledgerwood.curator.queries.registry import Query, SelectionQuery
@@ -79,19 +79,32 @@ class Rows(Protocol):
     def schema(self) -> Schema:
         """The public description of the rows."""
 
+    @property
+    def owners_add_noise(self) -> bool:
+        """Whether what `reader` reads has its noise already: the shares of the owners of the rows."""
+
+    def begin(self, event: Event) -> None:
+        """Take note that this event was drawn; its rows are sampled next."""
+
     def sample(self, sampling_rate: float, source: RandomSource) -> NDArray[np.bool_]:
         """One Poisson sample of the rows; empty, for all of them, at rate 1."""
 
-    def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
+    def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[Any]:
         """A group for each row, or none, as `RowCoins.categories` has them."""
 
-    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
-        """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet."""
+    def members(self, assignment: NDArray[Any], group: int) -> NDArray[np.bool_]:
+        """The sample that a group is, of what `assign` has returned."""
+
+    def reader(self, query: object, mechanism: object = None) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+        """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet.
+
+        The mechanism is what the release is priced by: owners of rows compare it with the draw, and may add its noise.
+        """
 
     def caveat(self, query: object) -> str:
         """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
 
-    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], Any]:
+    def evidence(self, query: object, mechanism: object = None) -> Callable[[NDArray[np.bool_]], Any]:
         """Makes the reader of a sample for a selection; refuses an unknown selection, and reads no row yet."""
 
 
@@ -113,13 +126,42 @@ def held_by(event: Event) -> Counter[Event]:
     return held
 
 
+def left_after(held: Counter[Event], event: Event, purpose: str) -> Counter[Event]:
+    """What a draw holds once a release of this event was taken out of it.
+
+    Raises:
+        RoundViolation: the draw does not hold the release.
+    """
+    wanted: Counter[Event] = Counter()
+    for part, count in event.draws():
+        wanted[part] += count
+    if any(held[part] < count for part, count in wanted.items()):
+        left = [f"{count} x {each!r}" for each, count in held.items() if count]
+        raise RoundViolation(
+            f"release {purpose!r} is {event!r}, which this draw does not hold; it holds {left or 'nothing more'}"
+        )
+    return held - wanted
+
+
+def parts_of(event: Event) -> Iterator[Event]:
+    """What a grant of the event holds. A foreign class is a part itself, which no ledger has: it could state any."""
+    if type(event) is Composed:
+        for member in event.events:
+            yield from parts_of(member)
+    elif type(event) is Repeated:
+        for _ in range(event.count):
+            yield from parts_of(event.event)
+    else:
+        yield event
+
+
 @final
 class CuratorRound(Recorded):
     """A `Round` of the in-process curator. Made by `Curator.open` and `CuratorGroups.round`.
 
     Args:
         table: the rows.
-        drawn: bool (n_rows,), which rows take part, or empty for all of them; of a group, each row's group.
+        drawn: what the table's `sample` returned, or its `assign` where the round is a group's.
         held: what the draw holds.
         receipt: of the draw.
         source: randomness for noise.
@@ -170,7 +212,7 @@ class CuratorRound(Recorded):
                 mechanism are foreign, or the ledger does not say that the query's sensitivity is not proven.
             InvalidParameter: noise that does not fit the query's grid; nothing was taken.
         """
-        read = self._table.reader(query)
+        read = self._table.reader(query, mechanism)
         caveat = self._table.caveat(query)
         if caveat and caveat not in caveats_in(self._receipt.purpose):
             raise RoundViolation(
@@ -190,7 +232,9 @@ class CuratorRound(Recorded):
             self._gate.require(purpose)
             self._take(mechanism.event(query.sensitivity(self._adjacency), self._adjacency), purpose)
             # Taken out before the rows are read: an error below loses it.
-            noisy = mechanism.randomise(read(self._sampled), query.grid, self._source)
+            noisy = read(self._sampled)
+            if not self._table.owners_add_noise:
+                noisy = mechanism.randomise(noisy, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind, caveat=caveat)
 
     @passes_with_owner("select")
@@ -200,7 +244,7 @@ class CuratorRound(Recorded):
         Raises:
             RoundViolation: as in `release`.
         """
-        read = self._table.evidence(query)
+        read = self._table.evidence(query, mechanism)
         event = query.event(mechanism, self._adjacency)
         with self._gate.lock:
             self._gate.require(purpose)
@@ -211,18 +255,10 @@ class CuratorRound(Recorded):
     @property
     def _sampled(self) -> NDArray[np.bool_]:
         """Which rows take part; empty for all of them."""
-        return self._drawn if self._group is None else self._drawn == self._group
+        return self._drawn if self._group is None else self._table.members(self._drawn, self._group)
 
     def _take(self, event: Event, purpose: str) -> None:
-        wanted: Counter[Event] = Counter()
-        for part, count in event.draws():
-            wanted[part] += count
-        if any(self._held[part] < count for part, count in wanted.items()):
-            left = [f"{count} x {held!r}" for held, count in self._held.items() if count]
-            raise RoundViolation(
-                f"release {purpose!r} is {event!r}, which this draw does not hold; it holds {left or 'nothing more'}"
-            )
-        self._held -= wanted
+        self._held = left_after(self._held, event, purpose)
 
     @property
     def _adjacency(self) -> Adjacency:
@@ -268,7 +304,7 @@ class CuratorGroups(Recorded):
 
     Args:
         table: the rows.
-        assignment: int32 (n_rows,), each row's group; the number of groups for a row in none.
+        assignment: what the table's `assign` returned: each row's group, or the number of groups for a row in none.
         held: for each group, the releases in its event.
         receipt: the draw that covers all groups.
         source: randomness for noise.
@@ -280,7 +316,7 @@ class CuratorGroups(Recorded):
     def __init__(
         self,
         table: Rows,
-        assignment: NDArray[np.int32],
+        assignment: NDArray[Any],
         held: Sequence[Counter[Event]],
         receipt: Receipt,
         source: RandomSource,
@@ -288,7 +324,7 @@ class CuratorGroups(Recorded):
     ) -> None:
         super().__init__()
         self._table = table
-        self._assignment = assignment.astype(np.min_scalar_type(len(held)))
+        self._assignment = assignment
         self._held = held
         self._receipt = receipt
         self._source = source

@@ -1,5 +1,6 @@
 """Integer noise on whole numbers, exact: discrete Laplace (the geometric mechanism), discrete Gaussian, Skellam."""
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from ledgerwood.accounting.events import (
     SkellamVectorEvent,
     ZeroConcentratedEvent,
 )
+from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.mechanisms.base import Grid
 from ledgerwood.mechanisms.exact import integer_laws
 from ledgerwood.mechanisms.exact.deviates import geometric_noise, standard_laplace
@@ -32,6 +34,7 @@ from ledgerwood.recording.points import passes
 LARGEST_GAUSSIAN_SCALE = 1e5
 LARGEST_LAPLACE_SCALE = 2.0**55
 LARGEST_SKELLAM_VARIANCE = 1e9
+_LEAST_SKELLAM_VARIANCE = 1e-6
 
 
 @final
@@ -154,21 +157,43 @@ class SkellamMechanism:
 
     def __post_init__(self) -> None:
         variance = _validate.positive("variance", self.variance, "statistic squared")
-        if not 1e-6 <= variance <= LARGEST_SKELLAM_VARIANCE:
+        if not _LEAST_SKELLAM_VARIANCE <= variance <= LARGEST_SKELLAM_VARIANCE:
             raise _validate.fail("variance", self.variance, "in [1e-6, 1e9]", "statistic squared")
         object.__setattr__(self, "variance", variance)
 
     def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> SkellamEvent | SkellamVectorEvent:
         """SkellamEvent for one number, else SkellamVectorEvent of the L2 norm: shift-sets.md#integer-shifts.
 
-        Raises:
-            UnsupportedEvent: one number whose noise spreads over more integers than the event sums.
+        One number whose noise spreads over more integers than `SkellamEvent` sums has the vector's event, whose bound
+        on Renyi divergences holds for any number of columns.
         """
         whole = _one_number(sensitivity)
         if whole is not None:
-            return SkellamEvent(variance=self.variance, sensitivity=whole, adjacency=adjacency)
+            with contextlib.suppress(UnsupportedEvent):
+                return SkellamEvent(variance=self.variance, sensitivity=whole, adjacency=adjacency)
         norm = max(sensitivity.l2((1.0,) * (sensitivity.columns or 1)), 1.0)
         return SkellamVectorEvent(variance=self.variance, l2_sensitivity=norm, adjacency=adjacency)
+
+    def share(self, clients: int) -> "SkellamMechanism":
+        """The noise that one of several clients adds, so that the shares of `clients` of them have this variance.
+
+        The sum of that many independent shares is Skellam noise of at least this variance, exactly: the share's
+        variance is rounded up. More shares are more noise. Proof: docs/explanation/federated.md#noise-shares.
+
+        Args:
+            clients: n >= 1, how many honest clients whose noise arrives must carry this noise together.
+
+        Raises:
+            InvalidParameter: a number of clients that is no whole number >= 1, or so many that a share's variance is
+                below 1e-6.
+        """
+        n = _validate.count("clients", clients, "clients")
+        most = Fraction(self.variance) / Fraction(_LEAST_SKELLAM_VARIANCE)
+        if n > most:
+            raise _validate.fail(
+                "clients", n, f"at most {math.floor(most)}: a share's variance is at least 1e-6", "clients"
+            )
+        return SkellamMechanism(variance=float_up(Fraction(self.variance) / n))
 
     def require_fit(self, grid: Grid) -> None:
         """Refuse a grid whose steps are not 1; errors as in `randomise`."""

@@ -20,6 +20,7 @@ from ledgerwood.accounting.pricing import price
 from ledgerwood.cautions import emit, seed_caution
 from ledgerwood.csv_files import read_csv
 from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
+from ledgerwood.libsvm_files import ENDINGS, read_libsvm
 from ledgerwood.report.options import Settings
 from ledgerwood.report.printing import Fact, print_json
 from ledgerwood.schema import Schema
@@ -250,7 +251,13 @@ def show_check(rows: Path, schema: Path, *, as_json: bool) -> bool:
         SchemaError: not a schema, or columns that the file does not have.
     """
     declared = read_schema(schema)
-    X, y = read_csv(rows, declared, with_target=declared.target is not None)
+    X: Any
+    y: Any
+    if rows.name.endswith(ENDINGS):
+        X, labels = read_libsvm(rows, declared)
+        y = None if declared.target is None else labels
+    else:
+        X, y = read_csv(rows, declared, with_target=declared.target is not None)
     report = declared.check(X, y)
     if as_json:
         print_json(report.to_record())

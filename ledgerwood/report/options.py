@@ -34,7 +34,7 @@ Unconfirmed = Annotated[
     bool, typer.Option("--allow-unconfirmed", help="Go on, with exit code 0, though a charge could not be confirmed.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
-Rows = typer.Argument(help="Parquet or CSV file, folder of such files, or quoted pattern, as 'rows/*.parquet'.")
+Rows = typer.Argument(help="Parquet, CSV or LIBSVM file, folder of such files, or quoted pattern, as 'rows/*.parquet'.")
 Existing = typer.Argument(exists=True, dir_okay=False, readable=True)
 
 

@@ -20,15 +20,15 @@ try:
     from ledgerwood.trainers.base.schema_purchase import SchemaPurchase as SchemaPurchase
     from ledgerwood.trainers.base.systems import System as System
     from ledgerwood.trainers.base.trainer import AbstractTrainer as AbstractTrainer
-    from ledgerwood.trainers.choosing.cross_validation import CrossValidation as CrossValidation
-    from ledgerwood.trainers.choosing.cross_validation import FoldScores as FoldScores
-    from ledgerwood.trainers.choosing.cross_validation import GridSearch as GridSearch
-    from ledgerwood.trainers.choosing.cross_validation import OwnerOnly as OwnerOnly
     from ledgerwood.trainers.choosing.cross_validation import private_cross_validate as private_cross_validate
     from ledgerwood.trainers.choosing.cross_validation import private_grid_search as private_grid_search
     from ledgerwood.trainers.choosing.private_search import PrivateSearch as PrivateSearch
     from ledgerwood.trainers.choosing.private_search import SearchPlan as SearchPlan
     from ledgerwood.trainers.choosing.validation_plan import ValidationPlan as ValidationPlan
+    from ledgerwood.trainers.choosing.validation_results import CrossValidation as CrossValidation
+    from ledgerwood.trainers.choosing.validation_results import FoldScores as FoldScores
+    from ledgerwood.trainers.choosing.validation_results import GridSearch as GridSearch
+    from ledgerwood.trainers.choosing.validation_results import OwnerOnly as OwnerOnly
     from ledgerwood.trainers.dpboost.plan import DPBoostPlan as DPBoostPlan
     from ledgerwood.trainers.dpboost.training import DPBoostClassifier as DPBoostClassifier
     from ledgerwood.trainers.dpboost.training import DPBoostRegressor as DPBoostRegressor

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ledgerwood.verification.canaries import ModelAudit as ModelAudit
     from ledgerwood.verification.canaries import audit_model as audit_model
     from ledgerwood.verification.canaries import structure_depends_on_data as structure_depends_on_data
+    from ledgerwood.verification.ledgers.federations import ClientVerdict as ClientVerdict
+    from ledgerwood.verification.ledgers.federations import FederationReport as FederationReport
+    from ledgerwood.verification.ledgers.federations import SessionVerdict as SessionVerdict
+    from ledgerwood.verification.ledgers.federations import verify_federation as verify_federation
     from ledgerwood.verification.ledgers.filters import GrantVerdict as GrantVerdict
     from ledgerwood.verification.ledgers.verifying import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers.verifying import sign_ledger as sign_ledger
@@ -55,6 +59,8 @@ _LATE = {
     "AttackReading": "attacks.membership",
     "Audit": "black_box",
     "Call": "replaying.session",
+    "ClientVerdict": "ledgers.federations",
+    "FederationReport": "ledgers.federations",
     "GrantVerdict": "ledgers.filters",
     "KitCheck": "testing.kit_reports",
     "KitReport": "testing.kit_reports",
@@ -65,6 +71,7 @@ _LATE = {
     "Replay": "replaying.session",
     "RowsRead": "testing.tripwires",
     "SensitivityReport": "sensitivity.checking",
+    "SessionVerdict": "ledgers.federations",
     "Violation": "replaying.session",
     "added": "sensitivity.domains",
     "assert_dp": "testing.assertions",
@@ -89,6 +96,7 @@ _LATE = {
     "sign_ledger": "ledgers.verifying",
     "structure_depends_on_data": "canaries",
     "tripwire": "testing.tripwires",
+    "verify_federation": "ledgers.federations",
     "verify_ledger": "ledgers.verifying",
     "worst_rows": "sensitivity.domains",
 }

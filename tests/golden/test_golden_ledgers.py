@@ -6,7 +6,10 @@ import pytest
 
 from ledgerwood.accounting import LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
-from ledgerwood.verification import verify_ledger
+from ledgerwood.errors import SumRefused
+from ledgerwood.federation.account import ClientAccount
+from ledgerwood.secure_aggregation import SumAnswer, members_digest
+from ledgerwood.verification import verify_federation, verify_ledger
 
 FOLDER = Path(__file__).parent
 GOLDEN = {
@@ -62,6 +65,12 @@ GOLDEN = {
     "filtered-rounds": (
         "320b0d7e30afff869727ddfaff190ea49cc0be80c94be7dd292b0bfe1034709c", 2.2991845553095804, 1e-05, 2, 4, "secure",
     ),
+    "federation-server": (
+        "86ab5da583e2609b4bb70566d9ddffe96db0155f2763bc4d0200370dd73a2866", 0.6922749261847638, 5e-06, 1, 4, "secure",
+    ),
+    "federation-client": (
+        "0687df98b7edaa45fb38c99f771a93e979e7d78e136c7a96039dd4cd692ce5e1", 0.6922749261847638, 5e-06, 1, 3, "secure",
+    ),
 }  # fmt: skip
 
 
@@ -72,6 +81,9 @@ ABOVE = {  # relative; where a charge is confirmed by agreement, its grant count
     # Losses are split onto a lattice from above: what that may change is 2e-5 of epsilon, and no lattice is exact.
     "bounded-range": 3e-6,
     "cut-and-stepped": 2e-8,
+    # 2.9e-5 of epsilon, absolute, by the same lattice: below 1 it is refined by absolute steps.
+    "federation-server": 4.3e-5,
+    "federation-client": 4.3e-5,
 }
 
 
@@ -98,3 +110,26 @@ def test_a_golden_ledger_is_read_and_written_to_the_same_bytes(name):
     record = LedgerRecord.from_lines(tuple(lines))
     assert list(record.lines) == lines
     assert record.spent().epsilon == pytest.approx(GOLDEN[name][1], rel=1e-9)
+
+
+def test_a_golden_account_agrees_with_its_server_and_answers_nothing_again(tmp_path):
+    names = [f"federation-client.ledger.jsonl{end}" for end in ("", ".answers")]
+    report = verify_federation(FOLDER / "federation-server.ledger.jsonl", [FOLDER / names[0]])
+    (session,) = report.clients[0].sessions
+    assert (report.verdict, session.draws, session.missed, session.answers) == ("confirmed", 3, (2,), 7)
+    for name in names:  # what goes on is another ledger
+        (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
+    mine = ClientAccount(tmp_path / names[0])
+    terms = mine.joined(bytes(range(16)))
+    assert (terms.plan, terms.server, terms.active) == (b"p" * 32, "SHA256:golden", False)
+    mine.join(terms)
+    everybody = members_digest({0, 1, 2})
+    for round_, attempt, kind in ((4, 1, "unmask"), (4, 2, "upload"), (3, 3, "upload")):
+        survivors = "" if kind == "upload" else everybody
+        with pytest.raises(SumRefused):
+            mine.answer(
+                SumAnswer(round=round_, attempt=attempt, kind=kind, live=everybody, survivors=survivors),
+                session=terms.session,
+            )
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()

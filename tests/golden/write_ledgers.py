@@ -45,6 +45,8 @@ from ledgerwood.accounting import (
     ZeroConcentratedEvent,
     calibrate,
 )
+from ledgerwood.federation.account import ClientAccount, SessionTerms
+from ledgerwood.secure_aggregation import SumAnswer, members_digest
 
 FOLDER = Path(__file__).parent
 A = Adjacency.ADD_REMOVE
@@ -326,6 +328,44 @@ def filtered_rounds() -> None:
     draw_all(ledger, Composed((laplace(64.0), curve)), "boosting on samples", delta=5e-6)
 
 
+def federation() -> None:
+    """A server's ledger, and a client's account: a draw that it missed, an attempt that was given up, a torn line."""
+    plan = Composed((laplace(2.0), Repeated(PoissonSampled(gaussian(8.0), sampling_rate=0.25), count=3)))
+    session, budget = bytes(range(16)), Budget(epsilon=2.0, delta=1e-5, adjacency=A)
+    ledger = open_ledger("federation-server", budget, BasicFilter())
+    if ledger is None:
+        return
+    grant = ledger.grant(plan, purpose=f"SGBDTClassifier.fit, federation {session.hex()}", delta=5e-6)
+    sampled = PoissonSampled(gaussian(8.0), sampling_rate=0.25)
+    for event in (laplace(2.0), sampled, sampled, sampled):
+        grant.draw(event, purpose="trees")
+    place = FOLDER / "federation-client.ledger.jsonl"
+    mine = ClientAccount(place, dataset="golden", budget=budget, unit=PrivacyUnit.ROW)
+    mine.join(
+        SessionTerms(
+            session=session, plan=b"p" * 32, event=plan, unit=PrivacyUnit.ROW, server="SHA256:golden", delta=5e-6
+        )
+    )
+    mine.fix(session, "roster", b"r" * 32)
+    everybody, some = members_digest({0, 1, 2}), members_digest({0, 2})
+    for round_, attempt, kind in (
+        (1, 1, "upload"), (1, 1, "unmask"), (3, 1, "upload"), (3, 1, "recover"), (3, 2, "upload"), (3, 2, "unmask"),
+        (4, 1, "upload"), (4, 1, "unmask"),
+    ):  # fmt: skip
+        survivors = {"upload": "", "recover": some, "unmask": everybody}[kind]
+        answer = SumAnswer(round=round_, attempt=attempt, kind=kind, live=everybody, survivors=survivors)
+        event = laplace(2.0) if round_ == 1 else sampled
+        release = event if round_ == 1 else gaussian(8.0)
+        if kind == "upload":
+            mine.answer(answer, session=session, draw=round_, event=event, release=release)
+        else:
+            mine.answer(answer, session=session)
+    mine.close()
+    answers = Path(f"{place}.answers")
+    answers.write_bytes(answers.read_bytes()[:-40])
+    ClientAccount(place).joined(session)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
@@ -344,3 +384,4 @@ if __name__ == "__main__":
     renyi_filter()
     whitehouse_filter()
     filtered_rounds()
+    federation()

@@ -160,3 +160,14 @@ def test_what_the_events_cannot_sum_is_refused_by_the_event():
         DiscreteGaussianMechanism(scale=1e5).event(shifts(1.0), A)
     with pytest.raises(InvalidParameter, match=r"scale=0\.001"):
         DiscreteGaussianMechanism(scale=0.001)
+
+
+def test_one_number_with_wide_skellam_noise_has_the_event_of_a_vector():
+    wide = SkellamMechanism(variance=2.0**28).event(shifts(2.0**14), A)
+    assert wide == SkellamVectorEvent(variance=2.0**28, l2_sensitivity=2.0**14, adjacency=A)
+    # Where both exist, the vector's bound is no less than the number's divergence.
+    orders = np.array([1.5, 2.0, 7.5, 64.0])
+    one = SkellamMechanism(variance=1e6).event(shifts(900.0), A)
+    assert isinstance(one, SkellamEvent)
+    bound = SkellamVectorEvent(variance=1e6, l2_sensitivity=900.0, adjacency=A).renyi(orders)
+    assert (bound >= one.renyi(orders)).all()

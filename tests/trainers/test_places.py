@@ -136,7 +136,7 @@ def test_the_individual_filter_and_a_private_search_too(folder, parts):
     assert told(search.fit(folder, "two")) == told(search.fit(ROWS[NAMES], ROWS["two"]))
 
 
-def test_rows_on_disk_are_mapped_and_leave_nothing_in_memory_between_queries(folder, parts, monkeypatch):
+def test_rows_on_disk_and_what_is_kept_of_them_between_queries_are_mapped(folder, parts, monkeypatch):
     tables = []
     plain = DPXGBoostClassifier._train
 
@@ -149,11 +149,48 @@ def test_rows_on_disk_are_mapped_and_leave_nothing_in_memory_between_queries(fol
     assert len(tables[0]._parts) == parts
     for part in tables[0]._parts:
         rows, scored = part.rows, part.rows.state.scored[None]
-        assert rows.state.memories == {}
-        for array in (rows.cells, rows.classes, rows.state.leaves, scored.targets, scored.scores):
+        kept = rows.state.buffers._held
+        assert sorted(kept) == ["gains bins", "gains contributions", "gains order", "gains sums"]
+        for array in (rows.cells, rows.classes, rows.state.leaves, scored.targets, scored.scores, *kept.values()):
             while isinstance(array, np.ndarray):
                 array = array.base
             assert isinstance(array, mmap.mmap | memoryview)
+
+
+@pytest.mark.parametrize("kind", [DPXGBoostClassifier, PrivaTreeClassifier])
+@pytest.mark.parametrize("files", [0, 3])
+def test_where_the_disk_has_no_room_nothing_is_kept_between_queries(kind, files, folder, parts, monkeypatch):
+    model = model_of(kind, max_depth=3, **({"max_bins": 32} if kind is PrivaTreeClassifier else {"n_estimators": 2}))
+    expected = told(model.fit(ROWS[NAMES], ROWS["two"]))
+    tables, asked, room, written = [], [], scratch.Arena.room, chunks.written
+
+    def some_room(self, n):
+        asked.append(n)
+        self.full = len(asked) > files
+        return room(self, n)
+
+    def kept(*given, **more):
+        tables.append(written(*given, **more))
+        return tables[-1]
+
+    monkeypatch.setattr(scratch.Arena, "room", some_room)
+    monkeypatch.setattr(chunks, "written", kept)
+    assert told(model.fit(folder, "two")) == expected
+    assert len(asked) > files
+    for part in tables[0]._parts:
+        assert part.rows.state.memories == part.rows.state.buffers._held == {}
+
+
+def test_an_arena_on_a_full_disk_gives_room_in_memory(tmp_path, monkeypatch):
+    with scratch.scratch_folder(tmp_path) as place:
+        arena = scratch.Arena(place)
+        first, second = arena.room(5), arena.room(3)
+        first[:] = 1.0
+        assert second.tolist() == [0.0] * 3
+        assert not arena.full
+        monkeypatch.setattr(scratch, "_reserve", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        assert arena.room(1000).tolist() == [0.0] * 1000
+        assert arena.full
 
 
 def test_secure_randomness_gives_a_model_too(folder, parts):
@@ -242,11 +279,6 @@ def test_a_later_file_of_other_types_is_refused_before_a_row_of_the_first_is_rea
     monkeypatch.setattr(sources._ParquetFiles, "batches", None)
     with pytest.raises(SchemaError, match="'size' has type String, and is declared to hold numbers"):
         model_of().fit(tmp_path, "two")
-
-
-def test_no_schema_no_files(folder):
-    with pytest.raises(SchemaError, match="rows in files need a declared schema"):
-        SGBDTClassifier(epsilon=5.0).fit(folder, "two")
 
 
 def test_a_damaged_file_is_an_error_that_spends_nothing(tmp_path, folder):

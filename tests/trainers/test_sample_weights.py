@@ -51,7 +51,10 @@ KINDS = [
     (SGBDTClassifier, {}),
     (SGBDTClassifier, {"leaf_statistic": "moments", "adjacency": "replace-one"}),
     (DPBoostRegressor, {"delta": 0.0}),
-    (DPBoostClassifier, {"preset": "seq", "candidates": "gridless", "max_bins": 1000}),
+    (
+        DPBoostClassifier,
+        {"preset": "seq", "max_bins": 16},
+    ),  # without a grid: tests/curator/queries/test_gridless_gains.py
     (DPXGBoostRegressor, {"delta": 0.0, "adjacency": "replace-one"}),
     (DPXGBoostClassifier, {"leaf_release": "ratio"}),
 ]

@@ -103,7 +103,7 @@ def test_plan_ledger_and_statement_do_not_depend_on_the_classes(kind):
 
 
 OPTIONS = [
-    (FederatedGBDTClassifier, {"preset": "paper", "n_estimators": 32}),
+    (FederatedGBDTClassifier, {"preset": "tr_batched_ih_ebm", "n_estimators": 32}),
     (FederatedGBDTClassifier, {"preset": "tr_newton_ih", "n_estimators": 32, "features_per_tree": 1}),
     (FederatedGBDTClassifier, {"split_method": "histogram", "candidates": "iterative_hessian", "n_estimators": 32}),
     (FederatedGBDTClassifier, {"split_method": "partially_random", "n_estimators": 32, "max_depth": 2}),

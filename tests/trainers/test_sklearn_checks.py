@@ -40,7 +40,7 @@ STREAMS = {
     "check_n_features_in_after_fitting": NO_KEYS,
 }
 STEPS = "a row's weighted gradient is truncated to whole steps of 2**-20, and so is that of each repeated row"
-EQUIVALENCE = {"check_sample_weight_equivalence_on_dense_data": STEPS}
+EQUIVALENCE = {f"check_sample_weight_equivalence_on_{kind}_data": STEPS for kind in ("dense", "sparse")}
 TYPELESS = "a list, an array of objects, or a data frame whose columns have no names: nothing of them is public"
 BY_VALUE = "nothing is refused because of a value"
 BY_NUMBER = "no number of rows is refused, not even none"

@@ -56,7 +56,7 @@ GREEDY = [
     (DPXGBoostClassifier, CLASSES, {"sketch": "once"}),
     (DPXGBoostRegressor, None, {}),
     (FederatedGBDTRegressor, SCHEMA, {"split_method": "partially_random"}),
-    (FederatedGBDTClassifier, CLASSES, {"preset": "paper"}),
+    (FederatedGBDTClassifier, CLASSES, {"preset": "tr_batched_ih_ebm"}),
     (FederatedGBDTClassifier, CLASSES, {"split_method": "histogram", "candidates": "quantiles", "n_candidates": 4}),
     (FederatedGBDTRegressor, None, {}),
 ]

@@ -12,7 +12,7 @@ from typing import NoReturn, final
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.filters import BasicFilter, Charge, Filter, Remaining, Spent
-from ledgerwood.accounting.ledger.entries import DrawEntry, Entry, GrantEntry, Randomness
+from ledgerwood.accounting.ledger.entries import RESUMABLE, DrawEntry, Entry, GrantEntry, Randomness
 from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
 from ledgerwood.accounting.ledger.state import State, opened, replay
 from ledgerwood.accounting.ledger.store import Memory, Store, require_terms, store_at
@@ -51,15 +51,17 @@ class Ledger:
         *,
         analysts: Mapping[str, float] | None = None,
         analyst: str | None = None,
+        shared: bool = False,
     ) -> "Ledger":
         """Create or reopen a ledger; every entry is on its way to the disk before the call returns.
 
         If the ledger exists, the arguments that are given must agree with its terms. Earlier grants stay spent, and
-        cannot be drawn from.
+        cannot be drawn from, unless they were made to be `resumed`.
 
         Args:
-            path_or_url: a path of a JSON lines file, which has one holder at a time; or sqlite:///FILE or
-                postgresql+psycopg://..., a database of many data sets that many processes may spend from (extra: sql).
+            path_or_url: a path of a JSON lines file, which has one holder at a time unless it is `shared`; or
+                sqlite:///FILE or postgresql+psycopg://..., a database of many data sets that many processes may spend
+                from (extra: sql).
             dataset: a public label; None accepts any, of a file only.
             budget: needed for a new ledger.
             unit: needed for a new ledger.
@@ -67,6 +69,8 @@ class Ledger:
             analysts: for a new ledger, who may spend and which share of the budget each, in (0, 1]; together at most 1.
             analyst: the analyst who spends through this object, if analysts share the budget. The name is not
                 authenticated.
+            shared: lock the file for each entry, and not for as long as it is open, so that several processes of this
+                machine may open it so; each waits for the others, up to 30 s. A database is always shared.
 
         Raises:
             LedgerError: other terms, or the file is in use, or the database cannot be used.
@@ -76,7 +80,7 @@ class Ledger:
             ImportError: a database, without the extra.
         """
         new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset, analysts)
-        store = store_at(path_or_url, dataset, new=new is not None)
+        store = store_at(path_or_url, dataset, new=new is not None, shared=shared)
         try:
             lines = store.read()
             if not lines:
@@ -136,7 +140,7 @@ class Ledger:
             return state.head
 
     @passes("grant")
-    def grant(self, event: Event, *, purpose: str, delta: float | None = None) -> "Grant":
+    def grant(self, event: Event, *, purpose: str, delta: float | None = None, resumable: bool = False) -> "Grant":
         """Charge a whole plan once, and return a grant from which its events can be drawn.
 
         Args:
@@ -144,6 +148,8 @@ class Ledger:
             purpose: printable text of one line.
             delta: for `BasicFilter` and `AdvancedCompositionFilter`, the delta of this charge. None means 0 for a pure
                 event, and all the delta that remains for any other. The other filters take None only.
+            resumable: every draw is on the disk before it is acknowledged, which takes a few milliseconds, and a later
+                process may draw the rest by `resumed`. The entry's purpose says so: it begins with "resumable: ".
 
         Raises:
             BudgetExceeded: it does not fit; nothing was spent.
@@ -152,6 +158,8 @@ class Ledger:
             LedgerWriteFailed: the entry could not be made durable; nothing was spent.
             LedgerError: the database was lost in the commit; what may have been recorded counts as spent.
         """
+        if resumable and isinstance(purpose, str):
+            purpose = RESUMABLE + purpose
         with self._lock:
             self._require_owner()
             while True:
@@ -169,6 +177,28 @@ class Ledger:
                     raise
                 self._state.commit(entry)
                 return Grant(self, entry)
+
+    def resumed(self, index: int) -> "Grant":
+        """The grant of an earlier process, to draw the rest of it (docs/explanation/ledger.md#resumable).
+
+        Args:
+            index: of the grant's entry.
+
+        Raises:
+            LedgerError: no grant has this index, or it was not made with `resumable=True`: its last draws may be
+                missing from the disk, and would be drawn twice.
+        """
+        with self._current() as state:
+            self._require_owner()
+            entry = state.entries[index] if 0 <= index < len(state.entries) else None
+        if not isinstance(entry, GrantEntry):
+            raise LedgerError(f"entry {index} is not a grant of this ledger")
+        if not entry.resumable:
+            raise LedgerError(
+                f"grant {index} ({entry.purpose!r}) was not made to be resumed: its last draws may be missing from the "
+                "disk, and would be drawn twice; make a new grant, with resumable=True if it has to outlive its process"
+            )
+        return Grant(self, entry)
 
     def require_room(self, events: Sequence[Event], *, delta: float | None = None) -> None:
         """Refuse several plans that do not fit together, one grant after the other; nothing is granted or reserved.
@@ -283,7 +313,8 @@ class Ledger:
             self._require_owner()
             with self._store.locked(self._state):
                 entry = self._state.propose_draw(grant, event, purpose, randomness)
-                self._store.append(entry, durable=False)
+                granted = self._state.entries[grant]
+                self._store.append(entry, durable=isinstance(granted, GrantEntry) and granted.resumable)
             self._state.commit(entry)
             return entry
 

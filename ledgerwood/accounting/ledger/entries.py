@@ -24,6 +24,8 @@ Version = Literal[1, 2]
 GENESIS = "0" * 64
 _AMOUNTS = frozenset({"epsilon", "delta", "mu", "rho", "divergence"})
 _LONGEST_PURPOSE = 200
+RESUMABLE = "resumable: "
+"""How the purpose of a grant begins whose every draw is durable, so that a later process may draw the rest of it."""
 
 Randomness = Literal["secure", "test"]
 """The source of the noise; "test" is reproducible and protects nobody."""
@@ -61,6 +63,11 @@ class GrantEntry:
     purpose: str
     analyst: str | None = None
     version: Version = 1
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a later process may draw the rest: then no draw is acknowledged before it is on the disk."""
+        return self.purpose.startswith(RESUMABLE)
 
 
 @final

@@ -1,4 +1,4 @@
-"""A ledger in a file, held by one process at a time.
+"""A ledger in a file, held by one process at a time, or by several that take turns.
 
 Files that one process holds: a lock protects a path only as long as the path names the file that was locked.
 
@@ -12,6 +12,7 @@ import os
 import stat
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -23,9 +24,12 @@ from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
 
 _TRIES = 100
+PATIENCE = 30.0
+"""Seconds that a process which takes turns with others waits for them, at most."""
+_PAUSE = 0.002  # s between two looks at a lock that another process has
 
 
-def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
+def hold(path: Path, what: str, *, create: bool, patience: float = 0.0) -> BinaryIO | None:
     """Open the file that the path names, for reading and appending, under an exclusive advisory lock.
 
     The path is asked again after locking: a file that was replaced or removed between opening and locking is let go,
@@ -35,6 +39,7 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
         path: the path of a regular file; symbolic links are followed.
         what: the kind of file, for messages.
         create: make an empty file where there is none.
+        patience: seconds to wait for another holder.
 
     Returns:
         the file, unbuffered; None if there is no file and none was to be made.
@@ -55,7 +60,10 @@ def hold(path: Path, what: str, *, create: bool) -> BinaryIO | None:
         try:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise LedgerError(f"{what} {path} must be a regular file, otherwise entries would be lost")
-            lock(file, f"{what} {path}")
+            if patience:
+                lock_within(file, f"{what} {path}", patience)
+            else:
+                lock(file, f"{what} {path}")
             if is_at(file, path):
                 return file
         except BaseException:
@@ -91,6 +99,27 @@ def lock(file: BinaryIO, name: str) -> None:
         raise LedgerError(f"{name} is open for writing in another process or object; only one may hold it") from error
 
 
+def lock_within(file: BinaryIO, name: str, patience: float) -> None:
+    """Lock the file as soon as others let go of it; one that is locked by it already stays locked.
+
+    Args:
+        file: an open file.
+        name: what messages call it.
+        patience: seconds to wait for another process, at most.
+
+    Raises:
+        LedgerError: as `lock`.
+    """
+    last = time.monotonic() + patience
+    while True:
+        try:
+            return lock(file, name)
+        except LedgerError:
+            if sys.platform == "win32" or time.monotonic() >= last:
+                raise
+            time.sleep(_PAUSE)
+
+
 def unlock(file: BinaryIO) -> None:
     """Give the lock back, also where a forked process still has the file open."""
     if sys.platform != "win32":
@@ -110,18 +139,20 @@ class JsonLinesFile:
     Args:
         path: the path of the file.
         create: make an empty one where there is none.
+        shared: give the lock back once the ledger is open, and take it for each entry: processes take turns.
 
     Raises:
         LedgerError: another holder has the file open for writing, or the platform has no such lock.
         InvalidParameter: there is no file, and none was to be made.
     """
 
-    __slots__ = ("_broken", "_count", "_file", "_length", "_named", "_owner", "_place", "path")
+    __slots__ = ("_broken", "_count", "_file", "_length", "_named", "_owner", "_place", "_shared", "path")
 
-    def __init__(self, path: Path, *, create: bool) -> None:
+    def __init__(self, path: Path, *, create: bool, shared: bool = False) -> None:
         self.path = path
+        self._shared = shared
         self._place = path.absolute()  # whatever the process's folder will be later
-        file = hold(self._place, _WHAT, create=create)
+        file = hold(self._place, _WHAT, create=create, patience=PATIENCE if shared else 0.0)
         if file is None:
             raise InvalidParameter(f"there is no ledger at {path}: a new one needs budget= and unit= (unit: terms)")
         self._file: BinaryIO = file
@@ -142,26 +173,7 @@ class JsonLinesFile:
         Raises:
             LedgerError: the file is not UTF-8.
         """
-        self._file.seek(0)
-        data = self._file.read()
-        self._length = data.rfind(b"\n") + 1
-        if self._length < len(data):
-            warnings.warn(
-                f"the ledger file {self.path} ends in {len(data) - self._length} bytes of a write that was cut short; "
-                "they were never acknowledged and are dropped",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-            try:
-                self._cut()
-            except OSError as error:
-                raise LedgerWriteFailed(error.errno or 0, f"{self.path}: {error.strerror}") from error
-        try:
-            lines = data[: self._length].decode("utf-8").split("\n")[:-1]
-        except UnicodeDecodeError as error:
-            raise LedgerError(f"the ledger file {self.path} is not UTF-8: {error}") from error
-        self._count = len(lines)
-        return lines
+        return self._read_on()
 
     def create(self, first: Entry) -> list[str]:
         """Write the first entry, durably; errors as in `append`."""
@@ -169,10 +181,25 @@ class JsonLinesFile:
         return [encode(first)]
 
     def catch_up(self, state: State, *, lenient: bool = False) -> None:
-        """Nobody else writes to this file."""
+        """Read what others appended, if the file is shared; nobody else writes to one that is not.
+
+        Raises:
+            LedgerError: as in `locked`.
+        """
+        if self._shared and not self._file.closed:
+            with self._turn(state):
+                return
 
     def locked(self, state: State) -> AbstractContextManager[None]:
-        """The file is held for as long as it is open."""
+        """A file is held for as long as it is open; one that is shared, from here to the end, the state caught up.
+
+        Raises:
+            LedgerError: another process kept the file for too long, or it was moved, removed, replaced or shortened.
+            LedgerCorrupted: what others appended does not fit.
+        """
+        if self._shared:
+            self._require_usable(self._count)
+            return self._turn(state)
         return nullcontext()
 
     def append(self, entry: Entry, *, durable: bool) -> None:
@@ -211,6 +238,47 @@ class JsonLinesFile:
         if not self._file.closed and self._owner == os.getpid():
             unlock(self._file)
         self._file.close()
+
+    @contextmanager
+    def _turn(self, state: State) -> Iterator[None]:
+        """Hold the lock of a shared file, with everything that others appended taken in."""
+        lock_within(self._file, f"{_WHAT} {self.path}", PATIENCE)  # the first turn begins when the file is opened
+        try:
+            if len(state.entries) != self._count:
+                raise LedgerError(
+                    f"the ledger file {self.path} holds an entry whose writing was interrupted; reopen it"
+                )
+            found = os.fstat(self._file.fileno()).st_size
+            if found > self._length:
+                state.follow(self._read_on())
+            self._require_in_place(self._length)
+            yield
+        finally:
+            unlock(self._file)
+
+    def _read_on(self) -> list[str]:
+        """The complete lines from where this object has read to; what stands after the last newline is cut off."""
+        self._file.seek(self._length)
+        data = self._file.read()
+        end = data.rfind(b"\n") + 1
+        try:
+            lines = data[:end].decode("utf-8").split("\n")[:-1]
+        except UnicodeDecodeError as error:
+            raise LedgerError(f"the ledger file {self.path} is not UTF-8: {error}") from error
+        self._length += end
+        self._count += len(lines)
+        if end < len(data):
+            warnings.warn(
+                f"the ledger file {self.path} ends in {len(data) - end} bytes of a write that was cut short; "
+                "they were never acknowledged and are dropped",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+            try:
+                self._cut()
+            except OSError as error:
+                raise LedgerWriteFailed(error.errno or 0, f"{self.path}: {error.strerror}") from error
+        return lines
 
     def _require_in_place(self, length: int) -> None:
         """Refuse to record in a moved file, or after entries that others wrote in spite of the lock."""
@@ -251,7 +319,10 @@ class JsonLinesFile:
         if self._file.closed:
             raise LedgerError(f"the ledger file {self.path} was closed")
         if index != self._count:
-            raise LedgerError(f"the ledger file {self.path} holds an entry whose writing was interrupted; reopen it")
+            raise self._interrupted()
+
+    def _interrupted(self) -> LedgerError:
+        return LedgerError(f"the ledger file {self.path} holds an entry whose writing was interrupted; reopen it")
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:

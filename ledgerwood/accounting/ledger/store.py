@@ -68,8 +68,10 @@ class Memory:
         """There is nothing to let go of."""
 
 
-def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "JsonLinesFile | SqlStore":
-    """The store at that place; a file that is not there is made only for a new ledger."""
+def store_at(
+    path_or_url: str | Path, dataset: str | None, *, new: bool, shared: bool = False
+) -> "JsonLinesFile | SqlStore":
+    """The store at that place; a file that is not there is made only for a new ledger; `shared` is of files."""
     if "://" in str(path_or_url):
         try:
             from ledgerwood.accounting.ledger.sql import SqlStore
@@ -79,7 +81,7 @@ def store_at(path_or_url: str | Path, dataset: str | None, *, new: bool) -> "Jso
             raise ImportError(
                 f"a ledger in a database needs {missing.name}: pip install 'ledgerwood[sql]'", name=missing.name
             ) from missing
-    return JsonLinesFile(Path(path_or_url), create=new)
+    return JsonLinesFile(Path(path_or_url), create=new, shared=shared)
 
 
 def require_terms(

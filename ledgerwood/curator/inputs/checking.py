@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from ledgerwood.curator.inputs.encoding import sorted_classes
-from ledgerwood.curator.inputs.reading import Column, one_column, table_columns
+from ledgerwood.curator.inputs.reading import Column, columns_in_turn, one_column
 from ledgerwood.curator.inputs.values import NO_KEY, categories, numbers
 from ledgerwood.errors import SchemaError
 from ledgerwood.schema import Categorical, Category, Feature, Numeric, Schema
@@ -139,12 +139,11 @@ def check_rows(schema: Schema, X: Any, y: Any = None, sample_weight: Any = None)
     misfits: list[str] = []
     reports: list[ColumnReport] = []
     try:
-        columns = table_columns(X, schema)
+        rows, width, columns = columns_in_turn(X, schema)
     except SchemaError as misfit:
         return SchemaReport(rows=0, columns=(), misfits=(str(misfit),), left_out=0)
-    rows = len(columns[0])
     left_out = np.zeros(rows, dtype=np.bool_)
-    for feature, column in zip(schema.resolved(len(columns)).features, columns, strict=True):
+    for feature, column in zip(schema.resolved(width).features, columns, strict=True):
         _look(feature, column, "feature", reports, misfits, left_out)
     if schema.target is not None and y is None:
         misfits.append(f"y was not given: the schema declares the target {schema.target.name!r}")

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.curator.inputs.reading import Column, one_column, table_columns, table_width
+from ledgerwood.curator.inputs.reading import Column, one_column, sparse_columns, table_columns, table_width
+from ledgerwood.curator.inputs.sparse_tables import is_sparse
 from ledgerwood.curator.inputs.values import MISSING, Keys, categories, numbers
 from ledgerwood.curator.kernels import cells as kernels
 from ledgerwood.errors import SchemaError, SchemaTypeError
 from ledgerwood.schema import Categorical, Category, Feature, Numeric, Schema
+from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 Cells = NDArray[np.uint8 | np.uint16]
 Flags = NDArray[np.bool_]
@@ -40,12 +42,12 @@ def column_count(X: Any, schema: Schema | None = None) -> int:
     return table_width(X, schema)
 
 
-def encode_features(X: Any, schema: Schema, *, bins: int) -> Cells:
+def encode_features(X: Any, schema: Schema, *, bins: int) -> AnyCells:
     """The cell of each value, shape (n_features, n_rows), uint8 where 256 cells are enough and else uint16.
 
     Args:
         X: array-like (n_rows, n_features) or list of rows, columns in schema order; or a data frame whose columns are
-            found by name.
+            found by name; or a sparse table, whose cells are sparse, too.
         schema: the public description; `Schema.uniform` without a number of features takes the table's.
         bins: even steps of a numeric feature's range.
 
@@ -55,12 +57,14 @@ def encode_features(X: Any, schema: Schema, *, bins: int) -> Cells:
     return encode_rows(X, schema, bins=bins)[0]
 
 
-def encode_rows(X: Any, schema: Schema, *, bins: int) -> tuple[Cells, Flags]:
+def encode_rows(X: Any, schema: Schema, *, bins: int) -> tuple[AnyCells, Flags]:
     """The cells, as `encode_features`; and which rows take no part, bool (n_rows,).
 
     Those are the rows with a cell that is missing, or cannot be read, in a column that does not declare it. Such a cell
     is in the middle of a range, or "other": somewhere that every query knows.
     """
+    if is_sparse(X):
+        return _encode_sparse(X, schema, bins)
     columns = table_columns(X, schema)
     features = schema.resolved(len(columns)).features
     n_rows = len(columns[0])
@@ -69,15 +73,11 @@ def encode_rows(X: Any, schema: Schema, *, bins: int) -> tuple[Cells, Flags]:
     plain = []
     for place, (row, feature, column) in enumerate(zip(cells, features, columns, strict=True)):
         match feature:
-            case Numeric():
-                if column.dtype in _PLAIN:
-                    plain.append(place)
-                    continue
-                values = numbers(column, feature.name)
-                missing = np.isnan(values)
-                row[:] = numeric_cells(values, feature, bins)
-            case Categorical():
-                row[:], missing = _key_cells(column, feature)
+            case Numeric() if column.dtype in _PLAIN:
+                plain.append(place)
+                continue
+            case _:
+                row[:], missing = _column_cells(column, feature, bins)
         if not feature.missing:
             left_out |= missing
     if plain:
@@ -94,6 +94,32 @@ def encode_rows(X: Any, schema: Schema, *, bins: int) -> tuple[Cells, Flags]:
                 np.array([each.missing for each in declared]), cells, left_out,
             )  # fmt: skip
     return cells, left_out
+
+
+def _encode_sparse(X: Any, schema: Schema, bins: int) -> tuple[SparseCells, Flags]:
+    """As `encode_rows`, of what is stored alone: all other values are 0, of the table's type."""
+    table = sparse_columns(X, schema)
+    features = schema.resolved(table.width).features
+    dtype = cell_dtype(features, bins)
+    cells: Cells = np.empty(len(table.values), dtype=dtype)
+    usual: Cells = np.empty(table.width, dtype=dtype)
+    left_out = np.zeros(table.n_rows, dtype=np.bool_)
+    zero = np.zeros(1, dtype=table.values.dtype)
+    for place, feature in enumerate(features):
+        own = table.stored(place)
+        usual[place] = _column_cells(zero, feature, bins)[0][0]
+        cells[own], missing = _column_cells(table.values[own], feature, bins)
+        if not feature.missing and missing.any():
+            left_out[table.rows[own][missing]] = True
+    return SparseCells(table.n_rows, table.starts, table.rows, cells, usual), left_out
+
+
+def _column_cells(column: Column, feature: Feature, bins: int) -> tuple[NDArray[Any], Flags]:
+    """The cells of a feature's values, and which are missing or cannot be read."""
+    if isinstance(feature, Categorical):
+        return _key_cells(column, feature)
+    values = numbers(column, feature.name)
+    return numeric_cells(values, feature, bins), np.isnan(values)
 
 
 def _side_by_side(columns: list[Column]) -> NDArray[Any] | None:

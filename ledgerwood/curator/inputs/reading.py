@@ -12,9 +12,16 @@ from typing import Any, Protocol, runtime_checkable
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
+from ledgerwood.curator.inputs.sparse_tables import (
+    SparseTable,
+    by_column,
+    is_sparse,
+    require_dense,
+    require_sparse,
+    rows_of,
+)
 from ledgerwood.errors import SchemaError, SchemaTypeError
 from ledgerwood.schema import Numeric, Schema
 
@@ -51,6 +58,8 @@ def table_width(X: Any, schema: Schema | None) -> int:
                 "frame, or declare the columns, as Schema.uniform(low, high, n_features=...) does"
             )
         return len(schema.features)
+    if is_sparse(X):
+        return _some_columns(require_sparse(X)[1])
     return _some_columns(_array(X).shape[1])
 
 
@@ -100,6 +109,30 @@ def table_columns(X: Any, schema: Schema | None) -> list[Column]:
         return [np.fromiter((row[place] for row in rows), object, len(rows)) for place in range(width)]
     array = _array(X)
     return [array[:, place] for place in range(width)]
+
+
+def columns_in_turn(X: Any, schema: Schema) -> tuple[int, int, Iterator[Column]]:
+    """The numbers of rows and of columns, and each column in turn; arguments and errors as of `table_columns`.
+
+    Of a sparse table no two columns are spelled out at once.
+    """
+    if not is_sparse(X):
+        columns = table_columns(X, schema)
+        return len(columns[0]), len(columns), iter(columns)
+    table = sparse_columns(X, schema)
+    return table.n_rows, table.width, (table.column(place) for place in range(table.width))
+
+
+def sparse_columns(X: Any, schema: Schema) -> SparseTable:
+    """A sparse table by column, with as many columns as the schema declares.
+
+    Raises:
+        SchemaError: another number of columns, or as of `require_sparse`.
+    """
+    width, declared = table_width(X, schema), len(schema.features)
+    if declared not in (0, width):
+        raise SchemaError(f"X has {width} columns, but the schema declares {declared} features")
+    return by_column(X)
 
 
 def one_column(values: Any, name: str, *, numeric: bool = False) -> Column:
@@ -219,7 +252,16 @@ def _type_name(series: Series) -> str:
 
 
 def plain_array(values: Any) -> NDArray[Any]:
-    """An array, with NaN or None if a masked one has no value."""
+    """An array, with NaN or None if a masked one has no value.
+
+    Raises:
+        SchemaTypeError: a Dask collection, of which an array would be made by computing all of it here.
+    """
+    if type(values).__module__.partition(".")[0] in ("dask", "dask_expr"):
+        raise SchemaTypeError(
+            "a Dask collection is given where rows in memory are needed: fit and predictions take collections "
+            "throughout; elsewhere give values.compute(), if memory holds them"
+        )
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(values)
         numbers = values.dtype.kind in "biuf"
@@ -251,6 +293,8 @@ def row_count(values: Any) -> int:
     held = _held(values)
     if held is not None or _is_list(values):
         return len(values if held is None else held)
+    if is_sparse(values):
+        return require_sparse(values)[0]
     if not isinstance(values, ArrayLike | memoryview):
         kind = SchemaError if values is None else SchemaTypeError
         raise kind(f"rows are a {type(values).__name__}; give {_TABLE}, and for one column {_ONE_COLUMN}")
@@ -267,6 +311,8 @@ def rows_at(values: Any, places: NDArray[np.int64]) -> Any:
         return held[places].to_native()
     if _is_list(values):
         return [values[place] for place in places.tolist()]
+    if is_sparse(values):
+        return rows_of(values, places)
     return plain_array(values)[places]
 
 
@@ -317,8 +363,7 @@ def _is_list(values: object) -> bool:
 
 def _array(X: Any) -> NDArray[Any]:
     """A table as an array of two dimensions."""
-    if issparse(X):
-        raise SchemaTypeError("Sparse data was passed for X, but dense data is required: use X.toarray()")
+    require_dense(X)
     if not isinstance(X, ArrayLike | memoryview):
         raise SchemaTypeError(f"Expected 2D array, got a {type(X).__name__} instead: X must be {_TABLE}")
     array = plain_array(X)

@@ -27,6 +27,7 @@ from ledgerwood.curator.inputs.reading import (
     table_columns,
     table_width,
 )
+from ledgerwood.curator.inputs.sparse_tables import is_sparse, require_dense
 from ledgerwood.curator.inputs.values import Keys, categories, numbers
 from ledgerwood.errors import SchemaError, SchemaTypeError
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
@@ -96,6 +97,7 @@ def _values(column: NDArray[Any], typed: TypedColumn) -> NDArray[np.float64] | K
 
 
 def _features(X: Any) -> tuple[TypedColumn, ...]:
+    require_dense(X)
     frame = frame_or_none(X)
     if frame is None:
         _require_array(X, "X")
@@ -273,11 +275,11 @@ def require_categories(X: Any, schema: Schema) -> None:
         SchemaTypeError: there is one.
     """
     frame = frame_or_none(X)
-    array = isinstance(X, np.ndarray)
+    array, sparse = isinstance(X, np.ndarray), is_sparse(X)
     for place, feature in enumerate(schema.features):
-        if not isinstance(feature, Categorical) or (frame is None and not array):
+        if not isinstance(feature, Categorical) or (frame is None and not array and not sparse):
             continue
-        kind, name = label_kind(X[:, place] if frame is None else frame[feature.name])
+        kind, name = label_kind(_typed_column(X, place) if frame is None else frame[feature.name])
         declared = _other_type(kind, feature)
         if declared is not None:
             raise SchemaTypeError(
@@ -285,6 +287,11 @@ def require_categories(X: Any, schema: Schema) -> None:
                 f"are {declared}: no row could have one of them. Convert the column or the categories, so that "
                 "both are of one type"
             )
+
+
+def _typed_column(X: Any, place: int) -> NDArray[Any]:
+    """A column of an array; of a sparse table, whose columns are of one type, none of its values."""
+    return np.empty(0, dtype=X.dtype) if is_sparse(X) else X[:, place]
 
 
 def _other_type(kind: LabelKind, column: Categorical) -> str | None:

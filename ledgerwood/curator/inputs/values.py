@@ -238,14 +238,45 @@ def read_keys(keys: Any, n_rows: int) -> UnitKeys:
         SchemaTypeError: a column of floats, dates or truth values.
         SchemaError: another shape.
     """
-    kind, column = _column(keys)
-    same_length(n_rows, len(column), "keys")
-    first: dict[bytes, int] = {}
-    for row, key in enumerate(column):
-        token = _token(key)
-        if token is not None:
-            first.setdefault(token, row)
-    return UnitKeys(kind, tuple(first), np.fromiter(first.values(), np.int64, len(first)), n_rows)
+    reader = UnitReader()
+    reader.add(keys, n_rows)
+    return reader.units()
+
+
+@final
+class UnitReader:
+    """Reads the keys of one batch of rows after another: of several rows of one unit the first one of all counts."""
+
+    __slots__ = ("_first", "_kinds", "_n_rows")
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, int] = {}
+        self._kinds: set[KeyKind | None] = set()
+        self._n_rows = 0
+
+    def add(self, keys: Any, n_rows: int) -> None:
+        """Read the keys of the next rows; arguments and errors as in `read_keys`.
+
+        Raises:
+            SchemaTypeError: keys of another type than those before.
+        """
+        kind, column = _column(keys)
+        same_length(n_rows, len(column), "keys")
+        self._kinds.add(kind)
+        if len(self._kinds) > 1:
+            kinds = sorted(map(str, self._kinds))
+            raise SchemaTypeError(f"the files differ in the type of the keys' column: {kinds}; write it as one of them")
+        for row, key in enumerate(column, start=self._n_rows):
+            token = _token(key)
+            if token is not None:
+                self._first.setdefault(token, row)
+        self._n_rows += n_rows
+
+    def units(self) -> UnitKeys:
+        """The units of all rows that were read."""
+        (kind,) = self._kinds
+        rows = np.fromiter(self._first.values(), np.int64, len(self._first))
+        return UnitKeys(kind, tuple(self._first), rows, self._n_rows)
 
 
 def _column(keys: Any) -> tuple[KeyKind | None, list[Any]]:

@@ -62,15 +62,21 @@ def row_contributions(
 
 
 @rows_kernel
-def row_hessians(first_row, end_row, scores, targets, weights, sampled, per_unit, hessians):
-    """Write weight * hessian of the logistic loss, in grid steps; `hessians` int32 (n_rows,), in [0, per_unit / 4]."""
+def row_hessians(first_row, end_row, scores, targets, weights, sampled, logistic, per_unit, hessians):
+    """Write weight * hessian of each row, in grid steps: at most a quarter of the logistic loss, 1 of the squared one.
+
+    `hessians` int32 (n_rows,), filled; 0 of a row that is not drawn or has no target.
+    """
+    whole = np.int64(per_unit)
     for row in range(first_row, end_row):
         hessians[row] = 0
         if len(sampled) == 0 or sampled[row]:
-            gradient = gradient_of(scores[row], targets[row], True)
+            gradient = gradient_of(scores[row], targets[row], logistic)
             if math.isfinite(gradient):
-                size = abs(gradient)
-                steps = truncated(max(size * (1.0 - size), 0.0), 0.25, per_unit, np.int64(per_unit) // 4)
+                steps = whole
+                if logistic:
+                    size = abs(gradient)
+                    steps = truncated(max(size * (1.0 - size), 0.0), 0.25, per_unit, whole // 4)
                 hessians[row] = steps if len(weights) == 0 else weighed(steps, weights[row], per_unit)
 
 
@@ -112,10 +118,12 @@ CHUNK = 1 << 16
 LINE = 8
 """Words of 8 bytes that memory is read by: 64 bins."""
 _AHEAD = 64
+_FEW_ROWS = 256
+"""Rows whose bins are written before those of the next ones: their lines stay in the fastest memory."""
 
 
 @rows_kernel
-def rows_first(first_row, end_row, cells, features, bins, by_row):
+def rows_first(first_row, end_row, cells, features, bins, words):
     """Write each row's bins side by side, a byte each.
 
     Args:
@@ -123,14 +131,57 @@ def rows_first(first_row, end_row, cells, features, bins, by_row):
         cells: uint8 or uint16 (n_features, n_rows).
         features: int64 (f,), which of them.
         bins: uint8 (f, n), the bin of each cell; a cell that is not there has the last one's.
-        by_row: uint8 (n_lines, n_rows, width), filled: the features in lines of `width`, rows of a line side by side.
+        words: uint64 (n_lines, n_rows, words of a line), filled: eight features a word, the first one in its lowest
+            byte; the words of a row side by side.
+    """
+    n_features, width, last = len(features), words.shape[2], np.uint64(bins.shape[1] - 1)
+    for begin in range(first_row, end_row, _FEW_ROWS):
+        start, stop = np.uint64(begin), np.uint64(min(end_row, begin + _FEW_ROWS))
+        for low in range(0, n_features, 8):
+            into, at = words[low // 8 // width], np.uint64(low // 8 % width)
+            if low + 8 <= n_features:
+                # Eight at once, and written once: a byte at a time costs more than a fifth.
+                a, b, c, d, e, f, g, h = (
+                    cells[features[low]], cells[features[low + 1]], cells[features[low + 2]], cells[features[low + 3]],
+                    cells[features[low + 4]], cells[features[low + 5]], cells[features[low + 6]],
+                    cells[features[low + 7]],
+                )  # fmt: skip
+                own = bins[low : low + 8]
+                for row in range(start, stop):
+                    word = np.uint64(own[0, min(np.uint64(a[row]), last)])
+                    word |= np.uint64(own[1, min(np.uint64(b[row]), last)]) << np.uint64(8)
+                    word |= np.uint64(own[2, min(np.uint64(c[row]), last)]) << np.uint64(16)
+                    word |= np.uint64(own[3, min(np.uint64(d[row]), last)]) << np.uint64(24)
+                    word |= np.uint64(own[4, min(np.uint64(e[row]), last)]) << np.uint64(32)
+                    word |= np.uint64(own[5, min(np.uint64(f[row]), last)]) << np.uint64(40)
+                    word |= np.uint64(own[6, min(np.uint64(g[row]), last)]) << np.uint64(48)
+                    word |= np.uint64(own[7, min(np.uint64(h[row]), last)]) << np.uint64(56)
+                    into[row, at] = word
+            else:
+                for row in range(start, stop):
+                    into[row, at] = 0
+                for each in range(low, n_features):
+                    column, its, shift = cells[features[each]], bins[each], np.uint64(8 * (each - low))
+                    for row in range(start, stop):
+                        into[row, at] |= np.uint64(its[min(np.uint64(column[row]), last)]) << shift
+
+
+@rows_kernel
+def some_rows_first(first, end, cells, features, bins, rows, by_row):
+    """Write the bins of some rows, as `rows_first` does.
+
+    Args:
+        first, end: places in `rows`.
+        cells, features, bins: as in `rows_first`.
+        rows: int64 (m,), rising.
+        by_row: uint8 (n_lines, n_rows, bytes of a line), filled in these rows.
     """
     width, last = by_row.shape[2], np.uint64(bins.shape[1] - 1)
-    for begin in range(first_row, end_row, 512):
-        stop = np.uint64(min(end_row, begin + 512))
+    for begin in range(first, end, _FEW_ROWS):
+        stop = min(end, begin + _FEW_ROWS)
         for place in range(len(features)):
             column, own, line, at = cells[features[place]], bins[place], by_row[place // width], place % width
-            for row in range(np.uint64(begin), stop):
+            for row in rows[begin:stop]:
                 line[row, at] = own[min(np.uint64(column[row]), last)]
 
 
@@ -197,57 +248,64 @@ def parted_rows(first, end, cells, feature, below, besides, sets, order, above, 
 
 
 @parts_kernel
-def packed_sums(first, end, words, offsets, leaves, order, bounds, packed, shift, at_once, partial, met):
+def packed_sums(first, end, words, offsets, leaves, order, bounds, packed, shift, at_once, partial, groups, met):
     """Add up the packed contributions of some leaves' rows, by bin of every feature.
 
     A packed contribution is first * 2**shift + second. `at_once` of them cannot overflow: a sum is taken apart after
     as many, and the parts are added up in int64.
 
     Args:
-        first, end: which parts of the work: a leaf's rows in a block of the chunks, by the features of a line.
+        first, end: which parts of the work: a group of leaves, in a block of the chunks, by the features of a line.
         words: uint64 (n_lines, n_rows, words of a line), from `rows_first`; bins that are there.
         offsets: uint64 (f + 1,), where each feature's bins begin.
         leaves: int64 (n_leaves,), which of the leaves.
         order, bounds: from `parted_rows`.
         packed: int64 (n_rows,).
         partial: int64 (n_blocks, n_leaves, n_bins, 2), zeros: sums of each block of chunks.
+        groups: how many groups of leaves there are.
         met: uint64 (8 * parts,), written to, and of no use: what is read ahead has to be of some.
     """
     by_row = words.view(np.uint8)
     n_lines, width = words.shape[0], by_row.shape[2]
     n_blocks, n_chunks, n_features = partial.shape[0], bounds.shape[0], len(offsets) - 1
     for part in range(first, end):
-        line, block, place = part % n_lines, part // n_lines % n_blocks, part // (n_lines * n_blocks)
+        line, block, group = part % n_lines, part // n_lines % n_blocks, part // (n_lines * n_blocks)
         low = line * width
         own = offsets[low : min(n_features, low + width) + 1] - offsets[low]
-        sums = np.zeros(own[-1], dtype=np.int64)
-        n_own, held, at = np.uint64(len(own) - 1), 0, np.int64(offsets[low])
-        lines, bins, leaf = words[line], by_row[line], leaves[place]
+        n_own, at = np.uint64(len(own) - 1), np.int64(offsets[low])
+        lines, bins = words[line], by_row[line]
+        from_leaf, to_leaf = len(leaves) * group // groups, len(leaves) * (group + 1) // groups
+        every, held = np.zeros((to_leaf - from_leaf, own[-1]), dtype=np.int64), np.zeros(to_leaf - from_leaf, np.int64)
+        # All leaves of a chunk before the next chunk: a leaf has few rows on each page of memory, a chunk few pages.
         for chunk in range(n_chunks * block // n_blocks, n_chunks * (block + 1) // n_blocks):
             base = np.uint64(chunk * CHUNK)
-            begin, stop = bounds[chunk, leaf], bounds[chunk, leaf + 1]
-            while begin < stop:
-                until = min(begin + min(_AHEAD, at_once), stop)
-                if held + until - begin > at_once:
-                    _take_apart(sums, shift, partial[block, place, at:])
-                    held = 0
-                # Rows that lie apart are fetched together, and not one after the other.
-                ahead = np.uint64(0)
-                for i in range(begin, until):
-                    ahead ^= lines[base + np.uint64(order[i]), 0]
-                met[part * LINE] = ahead
-                for i in range(begin, until):
-                    row = base + np.uint64(order[i])
-                    value = packed[row]
-                    for each in range(n_own):
-                        sums[own[each] + np.uint64(bins[row, each])] += value
-                held += until - begin
-                begin = until
-        _take_apart(sums, shift, partial[block, place, at:])
+            for place in range(from_leaf, to_leaf):
+                leaf, sums, n_held = leaves[place], every[place - from_leaf], held[place - from_leaf]
+                begin, stop = bounds[chunk, leaf], bounds[chunk, leaf + 1]
+                while begin < stop:
+                    until = min(begin + min(_AHEAD, at_once), stop)
+                    if n_held + until - begin > at_once:
+                        take_apart(sums, shift, partial[block, place, at:])
+                        n_held = 0
+                    # Rows that lie apart are fetched together, and not one after the other.
+                    ahead = np.uint64(0)
+                    for i in range(begin, until):
+                        ahead ^= lines[base + np.uint64(order[i]), 0]
+                    met[part * LINE] = ahead
+                    for i in range(begin, until):
+                        row = base + np.uint64(order[i])
+                        value = packed[row]
+                        for each in range(n_own):
+                            sums[own[each] + np.uint64(bins[row, each])] += value
+                    n_held += until - begin
+                    begin = until
+                held[place - from_leaf] = n_held
+        for place in range(from_leaf, to_leaf):
+            take_apart(every[place - from_leaf], shift, partial[block, place, at:])
 
 
 @numba.njit
-def _take_apart(sums, shift, into):
+def take_apart(sums, shift, into):
     """Add both halves of packed sums to int64 (n_bins, 2), and begin anew."""
     for each in range(len(sums)):
         value = sums[each]
@@ -337,6 +395,28 @@ def cell_counts(first, end, cells, features, rows, counts):
             even[min(np.int64(last), n_cells)] += 1
         for cell in range(n_cells):
             counts[place, cell] = even[cell] + odd[cell]
+
+
+@parts_kernel
+def cell_weights(first, end, cells, features, rows, weights, sums):
+    """Add up what rows weigh, by cell of some features.
+
+    Args:
+        first, end, cells, features, rows: as in `cell_counts`.
+        weights: int32 (n_rows,), of these rows, in grid steps.
+        sums: int64 (f, n_cells), filled; a row in a cell from n_cells on counts nowhere.
+    """
+    n_cells = np.uint64(sums.shape[1])
+    for place in range(first, end):
+        column = cells[features[place]]
+        own = np.zeros(n_cells + np.uint64(1), dtype=np.int64)
+        if len(rows) > 0:
+            for i in range(np.uint64(len(rows))):
+                own[min(np.uint64(column[np.uint64(rows[i])]), n_cells)] += weights[i]
+        else:
+            for i in range(np.uint64(len(weights))):
+                own[min(np.uint64(column[i]), n_cells)] += weights[i]
+        sums[place] = own[: sums.shape[1]]
 
 
 @rows_kernel

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.curator.kernels.exponential import exp
 from ledgerwood.routing import CHUNK_ROWS, leaves_of, parts_kernel, rows_kernel
 
 
@@ -31,7 +32,7 @@ def gradient_of(score, target, logistic):
     """d loss / d score: score - y for y in [-1, 1]; p - (y + 1) / 2 for y in {-1, 1}."""
     if logistic:
         # Written in the sign of the label, so that neither tail cancels.
-        return -target / (1.0 + math.exp(target * score))
+        return -target / (1.0 + exp(target * score))
     return score - target
 
 

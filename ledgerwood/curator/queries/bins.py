@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood.curator.kernels import histograms as kernels
+from ledgerwood.curator.kernels.growing_histograms import NamedRoom, fresh
+from ledgerwood.curator.kernels.sparse_sums import sums_by_bin
 from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.ensemble import FeatureCells, require_thresholds
 from ledgerwood.errors import RoundViolation
+from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 MAX_SUMS = 1 << 24
 """Most sums of one query: 256 MiB in two columns."""
@@ -147,10 +151,10 @@ class _LastBins:
 
     def __init__(self) -> None:
         self.bins: CandidateBins | None = None
-        self.by_row: NDArray[Any] = np.empty((0, 0), dtype=np.uint8)
+        self.by_row: AnyCells = np.empty((0, 0), dtype=np.uint8)
 
 
-def binned(bins: CandidateBins, rows: TreeRows) -> NDArray[Any]:
+def binned(bins: CandidateBins, rows: TreeRows) -> AnyCells:
     """The bin of each row, uint8 or uint16 (n_binned_features, n_rows), kept until others are asked for.
 
     Args:
@@ -159,16 +163,28 @@ def binned(bins: CandidateBins, rows: TreeRows) -> NDArray[Any]:
     """
     last = rows.memory(_LastBins)
     if last.bins is not bins:
-        last.bins, last.by_row = bins, bin_rows(bins, rows.cells)
+        last.bins = None  # until all rows are binned
+        last.by_row = bin_rows(bins, rows.cells, rows.named_room("candidates"))
+        last.bins = bins
     return last.by_row
 
 
-def bin_rows(bins: CandidateBins, cells: NDArray[np.uint8 | np.uint16]) -> NDArray[np.uint8 | np.uint16]:
+def sums_of_bins(bins: CandidateBins, rows: TreeRows, contributions: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The sums over all rows by bin, int64 (bins.total, 1); one contribution a row, int32 (n_rows,)."""
+    columns = binned(bins, rows)
+    if not isinstance(columns, SparseCells):
+        return kernels.one_column(columns, bins.offsets, contributions)
+    nothing = np.zeros(len(contributions), dtype=np.int32)
+    return sums_by_bin(columns, np.arange(len(bins)), bins.offsets, nothing, 1, contributions, nothing)[0, :, :1]
+
+
+def bin_rows(bins: CandidateBins, cells: AnyCells, room: NamedRoom = fresh) -> AnyCells:
     """The bin of each row, (f, n_rows); the cells themselves where they are the bins.
 
     Args:
         bins: the bins of features that are there.
         cells: (n_features, n_rows).
+        room: for the bins.
     """
     n_cells = 2 ** (8 * cells.dtype.itemsize)
     lookups = [bins.lookup(place, n_cells) for place in range(len(bins))]
@@ -177,7 +193,11 @@ def bin_rows(bins: CandidateBins, cells: NDArray[np.uint8 | np.uint16]) -> NDArr
         for place, (feature, each, lookup) in enumerate(zip(bins.features, bins.cells, lookups, strict=True))
     ):
         return cells
-    binned = np.empty((len(bins), cells.shape[1]), dtype=np.result_type(*lookups))
+    if isinstance(cells, SparseCells):
+        return cells.mapped(bins.features, lookups)
+    dtype, n_rows = np.result_type(*lookups), cells.shape[1]
+    size = len(bins) * n_rows
+    binned = room("bins", -(-size * dtype.itemsize // 8)).view(dtype)[:size].reshape(len(bins), n_rows)
     for place, (feature, lookup) in enumerate(zip(bins.features, lookups, strict=True)):
         np.take(lookup, cells[feature], out=binned[place])
     return binned

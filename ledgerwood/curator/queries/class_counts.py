@@ -10,7 +10,7 @@ The proof is in docs/explanation/gini.md#leaf-labels.
 """
 
 from dataclasses import dataclass
-from typing import Any, final, get_args
+from typing import final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
 from ledgerwood.curator.kernels import histograms as kernels
-from ledgerwood.curator.kernels.growing_histograms import MAX_BINS, BinRows, LevelSums
+from ledgerwood.curator.kernels.growing_histograms import MAX_BINS, BinRows, LevelSums, bins_by_row
+from ledgerwood.curator.kernels.sparse_sums import SparseBinRows, sums_by_bin
 from ledgerwood.curator.queries.bins import CandidateBins, binned, require_bins
 from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafQuery, LeafRows, LeafStatistic, check_leaves
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Integers
@@ -35,6 +36,7 @@ from ledgerwood.mechanisms import (
     RandomSource,
     UtilityRange,
 )
+from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 MAX_CLASSES = 1 << 10
 
@@ -144,7 +146,7 @@ def _by_bin(query: BinClassCounts, rows: TreeRows) -> Integers:
 
 
 def classes_by_cell(
-    structure: TreeStructure, classes: int, rows: TreeRows, columns: NDArray[Any], places: Integers, offsets: Integers
+    structure: TreeStructure, classes: int, rows: TreeRows, columns: AnyCells, places: Integers, offsets: Integers
 ) -> Integers:
     """int64 (n_leaves, n_cells, classes): rows of each class by the cells of some of the columns (n_columns, n_rows).
 
@@ -159,6 +161,11 @@ def classes_by_cell(
     if classes == 2 and np.diff(offsets).max() <= MAX_BINS:
         return _two_classes_by_cell(structure, rows, columns, places, offsets)
     codes = _codes(structure, classes, rows)
+    if isinstance(columns, SparseCells):
+        n_codes, one = structure.n_leaves * classes, np.ones_like(codes)
+        nodes = np.where(codes < n_codes, codes, np.int32(-1))
+        sums = sums_by_bin(columns, places, offsets, nodes, n_codes, one, one)[:, :, 0]
+        return sums.reshape(structure.n_leaves, classes, -1).swapaxes(1, 2)
     counts = np.empty((structure.n_leaves * classes, int(offsets[-1])), dtype=np.int64)
     kernels.cell_code_counts(len(codes), len(places), columns, places, offsets, codes, counts)
     return counts.reshape(structure.n_leaves, classes, -1).swapaxes(1, 2)
@@ -171,32 +178,33 @@ class _Levels:
     __slots__ = ("columns", "levels", "offsets", "places", "rows", "sampled")
 
     def __init__(self) -> None:
-        self.columns: NDArray[Any] | None = None
+        self.columns: AnyCells | None = None
         self.places = self.offsets = np.empty(0, dtype=np.int64)
-        self.rows: BinRows | None = None
+        self.rows: BinRows | SparseBinRows | None = None
         self.sampled: Mask = np.empty(0, dtype=np.bool_)
         self.levels: LevelSums | None = None
 
 
 def _two_classes_by_cell(
-    structure: TreeStructure, rows: TreeRows, columns: NDArray[Any], places: Integers, offsets: Integers
+    structure: TreeStructure, rows: TreeRows, columns: AnyCells, places: Integers, offsets: Integers
 ) -> Integers:
     """The same of two classes, each level from half the rows of the one above: a row counts for one class or both."""
-    kept = rows.memory(_Levels)
+    kept, room = rows.memory(_Levels), rows.named_room("classes")
     alike = kept.columns is columns and np.array_equal(kept.places, places) and np.array_equal(kept.offsets, offsets)
     if not alike or kept.rows is None:
         kept.levels = kept.rows = None
         # A cell beyond the last one counts as the last one.
         same = np.minimum(np.arange(MAX_BINS), np.diff(offsets)[:, np.newaxis] - 1)
         kept.columns, kept.places, kept.offsets = columns, places, offsets
-        kept.rows = BinRows(offsets, columns, places, same)
+        kept.rows = bins_by_row(offsets, columns, places, same, room)
     if kept.levels is None or not np.array_equal(kept.sampled, rows.sampled):
+        kept.levels = None  # their room is filled anew: after an interrupt it is nobody's
         labels = rows.labelled
         present = labels >= 0
         if rows.sampled.size:
             present &= rows.sampled
         second = (present & (labels == 1)).astype(np.int32)
-        kept.levels = LevelSums(kept.rows, present.astype(np.int32), second, (1, 1))
+        kept.levels = LevelSums(kept.rows, present.astype(np.int32), second, (1, 1), room)
         kept.sampled = rows.sampled.copy()
     counts = kept.levels.of(structure, rows.cells)
     counts[:, :, 0] -= counts[:, :, 1]
@@ -205,7 +213,7 @@ def _two_classes_by_cell(
 
 def _codes(structure: TreeStructure, classes: int, rows: TreeRows) -> NDArray[np.int32]:
     codes = np.empty(rows.n_rows, dtype=np.int32)
-    kernels.class_codes(len(codes), rows.cells, *structure.lowered(), rows.labelled, rows.sampled, classes, codes)
+    kernels.class_codes(len(codes), *rows.over(structure), rows.labelled, rows.sampled, classes, codes)
     return codes
 
 

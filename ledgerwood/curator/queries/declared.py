@@ -34,6 +34,7 @@ from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.errors import PrivacyWarning, RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.sparse_cells import AnyCells
 
 Chunk = Mapping[str, NDArray[Any]]
 """Columns of some rows by name, each (n,): float64 within the declared range, NaN where missing; of a categorical
@@ -339,7 +340,7 @@ def _middles(cells: NDArray[Any], column: Numeric, bins: int) -> NDArray[np.floa
     return np.where(cells < bins, values, np.nan)
 
 
-def chunk_of(cells: NDArray[Any], schema: Schema, *, bins: int) -> dict[str, NDArray[Any]]:
+def chunk_of(cells: AnyCells, schema: Schema, *, bins: int) -> dict[str, NDArray[Any]]:
     """The features of encoded rows, as the function of a `DeclaredStatistic` sees those of a `Table`.
 
     Args:

@@ -9,14 +9,14 @@ A plan holds a `LeafStatistic` and derives noise and cost from it; a training lo
 
 import abc
 from dataclasses import dataclass
-from typing import Generic, TypeVar, final, get_args
+from typing import Any, Generic, TypeVar, final, get_args
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import STEP, LargeGradients
 from ledgerwood.curator.queries.registry import TREES, Integers, Placed, Registry
 from ledgerwood.curator.views.tree_rows import RowScores, TreeRows, TreeShape
-from ledgerwood.ensemble import Ensemble, Lowered, TreeStructure
+from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, RoundViolation
 from ledgerwood.mechanisms import BoxShifts, Grid
 
@@ -163,9 +163,9 @@ class LeafRows:
         return self.query.structure.n_leaves
 
     @property
-    def tests(self) -> Lowered:
-        """The tree as a loop over rows reads it."""
-        return self.query.structure.lowered()
+    def routed(self) -> tuple[Any, ...]:
+        """Cells, and the tests of the tree, as a loop over rows reads them: see `TreeRows.over`."""
+        return self.rows.over(self.query.structure)
 
     @property
     def state(self) -> RowScores:
@@ -201,7 +201,11 @@ def _finished(query: LeafQuery[object], sums: Integers, shape: TreeShape) -> Int
     return found
 
 
-@TREES.carries_out(LeafQuery, check=check_leaves, filtered=_filtered, finish=_finished)
+def _of_ratios(query: LeafQuery[object]) -> bool:
+    return LEAVES.evaluation(query.statistic).is_ratio(query.statistic)
+
+
+@TREES.carries_out(LeafQuery, check=check_leaves, filtered=_filtered, finish=_finished, is_ratio=_of_ratios)
 def _leaves(query: LeafQuery[object], rows: TreeRows) -> Integers:
     view = LeafRows(rows=rows, query=query)
     found: Integers = LEAVES.evaluation(query.statistic).evaluate(query.statistic, view)

@@ -12,7 +12,7 @@ The proofs are in docs/explanation/queries.md#leaf-ratios.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -33,11 +33,10 @@ from ledgerwood.curator.queries.leaf_statistics import (
     require_large_gradients,
 )
 from ledgerwood.curator.queries.registry import Integers, no_refusal
+from ledgerwood.curator.queries.units import MAX_BITS, refuse_weights, scaled_boxes, whole_bits
 from ledgerwood.curator.views.tree_rows import NO_FILTER, RowBudgets, TreeShape
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
-
-MAX_BITS = -GRID_EXPONENT
 
 
 @final
@@ -174,24 +173,29 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
     (docs/explanation/queries.md#whole-sums).
 
     Args:
-        leaf: what is added up; its rows have no their own weights.
+        leaf: what is added up; its rows have no weights of their own.
         bits: in [0, 20]; a unit is 2**-bits of the leaf statistic's.
+        weight_bits: in [0, bits]; a unit of the first column of `LeafMoments` is 2**-weight_bits rows. None: `bits`.
 
     Raises:
-        InvalidParameter: another statistic, a number of bits outside its bound, or a clip of less than a unit.
+        InvalidParameter: another statistic, a number of bits outside its bound, a clip of less than a unit, or other
+            units for the first column of `LeafCurvatures`, whose columns share one ball.
     """
 
     leaf: LeafSums
     bits: int
+    weight_bits: int | None = None
 
     def __post_init__(self) -> None:
         # A subclass could state any sensitivity.
         if type(self.leaf) not in (LeafMoments, LeafCurvatures):
             raise _validate.fail("leaf", type(self.leaf).__name__, "LeafMoments or LeafCurvatures", "statistic")
-        bits = _validate.count("bits", self.bits, "binary places", minimum=0)
-        if bits > MAX_BITS:
-            raise _validate.fail("bits", bits, f"at most {MAX_BITS}", "binary places")
+        bits = whole_bits("bits", self.bits, MAX_BITS)
+        weight_bits = bits if self.weight_bits is None else whole_bits("weight_bits", self.weight_bits, bits)
         object.__setattr__(self, "bits", bits)
+        object.__setattr__(self, "weight_bits", weight_bits)
+        if weight_bits < bits and isinstance(self.leaf, LeafCurvatures):
+            raise _validate.fail("weight_bits", weight_bits, f"{bits} for LeafCurvatures, as bits", "binary places")
         if self.leaf.clip * self.units < 1.0:
             raise _validate.fail("clip", self.leaf.clip, f"at least a unit of 2**-{bits}", "units of the gradient")
 
@@ -199,6 +203,12 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
     def units(self) -> float:
         """Units to one of the leaf statistic's, a power of two."""
         return 2.0**self.bits
+
+    @property
+    def coarser(self) -> int:
+        """By how many binary places the first column's unit is coarser than the second's."""
+        assert self.weight_bits is not None  # set on construction
+        return self.bits - self.weight_bits
 
     @property
     def squared_radius_units(self) -> int:
@@ -226,11 +236,43 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
         shifts = self.leaf.sensitivity(adjacency)
         if isinstance(shifts, BallShifts):
             return BallShifts(radius=shifts.radius * self.units)
-        return BoxShifts(boxes=self._scaled(shifts.l2_boxes), l1_boxes=self._scaled(shifts.l1_boxes))
+        return scaled_boxes(shifts, (2.0 ** (self.bits - self.coarser), self.units))
 
-    def _scaled(self, boxes: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
-        # By a power of two: exact.
-        return tuple(tuple(bound * self.units for bound in box) for box in boxes)
+
+class RowSteps(NamedTuple):
+    """What a row of a leaf query adds, and in which units: what kernels of single contributions need.
+
+    Args:
+        leaf: what is added up.
+        per_unit: steps to a unit of the leaf statistic's.
+        squared_radius: the largest squared norm of a contribution to `LeafCurvatures`, in squared steps; else 0.
+        coarser: by how many binary places the first column's steps are coarser.
+    """
+
+    leaf: LeafSums
+    per_unit: float
+    squared_radius: int
+    coarser: int
+
+    @classmethod
+    def of(cls, statistic: object, what: str) -> "RowSteps":
+        """The steps of a statistic of sums, whole or on the fine grid; raises as `require_sums`."""
+        if type(statistic) is WholeSums:
+            leaf = require_sums(statistic.leaf, what)
+            squared = statistic.squared_radius_units if isinstance(leaf, LeafCurvatures) else 0
+            return cls(leaf, statistic.units, squared, statistic.coarser)
+        leaf = require_sums(statistic, what)
+        return cls(leaf, PER_UNIT, leaf.squared_radius_steps if isinstance(leaf, LeafCurvatures) else 0, 0)
+
+    @property
+    def clip_steps(self) -> int:
+        """The clip, in steps of the second column."""
+        return int(self.leaf.clip * self.per_unit)
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """What no first and no second contribution is above, in size."""
+        return int(self.per_unit) >> self.coarser, self.clip_steps
 
 
 def _each_row_pays(_: object) -> bool:
@@ -249,14 +291,15 @@ def _curvatures(statistic: LeafCurvatures, leaves: LeafRows) -> Integers:
 
 def _check_whole(statistic: WholeSums, shape: TreeShape) -> None:
     require_sums(statistic.leaf, "has whole sums")
-    if shape.weighted:
-        raise RoundViolation("whole sums do not support weights: the schema has a weight_bound")
+    refuse_weights(shape)
 
 
 @LEAVES.carries_out(WholeSums, check=_check_whole)
 def _whole(statistic: WholeSums, leaves: LeafRows) -> Integers:
     if isinstance(statistic.leaf, LeafMoments):
-        return moment_sums(statistic.leaf, leaves, NO_FILTER, statistic.units)
+        sums = moment_sums(statistic.leaf, leaves, NO_FILTER, statistic.units)
+        sums[:, 0] >>= statistic.coarser  # exact: each row adds one row
+        return sums
     return _curvature_sums(statistic.leaf, leaves, NO_FILTER, statistic.units, statistic.squared_radius_units)
 
 
@@ -268,7 +311,7 @@ def moment_sums(
     partial = rows.blocks(leaves.n_leaves, 2)
     with rows.routing(leaves.query.structure) as routed:
         kernels.moment_sums(
-            rows.n_rows, rows.cells, *leaves.tests, state.scores, state.targets, rows.weights, rows.sampled,
+            rows.n_rows, *leaves.routed, state.scores, state.targets, rows.weights, rows.sampled,
             statistic.loss == "logistic", statistic.clip, per_unit, int(statistic.clip * per_unit),
             statistic.large_gradients == "drop", budgets.left, budgets.costs, *budgets.weights, routed, partial,
         )  # fmt: skip
@@ -282,7 +325,7 @@ def _curvature_sums(
     partial = rows.blocks(leaves.n_leaves, 2)
     with rows.routing(leaves.query.structure) as routed:
         kernels.curvature_sums(
-            rows.n_rows, rows.cells, *leaves.tests, state.scores, state.targets, rows.weights, rows.sampled,
+            rows.n_rows, *leaves.routed, state.scores, state.targets, rows.weights, rows.sampled,
             statistic.curvature_scale, statistic.clip, per_unit, squared_radius, statistic.large_gradients == "drop",
             budgets.left, budgets.costs, *budgets.weights, routed, partial,
         )  # fmt: skip
@@ -377,7 +420,7 @@ def _divided(statistic: LeafRatios, moments: Integers, _: TreeShape) -> Integers
     return ratios(moments, statistic)
 
 
-@LEAVES.carries_out(LeafRatios, check=_check_ratios, finish=_divided)
+@LEAVES.carries_out(LeafRatios, check=_check_ratios, finish=_divided, is_ratio=lambda _: True)
 def _ratios(statistic: LeafRatios, leaves: LeafRows) -> Integers:
     """The sums that are divided once those of all rows are there."""
     sums = LeafMoments(loss=statistic.loss, clip=statistic.clip, large_gradients=statistic.large_gradients)

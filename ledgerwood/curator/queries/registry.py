@@ -20,7 +20,8 @@ says so, and is refused beyond one part. docs/explanation/places.md#sums-over-pa
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, final
 
@@ -31,7 +32,7 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape, UndeclaredRows
 from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
-from ledgerwood.errors import RoundViolation
+from ledgerwood.errors import NotASum, RoundViolation
 from ledgerwood.mechanisms import Grid, RandomSource
 
 Integers = NDArray[np.int64]
@@ -82,7 +83,7 @@ def name_of(query: object) -> str:
     return type(query.statistic if isinstance(query, Placed) else query).__name__
 
 
-OverParts = Literal["sum", "one part"]
+OverParts = Literal["sum", "sum by key", "one part"]
 """How a query's values over several parts of the rows make its value over all: they are added up, or not at all."""
 
 
@@ -98,9 +99,11 @@ class Evaluation(Generic[Shape, View]):
         filtered: whether a query adds up what single rows contribute, and heeds `RowBudgets`: what a row changes is
             its own contribution, so that each row can pay for itself.
         caveat: what the ledger has to say of a query whose sensitivity is not proven; empty where it is.
-        over_parts: "sum" where the parts' integers are added up; "one part" where they cannot be.
+        over_parts: "sum" where the parts' integers are added up; "sum by key" where they are the counts of keys that
+            nobody has listed; "one part" where they cannot be added.
         finish: makes the query's value of the sums over all parts and the table's public shape: the ratios of a
             statistic, say, or the evidence that a selection's mechanism chooses by.
+        is_ratio: whether a query releases ratios of the sums, which are made in the process that has the rows.
     """
 
     kind: type
@@ -110,6 +113,7 @@ class Evaluation(Generic[Shape, View]):
     caveat: Callable[[Any], str]
     over_parts: OverParts
     finish: Callable[[Any, Any, Shape], Any]
+    is_ratio: Callable[[Any], bool]
 
     def require_parts(self, query: object, parts: int) -> None:
         """Refuse a query whose value is not a sum over parts, where the rows lie in several.
@@ -118,7 +122,17 @@ class Evaluation(Generic[Shape, View]):
             RoundViolation: so it is.
         """
         if parts > 1 and self.over_parts == "one part":
-            raise RoundViolation(not_a_sum(name_of(query)))
+            raise NotASum(not_a_sum(name_of(query)))
+
+    def require_sums(self, query: object) -> None:
+        """Refuse a query that is more than sums over rows, where the rows lie in several processes.
+
+        Raises:
+            RoundViolation: so it is.
+        """
+        self.require_parts(query, 2)
+        if self.is_ratio(query):
+            raise NotASum(not_beyond_a_process(name_of(query)))
 
     def over(self, query: object, views: Iterable[View], parts: int, shape: Shape) -> Any:
         """The query's exact value over all parts of the rows.
@@ -135,10 +149,23 @@ class Evaluation(Generic[Shape, View]):
         if self.over_parts == "one part":
             (view,) = views
             return self.finish(query, self.evaluate(query, view), shape)
-        sums = PartSums(parts)
+        if self.over_parts == "sum by key":
+            counts: Counter[Any] = Counter()
+            entered = 0
+            for view in views:
+                counts.update(self.evaluate(query, view))
+                entered += 1
+            if entered != parts:
+                raise RoundViolation(f"{entered} parts have entered a sum over {parts}")
+            return self.finish(query, dict(counts), shape)
+        return self.finish(query, self.summed(query, views, parts), shape)
+
+    def summed(self, query: object, views: Iterable[View], parts: int) -> Integers:
+        """The exact sums over all parts, of which `finish` makes the value; arguments and errors as of `over`."""
+        sums = PartSums(range(parts))
         for number, view in enumerate(views):
-            sums.add(number, self.evaluate(query, view))
-        return self.finish(query, sums.total(), shape)
+            sums.add((number,), self.evaluate(query, view))
+        return sums.total()
 
 
 def not_a_sum(name: str) -> str:
@@ -149,6 +176,14 @@ def not_a_sum(name: str) -> str:
     )
 
 
+def not_beyond_a_process(name: str) -> str:
+    """The refusal of a query of ratios, where the rows lie in several processes."""
+    return (
+        f"{name} are ratios of sums, which are made where the rows are: use rows in memory or in files of one process, "
+        "or leaves that release sums"
+    )
+
+
 @final
 class PartSums:
     """The sum over the parts of one query, modulo 2**64: each part enters once, and none is left out.
@@ -156,36 +191,41 @@ class PartSums:
     A part that entered twice would double what its rows contribute, and with it the sensitivity.
 
     Args:
-        parts: how many there are.
+        parts: their numbers.
     """
 
-    __slots__ = ("_seen", "_total")
+    __slots__ = ("_missing", "_parts", "_total")
 
-    def __init__(self, parts: int) -> None:
-        self._seen = [False] * parts
+    def __init__(self, parts: Collection[int]) -> None:
+        self._parts = frozenset(parts)
+        self._missing = set(self._parts)
         self._total: Integers | None = None
 
-    def add(self, part: int, sums: Integers) -> None:
-        """Add a part's integers.
+    def add(self, parts: Collection[int], sums: Integers) -> None:
+        """Add the integers of some parts.
 
         Args:
-            part: its place, from 0.
+            parts: their numbers.
             sums: int64, of the same shape for all parts.
 
         Raises:
-            RoundViolation: the part has entered, there is no such part, or its integers have another shape.
+            RoundViolation: a part has entered, there is no such part, or the integers have another shape.
         """
-        if not 0 <= part < len(self._seen):
-            raise RoundViolation(f"part {part} is not one of the {len(self._seen)} parts of this query")
-        if self._seen[part]:
-            raise RoundViolation(f"part {part} has entered this sum: a second time would double what its rows change")
+        if not self._parts.issuperset(parts):
+            raise RoundViolation(f"parts {sorted(parts)} are not of the {len(self._parts)} parts of this query")
+        if len(set(parts)) < len(parts) or not self._missing.issuperset(parts):
+            raise RoundViolation(
+                f"of parts {sorted(parts)} one has entered this sum: a second time would double what its rows change"
+            )
         if self._total is None:
-            self._total = sums if len(self._seen) == 1 else sums.copy()
+            self._total = sums if len(self._parts) == len(parts) else sums.copy()
         elif self._total.shape != sums.shape or sums.dtype != self._total.dtype:
-            raise RoundViolation(f"part {part} is of shape {sums.shape}, and the others of {self._total.shape}")
+            raise RoundViolation(
+                f"parts {sorted(parts)} are of shape {sums.shape}, and the others of {self._total.shape}"
+            )
         else:
             np.add(self._total, sums, out=self._total)
-        self._seen[part] = True
+        self._missing.difference_update(parts)
 
     def total(self) -> Integers:
         """The sum over all parts.
@@ -193,8 +233,8 @@ class PartSums:
         Raises:
             RoundViolation: a part is missing.
         """
-        if self._total is None or not all(self._seen):
-            raise RoundViolation(f"parts {[place for place, seen in enumerate(self._seen) if not seen]} are missing")
+        if self._total is None or self._missing:
+            raise RoundViolation(f"parts {sorted(self._missing)} are missing")
         return self._total
 
 
@@ -221,12 +261,13 @@ class Registry(Generic[Shape, View]):
         caveat: Callable[[Q], str] = lambda _: "",
         over_parts: OverParts = "sum",
         finish: Callable[[Q, Any, Shape], Any] = lambda _, sums, __: sums,
+        is_ratio: Callable[[Q], bool] = lambda _: False,
     ) -> Callable[[Callable[[Q, View], T]], Callable[[Q, View], T]]:
         """Register the function below as the evaluator of queries of exactly this type.
 
         Args:
             kind: a query's class, of a module of this folder.
-            check, filtered, caveat, over_parts, finish: see `Evaluation`.
+            check, filtered, caveat, over_parts, finish, is_ratio: see `Evaluation`.
 
         Raises:
             RoundViolation: a class of another folder, whose sensitivity nobody has proven, one that is registered, or
@@ -250,7 +291,7 @@ class Registry(Generic[Shape, View]):
         def registered(evaluate: Callable[[Q, View], T]) -> Callable[[Q, View], T]:
             self._evaluations[kind] = Evaluation(
                 kind=kind, check=check, evaluate=evaluate, filtered=filtered, caveat=caveat, over_parts=over_parts,
-                finish=finish,
+                finish=finish, is_ratio=is_ratio,
             )  # fmt: skip
             return evaluate
 

@@ -14,21 +14,23 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Repeated
-from ledgerwood.curator.kernels import histograms as histogram_kernels
 from ledgerwood.curator.kernels import histograms as kernels
 from ledgerwood.curator.kernels import sums as sum_kernels
-from ledgerwood.curator.queries.bins import CandidateBins, binned, require_bins, require_size
+from ledgerwood.curator.kernels.sparse_sums import sums_by_bin
+from ledgerwood.curator.queries.bins import CandidateBins, require_bins, require_size, sums_of_bins
 from ledgerwood.curator.queries.leaf_statistics import LEAVES, LeafRows, LeafStatistic
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Integers, no_refusal
-from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
+from ledgerwood.curator.views.tree_rows import Mask, TreeRows, TreeShape
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import BoxShifts, Grid, JointQuantilesMechanism, RandomSource
 from ledgerwood.mechanisms.choices.quantiles import MOST_THRESHOLDS
 from ledgerwood.schema import Numeric
+from ledgerwood.sparse_cells import SparseCells
 
 MAX_FEATURE_CELLS = 1 << 16
 MAX_COUNTS = 1 << 24
@@ -65,7 +67,7 @@ def _by_leaf(_: LeafCounts, leaves: LeafRows) -> Integers:
     rows = leaves.rows
     partial = rows.blocks(leaves.n_leaves)
     with rows.routing(leaves.query.structure) as routed:
-        kernels.leaf_counts(rows.n_rows, rows.cells, *leaves.tests, rows.sampled, routed, partial)
+        kernels.leaf_counts(rows.n_rows, *leaves.routed, rows.sampled, routed, partial)
     return sum_kernels.total(partial)[:, np.newaxis]
 
 
@@ -122,9 +124,32 @@ def check_cells(query: CellCounts, shape: TreeShape) -> None:
         raise RoundViolation(f"counts of features outside {shape.features}")
 
 
+@final
+class _LastCounts:
+    """The counts that were asked for last, and of which rows: those of all rows are the same for each tree."""
+
+    __slots__ = ("counted",)
+
+    def __init__(self) -> None:
+        self.counted: tuple[CellCounts, Mask, Integers] | None = None
+
+
 @TREES.carries_out(CellCounts, check=check_cells)
 def count_cells(query: CellCounts, rows: TreeRows) -> Integers:
-    """The exact counts."""
+    """The exact counts; the caller's own."""
+    kept = rows.memory(_LastCounts)
+    if kept.counted is not None:
+        before, sampled, counts = kept.counted
+        if query == before and np.array_equal(rows.sampled, sampled):
+            return counts.copy()
+    counts = _counted(query, rows)
+    kept.counted = query, rows.sampled.copy(), counts.copy()
+    return counts
+
+
+def _counted(query: CellCounts, rows: TreeRows) -> Integers:
+    if isinstance(rows.cells, SparseCells):
+        return _count_sparse(query, rows.cells, rows.sampled)
     counts = np.empty((len(query.features), query.cells), dtype=np.int64)
     chosen = np.flatnonzero(rows.sampled)
     if len(rows.sampled) and not len(chosen):
@@ -133,6 +158,22 @@ def count_cells(query: CellCounts, rows: TreeRows) -> Integers:
         features = np.array(query.features, dtype=np.int64)
         kernels.cell_counts(len(chosen) or rows.n_rows, len(features), rows.cells, features, chosen, counts)
     return counts.reshape(-1, 1)
+
+
+def _count_sparse(query: CellCounts, cells: SparseCells, sampled: Mask) -> Integers:
+    nodes = np.where(sampled, np.int32(0), np.int32(-1)) if len(sampled) else np.zeros(cells.n_rows, dtype=np.int32)
+    return weigh_sparse(query, cells, nodes, np.ones(cells.n_rows, dtype=np.int32))
+
+
+def weigh_sparse(
+    query: CellCounts, cells: SparseCells, nodes: NDArray[np.int32], weights: NDArray[np.int32]
+) -> Integers:
+    """What the rows weigh in each cell that is counted, int64 (n, 1); nodes: 0, or -1 for a row that takes no part."""
+    # What is not counted is in a cell of its own, the last one.
+    width = query.cells + 1
+    offsets = np.arange(len(query.features) + 1) * width
+    sums = sums_by_bin(cells, np.array(query.features), offsets, nodes, 1, weights, weights)[0, :, 0]
+    return sums.reshape(-1, width)[:, :-1].reshape(-1, 1)
 
 
 @final
@@ -169,7 +210,7 @@ def _check_bins(query: BinCounts, shape: TreeShape) -> None:
 @TREES.carries_out(BinCounts, check=_check_bins)
 def _by_bin(query: BinCounts, rows: TreeRows) -> Integers:
     ones = rows.sampled.astype(np.int32) if len(rows.sampled) else np.ones(rows.n_rows, dtype=np.int32)
-    return histogram_kernels.one_column(binned(query.bins, rows), query.bins.offsets, ones)
+    return sums_of_bins(query.bins, rows, ones)
 
 
 @final

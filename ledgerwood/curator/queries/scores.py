@@ -17,6 +17,7 @@ from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, Loss
 from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.queries.leaf_statistics import class_place, leaf_boxes
 from ledgerwood.curator.queries.registry import TREES, Integers, Placed, Registry, no_refusal
+from ledgerwood.curator.queries.units import grid_of, in_units, refuse_weights, steps_per_unit, whole_bits
 from ledgerwood.curator.views.tree_rows import RowScores, TreeRows, TreeShape
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.mechanisms import BoxShifts, Grid
@@ -160,35 +161,45 @@ class ScoreCounts(ScoreStatistic[BoxShifts]):
 
     Args:
         edges: between the bins, rising; a score that equals an edge is above it.
+        bits: in [0, 20]: whole units of 2**-bits, for noise of whole numbers and rows without weights
+            (docs/explanation/queries.md#whole-sums). None: the grid of all sums.
 
     Raises:
-        InvalidParameter: edges that do not rise, or more than 2**12.
+        InvalidParameter: edges that do not rise, or more than 2**12, or a number of bits outside its bound.
     """
 
     edges: tuple[float, ...]
+    bits: int | None = None
 
     def __post_init__(self) -> None:
         edges = numbers("edges", self.edges)
         if not 1 <= len(edges) <= MAX_EDGES or not all(a < b for a, b in itertools.pairwise(edges)):
             raise _validate.fail("edges", f"{len(edges)} edges", f"1 to {MAX_EDGES}, rising", "scores")
         object.__setattr__(self, "edges", tuple(edges))
+        if self.bits is not None:
+            object.__setattr__(self, "bits", whole_bits("bits", self.bits))
 
     @property
     def grid(self) -> Grid:
         """Steps of both columns."""
-        return Grid(exponents=(GRID_EXPONENT, GRID_EXPONENT))
+        return grid_of(self.bits, 2)
 
     def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
         """Box (1, 1) in one bin; as of leaves for a replaced row."""
-        return leaf_boxes(1.0, 1.0, adjacency)
+        return in_units(leaf_boxes(1.0, 1.0, adjacency), self.bits)
 
 
-@SCORES.carries_out(ScoreCounts, check=no_refusal)
+def _check_counts(statistic: ScoreCounts, shape: TreeShape) -> None:
+    if statistic.bits is not None:
+        refuse_weights(shape)
+
+
+@SCORES.carries_out(ScoreCounts, check=_check_counts)
 def _counts(statistic: ScoreCounts, scored: ScoredRows) -> Integers:
     rows, state = scored.rows, scored.state
     partial = rows.blocks(len(statistic.edges) + 1, 2)
     kernels.score_sums(
-        rows.n_rows, state.scores, state.targets, rows.weights, rows.sampled, np.array(statistic.edges), PER_UNIT,
-        partial,
+        rows.n_rows, state.scores, state.targets, rows.weights, rows.sampled, np.array(statistic.edges),
+        steps_per_unit(statistic.bits), partial,
     )  # fmt: skip
     return kernels.total(partial)

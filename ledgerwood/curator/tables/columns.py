@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.accounting.events import Event
 from ledgerwood.curator.inputs.encoding import encode_column, encode_columns, encode_keys
 from ledgerwood.curator.inputs.reading import same_length
 from ledgerwood.curator.queries.registry import COLUMN_CHOICES, COLUMNS
@@ -33,6 +34,14 @@ class AbstractRows(abc.ABC):
     def n_rows(self) -> int:
         """The number of rows, curator only."""
 
+    @property
+    def owners_add_noise(self) -> bool:
+        """Whether what `reader` reads has its noise already."""
+        return False
+
+    def begin(self, event: Event) -> None:  # noqa: B027  # rows in one hand need not know
+        """Take note that this event was drawn; its rows are sampled next."""
+
     def caveat(self, query: object) -> str:
         """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
         return ""
@@ -45,11 +54,17 @@ class AbstractRows(abc.ABC):
         return RowCoins.drawn(source).bernoulli(sampling_rate, 0, self.n_rows)
 
     @passes("assign")
-    def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[np.int32]:
-        """A group for each row, or none, as `RowCoins.categories` has them."""
+    def assign(self, ends: Sequence[int], source: RandomSource) -> NDArray[Any]:
+        """A group for each row, or none, as `RowCoins.categories` has them; of the narrowest type of whole numbers."""
+        kind = np.min_scalar_type(len(ends))
         if ends[0] == 1 << 64:  # the first group has everybody, without a coin
-            return np.zeros(self.n_rows, dtype=np.int32)
-        return RowCoins.drawn(source).categories(ends, 0, self.n_rows)
+            return np.zeros(self.n_rows, dtype=kind)
+        return RowCoins.drawn(source).categories(ends, 0, self.n_rows).astype(kind)
+
+    def members(self, assignment: NDArray[Any], group: int) -> NDArray[np.bool_]:
+        """The sample that a group is, of what `assign` has returned."""
+        found: NDArray[np.bool_] = assignment == group
+        return found
 
     def __copy__(self) -> "AbstractRows":
         raise LedgerError("a table cannot be copied: its rows and their state belong to one curator")
@@ -125,7 +140,7 @@ class ColumnTable(AbstractRows):
         """The number of rows, curator only."""
         return self._rows
 
-    def reader(self, query: object) -> Callable[[Sample], NDArray[np.int64]]:
+    def reader(self, query: object, mechanism: object = None) -> Callable[[Sample], NDArray[np.int64]]:
         """Makes the evaluator of the query over a sample, int64 in grid steps. Curator only; no row is read here.
 
         Raises:
@@ -144,7 +159,7 @@ class ColumnTable(AbstractRows):
         """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
         return COLUMNS.evaluation(query).caveat(query)
 
-    def evidence(self, query: object) -> Callable[[Sample], Any]:
+    def evidence(self, query: object, mechanism: object = None) -> Callable[[Sample], Any]:
         """Makes the reader of a sample for a selection: see `selections`. Curator only; no row is read here.
 
         Raises:

@@ -1,6 +1,6 @@
 """A scratch folder: where encoded rows lie while a fit runs on more rows than memory holds.
 
-A folder of the fit's own, of mode 700, inside the folder that was named. Each file is unlinked as soon as it is mapped,
+A folder of the fit's own, of mode 700, inside the folder that was named. Each file is unlinked as soon as it is made,
 where the system allows that: its rows are gone with the process, however it ends. The folder goes at the end of the
 fit; one that a killed process left behind goes at the next start. docs/explanation/places.md#scratch.
 """
@@ -27,7 +27,9 @@ from ledgerwood.errors import ScratchFull
 if sys.platform != "win32":
     import fcntl
 
-_PREFIX = "ledgerwood-"
+_PREFIX = "ledgerwood-rows-"
+_MOST_AT_ONCE = 1 << 26
+"""Numbers that an arena takes at once, for what was not asked for yet: 512 MiB."""
 _ALIGNED = 64
 """Bytes to whose multiples each array begins."""
 
@@ -63,11 +65,22 @@ class Scratch:
         room = self._mapped(max(end, _ALIGNED))
         return [np.frombuffer(room, kind, prod(shape), begin).reshape(shape) for shape, kind, begin in places]
 
+    def try_room(self, size: int) -> None:
+        """Reserve this number of bytes and release them at once.
+
+        Raises:
+            ScratchFull: the disk has no room for them.
+        """
+        if size:
+            self._mapped(size).close()
+
     def _mapped(self, size: int) -> mmap.mmap:
         path = self.folder / f"{self._files:06d}"
         self._files += 1
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
+            with suppress(OSError):  # before it has a block: a process that is killed now leaves none behind
+                path.unlink()
             _reserve(file, size)
             return mmap.mmap(file, size)
         except OSError as error:
@@ -81,6 +94,42 @@ class Scratch:
             os.close(file)
             with suppress(OSError):  # where a mapped file cannot be unlinked it goes with the folder
                 path.unlink()
+
+
+@final
+class Arena:
+    """Room in the scratch folder for what need not be kept: where it is full, room is made in memory, for one query.
+
+    Args:
+        scratch: the folder.
+
+    Attributes:
+        full: whether the disk had no room for the last one that asked.
+    """
+
+    __slots__ = ("_begin", "_free", "_scratch", "_size", "full")
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._free = np.empty(0)
+        self._begin = self._size = 0
+        self.full = False
+
+    def room(self, n: int) -> NDArray[np.float64]:
+        """float64 (n,), zeros. Files grow with what was asked for: few are open for any number of parts."""
+        if self.full:
+            return np.zeros(n)
+        if self._begin + n > len(self._free):
+            try:
+                (self._free,) = self._scratch.arrays(((max(n, min(self._size, _MOST_AT_ONCE)),), np.float64))
+            except OSError:  # `ScratchFull`, or too many files are open
+                self.full = True
+                return np.zeros(n)
+            self._begin = 0
+        begin = self._begin
+        self._begin += -(-n // 8) * 8
+        self._size += n
+        return self._free[begin : begin + n]
 
 
 def _reserve(file: int, size: int) -> None:

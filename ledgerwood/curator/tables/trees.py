@@ -5,6 +5,7 @@ The rows, and the state of each row. Nothing with a row axis leaves the curator.
 Rows whose schema is not known yet: counts of bins and of categories, and the way to a `Table` once it is.
 """
 
+import abc
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
@@ -12,40 +13,116 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.accounting.individuals import FULL
 from ledgerwood.curator.grid import Loss
-from ledgerwood.curator.inputs.encoding import (
-    Cells,
-    Flags,
-    cell_dtype,
-    class_places,
-    key_cells,
-    numeric_cells,
-    scaled_labels,
-)
+from ledgerwood.curator.inputs.encoding import Flags
 from ledgerwood.curator.inputs.reading import same_length
 from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, read_target
 from ledgerwood.curator.inputs.values import ALL_WHOLE, Keys, Weights
-from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, UNDECLARED, UNDECLARED_CHOICES, Evaluation
+from ledgerwood.curator.queries.registry import (
+    TREE_CHOICES,
+    TREES,
+    UNDECLARED,
+    UNDECLARED_CHOICES,
+    Evaluation,
+    Integers,
+)
 from ledgerwood.curator.tables.columns import AbstractRows
 from ledgerwood.curator.tables.parts import EncodedRows, RowPart
 from ledgerwood.curator.views.column_rows import NO_SAMPLE, UndeclaredRows
 from ledgerwood.curator.views.tree_rows import NO_FILTER, Mask, RowBudgets, TreeRows, TreeShape
 from ledgerwood.errors import SchemaError
 from ledgerwood.mechanisms.exact.coins import MOST_ROWS
-from ledgerwood.schema import Categorical, Category, Numeric, Schema
+from ledgerwood.schema import Categorical, Category, Schema
+from ledgerwood.sparse_cells import AnyCells, of_rows
+
+
+class TreeTable(AbstractRows):
+    """Encoded rows of one curator that trees are learned from, wherever they lie."""
+
+    __slots__ = ("_shape", "schema")
+
+    schema: Schema
+    _shape: TreeShape
+
+    def reader(self, query: object, mechanism: object = None) -> Callable[[Mask], NDArray[np.int64]]:
+        """Makes the evaluator of the query over a sample. Curator only; no row is read here.
+
+        Raises:
+            RoundViolation: a query that the registry does not have, or that the table's public shape or place does not
+                allow.
+        """
+        self._require(TREES.evaluation(query), query)
+        return lambda sampled: self.statistic(query, sampled)
+
+    def caveat(self, query: object) -> str:
+        """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
+        return TREES.evaluation(query).caveat(query)
+
+    def evidence(self, query: object, mechanism: object = None) -> Callable[[Mask], Any]:
+        """Makes the reader of a sample for a selection: exact gains, or counts. Curator only; no row is read here.
+
+        Raises:
+            RoundViolation: as of `reader`.
+        """
+        self._require(TREE_CHOICES.evaluation(query), query)
+        return lambda sampled: self.utilities(query, sampled)
+
+    def statistic(self, query: object, sampled: Mask, budgets: RowBudgets | None = None) -> NDArray[np.int64]:
+        """The query's exact value over the sampled rows, int64 in grid steps. Curator only.
+
+        Args:
+            query: the query to sum.
+            sampled: see `sample`.
+            budgets: what each row has left, of a query that is `filtered`; a row that cannot pay contributes 0, the
+                others are charged.
+
+        Raises:
+            RoundViolation: as of `reader`.
+        """
+        evaluation = TREES.evaluation(query)
+        self._require(evaluation, query)
+        found: NDArray[np.int64] = self._evaluated(
+            evaluation, query, sampled, NO_FILTER if budgets is None else budgets
+        )
+        return found
+
+    def utilities(self, query: object, sampled: Mask) -> Any:
+        """The exact utilities of a selection. Curator only.
+
+        Raises:
+            RoundViolation: as of `evidence`.
+        """
+        evaluation = TREE_CHOICES.evaluation(query)
+        self._require(evaluation, query)
+        return self._evaluated(evaluation, query, sampled, NO_FILTER)
+
+    def full_accounts(self) -> Any:
+        """The `left` of `RowBudgets` at the start: each row has its whole limit."""
+        return np.full(self.n_rows, FULL, dtype=np.int64)
+
+    def _require(self, evaluation: Evaluation[TreeShape, TreeRows], query: object) -> None:
+        """Refuse a query by the table's public shape, and by where its rows lie."""
+        evaluation.check(query, self._shape)
+
+    @abc.abstractmethod
+    def _evaluated(
+        self, evaluation: Evaluation[TreeShape, TreeRows], query: object, sampled: Mask, budgets: RowBudgets
+    ) -> Any:
+        """The value of a query that `_require` has seen."""
 
 
 @final
-class Table(AbstractRows):
-    """Checked and encoded rows, for one curator. Build it with `from_data`, before a budget moves."""
+class Table(TreeTable):
+    """Checked and encoded rows in this process. Build it with `from_data`, before a budget moves."""
 
-    __slots__ = ("_lock", "_n_rows", "_parts", "_shape", "schema")
+    __slots__ = ("_lock", "_n_rows", "_parts")
 
     def __init__(
         self,
         *,
         schema: Schema,
-        cells: NDArray[Any],
+        cells: AnyCells,
         targets: NDArray[np.float64] | None = None,
         classes: NDArray[np.int32] | None = None,
         weights: Weights = ALL_WHOLE,
@@ -56,7 +133,7 @@ class Table(AbstractRows):
 
         Args:
             schema: resolved.
-            cells: uint8 or uint16 (n_features, n_rows).
+            cells: uint8 or uint16 (n_features, n_rows); in an array, or sparse.
             targets: float64 (n_rows,) in [-1, 1]; None for those of two classes, +1 for the second one.
             classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None if the
                 target is a number.
@@ -107,7 +184,7 @@ class Table(AbstractRows):
             own = slice(begin, begin + size)
             part = RowPart(
                 shape=self._shape,
-                cells=np.ascontiguousarray(rows.cells[:, own]),
+                cells=of_rows(rows.cells, begin, begin + size),
                 targets=rows.targets[own].copy(),
                 classes=None if rows.classes is None else rows.classes[own].copy(),
                 weights=rows.weights[own].copy(),
@@ -138,7 +215,7 @@ class Table(AbstractRows):
         label is missing or of no class, or with a cell that cannot be read, contributes 0.
 
         Args:
-            X: array-like or data frame, shape (n_rows, n_features).
+            X: array-like, data frame, or sparse table of format CSR or CSC, shape (n_rows, n_features).
             y: array-like, shape (n_rows,).
             schema: features and target.
             loss: logistic wants a categorical target; squared takes it, too, or a numeric target, whose range becomes
@@ -160,62 +237,30 @@ class Table(AbstractRows):
         """The number of rows, curator only."""
         return self._n_rows
 
-    def reader(self, query: object) -> Callable[[Mask], NDArray[np.int64]]:
-        """Makes the evaluator of the query over a sample. Curator only; no row is read here.
-
-        Raises:
-            RoundViolation: a query that the registry does not have, or that the table's public shape does not allow.
-        """
-        evaluation = TREES.evaluation(query)
-        evaluation.check(query, self._shape)
-        evaluation.require_parts(query, len(self._parts))
-        return lambda sampled: self.statistic(query, sampled)
-
-    def caveat(self, query: object) -> str:
-        """The ledger's caveat for a query whose sensitivity is not proven; empty for all others."""
-        return TREES.evaluation(query).caveat(query)
-
-    def evidence(self, query: object) -> Callable[[Mask], Any]:
-        """Makes the reader of a sample for a selection: exact gains, or counts. Curator only; no row is read here.
-
-        Raises:
-            RoundViolation: as of `reader`.
-        """
-        evaluation = TREE_CHOICES.evaluation(query)
-        evaluation.check(query, self._shape)
-        evaluation.require_parts(query, len(self._parts))
-        return lambda sampled: self.utilities(query, sampled)
-
-    def statistic(self, query: object, sampled: Mask, budgets: RowBudgets | None = None) -> NDArray[np.int64]:
-        """The query's exact value over the sampled rows, int64 in grid steps. Curator only.
+    def sums(self, query: object, sampled: Mask, *, is_choice: bool) -> Integers:
+        """The exact sums of which the query's value, or a selection's utilities, are made: of an owner in a federation.
 
         Args:
-            query: the query to sum.
+            query: that is more than a sum over rows neither by parts nor by ratios.
             sampled: see `sample`.
-            budgets: what each row has left, of a query that is `filtered`; a row that cannot pay contributes 0, the
-                others are charged.
+            is_choice: whether the query is a selection's.
 
         Raises:
-            RoundViolation: as of `reader`.
+            RoundViolation: as of `reader`, or another query.
         """
-        found: NDArray[np.int64] = self._evaluated(
-            TREES.evaluation(query), query, sampled, NO_FILTER if budgets is None else budgets
-        )
-        return found
+        evaluation = (TREE_CHOICES if is_choice else TREES).evaluation(query)
+        evaluation.check(query, self._shape)
+        evaluation.require_sums(query)
+        with self._lock:
+            return evaluation.summed(query, self._views(sampled, NO_FILTER), len(self._parts))
 
-    def utilities(self, query: object, sampled: Mask) -> Any:
-        """The exact utilities of a selection. Curator only.
-
-        Raises:
-            RoundViolation: as of `evidence`.
-        """
-        return self._evaluated(TREE_CHOICES.evaluation(query), query, sampled, NO_FILTER)
+    def _require(self, evaluation: Evaluation[TreeShape, TreeRows], query: object) -> None:
+        super()._require(evaluation, query)
+        evaluation.require_parts(query, len(self._parts))
 
     def _evaluated(
         self, evaluation: Evaluation[TreeShape, TreeRows], query: object, sampled: Mask, budgets: RowBudgets
     ) -> Any:
-        evaluation.check(query, self._shape)
-        evaluation.require_parts(query, len(self._parts))
         # Two rounds of one curator share the row state.
         with self._lock:
             return evaluation.over(query, self._views(sampled, budgets), len(self._parts), self._shape)
@@ -283,7 +328,7 @@ class UndeclaredTable(AbstractRows):
         """
         raise SchemaError("the schema has not been estimated yet")
 
-    def reader(self, query: object) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
+    def reader(self, query: object, mechanism: object = None) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """Makes the counter of a column's bins over a sample. Curator only; no row is read here.
 
         Raises:
@@ -292,7 +337,7 @@ class UndeclaredTable(AbstractRows):
         UNDECLARED.evaluation(query).check(query, self._view())
         return lambda sampled: self.statistic(query, sampled)
 
-    def evidence(self, query: object) -> Callable[[NDArray[np.bool_]], dict[Category, int]]:
+    def evidence(self, query: object, mechanism: object = None) -> Callable[[NDArray[np.bool_]], dict[Category, int]]:
         """Makes the counter of the rows of each category. Curator only; no row is read here.
 
         Raises:
@@ -312,29 +357,9 @@ class UndeclaredTable(AbstractRows):
         return found
 
     def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> Table:
-        """The table under the schema that was estimated for these columns. Nothing is refused because of a row.
-
-        A value or label outside its range is clamped, a category that is not listed goes to "other", a missing value to
-        its own cell; a row whose label is missing, or of another class, is of no class and contributes 0.
-        """
-        dtype = cell_dtype(schema.features, bins)
-        cells: Cells = np.empty((len(self._columns), self._n_rows), dtype=dtype)
-        for row, feature, column in zip(cells, schema.features, self._columns, strict=True):
-            match feature, column:
-                case Numeric(), np.ndarray():
-                    row[:] = numeric_cells(column, feature, bins)
-                case Categorical(), Keys():
-                    row[:] = key_cells(column, feature)
-                case _:
-                    raise SchemaError(f"{feature!r} is not of the type of its column")
-        match loss, schema.target, self._target:
-            case "squared", Numeric() as target, np.ndarray() as labels:
-                return Table(schema=schema, cells=cells, targets=scaled_labels(labels, target), bins=bins)
-            case "squared" | "logistic", Categorical() as target, Keys() as labels:
-                return Table(
-                    schema=schema, cells=cells, classes=class_places(target)[key_cells(labels, target)], bins=bins
-                )
-        raise SchemaError(f"the {loss} loss cannot learn the target {schema.target!r} of these rows")
+        """The table under the schema that was estimated for these columns: see `EncodedRows.of_columns`."""
+        rows = EncodedRows.of_columns(self._columns, self._target, schema, loss=loss, bins=bins)
+        return Table(schema=schema, cells=rows.cells, targets=rows.targets, classes=rows.classes, bins=bins)
 
     def _view(self, sampled: NDArray[np.bool_] = NO_SAMPLE) -> UndeclaredRows:
         return UndeclaredRows(columns=(*self._columns, self._target), sampled=sampled)

@@ -19,6 +19,7 @@ from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure, add_values
 from ledgerwood.errors import RoundViolation
 from ledgerwood.schema import Schema
+from ledgerwood.sparse_cells import AnyCells
 
 
 @final
@@ -113,6 +114,32 @@ Room = Callable[[int], NDArray[np.float64]]
 
 
 @final
+class Buffers:
+    """Room for what evaluators make of the rows, by name: the same room each time, so that none is made in vain.
+
+    Args:
+        room: makes it.
+    """
+
+    __slots__ = ("_held", "_room")
+
+    def __init__(self, room: Room) -> None:
+        self._held: dict[str, NDArray[np.float64]] = {}
+        self._room = room
+
+    def of(self, name: str, n: int) -> NDArray[np.float64]:
+        """float64 (n,) for what has this name; what that held before is lost."""
+        if name not in self._held or len(self._held[name]) < n:
+            self._held.pop(name, None)
+            self._held[name] = self._room(n)
+        return self._held[name][:n]
+
+    def clear(self) -> None:
+        """Give all room back."""
+        self._held.clear()
+
+
+@final
 class RowScores:
     """Scores of one growing ensemble, and the targets that they are to meet.
 
@@ -140,18 +167,21 @@ class RowState:
     Args:
         targets: float64 (n_rows,), of two classes or of numbers; NaN of several classes, where a query names one.
         room: for scores and targets.
+        keeping: for what evaluators keep between queries.
 
     Attributes:
         scored: the scores of one ensemble for each class that is told from the others.
         leaves: int32 (n_rows,), each row's leaf in `routed`.
         routed: None: the leaves are no tree's.
         memories: what evaluators keep, by its type; see `TreeRows.memory`.
+        buffers: where the arrays of a row axis that they keep lie.
     """
 
-    __slots__ = ("_room", "leaves", "memories", "routed", "scored")
+    __slots__ = ("_room", "buffers", "leaves", "memories", "routed", "scored")
 
-    def __init__(self, targets: NDArray[np.float64], room: Room = np.zeros) -> None:
+    def __init__(self, targets: NDArray[np.float64], room: Room = np.zeros, keeping: Room = np.zeros) -> None:
         self._room = room
+        self.buffers = Buffers(keeping)
         self.scored: dict[int | None, RowScores] = {None: RowScores(targets, room(len(targets)))}
         self.leaves = room(-(-len(targets) // 2)).view(np.int32)[: len(targets)]
         self.routed: TreeStructure | None = None
@@ -167,11 +197,11 @@ class RowState:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreeRows:
-    """The rows of one query. An evaluator makes sums of them; no array with a row axis leaves it.
+    """The rows of one query. An evaluator makes sums of them; no array with a row axis leaves the curator.
 
     Args:
         shape: the public shape of the table.
-        cells: uint8 or uint16 (n_features, n_rows).
+        cells: uint8 or uint16 (n_features, n_rows); in an array, or sparse.
         classes: int32 (n_rows,), the place of each row's class among the sorted ones, -1 for none; None if the
             target is a number.
         weights: see `encode_weights`.
@@ -181,7 +211,7 @@ class TreeRows:
     """
 
     shape: TreeShape
-    cells: NDArray[Any]
+    cells: AnyCells
     classes: NDArray[np.int32] | None
     weights: Weights
     state: RowState
@@ -203,6 +233,11 @@ class TreeRows:
         """The classes, for a query that was checked to have as many as the target."""
         assert self.classes is not None  # `TreeShape.require_classes`
         return self.classes
+
+    def over(self, tree: TreeStructure) -> tuple[Any, ...]:
+        """Cells in an array, and tests of them, by which a loop over rows finds each one's leaf in the tree."""
+        cells, tests = tree.over(self.cells)
+        return cells, *tests
 
     def blocks(self, *size: int) -> NDArray[np.int64]:
         """Zeros for sums by block of rows, int64 (n_blocks, *size)."""
@@ -249,6 +284,10 @@ class TreeRows:
         if found is None:
             found = self.state.memories[kind] = kind()
         return found
+
+    def named_room(self, owner: str) -> Callable[[str, int], NDArray[np.float64]]:
+        """Makes room beside the rows for the arrays of an evaluator's memory, by name; see `Buffers`."""
+        return lambda name, n: self.state.buffers.of(f"{owner} {name}", n)
 
     def _state_of(self, positive: int | None) -> RowScores:
         if positive not in self.state.scored:

@@ -15,6 +15,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.mechanisms.base import Grid
+from ledgerwood.mechanisms.choices.bounded import AbstractBoundedCandidates, chosen_point
 from ledgerwood.mechanisms.choices.selection import (
     MOST_POINTS,
     ExponentialMechanism,
@@ -137,22 +138,30 @@ class GridlessMechanism:
 
     @passes("choice")
     def select(
-        self, features: Sequence[NumericCandidates | CategoricalCandidates], grid: Grid, source: RandomSource
+        self,
+        features: Sequence[NumericCandidates | CategoricalCandidates | AbstractBoundedCandidates],
+        grid: Grid,
+        source: RandomSource,
     ) -> Candidate:
         """One point.
 
         Args:
-            features: at least one.
+            features: at least one. Bounded candidates are alone: they are the points of all features.
             grid: one column, of the utilities.
             source: random words.
 
         Raises:
-            InvalidParameter: no feature, a grid of several columns. Never because of a row: neither its
-                utility nor how many cells the rows cut is looked at.
+            InvalidParameter: no feature, bounded candidates beside others, a grid of several columns. Never because of
+                a row: neither its utility nor how many cells the rows cut is looked at.
         """
         if not features:
             raise _validate.fail("features", len(features), ">= 1", "features")
         require_one_column(grid)
+        bounded = [feature for feature in features if isinstance(feature, AbstractBoundedCandidates)]
+        if bounded:
+            if len(features) > 1:
+                raise _validate.fail("features", len(features), "1 where candidates are bounded", "features")
+            return Candidate(feature=0, point=chosen_point(bounded[0], per_step(self.rate, grid), source))
         cells = [feature.cells() for feature in features]
         counts = [counts * feature.weight for feature, (_, counts, _) in zip(features, cells, strict=True)]
         utilities = np.concatenate([cell[2] for cell in cells])

@@ -114,6 +114,7 @@ class ExponentialMechanism:
 class PermuteAndFlipMechanism:
     """Candidates in random order; each is taken with probability exp(-rate * (its distance from the largest utility)).
 
+    All coins are tossed first, and one of the candidates whose coin came up is drawn: that is the same distribution.
     Never worse in expected utility than the exponential mechanism of the same pure epsilon, and not bounded-range:
     its event is pure. Source: McKenna and Sheldon 2020; docs/explanation/selection.md#permute-and-flip.
 
@@ -137,15 +138,8 @@ class PermuteAndFlipMechanism:
     def select(self, utilities: Utilities, grid: Grid, source: RandomSource) -> int:
         """Select as `Selection.select`."""
         _require(utilities, grid)
-        gaps = choice.gaps_below_top(utilities).tolist()
-        rate = per_step(self.rate, grid)
-        left = list(range(len(gaps)))
-        while True:
-            place = int(source.integers(len(left), 1)[0])
-            left[place], left[-1] = left[-1], left[place]
-            if choice.coin(gaps[left[-1]], rate, source):
-                return left[-1]
-            left.pop()
+        taken = choice.heads(choice.gaps_below_top(utilities), per_step(self.rate, grid), source)
+        return int(taken[source.integers(taken.size, 1)[0]])
 
 
 @final

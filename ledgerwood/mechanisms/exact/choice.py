@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,19 +60,58 @@ def choose(gaps: Gaps, counts: Integers, rate: Fraction, source: RandomSource) -
     return _choose_exactly(gaps, counts, rate, word, source)
 
 
+def heads(gaps: Gaps, rate: Fraction, source: RandomSource) -> NDArray[np.intp]:
+    """The places of the coins that came up; coin i does with probability exp(-gaps_i rate), independently.
+
+    A coin takes one word, and another one with a probability of some 2**-37 at most.
+
+    Args:
+        gaps: shape (n,), whole steps; n >= 1.
+        rate: nats a step, a dyadic fraction in [2**-1000, 2**1000].
+        source: random words.
+    """
+    return np.concatenate(
+        [block.start + np.flatnonzero(coins(gaps[block], rate, source)) for block in _blocks(gaps.size)]
+    )
+
+
+def coins(gaps: Gaps, rate: Fraction, source: RandomSource) -> NDArray[np.bool_]:
+    """Which coins come up, shape (n,); see `heads`. docs/explanation/selection.md#exact-coins."""
+    words = source.uint64(gaps.size)
+    low, high = _thresholds(exponentials(gaps, rate))
+    tossed = words.astype(np.float64)
+    sure = gaps == 0
+    up: NDArray[np.bool_] = sure | (tossed <= low)
+    for place in np.flatnonzero(~up & (tossed < high)).tolist():
+        up[place] = _settled(int(gaps[place]), rate, int(words[place]), source)
+    return up
+
+
 def coin(gap: int, rate: Fraction, source: RandomSource) -> bool:
     """True with probability exp(-gap rate); gap >= 0 steps, rate a dyadic fraction."""
     if gap == 0:
         return True
-    word, bits = int(source.uint64(1)[0]), _WORD
-    # In floats where they tell, with room for all of their errors and for those of the integers below, so that both
-    # decide alike by the same words. Below e^-700 a probability has less room than a word is wide.
-    near = math.exp(-min(gap * float(rate), 745.0)) * 2.0**_WORD
-    if word + 16 <= near * (1.0 - 4.0 * _WEIGHT_ERROR):
-        return True
-    if word >= near * (1.0 + 4.0 * _WEIGHT_ERROR) + 16.0:
-        return False
-    exponent = gap * rate
+    word = int(source.uint64(1)[0])
+    low, high = _thresholds(math.exp(-min(gap * float(rate), 745.0)))
+    return word <= low or (word < high and _settled(gap, rate, word, source))
+
+
+T = TypeVar("T", float, NDArray[np.float64])
+
+
+def _thresholds(near: T) -> tuple[T, T]:
+    """The largest word that a coin surely comes up by, and the least by which it surely does not.
+
+    With room for all errors of floats and for those of `_settled`, so that both decide alike by the same words. Below
+    e^-700 a probability has less room than a word is wide.
+    """
+    wide = near * 2.0**_WORD
+    return wide * (1.0 - 4.0 * _WEIGHT_ERROR) - 16.0, wide * (1.0 + 4.0 * _WEIGHT_ERROR) + 16.0
+
+
+def _settled(gap: int, rate: Fraction, word: int, source: RandomSource) -> bool:
+    """Returns whether a coin comes up whose uniform begins with this word, in integers."""
+    bits, exponent = _WORD, gap * rate
     shift = exponent.denominator.bit_length() - 1
     while True:
         low, high = exp_bounds(exponent.numerator, shift, bits)

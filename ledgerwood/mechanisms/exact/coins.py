@@ -5,11 +5,14 @@ counter mode under that key. It depends on neither the other rows nor the order 
 in chunks on disk or on several workers take part in the same samples. docs/explanation/places.md#position-coins.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import numpy as np
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
@@ -22,12 +25,15 @@ MOST_ROWS = 1 << 35
 """Fewer rows than this have coins under one key: their 2**34 blocks of AES are distinguishable from uniform words with
 probability 2**-61 at most."""
 _BLOCK_WORDS = 2
+_NONCE_BYTES = 12
 _CHUNK_WORDS = 1 << 16
 
 
 @final
 class RowCoins:
     """The coins of all rows in one round. The key is never written down, printed, copied or pickled.
+
+    It leaves the process only `sealed`, for workers that hold rows of the same table.
 
     Args:
         key: 32 bytes, uniform and secret.
@@ -88,6 +94,33 @@ class RowCoins:
         for begin in range(0, len(values), _CHUNK_WORDS):
             part = values[begin : begin + _CHUNK_WORDS]
             yield part, self.words(start + begin, len(part))
+
+    def sealed(self, secret: bytes, purpose: bytes) -> bytes:
+        """The key, encrypted and authenticated by AES-256-GCM: for another process that knows the secret.
+
+        Args:
+            secret: 32 bytes, uniform, that only those may know who hold rows of the same table.
+            purpose: what the coins are for; `unsealed` asks for the same.
+        """
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + AESGCM(secret).encrypt(nonce, self._key, purpose)
+
+    @classmethod
+    def unsealed(cls, sealed: bytes, secret: bytes, purpose: bytes) -> "RowCoins":
+        """The coins that `sealed` encrypted.
+
+        Raises:
+            PrivacyError: another secret, another purpose, or bytes that were changed.
+        """
+        try:
+            key = AESGCM(secret).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], purpose)
+        except InvalidTag:
+            failed = True
+        else:
+            failed = False
+        if failed:  # outside of the block above: the first error has nothing to tell
+            raise PrivacyError("sealed coins do not open: they are another session's or another round's, or damaged")
+        return cls(key)
 
     def __repr__(self) -> str:
         return "RowCoins(<secret>)"

@@ -21,6 +21,7 @@ from ledgerwood.accounting.ledger.state import replay
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
 from ledgerwood.report.printing import Fact, least, plain, print_json, show
 from ledgerwood.verification import LedgerReport, sign_ledger, verify_ledger
+from ledgerwood.verification.ledgers.federations import compared
 from ledgerwood.verification.ledgers.filters import Verdict
 
 
@@ -151,6 +152,69 @@ def show_verified(
             escape(found.reason),
         )
     Console().print(table)
+    return report.verdict
+
+
+def show_agreement(
+    place: str,
+    clients: list[Path],
+    *,
+    dataset: str | None,
+    head: str | None,
+    signature: Path | None,
+    public_key: Path | None,
+    as_json: bool,
+) -> Verdict:
+    """Verify and compare the ledgers of a federation's server and clients, print what was found, return the word.
+
+    Raises:
+        LedgerCorrupted: names the ledger and the first entry that fails; not for what is refuted, which is printed.
+        LedgerError: a file cannot be read.
+    """
+    report = compared(place, clients, dataset=dataset, head=head, signature=signature, public_key=public_key)
+    if as_json:
+        print_json(
+            {
+                "verdict": report.verdict,
+                "differences": report.differences,
+                "notes": report.notes,
+                "server": report_record(report.server),
+                "clients": [
+                    {
+                        "client": each.client,
+                        "verdict": each.verdict,
+                        "sessions": [asdict(one) for one in each.sessions],
+                        "notes": each.notes,
+                        "ledger": report_record(each.ledger),
+                    }
+                    for each in report.clients
+                ],
+            }
+        )
+        return report.verdict
+    server = report.server
+    show(
+        "compared",
+        {
+            "verdict": report.verdict,
+            "server": f"{place}: {server.verdict}, {server.grants} grants, {server.draws} draws",
+            "clients": len(report.clients),
+        },
+        as_json=False,
+    )
+    table = Table(title="sessions", title_justify="left")
+    for column in ("client", "its ledger", "session", "verdict", "draws", "missed", "answers", "reason"):
+        table.add_column(column, overflow="fold")
+    for each in report.clients:
+        for one in each.sessions:
+            table.add_row(
+                escape(each.client), each.ledger.verdict, one.session, one.verdict, str(one.draws),
+                str(len(one.missed)), "not looked at" if one.answers is None else str(one.answers), escape(one.reason),
+            )  # fmt: skip
+    console = Console()
+    console.print(table)
+    for note in [*(f"{each.client}: {note}" for each in report.clients for note in each.notes), *report.notes]:
+        console.print(escape(f"not compared: {note}"), highlight=False)
     return report.verdict
 
 

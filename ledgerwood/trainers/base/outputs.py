@@ -26,10 +26,9 @@ class AbstractRegressor(RegressorMixin, AbstractTrainer):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicted labels in the label's unit, inside the declared range; float64 (n_rows,).
 
-        Rows in files, as `fit` takes them, are read in a stream.
+        Rows in files, as `fit` takes them, are read in a stream. The predictions of a Dask collection are a series or
+        an array with its partitions.
         """
-        if (batches := self._batches(X)) is not None:
-            return np.concatenate([self.predict(batch) for batch in batches])
         scores = np.clip(self._scores(X), -1.0, 1.0)
         target = _numeric_target(self.schema_)
         return target.low + (scores + 1.0) * ((target.high - target.low) / 2.0)
@@ -64,9 +63,7 @@ class AbstractClassifier(ClassifierMixin, AbstractTrainer):  # type: ignore[misc
         self.classes_ = sorted_classes(_categorical_target(self.schema_), least=1)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Raw scores: float64 (n_rows,) of two classes, (n_rows, K) of more. Of rows in files, too."""
-        if (batches := self._batches(X)) is not None:
-            return np.concatenate([self.decision_function(batch) for batch in batches])
+        """Raw scores: float64 (n_rows,) of two classes, (n_rows, K) of more."""
         return self._class_scores(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ plans: all, those that add up trees, and those of Gaussian noise.
 """
 
 import abc
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Trees, positive,
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
+from ledgerwood.trainers.parts.whole_noise import NoiseKind
 
 
 class Plan(Protocol):
@@ -51,6 +53,10 @@ class Plan(Protocol):
     @property
     def needs_one_part(self) -> str:
         """The name of a query of this plan that is not a sum over rows, so that it needs them all in memory; or ""."""
+
+    @property
+    def needs_one_process(self) -> str:
+        """The name of a query of this plan that is a ratio of sums, which needs all rows in one process; or ""."""
 
 
 class CalibratedPlan(Plan, Protocol):
@@ -108,6 +114,11 @@ class AbstractPlan(abc.ABC):
 
     @property
     def needs_one_part(self) -> str:
+        """See `Plan`: for most plans there is no such query."""
+        return ""
+
+    @property
+    def needs_one_process(self) -> str:
         """See `Plan`: for most plans there is no such query."""
         return ""
 
@@ -252,7 +263,11 @@ class AbstractEpsilonPlan(AbstractTreePlan):
         except InvalidParameter:
             return False
         try:
-            return price(self.scaled(self.least_tree_epsilon).event).epsilon(budget.delta) <= budget.epsilon
+            event = self.scaled(self.least_tree_epsilon).event
+            with contextlib.suppress(UnsupportedEvent, InvalidParameter):
+                if price(event, method="renyi").epsilon(budget.delta) <= budget.epsilon:
+                    return True  # quickly computed, and no smaller than the tightest
+            return price(event).epsilon(budget.delta) <= budget.epsilon
         except (UnsupportedEvent, InvalidParameter):  # no cost at this delta: `calibrate` knows why
             return True
 
@@ -342,7 +357,13 @@ class AbstractBoostedPlan(AbstractTreePlan):
             adjacency=self.adjacency,
             multiplier=self.initial_multiplier,
             expected_rows=self.expected_rows,
+            noise=self.initial_noise,
         )
+
+    @property
+    def initial_noise(self) -> NoiseKind:
+        """What noise of an initial score by "moments" is: Gaussian, but for plans whose noise clients can share."""
+        return "gaussian"
 
     @property
     def first_events(self) -> tuple[Event, ...]:

@@ -18,6 +18,7 @@ from ledgerwood.mechanisms import RandomSource
 from ledgerwood.trainers.base.plan import Plan
 
 ROW_IS_UNIT = "each row is one privacy unit"
+CLIENT_IS_UNIT = "each client of the federation, with all of its rows, is one privacy unit"
 DECLARED = "schema, hyper-parameters and expected_rows are public: none was chosen by looking at these rows"
 BOUGHT = (
     "the schema was estimated within this epsilon and delta; the number, names and types of the columns, "
@@ -35,6 +36,10 @@ PSEUDO_RANDOM = (
 ON_DISK = (
     "encoded rows were on this machine's disk, in a scratch folder that nobody else may read, until the fit ended; "
     "exact sums were in this process only"
+)
+ON_CLUSTER = (
+    "rows and exact sums were on the workers, and went through the scheduler, of a Dask cluster: whoever runs it, or "
+    "reads its memory, its spilled files or its connections, is trusted as the owner of the rows is"
 )
 ASSUMPTIONS = (
     ROW_IS_UNIT,
@@ -159,8 +164,24 @@ def _pays(granted: Event, plan: Event) -> bool:
     return True
 
 
-def require_ledger(ledger: object) -> None:
-    """Refuse what is neither None nor a ledger that protects rows, or a grant of one.
+def fit_assumptions(unit: PrivacyUnit, *, weighted: bool, where: str, own_ledger: bool) -> tuple[str, ...]:
+    """What must hold outside the library for one fit.
+
+    Args:
+        unit: that is protected.
+        weighted: whether rows have their own weights.
+        where: who is trusted with the rows, where they are not in this process; or "".
+        own_ledger: whether the ledger is the fit's own.
+    """
+    scope = (
+        "this fit only: other uses of the same rows add to it" if own_ledger else "this fit; the ledger has the total"
+    )
+    common = ASSUMPTIONS if unit is PrivacyUnit.ROW else (CLIENT_IS_UNIT, *ASSUMPTIONS[1:])
+    return (*common, *((OWN_WEIGHTS,) if weighted else ()), *((where,) if where else ()), f"epsilon covers {scope}")
+
+
+def require_ledger(ledger: object, unit: PrivacyUnit = PrivacyUnit.ROW) -> None:
+    """Refuse what is neither None nor a ledger that protects units of the fit, or a grant of one.
 
     Raises:
         InvalidParameter, AdjacencyMismatch: it is.
@@ -173,14 +194,16 @@ def require_ledger(ledger: object) -> None:
         raise InvalidParameter(
             f"ledger must be a ledgerwood.Ledger, not {type(ledger).__name__}; weights go to sample_weight="
         )
-    if ledger.unit is not PrivacyUnit.ROW:
+    if ledger.unit is not unit:
         raise AdjacencyMismatch(
-            f"the ledger protects a {ledger.unit.value}, and this fit a row: a {ledger.unit.value} with several "
-            "rows would lose more than the ledger says (unit: privacy unit)"
+            f"the ledger protects a {ledger.unit.value}, and this fit a {unit.value}: a {ledger.unit.value} with "
+            f"several {unit.value}s would lose more than the ledger says (unit: privacy unit)"
         )
 
 
-def grant_plan(plan: Plan, budget: Budget, ledger: Ledger | Grant | None, *, purpose: str) -> tuple[Ledger, Grant]:
+def grant_plan(
+    plan: Plan, budget: Budget, ledger: Ledger | Grant | None, *, purpose: str, unit: PrivacyUnit = PrivacyUnit.ROW
+) -> tuple[Ledger, Grant]:
     """Pay for the whole plan, from the ledger given or from one of its own, at the budget's delta.
 
     A grant that was made before is taken as it is, where it still holds the plan.
@@ -192,7 +215,7 @@ def grant_plan(plan: Plan, budget: Budget, ledger: Ledger | Grant | None, *, pur
     if isinstance(ledger, Grant):
         require_held(ledger, plan.event)
         return ledger.ledger, ledger
-    ledger = Ledger(budget, unit=PrivacyUnit.ROW) if ledger is None else ledger
+    ledger = Ledger(budget, unit=unit) if ledger is None else ledger
     return ledger, ledger.grant(plan.event, purpose=purpose, delta=grant_delta(ledger, budget))
 
 
@@ -256,7 +279,7 @@ def privacy_statement(
         epsilon=quote.epsilon if source.kind == "secure" else float("inf"),
         delta=budget.delta,
         adjacency=budget.adjacency,
-        unit=PrivacyUnit.ROW,
+        unit=record.terms.unit,
         method=quote.method,
         certified=quote.certified,
         randomness=source.kind,

@@ -174,6 +174,15 @@ class SchemaPurchase:
         made = {kind: self.event_of(kinds.index(kind)) for kind in set(kinds)}
         return tuple(event for event in map(made.__getitem__, kinds) if event is not None)
 
+    @property
+    def queries(self) -> tuple[ValueCounts | KeyCounts, ...]:
+        """What is asked, in the order of `events`: public, so that rows in files are counted in one pass."""
+        return tuple(
+            KeyCounts(column=number) if column.kind in KEYED else self._bins(number)
+            for number, column in enumerate(self._all)
+            if column.kind != "boolean"
+        )
+
     def require_fit(self) -> None:
         """Refuse noise that cannot be drawn, before a budget moves."""
         for number in (0, len(self.columns.features)):
@@ -233,9 +242,9 @@ class SchemaPurchase:
                 return Categorical(column.name, classes), class_warning(len(found), classes)
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str, useless: list[str]) -> tuple[float, float]:
-        edges, purpose = bin_edges(self.bins_per_octave(number)), f"schema: bounds of {what}"
+        query, purpose = self._bins(number), f"schema: bounds of {what}"
+        edges = query.edges
         with aggregator.open(self._event(number), purpose=purpose) as round_:
-            query = ValueCounts(column=number, edges=edges)
             release = round_.release(query, self.bin_mechanism(number), purpose=purpose)
         full = SURELY[self.noise] * self._scale(number)
         counts = release.real[:, 0]
@@ -244,6 +253,9 @@ class SchemaPurchase:
         if why is not None:
             useless.append(f"{self._all[number].name!r} (its range [{low:.3g}, {high:.3g}] is {why})")
         return low, high
+
+    def _bins(self, number: int) -> ValueCounts:
+        return ValueCounts(column=number, edges=bin_edges(self.bins_per_octave(number)))
 
     def _why_useless(self, number: int, counts: NDArray[np.float64], first: int, last: int) -> str | None:
         """What is wrong with a range of bins from `first` up to `last`, by the released counts; None for nothing."""

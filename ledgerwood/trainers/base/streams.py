@@ -1,6 +1,7 @@
 """Learning on a stream: one draw pays for every call, and each privacy unit has one budget in all of them."""
 
 import abc
+import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, final
@@ -13,12 +14,15 @@ from ledgerwood import _validate
 from ledgerwood.accounting.ledger import DrawEntry, Ledger, LedgerRecord, Receipt
 from ledgerwood.curator import (
     Aggregator,
+    GivenRows,
+    Place,
     RowVault,
     Schema,
     StreamCurator,
     StreamRows,
     column_count,
     forget_vault,
+    given_rows,
     headings,
     keep_vault,
     kept_vault,
@@ -32,7 +36,7 @@ from ledgerwood.threads import threads
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.plan import Plan
-from ledgerwood.trainers.base.privacy import ASSUMPTIONS, ROW_IS_UNIT, privacy_statement, require_ledger
+from ledgerwood.trainers.base.privacy import ASSUMPTIONS, ON_DISK, ROW_IS_UNIT, privacy_statement, require_ledger
 from ledgerwood.trainers.base.progress import Progress, progress_bar
 from ledgerwood.trainers.parts.splits import structure_generator
 
@@ -86,7 +90,14 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         """The system's loop over the rows of a later call, from what was released before."""
 
     def partial_fit(
-        self, X: Any, y: Any, keys: Any = None, ledger: Ledger | None = None, vault: RowVault | None = None
+        self,
+        X: Any,
+        y: Any,
+        keys: Any = None,
+        ledger: Ledger | None = None,
+        vault: RowVault | None = None,
+        *,
+        scratch: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from rows as they arrive. The first call pays for all; each later one adds trees, and draws nothing.
 
@@ -94,15 +105,17 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         that unit has left, a row of a new one with a full budget. docs/explanation/sgbdt.md#sgbdt-streams.
 
         Args:
-            X: array-like or data frame, shape (n_rows, n_features).
-            y: array-like, shape (n_rows,).
+            X: array-like or data frame, shape (n_rows, n_features); or rows in files, as in `fit`.
+            y: array-like, shape (n_rows,); of rows in files the name of the label's column.
             keys: array-like, shape (n_rows,), required: the name of each row's privacy unit, whole numbers or texts,
-                the same in every call. Trusted: nothing else recognises a unit. A row without a key contributes 0, and
-                so does every row of a unit but its first one in a call.
+                the same in every call; of rows in files the name of the keys' column. Trusted: nothing else
+                recognises a unit. A row without a key contributes 0, and so does every row of a unit but its first one
+                in a call.
             ledger: where the first call is paid from; without one it opens its own. Later calls need none.
             vault: where the units' budgets are kept, for the first call a new one. None: in memory, beside this very
                 object; a model that was pickled, copied, cloned or loaded has no such vault, and goes on only with the
                 `RowVault.open(path)` of its stream.
+            scratch: as in `fit`.
 
         Raises:
             SchemaError: columns, types or shapes that are not the schema's, or no keys or schema were given. Nothing
@@ -110,6 +123,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             InvalidParameter: other parameters than the first call's, or ones that make no plan. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
             LedgerError: another stream's vault or ledger, an older copy of the vault, or none. Nothing was spent.
+            ScratchFull, FilesChanged: as in `fit`. Nothing was spent.
             LedgerWriteFailed: the vault could not be written. What was granted or claimed before counts as spent.
         """
         if keys is None:
@@ -122,19 +136,20 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         require_ledger(ledger)
         if self.schema is None:
             raise SchemaError("schema=None: a stream needs a declared schema, which is the same for all of its calls")
+        given = given_rows(X, y, None, self._declared_schema(), scratch, keys)
         if "stream_" in vars(self):
-            self._go_on(X, y, keys, ledger, kept_vault(self) if vault is None else vault)
+            self._go_on(given, ledger, kept_vault(self) if vault is None else vault)
         elif "ensemble_" in vars(self):
             raise InvalidParameter(
                 "this model was fitted by fit, on rows without keys: they could not be told from rows that come again. "
                 "Start a stream with a model that was not fitted (sklearn.base.clone)"
             )
         else:
-            self._begin(X, y, keys, ledger, RowVault() if vault is None else vault)
+            self._begin(given, ledger, RowVault() if vault is None else vault)
         return self
 
-    def _begin(self, X: Any, y: Any, keys: Any, ledger: Ledger | None, vault: RowVault) -> None:
-        budget = self.budget
+    def _begin(self, given: GivenRows, ledger: Ledger | None, vault: RowVault) -> None:
+        budget, X, y = self.budget, given.X, given.y
         vault.prepare()
         schema = self._declared_schema()
         assert schema is not None  # `partial_fit` refuses it
@@ -153,17 +168,19 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         validate_data(self, headings(X, schema), skip_check_array=True)
         described = schema.resolved(n_features)
         plan = self.make_stream_plan(described)
+        given.require_sums(plan.needs_one_part, f"{type(self).__name__}.partial_fit")
         source = self._random_source()
-        with points_to_check(schema), threads(self.n_jobs):
-            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.max_bins, vault=vault)
         own, event = ledger is None, plan.event
-        ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
-        curator = StreamCurator(rows, grant, source)
-        with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
-            ensemble = self._train(plan, curator, structure_generator(source), progress)
+        with given.place() as place:
+            rows = self._rows_of(given, schema, plan, place, vault)
+            ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
+            curator = StreamCurator(rows, grant, source)
+            with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
+                ensemble = self._train(plan, curator, structure_generator(source), progress)
         record = ledger.record()
         scope = "this stream only: other uses of the same rows add to it" if own else "this stream; the ledger has all"
-        assumptions = (*STREAM_ASSUMPTIONS, f"epsilon covers all calls of {scope}")
+        on_disk = (ON_DISK,) if given.in_files else ()
+        assumptions = (*STREAM_ASSUMPTIONS, *on_disk, f"epsilon covers all calls of {scope}")
         self.privacy_ = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         self.schema_, self.plan_, self.ledger_ = schema, plan, record
         self._restore()
@@ -171,7 +188,14 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         keep_vault(self, vault)
         self.ensemble_ = ensemble
 
-    def _go_on(self, X: Any, y: Any, keys: Any, ledger: Ledger | None, vault: RowVault | None) -> None:
+    def _rows_of(self, given: GivenRows, schema: Schema, plan: Plan, place: Place, vault: RowVault) -> StreamRows:
+        """The rows of a call, encoded; nothing is paid or claimed yet."""
+        with points_to_check(schema), threads(self.n_jobs):
+            table, keys = given.units(schema, place, loss=plan.loss, bins=plan.max_bins)
+            return StreamRows(table, keys, vault)
+
+    def _go_on(self, given: GivenRows, ledger: Ledger | None, vault: RowVault | None) -> None:
+        X, y = given.X, given.y
         self._require_same_parameters()
         receipt = _receipt(self.stream_.draw, self.ledger_)
         if ledger is not None and all(entry.hash != receipt.hash for entry in ledger.entries):
@@ -196,14 +220,16 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             require_labels(y, schema.target, numeric=is_regressor(self))
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         plan = self.plan_
-        with points_to_check(schema), threads(self.n_jobs):
-            rows = StreamRows.from_data(X, y, keys, schema, loss=plan.loss, bins=plan.max_bins, vault=vault)
-        curator = StreamCurator(rows, receipt, source)
-        try:
-            with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
-                self.ensemble_ = self._train_on(plan, curator, structure_generator(source), progress, self.ensemble_)
-        finally:  # a call that failed has charged its units too: a copy from before it is an older one
-            self.stream_ = replace(self.stream_, claims=vault.claims)
+        with given.place() as place:
+            rows = self._rows_of(given, schema, plan, place, vault)
+            curator, generator = StreamCurator(rows, receipt, source), structure_generator(source)
+            try:
+                with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
+                    self.ensemble_ = self._train_on(plan, curator, generator, progress, self.ensemble_)
+            finally:  # a call that failed has charged its units too: a copy from before it is an older one
+                self.stream_ = replace(self.stream_, claims=vault.claims)
+        if given.in_files and ON_DISK not in self.privacy_.assumptions:
+            self.privacy_ = replace(self.privacy_, assumptions=(*self.privacy_.assumptions, ON_DISK))
         keep_vault(self, vault)
 
     def _require_same_parameters(self) -> None:

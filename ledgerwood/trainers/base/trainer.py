@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -15,15 +15,19 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ledgerwood import _validate, cautions
-from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import (
+    AbstractOwners,
     Aggregator,
+    CountedColumns,
     Curator,
+    FitTerms,
     PlanPurse,
     Schema,
-    Table,
+    Scratch,
+    TreeTable,
     TypedColumns,
     UndeclaredTable,
     batches_of,
@@ -32,21 +36,23 @@ from ledgerwood.curator import (
     encode_features,
     given_rows,
     headings,
+    is_collection,
     keeps_no_rows,
-    not_a_sum,
+    mapped,
     points_to_check,
     require_labels,
     schema_for,
 )
-from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, RoundViolation, SchemaError
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
+from ledgerwood.sparse_cells import AnyCells
 from ledgerwood.threads import threads
 from ledgerwood.trainers.base.bounds import require_verbose
 from ledgerwood.trainers.base.plan import CalibratedPlan, Plan
 from ledgerwood.trainers.base.privacy import (
-    ASSUMPTIONS,
+    ON_CLUSTER,
     ON_DISK,
-    OWN_WEIGHTS,
+    fit_assumptions,
     grant_plan,
     privacy_statement,
     require_ledger,
@@ -55,6 +61,7 @@ from ledgerwood.trainers.base.progress import Progress, progress_bar, say_scratc
 from ledgerwood.trainers.base.saving import AbstractSavedModel
 from ledgerwood.trainers.base.schema_purchase import with_two_classes
 from ledgerwood.trainers.base.suggestions import says_parameter, suggestion
+from ledgerwood.trainers.parts.rehearsals import require_sums_asked
 from ledgerwood.trainers.parts.splits import structure_generator
 
 AdjacencyName = Literal["add-remove", "zero-out", "replace-one"]
@@ -156,6 +163,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
     def __init_subclass__(cls) -> None:
         for name in {"fit", "partial_fit"} & vars(cls).keys():
             setattr(cls, name, keeps_no_rows(vars(cls)[name]))
+        for name in {"predict", "predict_proba", "decision_function"} & vars(cls).keys():
+            if inspect.isfunction(vars(cls)[name]):
+                setattr(cls, name, _in_every_place(vars(cls)[name]))
         super().__init_subclass__()
 
     @property
@@ -177,6 +187,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         sample_weight: Any = None,
         *,
         scratch: str | os.PathLike[str] | None = None,
+        client: Any = None,
     ) -> Self:
         """Pay for the plan from the ledger, then train.
 
@@ -184,10 +195,12 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         and rows that cannot be read contribute 0. Use `schema.check(X, y)` to check whether the rows fit the schema.
 
         Args:
-            X: array-like or data frame, shape (n_rows, n_features). Or rows that memory does not hold, and that are
-                read in a stream: the path of a Parquet or CSV file, of a folder of them, or a glob; a
-                `pyarrow.dataset`; a polars LazyFrame. They need a declared schema.
-            y: array-like, shape (n_rows,); of rows in files the name of the label's column.
+            X: array-like, data frame, or sparse table of format CSR or CSC, shape (n_rows, n_features). Or rows that
+                memory does not hold, and that are read in a stream: the path of a Parquet or CSV file, of a folder of
+                them, or a glob; a `pyarrow.dataset`; a polars LazyFrame. Or a Dask frame or array, whose rows stay on
+                the cluster's workers. Sparse tables need a declared schema.
+            y: array-like, shape (n_rows,); of rows in files the name of the label's column; on a cluster a Dask
+                collection with the partitions of X, as `sample_weight` is.
             ledger: the ledger that pays for the fit. Without one the fit opens its own, and `privacy_` covers this fit
                 only. A grant of several plans, this one among them, may be given for validations, whose models are not
                 kept: a saved model can be loaded only if its grant was of its plan alone.
@@ -197,14 +210,21 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 weights' column.
             scratch: folder in which the encoded rows of files lie while the fit runs, in a folder of mode 700 that is
                 removed at the end; None: the system's folder for temporary files. It changes no release.
+            client: `distributed.Client` of the cluster that computes Dask collections; None: the current one. It
+                changes no release.
 
         Raises:
             SchemaError: columns, types or shapes that are not the schema's, or no schema was given for columns without
                 a type or for rows with weights. Nothing was spent.
             InvalidParameter, CalibrationFailed: no plan with these parameters fits the budget. Nothing was spent.
             BudgetExceeded, AdjacencyMismatch: the ledger refuses the plan. Nothing was spent.
-            RoundViolation: a plan that needs all rows in memory, and rows in files. Nothing was spent.
+            RoundViolation: a plan that needs all rows in memory, and rows in files or on a cluster. Nothing was spent.
             ScratchFull: the scratch folder has no room. Nothing was spent.
+            PrivacyError: a cluster that others can listen to, or with other versions of the library. Nothing was spent.
+            WorkersLost: a cluster lost its workers too often, or rows that cannot be computed again; the message says
+                what was spent.
+            FilesChanged: a file changed while it was read. Nothing was spent, unless the schema is estimated and the
+                file changed before its second reading; the message says which.
 
         Warns:
             PrivacyWarning: a seed, a second ledger, a large delta, leaves of noise, useless private estimates: see
@@ -212,15 +232,16 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         """
         self._check_parameters()
         budget, source = self.budget, self._random_source()
-        require_ledger(ledger)
+        unit = X.unit if isinstance(X, AbstractOwners) else PrivacyUnit.ROW
+        require_ledger(ledger, unit)
         declared = self._declared_schema()
         if declared is None and sample_weight is not None:
             raise SchemaError(
                 "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
                 "the largest weight of the rows is not public"
             )
-        given = given_rows(X, y, sample_weight, declared, scratch)
-        X, y = given.X, given.y  # of rows in files, tables without a row: names and types
+        given = given_rows(X, y, sample_weight, declared, scratch, client=client)
+        X, y = given.X, given.y  # of rows in files or on a cluster, tables without a row: names and types
         with points_to_check(declared):
             require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
             n_features = column_count(X, declared)
@@ -232,40 +253,57 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         else:
             described = declared.resolved(n_features)
         plan = self.make_plan(described)
-        if given.in_files and plan.needs_one_part:
-            raise RoundViolation(f"{type(self).__name__}.fit: {not_a_sum(plan.needs_one_part)}. Nothing was spent")
+        who = f"{type(self).__name__}.fit"
+        given.require_sums(plan.needs_one_part, who, needs_one_process=plan.needs_one_process)
         own, event = ledger is None, plan.event
         _require_payable(plan, event, budget, declared)
-        with given.place() as place:
-            rows: Table | UndeclaredTable
+        terms = None
+        if isinstance(described, Schema):
+            if given.in_files or not given.in_one_process:
+                self._require_sums_asked(plan, described, who, travels=given.owners is not None)
+            terms = FitTerms(
+                trainer=type(self).__name__, event=event, delta=budget.delta, schema=described, loss=plan.loss,
+                bins=plan.max_bins, seeded=source.kind == "test",
+            )  # fmt: skip
+        with given.place(private=source.kind != "test", n_jobs=self.n_jobs, terms=terms) as place:
+            rows: TreeTable | UndeclaredTable | CountedColumns
             if declared is None:
                 assert isinstance(described, TypedColumns)  # above
-                rows = UndeclaredTable.from_data(X, y, described)
+                assert plan.purchase is not None  # `_require_payable`
+                classes = plan.purchase.most_classes
+                rows = given.undeclared(described, plan.purchase.queries, place, most_classes=classes)
             else:
-                if place is not None:
+                if isinstance(place, Scratch):
                     need = given.scratch_need(declared, bins=plan.max_bins, expected_rows=self._public_rows())
                     say_scratch(place.folder, need, self.verbose)
                 with points_to_check(declared), threads(self.n_jobs):
                     rows = given.encoded(declared, place, loss=plan.loss, bins=plan.max_bins)
-            ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.fit")
+            purpose = who if given.owners is None else f"{who}, {given.owners.purpose}"
+            ledger, grant = self._pay(plan, described, source, ledger, purpose=purpose, unit=unit)
             with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
                 purse = PlanPurse(event, grant)
                 table, schema, told = _with_schema(rows, plan, purse, source)
                 model = self._train(plan, Curator(table, purse, source), structure_generator(source), progress)
         record = ledger.record()
-        scope = "this fit only: other uses of the same rows add to it" if own else "this fit; the ledger has the total"
-        weighted = () if sample_weight is None else (OWN_WEIGHTS,)
-        on_disk = (ON_DISK,) if given.in_files else ()
-        assumptions = (*ASSUMPTIONS, *weighted, *on_disk, f"epsilon covers {scope}")
+        bound = None if declared is None else declared.weight_bound
+        weighted = sample_weight is not None or (given.owners is not None and bound is not None)
+        where = ON_DISK if given.in_files else ON_CLUSTER if given.on_cluster else ""
+        where = where if given.owners is None else given.owners.assumption
+        assumptions = fit_assumptions(unit, weighted=weighted, where=where, own_ledger=own)
         statement = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
         self.schema_ = schema if declared is None else declared
         self._restore()
         self._forget()
+        self.__dict__.pop("federation_", None)  # of an earlier fit: whoever trained this one in a federation sets it
         setattr(self, self._keeps, model)
         cautions.emit(told)
         return self
+
+    def _require_sums_asked(self, plan: Any, schema: Schema, who: str, *, travels: bool) -> None:
+        """Refuse a loop from outside that asks for more than sums over rows; see `require_sums_asked`."""
+        require_sums_asked(self, plan, schema, who, travels=travels)
 
     def _pay(
         self,
@@ -275,6 +313,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         ledger: Ledger | Grant | None,
         *,
         purpose: str,
+        unit: PrivacyUnit = PrivacyUnit.ROW,
     ) -> tuple[Ledger, Grant]:
         """Warn of what may mislead, as far as it is public, and pay for the plan; errors as in `grant_plan`.
 
@@ -284,13 +323,14 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
             source: of all noise.
             ledger: that pays; None for one of the fit's own.
             purpose: for the ledger.
+            unit: that is protected.
         """
         budget = self.budget
         names = [column.name for column in described.features]
         with cautions.counted_fit(names, own=ledger is None) as again:
             seeded = cautions.seed_caution(self.random_state) if source.kind == "test" else None
             cautions.emit([seeded, again, *self.plan_cautions(plan)])  # before anything is spent
-            return grant_plan(plan, budget, ledger, purpose=purpose)
+            return grant_plan(plan, budget, ledger, purpose=purpose, unit=unit)
 
     def plan_cautions(self, plan: Any) -> list[str]:
         """Returns the warnings that a fit would give by its budget and its plan, as texts; uses no data."""
@@ -315,6 +355,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         tags = super().__sklearn_tags__()
         # A missing value is a value of its own, or its row contributes 0; none is refused.
         tags.input_tags.allow_nan = True
+        # What is estimated privately is estimated from whole columns.
+        tags.input_tags.sparse = isinstance(self.schema, Schema)
         return tags
 
     def _random_source(self, call: int = 0) -> RandomSource:
@@ -366,7 +408,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         names = tuple(self.feature_names_in_) if "feature_names_in_" in vars(self) else None
         return batches_of(X, self.schema_, names)
 
-    def _cells(self, X: Any) -> NDArray[np.uint8 | np.uint16]:
+    def _cells(self, X: Any) -> AnyCells:
         """The cells of rows given for prediction, (n_features, n_rows); no value is refused, as in `fit`."""
         check_is_fitted(self, self._keeps)
         schema = schema_for(X, self.schema_, self.n_features_in_)
@@ -376,6 +418,20 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
 
     def _forget(self) -> None:
         """Drop what another way of training left behind, after a fit."""
+
+
+def _in_every_place(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The predictions of a method for rows in memory, also for rows in files and for Dask collections."""
+
+    @functools.wraps(method)
+    def predictions(model: Any, X: Any) -> Any:
+        if is_collection(X):
+            check_is_fitted(model, model._keeps)
+            return mapped(X, getattr(model, method.__name__))
+        batches = model._batches(X)
+        return method(model, X) if batches is None else np.concatenate([method(model, batch) for batch in batches])
+
+    return predictions
 
 
 @functools.cache
@@ -404,6 +460,8 @@ def _require_plan(plan: object) -> None:
         ("loss", "'squared' or 'logistic': how labels are read ('logistic' is for classes only)"),
         ("max_bins", "even steps of a numeric feature's range, by which rows are read"),
         ("purchase", "the estimation of the schema, or None"),
+        ("needs_one_part", "the name of a query that is no sum over rows, or '' where there is none"),
+        ("needs_one_process", "the name of a query of ratios, or '' where there is none"),
     ):
         if getattr(plan, name, plan) is plan:
             raise InvalidParameter(f"{type(plan).__name__} has no {name}: give it a field {name}, {what}")
@@ -428,13 +486,13 @@ def _require_payable(plan: Plan, event: Event, budget: Budget, schema: Schema | 
 
 
 def _with_schema(
-    rows: Table | UndeclaredTable, plan: Plan, purse: PlanPurse, source: RandomSource
-) -> tuple[Table, Schema, tuple[str, ...]]:
+    rows: TreeTable | UndeclaredTable | CountedColumns, plan: Plan, purse: PlanPurse, source: RandomSource
+) -> tuple[TreeTable, Schema, tuple[str, ...]]:
     """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
 
     Of a single class the rows are kept as of two: the model is trained as planned, and says nothing.
     """
-    if isinstance(rows, Table):
+    if isinstance(rows, TreeTable):
         return rows, rows.schema, ()
     assert plan.purchase is not None  # made for these columns
     schema, told = plan.purchase.estimated(Curator(rows, purse, source))

@@ -3,11 +3,11 @@
 docs/explanation/cross-validation.md.
 """
 
-import abc
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, TypeVar, final
+from typing import Any, final
 
 import joblib
 import numpy as np
@@ -21,22 +21,25 @@ from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
 from ledgerwood.curator import (
     Curator,
     Feature,
-    Folds,
+    GivenRows,
     HeldOut,
     Judgement,
     Numeric,
-    Table,
+    Place,
     column_count,
     fold_sums,
+    given_rows,
+    is_collection,
     keeps_no_rows,
     points_to_check,
     require_labels,
 )
-from ledgerwood.errors import InvalidParameter, LedgerError
+from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
 from ledgerwood.trainers.base.privacy import (
     ASSUMPTIONS,
     DECLARED,
+    ON_DISK,
     PrivacyStatement,
     declared_in,
     grant_delta,
@@ -52,8 +55,8 @@ from ledgerwood.trainers.choosing.validation_plan import (
     require_trainer,
     scoring_of,
 )
+from ledgerwood.trainers.choosing.validation_results import CrossValidation, FoldScores, GridSearch, OwnerOnly
 
-T_co = TypeVar("T_co", covariant=True)
 _JUDGEMENTS: dict[Scoring, Judgement] = {
     "accuracy": "right",
     "neg_mean_absolute_error": "absolute",
@@ -64,118 +67,6 @@ OWNER_SCORES = (
     "held-out scores are not part of this guarantee: they are exact, for the owner of the rows only, and so is "
     "whatever is chosen by them"
 )
-
-
-@final
-class OwnerOnly(Generic[T_co]):
-    """A value that was computed from rows without noise: not private, for the data owner only.
-
-    It does not show its value, and is neither copied nor pickled, so that it does not get into a report by mistake.
-    """
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: T_co) -> None:
-        self._value = value
-
-    def reveal(self) -> T_co:
-        """Returns the value. It, and anything that was decided by it, reveals information about single rows."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return "OwnerOnly(<owner only, not private: .reveal() shows it to the owner of the rows>)"
-
-    def __reduce__(self) -> NoReturn:
-        raise LedgerError("an owner-only value is neither copied nor pickled: it is not private; call reveal()")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FoldScores:
-    """Held-out scores of one candidate; larger is better, as in scikit-learn.
-
-    Noisy ones may be beyond the score's own range, by their noise.
-
-    Args:
-        test_score: of each fold, in order; NaN in an exact one for a fold without rows.
-        mean_test_score: of all held-out rows together.
-        noise_stddev: about how far noise moves the mean, one standard deviation; 0 without noise.
-    """
-
-    test_score: tuple[float, ...]
-    mean_test_score: float
-    noise_stddev: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class AbstractValidation(abc.ABC):
-    """The result of a private validation, and its privacy cost.
-
-    Args:
-        plan: all fits and scores.
-        privacy: of all of them together: its epsilon is the total.
-        ledger: the ledger that paid, as it stood afterwards.
-        scoring: the name of the score.
-    """
-
-    plan: ValidationPlan
-    privacy: PrivacyStatement
-    ledger: LedgerRecord
-    scoring: Scoring
-
-    @property
-    def epsilon(self) -> float:
-        """The total of all fits and scores, at `privacy.delta`; inf where `random_state` was given."""
-        return self.privacy.epsilon
-
-    @abc.abstractmethod
-    def __repr__(self) -> str:
-        """The result as text, without the scores of the owner."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class CrossValidation(AbstractValidation):
-    """The result of a private cross-validation. More arguments: see `AbstractValidation`.
-
-    Args:
-        scores: with noise, or wrapped for the owner only.
-    """
-
-    scores: FoldScores | OwnerOnly[FoldScores]
-
-    def __repr__(self) -> str:
-        return f"CrossValidation({self.plan}; {self.scoring}: {self.scores!r}; epsilon in all {self.epsilon:.4g})"
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GridSearch(AbstractValidation):
-    """The result of a private grid search; its plan, cost and ledger include the last fit.
-
-    More arguments: see `AbstractValidation`.
-
-    Args:
-        candidates: the parameters of each.
-        scores: of each candidate, with noise or for the owner only.
-        best_index: the candidate with the largest mean score; for the owner only where the scores are.
-        best_estimator: fitted on all rows with `refit`, else None.
-    """
-
-    candidates: tuple[Mapping[str, Any], ...]
-    scores: tuple[FoldScores, ...] | OwnerOnly[tuple[FoldScores, ...]]
-    best_index: int | OwnerOnly[int]
-    best_estimator: Any
-
-    @property
-    def best_params(self) -> Mapping[str, Any] | OwnerOnly[Mapping[str, Any]]:
-        """The parameters of the best candidate."""
-        if isinstance(self.best_index, OwnerOnly):
-            return OwnerOnly(self.candidates[self.best_index.reveal()])
-        return self.candidates[self.best_index]
-
-    def __repr__(self) -> str:
-        return f"GridSearch({self.plan}; best: {self.best_params!r}; epsilon in all {self.epsilon:.4g})"
 
 
 @keeps_no_rows
@@ -190,6 +81,7 @@ def private_cross_validate(
     scoring: Scoring | None = None,
     score_share: float = 0.5,
     n_jobs: int | None = None,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> CrossValidation:
     """Estimate how good models of this estimator are, with all fits and scores on one ledger.
 
@@ -199,8 +91,9 @@ def private_cross_validate(
 
     Args:
         estimator: a trainer of this library with a declared schema; it is copied, never fitted itself.
-        X: array-like or data frame, shape (n_rows, n_features).
-        y: array-like, shape (n_rows,).
+        X: array-like or data frame, shape (n_rows, n_features); or rows in files, as `fit` takes them, which each fit
+            reads again.
+        y: array-like, shape (n_rows,); of rows in files the name of the label's column.
         ledger: where all is paid from, by one grant. None opens one in memory that holds exactly this, Gaussian where
             the plans are, and warns of the total.
         cv: number of folds, in [2, 256]. Each row draws its fold by a secret coin, so that folds differ in size.
@@ -210,11 +103,13 @@ def private_cross_validate(
         score_share: what the private scores cost, as a share of the cost of one fit: of mu squared where all noise is
             Gaussian, else of epsilon.
         n_jobs: fits at a time, as in joblib; threads of this process, which share the ledger, be it a file.
+        scratch: for rows in files, as in `fit`; each fit at a time needs its own room.
 
     Raises:
         InvalidParameter, SchemaError, CalibrationFailed: what cannot be validated, by names, types and shapes alone;
             `schema.check(X, y)` tells the owner of values. Nothing was spent.
         BudgetExceeded, AdjacencyMismatch, UnsupportedEvent: the ledger cannot hold all fits. Nothing was spent.
+        FilesChanged, ScratchFull: a file changed, or the disk is full; the message says whether the fits are paid for.
 
     Warns:
         PrivacyWarning: of the total where no ledger was passed, and of what a fit would warn of; once for all fits.
@@ -223,8 +118,10 @@ def private_cross_validate(
     def plan(n_features: int) -> ValidationPlan:
         return ValidationPlan.of(estimator, n_features=n_features, cv=cv, scores=scores, score_share=score_share)
 
-    run = _Run.checked(estimator, ({},), plan, X, y, ledger, scoring, n_jobs)
-    (found,), grant = run.carried_out(X, y, n_jobs)
+    given = _given(estimator, X, y, scratch)
+    with given.place() as place:
+        run = _Run.checked(estimator, ({},), plan, given, place, ledger, scoring, n_jobs)
+        (found,), grant = run.carried_out(place, n_jobs)
     record = run.ledger.record()
     return CrossValidation(
         plan=run.plan,
@@ -249,6 +146,7 @@ def private_grid_search(
     score_share: float = 0.5,
     n_jobs: int | None = None,
     refit: bool = True,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> GridSearch:
     """Cross-validate every candidate of a grid, choose the best by its scores, and fit it on all rows.
 
@@ -256,7 +154,7 @@ def private_grid_search(
     model and its score only, for not much more than the cost of one fit: use it where the other scores are not needed.
 
     Args:
-        estimator, X, y, ledger, cv, scores, scoring, score_share, n_jobs: as in `private_cross_validate`.
+        estimator, X, y, ledger, cv, scores, scoring, score_share, n_jobs, scratch: as in `private_cross_validate`.
         param_grid: as of scikit-learn's GridSearchCV: lists of values by parameter, or several such mappings. Public.
         refit: fit the best candidate on all rows; refused with `scores="owner"`, where the choice is not private.
 
@@ -280,12 +178,15 @@ def private_grid_search(
             refit=refit,
         )  # fmt: skip
 
-    run = _Run.checked(estimator, candidates, plan, X, y, ledger, scoring, n_jobs)
-    found, grant = run.carried_out(X, y, n_jobs)
+    given = _given(estimator, X, y, scratch)
+    with given.place() as place:
+        run = _Run.checked(estimator, candidates, plan, given, place, ledger, scoring, n_jobs)
+        found, grant = run.carried_out(place, n_jobs)
     best, model = int(np.argmax([each.mean_test_score for each in found])), None
     if refit:
         with cautions.already_warned():
-            model = run.copy(best, seed_place=-1).fit(X, y, ledger=run.ledger)
+            rows, labels = given.again
+            model = run.copy(best, seed_place=-1).fit(rows, labels, ledger=run.ledger, scratch=given.scratch)
     record = run.ledger.record() if model is None else model.ledger_
     return GridSearch(
         plan=run.plan,
@@ -312,6 +213,16 @@ def _grid(param_grid: Any) -> tuple[Mapping[str, Any], ...]:
     return candidates
 
 
+def _given(estimator: object, X: Any, y: Any, scratch: str | os.PathLike[str] | None) -> GivenRows:
+    require_trainer(estimator)
+    assert isinstance(estimator, AbstractTrainer)  # above
+    if is_collection(X):
+        raise SchemaError(
+            "a private cross-validation needs rows in memory or in files: those of a Dask collection are in no folds"
+        )
+    return given_rows(X, y, None, declared_schema(estimator), scratch)
+
+
 def _require_jobs(n_jobs: object) -> None:
     """Refuse what joblib would refuse later, when all is paid for."""
     if n_jobs is None or (isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) and n_jobs != 0):
@@ -327,6 +238,7 @@ class _Run:
     """A checked validation whose ledger has room for it.
 
     Args:
+        given: the rows.
         columns: the names of the features.
         own: whether the ledger was opened for this.
         source: of folds and noise.
@@ -338,6 +250,7 @@ class _Run:
     plan: ValidationPlan
     scoring: Scoring
     target: Feature
+    given: GivenRows
     columns: tuple[str, ...]
     ledger: Ledger
     own: bool
@@ -350,14 +263,13 @@ class _Run:
         estimator: AbstractTrainer,
         candidates: Sequence[Mapping[str, Any]],
         plan_of: Callable[[int], ValidationPlan],
-        X: Any,
-        y: Any,
+        given: GivenRows,
+        place: Place,
         ledger: Ledger | None,
         scoring: Scoring | None,
         n_jobs: int | None,
     ) -> "_Run":
         """Plan, by the number of features, and refuse by names, types and shapes what could not be carried out."""
-        require_trainer(estimator)
         if isinstance(ledger, Grant):
             raise InvalidParameter("ledger must be a ledgerwood.Ledger, not a Grant: all fits are granted at once")
         require_ledger(ledger)
@@ -367,13 +279,15 @@ class _Run:
         assert target is not None  # `declared_schema` refuses it
         scoring = scoring_of(scoring, schema)
         with points_to_check(schema):
-            require_labels(y, target, numeric=is_regressor(estimator))
-            described = schema.resolved(column_count(X, schema))
+            require_labels(given.y, target, numeric=is_regressor(estimator))
+            described = schema.resolved(column_count(given.X, schema))
         plan = plan_of(len(described.features))
+        for each in plan.plans:
+            given.require_sums(each.needs_one_part, type(estimator).__name__)
         # All rows at once: what the fits would refuse of a part of them is refused before anything is spent.
-        for loss, bins in {(each.loss, each.max_bins) for each in plan.plans}:
-            with points_to_check(schema):
-                Table.from_data(X, y, schema, loss=loss, bins=bins)
+        encodings = sorted({(each.loss, each.max_bins) for each in plan.plans})
+        with points_to_check(schema):
+            given.tried(schema, place, encodings, at_once=joblib.effective_n_jobs(n_jobs))
         own = ledger is None
         ledger = plan.own_ledger() if ledger is None else ledger
         plan.require_room(ledger)
@@ -381,8 +295,8 @@ class _Run:
         drawn = source.integers(2**31 - 1, plan.n_fits + 1) if source.kind == "test" else ()
         return cls(
             estimator=estimator, candidates=candidates, plan=plan, scoring=scoring, target=target,
-            columns=tuple(feature.name for feature in described.features), ledger=ledger, own=own, source=source,
-            seeds=tuple(int(seed) for seed in drawn),
+            given=given, columns=tuple(feature.name for feature in described.features), ledger=ledger, own=own,
+            source=source, seeds=tuple(int(seed) for seed in drawn),
         )  # fmt: skip
 
     def copy(self, candidate: int, *, seed_place: int | None = None) -> Any:
@@ -392,17 +306,17 @@ class _Run:
             return model
         return model.set_params(random_state=self.seeds[seed_place])
 
-    def carried_out(self, X: Any, y: Any, n_jobs: int | None) -> tuple[tuple[FoldScores, ...], Grant]:
+    def carried_out(self, place: Place, n_jobs: int | None) -> tuple[tuple[FoldScores, ...], Grant]:
         """Pay for all but a search's last fit, fit all, score all; the scores, and the grant that paid."""
         grant = self._pay()
-        folds = Folds(X, y, folds=self.plan.folds, source=self.source)
+        folds = self.given.folds(self.plan.folds, self.source, place)
         places = [(candidate, fold) for candidate in range(len(self.candidates)) for fold in range(folds.folds)]
 
         def fitted(place: int, candidate: int, fold: int) -> Any:
             model = self.copy(candidate, seed_place=place)
             rows, labels = folds.training(fold)
             with cautions.already_warned():
-                return model.fit(rows, labels, ledger=grant)
+                return model.fit(rows, labels, ledger=grant, scratch=self.given.scratch)
 
         # Threads of this process: it alone writes to the ledger. The loops over rows run beside each other.
         models = joblib.Parallel(n_jobs=n_jobs, backend="threading")(
@@ -446,6 +360,7 @@ class _Run:
                 *ASSUMPTIONS,
                 FOLDS,
                 *((OWNER_SCORES,) if self.plan.score_mechanism is None else ()),
+                *((ON_DISK,) if self.given.in_files else ()),
                 f"epsilon covers all {self.plan.n_fits} fits: {scope}",
                 *declared_in(record, grant.index),
             ),

@@ -43,6 +43,7 @@ from ledgerwood.trainers.base.plan import TreePlan, too_small
 from ledgerwood.trainers.base.privacy import declared_in
 from ledgerwood.trainers.base.progress import Progress, unseen
 from ledgerwood.trainers.base.suggestions import suggestion
+from ledgerwood.trainers.parts.rehearsals import require_sums_asked
 from ledgerwood.trainers.parts.splits import structure_generator
 
 Run = Callable[[int, Aggregator, RandomSource], tuple[float, Ensemble]]
@@ -97,6 +98,11 @@ class SearchPlan:
     def needs_one_part(self) -> str:
         """See `Plan`: that of the first candidate that has one."""
         return next((plan.needs_one_part for plan in self.plans if plan.needs_one_part), "")
+
+    @property
+    def needs_one_process(self) -> str:
+        """See `Plan`: that of a candidate."""
+        return next((plan.needs_one_process for plan in self.plans if plan.needs_one_process), "")
 
     @property
     def score_mechanism(self) -> GaussianMechanism:
@@ -203,6 +209,7 @@ class PrivateSearch(AbstractTreeEstimator):
         sample_weight: Any = None,
         *,
         scratch: str | os.PathLike[str] | None = None,
+        client: Any = None,
     ) -> Self:
         """Check the rows, pay for the search, carry it out; as the estimator's `fit`.
 
@@ -211,7 +218,7 @@ class PrivateSearch(AbstractTreeEstimator):
                 outside that releases a `DeclaredStatistic`. Nothing was spent.
             RunFailed: a run raised; the budget is spent.
         """
-        super().fit(X, y, ledger, sample_weight, scratch=scratch)
+        super().fit(X, y, ledger, sample_weight, scratch=scratch, client=client)
         self.best_params_ = None if self.best_index_ is None else dict(self.candidates[self.best_index_])
         # Without a run, a model that has learnt nothing stands under the first candidate's plan.
         index = self.best_index_ or 0
@@ -331,6 +338,11 @@ class PrivateSearch(AbstractTreeEstimator):
 
         return run
 
+    def _require_sums_asked(self, plan: Any, schema: Schema, who: str, *, travels: bool) -> None:
+        for index, candidate in enumerate(plan.plans):
+            model = self._model(index, epsilon=self.epsilon, delta=self.delta)
+            require_sums_asked(model, candidate, schema, f"{who}: candidates[{index}]", travels=travels)
+
     def _pay(
         self,
         plan: Any,
@@ -339,11 +351,12 @@ class PrivateSearch(AbstractTreeEstimator):
         ledger: Ledger | Grant | None,
         *,
         purpose: str,
+        unit: PrivacyUnit = PrivacyUnit.ROW,
     ) -> tuple[Ledger, Grant]:
         # The library's own trainers release no declared statistic. A context without a recording: no fit of anybody's.
         if type(self.estimator).__module__.partition(".")[0] != "ledgerwood":
             contextvars.Context().run(self._rehearse, plan, described)
-        return super()._pay(plan, described, source, ledger, purpose=purpose)
+        return super()._pay(plan, described, source, ledger, purpose=purpose, unit=unit)
 
     def _rehearse(self, plan: SearchPlan, schema: Any) -> None:
         """Run each candidate on a table without rows, so that a run that must fail is refused before it is paid for.

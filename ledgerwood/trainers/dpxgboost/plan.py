@@ -18,7 +18,7 @@ from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Composed, Event, LaplaceEvent, PoissonSampled
 from ledgerwood.accounting.splitting import split
-from ledgerwood.curator import CellCounts, LeafCounts, LeafQuery, Loss
+from ledgerwood.curator import CellCounts, CellHessians, LeafCounts, LeafQuery, Loss
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, LaplaceMechanism
@@ -34,6 +34,7 @@ from ledgerwood.trainers.parts.leaves import merged_leaves, newton_leaves, poole
 
 Preset = Literal["default", "paper"]
 Sketch = Literal["tree", "once", "none"]
+SketchWeights = Literal["hessians", "counts"]
 MinimumBy = Literal["leaves", "levels", "none"]
 
 
@@ -49,6 +50,8 @@ class DPXGBoostPlan(AbstractGreedyPlan):
         n_candidates: thresholds a numeric feature, at most.
         sketch: histograms of all numeric features are released for each "tree", or "once" before the first (ours), and
             their quantiles are the candidates; "none" (ours): even, public thresholds.
+        sketch_weights: a row counts with its hessian of the loss, times its weight, in a tree's sketch ("hessians"), or
+            1 ("counts", ours). Before the first tree all hessians are alike, and rows are counted.
         n_numeric: m, how many of the schema's features are numeric; public.
         subsample: gamma; 1 is full batch.
         sketch_share, split_share, leaf_share, weight_share: of a tree's epsilon for its sketch, all levels of splits,
@@ -64,6 +67,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
 
     n_candidates: Annotated[int, Count("thresholds a feature")]
     sketch: Sketch
+    sketch_weights: SketchWeights
     n_numeric: Annotated[int, Count("features", minimum=0)]
     subsample: Annotated[float, Real("probability", high=1, holds_high=True)]
     sketch_share: Annotated[float, positive("share of a tree's epsilon")]
@@ -128,8 +132,19 @@ class DPXGBoostPlan(AbstractGreedyPlan):
         """See `AbstractGreedyPlan`."""
         return self.epsilon_of("leaves")
 
-    def count_noise(self, epsilon: float, query: CellCounts | LeafCounts | LeafQuery[BoxShifts]) -> LaplaceMechanism:
-        """Noise of numbers of rows: of scale m / epsilon for the histograms of m features."""
+    def sketch_of(self, features: tuple[int, ...]) -> CellCounts | CellHessians:
+        """The histograms of these numeric features that candidates are made of.
+
+        Of the squared loss without weights each hessian is 1, and whole rows are counted.
+        """
+        counts = CellCounts(features=features, cells=self.max_bins)
+        alike = self.sketch == "once" or (self.loss == "squared" and not self.weighted)
+        return counts if alike or self.sketch_weights == "counts" else CellHessians(counts=counts, loss=self.loss)
+
+    def count_noise(
+        self, epsilon: float, query: CellCounts | CellHessians | LeafCounts | LeafQuery[BoxShifts]
+    ) -> LaplaceMechanism:
+        """Noise of numbers of rows: of scale m / epsilon for the histograms of m features, m / 4 of their hessians."""
         return laplace_noise(epsilon, query.sensitivity(self.adjacency))
 
     def count_event(self, epsilon: float) -> Event:
@@ -179,7 +194,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
         """
         AbstractGreedyPlan.require_fit(self)
         if self.sketched:
-            query = CellCounts(features=tuple(range(self.n_numeric)), cells=self.max_bins)
+            query = self.sketch_of(tuple(range(self.n_numeric)))
             self.count_noise(self.sketch_epsilon, query).require_fit(query.grid)
         if "weights" in self.shares:
             self.count_noise(self.weight_epsilon, LeafCounts()).require_fit(LeafCounts().grid)
@@ -235,6 +250,7 @@ PAPER = DPXGBoostPlan(
     max_bins=1024,
     n_candidates=32,
     sketch="tree",
+    sketch_weights="hessians",
     n_numeric=0,
     subsample=0.1,
     sketch_share=1.0,

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from ledgerwood.curator import Aggregator, CellCounts, LeafCounts, Loss, Round, Schema, TypedColumns
+from ledgerwood.curator import Aggregator, CellHessians, LeafCounts, Loss, Round, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.trainers.base.forests import Forests
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.base.progress import Progress, unseen
-from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan, MinimumBy, Preset, Sketch, preset_plan
+from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan, MinimumBy, Preset, Sketch, SketchWeights, preset_plan
 from ledgerwood.trainers.parts.candidates import even_thresholds, least_cells, quantile_thresholds
 from ledgerwood.trainers.parts.greedy_trees import AbstractGreedyEstimator
 from ledgerwood.trainers.parts.leaves import without_light_splits
@@ -39,14 +39,15 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress = unse
     for event, number in plan.schedule():
         if number == 0:  # section 4.1, of a sketch that is made once
             with aggregator.open(event, purpose="sketch") as round_:
-                tests = sketched_tests(plan, cells, round_, purpose="sketch")
+                tests = sketched_tests(plan, cells, round_, forests.members[0], purpose="sketch")
             continue
         forest, _ = order[number - 1]
         name, ensemble, positive = f"tree {number}", forests.members[forest], forests.positive(forest)
         with aggregator.open(event, purpose=name) as round_:  # section 4.4: the curator draws the sample
             own_tests = tests
             if plan.max_depth and tests is None:  # section 4.1
-                own_tests = sketched_tests(plan, cells, round_, purpose=f"sketch of {name}")
+                purpose = f"sketch of {name}"
+                own_tests = sketched_tests(plan, cells, round_, ensemble, purpose=purpose, positive=positive)
             structure = split_tree(plan, own_tests, ensemble, round_, name=name, positive=positive)  # section 4.2
             # Section 4.3, Algorithm 1: in the curator, gradients filtered and summed, with noise; then V and its clip.
             released = plan.released_leaves(structure, ensemble, round_, purpose=f"leaves of {name}", positive=positive)
@@ -56,17 +57,28 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress = unse
 
 
 def sketched_tests(
-    plan: DPXGBoostPlan, cells: Sequence[FeatureCells], round_: Round | None = None, *, purpose: str = "sketch"
+    plan: DPXGBoostPlan,
+    cells: Sequence[FeatureCells],
+    round_: Round | None = None,
+    ensemble: Ensemble | None = None,
+    *,
+    purpose: str = "sketch",
+    positive: int | None = None,
 ) -> SplitTests:
-    """Section 4.1: thresholds by quantiles of released histograms, or evenly without a round; and all equalities."""
+    """Section 4.1: thresholds by quantiles of released histograms, or evenly without a round; and all equalities.
+
+    The released ensemble, and the class that is told from all others, give the scores of the hessians.
+    """
     numeric = tuple(feature for feature, each in enumerate(cells) if each.ordered)
     thresholds = [np.empty(0, dtype=np.int64) for _ in cells]
     if round_ is not None and numeric:
-        query = CellCounts(features=numeric, cells=plan.max_bins)
-        noise = plan.count_noise(plan.sketch_epsilon, query)
-        counts = round_.release(query, noise, purpose=purpose).real[:, 0].reshape(len(numeric), plan.max_bins)
-        for feature, rows in zip(numeric, counts, strict=True):
-            thresholds[feature] = quantile_thresholds(rows, plan.n_candidates)
+        assert ensemble is not None
+        sketch = plan.sketch_of(numeric)
+        noise = plan.count_noise(plan.sketch_epsilon, sketch)
+        query = sketch.of(ensemble, positive=positive) if isinstance(sketch, CellHessians) else sketch
+        weights = round_.release(query, noise, purpose=purpose).real[:, 0].reshape(len(numeric), plan.max_bins)
+        for feature, own in zip(numeric, weights, strict=True):
+            thresholds[feature] = quantile_thresholds(own, plan.n_candidates)
     else:
         for feature in numeric:
             thresholds[feature] = even_thresholds(plan.max_bins, plan.n_candidates)
@@ -116,6 +128,7 @@ class AbstractDPXGBoost(AbstractGreedyEstimator):
     min_child_weight: float | None = None
     min_child_weight_by: MinimumBy | None = None
     sketch: Sketch | None = None
+    sketch_weights: SketchWeights | None = None
     n_candidates: int | None = None
     sketch_share: float | None = None
     split_share: float | None = None

@@ -67,11 +67,12 @@ class Sapling:
         """Weight and gradient of each bin, or to the left of each test, node after node; (2**level, ..., 2)."""
         purpose, mechanism = f"level {level + 1} of {self.name}", self.plan.leaf_mechanism
         with self.aggregator.open(next(self.draws), purpose=purpose) as round_:
-            leaf = self.plan.leaf.of(structure, self.ensemble, positive=self.positive)
+            leaf = self.plan.asked.of(structure, self.ensemble, positive=self.positive)
             query = (
                 BinSums(leaf=leaf, bins=of.bins) if isinstance(of, HistogramTests) else SideSums(leaf=leaf, tests=of)
             )
-            return round_.release(query, mechanism, purpose=purpose).real.reshape(2**level, -1, 2)
+            released = round_.release(query, mechanism, purpose=purpose).real
+            return self.plan.in_leaf_units(released).reshape(2**level, -1, 2)
 
 
 class Grown(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, Budget
+from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
@@ -25,18 +25,14 @@ from ledgerwood.curator import (
     FeatureQuantiles,
     LeafCurvatures,
     LeafMoments,
-    LeafStatistic,
     ScoreCounts,
     ScoreQuery,
-    WholeSums,
     hessian_shifts,
 )
 from ledgerwood.curator.queries.bins import MAX_SUMS
-from ledgerwood.curator.queries.leaf_sums import MAX_BITS
 from ledgerwood.ensemble import Ensemble, FeatureCells
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import (
-    BallShifts,
     BoxShifts,
     EllipticalGaussianMechanism,
     GaussianMechanism,
@@ -50,18 +46,14 @@ from ledgerwood.trainers.federated.communication import Communication, bins_of, 
 from ledgerwood.trainers.federated.methods import METHODS, AbstractSplitMethod, SplitMethod
 from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianPlan
 from ledgerwood.trainers.parts.splits import combined_features, cyclic_features
+from ledgerwood.trainers.parts.whole_noise import bits_of, skellam_noise
 
 Update = Literal["averaging", "gradient", "newton"]
 FeatureCycle = Literal["windows", "combinations", "random"]
-NoiseKind = Literal["gaussian", "skellam"]
 What = Literal["quantiles", "sums", "candidates", "recalibration"]
 """Kinds of draws, in the order in which the plan's event names them."""
 MAX_REACH = 1e100
 """Largest absolute score that all leaves together may give: squares of scores stay finite."""
-
-
-_STDDEV_UNITS = 2.0**14
-"""Largest stddev of Skellam noise, in units: its sampler's tables stay small, at 1e-8 of its cost."""
 
 
 class Step(NamedTuple):
@@ -107,8 +99,6 @@ class FederatedPlan(AbstractGaussianPlan):
         trees_per_batch: A2: B, trees that share gradients, and whose mean is one step.
         recalibrate: whether a line through the scores is fitted at the end, by one query more (logistic loss). Ours.
         candidate_share: share of the budget's epsilon for "quantiles". candidate_epsilon: of one feature's, in nats.
-        noise: "gaussian"; or "skellam", the same variance for both columns of a leaf, on sums in
-            whole units, of which clients can add shares; a stddev has 2**13 to 2**14 units. Ours.
     """
 
     n_features: Annotated[int, Count("features")]
@@ -124,7 +114,6 @@ class FederatedPlan(AbstractGaussianPlan):
     initial_score: Literal["zero", "moments"]
     candidate_share: Annotated[float, share("share")]
     candidate_epsilon: Annotated[float, positive("nats")] = 1.0
-    noise: NoiseKind = "gaussian"
 
     def _require_whole(self) -> None:
         object.__setattr__(
@@ -141,11 +130,9 @@ class FederatedPlan(AbstractGaussianPlan):
             raise InvalidParameter(
                 "update='averaging' takes means of labels: it needs loss='squared' and initial_score='zero'"
             )
-        if self.noise == "skellam" and not self._sums_leaves_only:
-            raise InvalidParameter(
-                "noise='skellam' is for sums of leaves alone: split_method='totally_random', candidates 'uniform' or "
-                "'log', initial_score='zero', no recalibration, rows without weights and a declared schema"
-            )
+        self.require_sums(
+            (self.candidates == "quantiles", "candidates='quantiles': a choice is no sum; set another rule"),
+        )
         if self.recalibrate and self.loss != "logistic":
             raise InvalidParameter("recalibrate=True fits probabilities: it needs loss='logistic'")
         if self.candidates == "quantiles" and (self.n_candidates > 64 or self.max_bins > 1024):
@@ -165,34 +152,6 @@ class FederatedPlan(AbstractGaussianPlan):
         return LeafMoments(loss=self.loss, clip=self.clip)
 
     @property
-    def asked(self) -> LeafStatistic[BoxShifts | BallShifts]:
-        """The statistic that is released of each leaf."""
-        return WholeSums(leaf=self.leaf, bits=self._bits) if self.noise == "skellam" else self.leaf
-
-    @property
-    def leaf_stddevs(self) -> tuple[float, float]:
-        """See `AbstractGaussianPlan`; Skellam noise has one standard deviation for both columns."""
-        if self.noise == "gaussian":
-            return self.gaussian_stddevs()
-        stddev = self.noise_multiplier * self.leaf.sensitivity(Adjacency.ADD_REMOVE).l2((1.0, 1.0))
-        return stddev, stddev
-
-    @property
-    def leaf_mechanism(self) -> GaussianMechanism | EllipticalGaussianMechanism | SkellamMechanism:
-        """Noise of every pair of sums, whatever it is a sum of."""
-        if self.noise == "skellam":
-            return SkellamMechanism(variance=(self.leaf_stddevs[0] * 2.0**self._bits) ** 2)
-        return self.gaussian_noise()
-
-    def in_leaf_units(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Released sums of leaves in the leaf statistic's units."""
-        return released * 2.0**-self._bits if self.noise == "skellam" else released
-
-    @property
-    def _bits(self) -> int:
-        return min(max(math.floor(math.log2(_STDDEV_UNITS / self.leaf_stddevs[0])), 0), MAX_BITS)
-
-    @property
     def weight_stddev(self) -> float:
         """Standard deviation of the noise of a weight, in its unit."""
         stddev = self.leaf_stddevs[0]
@@ -203,19 +162,49 @@ class FederatedPlan(AbstractGaussianPlan):
     ) -> ScoreQuery[BoxShifts] | BinCounts:
         """C3: the hessians of each bin; numbers of rows, where the hessian is 1."""
         if self.loss == "logistic":
-            return BinHessians(bins=bins).of(ensemble, positive=positive)
+            return BinHessians(bins=bins, bits=self.candidate_bits).of(ensemble, positive=positive)
         return BinCounts(bins=bins)
 
     @property
-    def candidate_mechanism(self) -> GaussianMechanism:
-        """Noise of the candidates' histograms: one feature's histogram is one query."""
-        return GaussianMechanism(stddev=self.noise_multiplier * (0.25 if self.loss == "logistic" else 1.0))
+    def candidate_stddev(self) -> float:
+        """Standard deviation of the candidates' histograms; one feature's histogram is one query."""
+        return self.noise_multiplier * (0.25 if self.loss == "logistic" else 1.0)
 
     @property
-    def score_mechanism(self) -> EllipticalGaussianMechanism:
-        """Noise of the recalibration: half of a query's mu**2 for the rows, half for the labels."""
-        stddev = self.noise_multiplier / math.sqrt(0.5)
-        return EllipticalGaussianMechanism(stddevs=(stddev, stddev))
+    def candidate_bits(self) -> int | None:
+        """Whole units of 2**-bits that Skellam noise on hessians is drawn in; rows are whole anyhow."""
+        return bits_of(self.candidate_stddev) if self.noise == "skellam" and self.loss == "logistic" else None
+
+    @property
+    def candidate_mechanism(self) -> GaussianMechanism | SkellamMechanism:
+        """Noise of the candidates' histograms."""
+        if self.noise == "skellam":
+            return skellam_noise(self.candidate_stddev, self.candidate_bits or 0)
+        return GaussianMechanism(stddev=self.candidate_stddev)
+
+    def in_hessian_units(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Released histograms of candidates, in hessians or rows."""
+        return released * 2.0 ** -(self.candidate_bits or 0)
+
+    @property
+    def score_stddev(self) -> float:
+        """Standard deviation of the recalibration: half of a query's mu**2 for the rows, half for the labels."""
+        return self.noise_multiplier / math.sqrt(0.5)
+
+    def score_query(self, edges: tuple[float, ...]) -> ScoreCounts:
+        """The recalibration's statistic."""
+        return ScoreCounts(edges=edges, bits=bits_of(self.score_stddev) if self.noise == "skellam" else None)
+
+    @property
+    def score_mechanism(self) -> EllipticalGaussianMechanism | SkellamMechanism:
+        """Noise of the recalibration."""
+        if self.noise == "skellam":
+            return skellam_noise(self.score_stddev, bits_of(self.score_stddev))
+        return EllipticalGaussianMechanism(stddevs=(self.score_stddev, self.score_stddev))
+
+    def in_rows(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Released counts of scores, in rows and labels."""
+        return released * 2.0 ** -bits_of(self.score_stddev) if self.noise == "skellam" else released
 
     @property
     def quantile_mechanism(self) -> JointQuantilesMechanism:
@@ -223,12 +212,6 @@ class FederatedPlan(AbstractGaussianPlan):
         marks = tuple((place + 1) / (self.n_candidates + 1) for place in range(self.n_candidates))
         # Twice the rows to move, at most: a rate of half the epsilon is at most that much.
         return JointQuantilesMechanism(quantiles=marks, rate=self.candidate_epsilon / 2.0)
-
-    @property
-    def _sums_leaves_only(self) -> bool:
-        plain = self.candidates in ("uniform", "log") and self.initial_score == "zero"
-        declared = self.purchase is None and not self.weighted
-        return self.split_method == "totally_random" and plain and declared and not self.recalibrate
 
     # ------------------------------------------------------------------------------------------------- how often
 
@@ -298,12 +281,14 @@ class FederatedPlan(AbstractGaussianPlan):
                 pair = pair if features == 1 else pair.repeated(histograms=features)
                 return self.leaf_mechanism.event(pair, self.adjacency)
             case "candidates" if self.loss == "logistic":
-                return self.candidate_mechanism.event(hessian_shifts(features, self.adjacency), self.adjacency)
+                return self.candidate_mechanism.event(
+                    hessian_shifts(features, self.adjacency, bits=self.candidate_bits), self.adjacency
+                )
             case "candidates":
                 counts = BoxShifts.of_counts(self.adjacency, histograms=features)
                 return self.candidate_mechanism.event(counts, self.adjacency)
             case "recalibration":
-                scores = ScoreCounts(edges=(0.0,)).sensitivity(self.adjacency)
+                scores = self.score_query((0.0,)).sensitivity(self.adjacency)
                 return self.score_mechanism.event(scores, self.adjacency)
 
     @property
@@ -375,10 +360,12 @@ class FederatedPlan(AbstractGaussianPlan):
         plan.leaf_mechanism.require_fit(plan.asked.grid)
         if plan.query_counts.candidates:
             bins = CandidateBins.of([FeatureCells(ordered=2, equality=())])
-            asked = BinHessians(bins=bins) if plan.loss == "logistic" else BinCounts(bins=bins)
+            asked = (
+                BinHessians(bins=bins, bits=plan.candidate_bits) if plan.loss == "logistic" else BinCounts(bins=bins)
+            )
             plan.candidate_mechanism.require_fit(asked.grid)
         if plan.recalibrate:
-            plan.score_mechanism.require_fit(ScoreCounts(edges=(0.0,)).grid)
+            plan.score_mechanism.require_fit(plan.score_query((0.0,)).grid)
         return plan
 
     def require_room(self, cells: Sequence[FeatureCells]) -> None:

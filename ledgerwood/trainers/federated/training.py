@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 
 from ledgerwood import _validate
 from ledgerwood.accounting.events import Event
-from ledgerwood.curator import Aggregator, CandidateBins, FeatureQuantiles, Loss, Schema, ScoreCounts, TypedColumns
+from ledgerwood.curator import Aggregator, CandidateBins, FeatureQuantiles, Loss, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
 from ledgerwood.trainers.base.forests import Forests, stacked
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
@@ -34,7 +34,7 @@ from ledgerwood.trainers.federated.candidates import (
     score_edges,
 )
 from ledgerwood.trainers.federated.methods import Sapling, SplitMethod
-from ledgerwood.trainers.federated.plan import FeatureCycle, FederatedPlan, NoiseKind, Step, Update
+from ledgerwood.trainers.federated.plan import FeatureCycle, FederatedPlan, Step, Update
 from ledgerwood.trainers.federated.presets import OF_AVERAGES, Preset, preset_plan
 from ledgerwood.trainers.parts.candidates import Thresholds, least_cells
 from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianEstimator
@@ -158,11 +158,9 @@ class Forest:
         with self.aggregator.open(event, purpose=purpose) as round_:
             if not plan.recalibrate:
                 return
-            query = ScoreCounts(edges=edges).of(self.ensemble, positive=self.positive)
-            released = round_.release(query, plan.score_mechanism, purpose=purpose).real
-        self.ensemble = recalibrated(
-            self.ensemble, *platt_line(released, edges, stddev=plan.score_mechanism.stddevs[0])
-        )
+            query = plan.score_query(edges).of(self.ensemble, positive=self.positive)
+            released = plan.in_rows(round_.release(query, plan.score_mechanism, purpose=purpose).real)
+        self.ensemble = recalibrated(self.ensemble, *platt_line(released, edges, stddev=plan.score_stddev))
 
     def _features(self, t: int) -> tuple[int, ...]:
         plan = self.plan
@@ -187,7 +185,7 @@ class Forest:
                 return
             bins = CandidateBins.of(self.cells, self.thresholds, asked)
             query = plan.candidate_query(bins, ensemble, self.positive)
-            released = round_.release(query, plan.candidate_mechanism, purpose=purpose).real
+            released = plan.in_hessian_units(round_.release(query, plan.candidate_mechanism, purpose=purpose).real)
         self._refine_by(bins, released[:, 0])
 
     def _refine_by(self, bins: CandidateBins, hessians: NDArray[np.float64]) -> None:
@@ -210,9 +208,10 @@ class AbstractFederatedGBDT(AbstractGaussianEstimator):
 
     Args:
         delta: > 0.
-        preset: "recommended" (for accuracy), "paper" (the paper's proposed best, which is "tr_batched_ih_ebm"), or
-            another configuration: "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton",
-            "tr_newton_ih"; see docs/explanation/federated.md#federated-presets.
+        preset: "recommended" (for accuracy), "paper" (the paper's proposed best, with its own constants), or another
+            configuration: "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton", "tr_newton_ih",
+            "tr_batched_ih_ebm" (the components of "paper" with our constants); see
+            docs/explanation/federated.md#federated-presets.
         n_estimators: T, as everywhere; with full_cycles, how often the cycle of all features is gone through.
         full_cycles: whether n_estimators counts cycles of all features.
         trees_per_batch: B, trees that share gradients: a whole number, or a share of T below 1.
@@ -231,7 +230,6 @@ class AbstractFederatedGBDT(AbstractGaussianEstimator):
     full_cycles: bool = False
     trees_per_batch: float | None = None
     recalibrate: bool | None = None
-    noise: NoiseKind | None = None
 
     _train = staticmethod(train)
 

@@ -1,4 +1,4 @@
-"""Shared by systems whose leaves are pairs of sums with Gaussian noise: noise, lambda and parameters."""
+"""Shared by systems whose leaves are pairs of sums with Gaussian or Skellam noise: noise, lambda and parameters."""
 
 import abc
 import dataclasses
@@ -20,11 +20,13 @@ from ledgerwood.mechanisms import (
     BoxShifts,
     EllipticalGaussianMechanism,
     GaussianMechanism,
+    SkellamMechanism,
 )
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.parameters import AbstractBoostedEstimator
 from ledgerwood.trainers.base.plan import AbstractBoostedPlan, too_small
 from ledgerwood.trainers.parts.leaves import LambdaRule, newton_leaves, pooled
+from ledgerwood.trainers.parts.whole_noise import NoiseKind, WholeLeaves
 
 NO_GRID = "the noise would be too large for the grids that sums are released on"
 """Why a plan of Gaussian noise does not fit."""
@@ -45,8 +47,10 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
         score_noise: without a lambda, the stddev that the noise of all trees together may add to a row's score, in
             gradient units; None for the rule of docs/explanation/sgbdt.md#defaults. Ours.
         max_delta_step: largest absolute leaf value before the learning rate.
+        noise: "gaussian"; or "skellam", on sums in whole units, of which clients can add shares. Ours.
     """
 
+    noise: NoiseKind = "gaussian"
     noise_multiplier: Annotated[float, positive("stddev / L2 sensitivity")] = 1.0
     features_per_tree: Annotated[int, Count("features")] | None
     curvature_scale: Annotated[float, positive("gradient units a unit of hessian")]
@@ -113,9 +117,61 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
     # ------------------------------------------------------------------------------------------------------- noise
 
     @property
+    def asked(self) -> LeafStatistic[BoxShifts | BallShifts]:
+        """The statistic that is released of each leaf: in whole units for Skellam noise."""
+        return self.leaf if self.noise == "gaussian" else self.whole_leaves.query
+
+    @property
+    def leaf_mechanism(self) -> GaussianMechanism | EllipticalGaussianMechanism | SkellamMechanism:
+        """Noise of every pair of sums, whatever it is a sum of."""
+        return self.gaussian_noise() if self.noise == "gaussian" else self.whole_leaves.mechanism
+
+    @property
     def leaf_stddevs(self) -> tuple[float, float]:
         """Standard deviations of the noise of a leaf's weight and of its gradient, in the statistic's units."""
-        return self.gaussian_stddevs()
+        return self.gaussian_stddevs() if self.noise == "gaussian" else self.whole_leaves.stddevs
+
+    @property
+    def initial_noise(self) -> NoiseKind:
+        """See `AbstractBoostedPlan`."""
+        return self.noise
+
+    def in_leaf_units(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Released sums of leaves, (..., 2), in the leaf statistic's units."""
+        return released if self.noise == "gaussian" else self.whole_leaves.in_leaf_units(released)
+
+    @property
+    def whole_leaves(self) -> WholeLeaves:
+        """The leaves' sums in whole units, with their Skellam noise."""
+        leaf = self.leaf
+        assert isinstance(leaf, LeafMoments | LeafCurvatures)  # checked on construction
+        return WholeLeaves(leaf=leaf, noise_multiplier=self.noise_multiplier, count_share=self.count_share)
+
+    def require_sums(self, *more: tuple[bool, str]) -> None:
+        """Refuse what has no Skellam noise, where the noise is to be that, by name.
+
+        Args:
+            more: (whether it is there, its name and what to set instead), of the system's own.
+
+        Raises:
+            InvalidParameter: it is there.
+        """
+        if self.noise == "gaussian":
+            return
+        for present, name in (
+            (self.purchase is not None, "a privately estimated schema: declare one"),
+            (self.weighted, "rows with weights: leave weight_bound out of the schema"),
+            (
+                self.initial_score not in ("zero", "moments"),
+                f"initial_score={self.initial_score!r}, whose noise is Laplace noise: set 'moments' or 'zero'",
+            ),
+            *more,
+        ):
+            if present:
+                raise InvalidParameter(
+                    f"noise='skellam' is for sums in whole units, which clients can share the noise of; it does not "
+                    f"support {name} (or set noise='gaussian')"
+                )
 
     def gaussian_stddevs(self) -> tuple[float, float]:
         """Gaussian standard deviations: rows and gradient share mu**2, hessian and gradient have one ball."""
@@ -219,3 +275,4 @@ class AbstractGaussianEstimator(AbstractBoostedEstimator):
     curvature_scale: float | None = None
     count_share: float | None = None
     max_delta_step: float | None = None
+    noise: NoiseKind | None = None

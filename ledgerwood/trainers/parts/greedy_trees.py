@@ -171,6 +171,11 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
             )  # fmt: skip
         return LeafMoments(loss=self.loss, clip=self.clip, large_gradients=self.large_gradients)
 
+    @property
+    def needs_one_process(self) -> str:
+        """See `Plan`: leaves may be ratios."""
+        return LeafRatios.__name__ if self.leaf_release == "ratio" else ""
+
     def leaf_mechanism(self, place: int = 0) -> LaplaceMechanism:
         """Noise of these leaves: as much as the tree's own sensitivity asks for."""
         proportions: tuple[float, ...] = (1.0,)

@@ -11,8 +11,16 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import Aggregator, LabelCount, LabelMoments, LabelSum, Loss, Query
+from ledgerwood.curator.queries.labels import COARSER
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
-from ledgerwood.mechanisms import BallShifts, BoxShifts, EllipticalGaussianMechanism, LaplaceMechanism
+from ledgerwood.mechanisms import (
+    BallShifts,
+    BoxShifts,
+    EllipticalGaussianMechanism,
+    LaplaceMechanism,
+    SkellamMechanism,
+)
+from ledgerwood.trainers.parts.whole_noise import NoiseKind, bits_of, skellam_noise
 
 InitialScoreKind = Literal["zero", "moments", "laplace", "public_count"]
 COUNT_SHARE = 0.2
@@ -31,12 +39,14 @@ class InitialScore:
         adjacency: the relation of neighbouring data sets.
         multiplier: noise of each release, stddev or scale over sensitivity.
         expected_rows: declared number of rows; "public_count" needs it.
+        noise: "skellam" for "moments" in whole units, with Skellam noise.
     """
 
     kind: InitialScoreKind
     adjacency: Adjacency
     multiplier: float
     expected_rows: int | None
+    noise: NoiseKind = "gaussian"
 
     def __post_init__(self) -> None:
         _validate.positive("initial_multiplier", self.multiplier, "noise / sensitivity")
@@ -56,15 +66,27 @@ class InitialScore:
             case "zero":
                 return ()
             case "moments":
-                return (LabelMoments(),)
+                return (LabelMoments(bits=self.bits),)
             case "laplace":
                 return (LabelCount(), LabelSum())
             case "public_count":
                 return (LabelSum(),)
 
     @property
-    def mechanism(self) -> EllipticalGaussianMechanism | LaplaceMechanism:
+    def sum_stddev(self) -> float:
+        """Standard deviation of Skellam noise on the sum of labels; that on the rows is larger, by their units."""
+        return self.multiplier * BoxShifts(boxes=((1.0, 1.0),)).l2((2.0**COARSER, 1.0))
+
+    @property
+    def bits(self) -> int | None:
+        """Whole units of 2**-bits for Skellam noise, else None."""
+        return bits_of(self.sum_stddev, COARSER) if self.noise == "skellam" else None
+
+    @property
+    def mechanism(self) -> EllipticalGaussianMechanism | LaplaceMechanism | SkellamMechanism:
         """The noise of each release."""
+        if self.kind == "moments" and self.bits is not None:
+            return skellam_noise(self.sum_stddev, self.bits)
         if self.kind == "moments":
             count = self.multiplier / math.sqrt(COUNT_SHARE)
             total = self.multiplier / math.sqrt(1.0 - COUNT_SHARE)
@@ -108,6 +130,8 @@ class InitialScore:
         mechanism = self.mechanism
         if isinstance(mechanism, LaplaceMechanism):
             return math.sqrt(2.0) * mechanism.scales[0]
+        if isinstance(mechanism, SkellamMechanism):
+            return self.sum_stddev * 2.0**COARSER
         return mechanism.stddevs[0]
 
 
@@ -119,7 +143,8 @@ def mean_label(score: InitialScore, aggregator: Aggregator) -> float:
     sums: list[float] = []
     for event, query, purpose in _asked(score):
         with aggregator.open(event, purpose=purpose) as round_:
-            sums.extend(round_.release(query, score.mechanism, purpose=purpose).real.tolist())
+            released = round_.release(query, score.mechanism, purpose=purpose).real
+            sums.extend((released / query.units if isinstance(query, LabelMoments) else released).tolist())
     match sums:
         case []:
             return 0.0

@@ -70,6 +70,7 @@ def train(
     """
     cells, classes = aggregator.schema.cells(plan.max_bins), class_count(aggregator.schema)
     structure, thresholds, done = TreeStructure.root(), plan.thresholds(cells), 0
+    candidates: SplitTests | CandidateBins | None = None  # of all levels, when their thresholds are known
     if plan.max_depth and not plan.releases_levels:
         features = range(len(cells))
         structure = random_tree(cells, depth=plan.max_depth, features=features, numeric_weight=1.0, generator=generator)
@@ -85,7 +86,10 @@ def train(
                     query = LeafLabels(structure=structure, classes=classes)
                     labels = round_.select(query, plan.labels, purpose=purpose).value
                 case _:  # lines 11 to 15
-                    splits = released_splits(plan, structure, classes, cells, thresholds, round_, purpose=purpose)
+                    if candidates is None:
+                        every = SplitTests.every if isinstance(plan.level, Choice) else CandidateBins.of
+                        candidates = every(cells, thresholds)
+                    splits = released_splits(plan, structure, classes, candidates, round_, purpose=purpose)
                     structure = structure.deeper(splits)
         done += 1
         progress(done, plan.max_depth + 1)
@@ -106,8 +110,7 @@ def released_splits(
     plan: PrivaTreePlan,
     structure: TreeStructure,
     classes: int,
-    cells: Sequence[FeatureCells],
-    thresholds: list[Thresholds],
+    candidates: SplitTests | CandidateBins,
     round_: Round,
     *,
     purpose: str,
@@ -115,12 +118,13 @@ def released_splits(
     """Lines 11 and 12: each node's split, by its own impurity, or by released numbers of rows by class."""
     mechanism = plan.level
     if isinstance(mechanism, Choice):
-        query = GiniSplits(structure=structure, tests=SplitTests.every(cells, thresholds), classes=classes)
+        assert isinstance(candidates, SplitTests)
+        query = GiniSplits(structure=structure, tests=candidates, classes=classes)
         return round_.select(query, mechanism, purpose=purpose).value
-    bins = CandidateBins.of(cells, thresholds)
-    asked = BinClassCounts(structure=structure, bins=bins, classes=classes)
+    assert isinstance(candidates, CandidateBins)
+    asked = BinClassCounts(structure=structure, bins=candidates, classes=classes)
     counts = round_.release(asked, mechanism, purpose=purpose).real
-    return least_gini_splits(structure, bins, counts.reshape(structure.n_leaves, bins.total, classes))
+    return least_gini_splits(structure, candidates, counts.reshape(structure.n_leaves, candidates.total, classes))
 
 
 @final
@@ -237,6 +241,8 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
 
     def _labels(self, X: Any) -> NDArray[np.intp]:
         """The place of the predicted class; intp (n_rows,). An only class is at 0, whatever the tree says."""
+        if (batches := self._batches(X)) is not None:
+            return np.concatenate([self._labels(batch) for batch in batches])
         return np.minimum(self._scores(X).astype(np.intp), len(self.classes_) - 1)
 
     def predict(self, X: Any) -> NDArray[Any]:

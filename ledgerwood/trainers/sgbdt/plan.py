@@ -21,7 +21,7 @@ from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent, Poisson
 from ledgerwood.accounting.individuals import LIMIT_SLACK, OVERESTIMATE
 from ledgerwood.curator import LargeGradients, LeafCurvatures, LeafMoments, LeafRatios, LeafStatistic, Loss
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
-from ledgerwood.mechanisms import BallShifts, BoxShifts, EllipticalGaussianMechanism, GaussianMechanism
+from ledgerwood.mechanisms import BallShifts, BoxShifts
 from ledgerwood.trainers.base.bounds import Count, Real, positive, require_name
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.base.schema_purchase import keyed_names
@@ -75,6 +75,14 @@ class SGBDTPlan(AbstractGaussianPlan):
             )
         if self.leaf_noise == "static" and self.reg_lambda is None:
             raise InvalidParameter("leaf_noise='static' divides before the noise is added: give reg_lambda as a number")
+        self.require_sums(
+            (self.leaf_noise == "static", "leaf_noise='static': a ratio of sums is no sum; set 'dynamic'"),
+            (self.subsample < 1.0, f"subsample={self.subsample!r}: a vector's noise has no price on a sample; set 1"),
+            (
+                self.filter != "none",
+                f"filter={self.filter!r}: it charges rows by Gaussian noise; set 'none'",
+            ),
+        )
         self._require_filter()
         if self.filter == "renyi" and self.purchase is not None and (names := keyed_names(self.purchase.columns)):
             raise InvalidParameter(
@@ -104,14 +112,14 @@ class SGBDTPlan(AbstractGaussianPlan):
         return LeafMoments(loss=self.loss, clip=self.clip, large_gradients=self.large_gradients)
 
     @property
-    def leaf_mechanism(self) -> GaussianMechanism | EllipticalGaussianMechanism:
-        """Noise of one tree's leaves."""
-        return self.gaussian_noise()
+    def needs_one_process(self) -> str:
+        """See `Plan`: static leaves are ratios."""
+        return LeafRatios.__name__ if self.leaf_noise == "static" else ""
 
     @property
     def tree_event(self) -> Event:
         """The event of one tree: one draw, on a fresh sample unless the plan is full batch."""
-        event = self.leaf_mechanism.event(self.leaf.sensitivity(self.adjacency), self.adjacency)
+        event = self.leaf_mechanism.event(self.asked.sensitivity(self.adjacency), self.adjacency)
         return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
 
     @property
@@ -146,7 +154,7 @@ class SGBDTPlan(AbstractGaussianPlan):
         noise = calibrate(lambda noise_multiplier: start.scaled(noise_multiplier).event, budget)
         plan = start.scaled(noise)
         plan.require_first_fit()
-        plan.leaf_mechanism.require_fit(plan.leaf.grid)
+        plan.leaf_mechanism.require_fit(plan.asked.grid)
         return plan
 
     def leaf_signal(self, rows: float) -> float:

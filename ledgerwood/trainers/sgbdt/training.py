@@ -62,9 +62,9 @@ def train(
                 )  # fmt: skip
                 # Algorithm 5, lines 2 and 3, and Algorithm 4, lines 2 to 6, of all leaves at once: in the curator,
                 # gradients at the released scores, clipped, summed by leaf, with noise.
-                query = plan.leaf.of(structure, forests.members[forest], positive=forests.positive(forest))
+                query = plan.asked.of(structure, forests.members[forest], positive=forests.positive(forest))
                 release = round_.release(query, plan.leaf_mechanism, purpose=f"leaves of tree {number + 1}")
-                values = own[forest].leaf_values(release.real)  # Algorithm 4, lines 4 (max) and 7
+                values = own[forest].leaf_values(plan.in_leaf_units(release.real))  # Algorithm 4, lines 4 (max) and 7
                 forests.add(forest, Tree(structure=structure, values=values))  # line 9
                 progress(number + 1, len(order))
     return forests.ensemble

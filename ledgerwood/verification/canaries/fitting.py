@@ -20,6 +20,7 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, LedgerCorrupted
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
+from ledgerwood.sparse_cells import spelled_out
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.federated.plan import FederatedPlan
 from ledgerwood.trainers.privatree.plan import PrivaTreePlan
@@ -130,7 +131,7 @@ class OwnFits:
             Table.from_data(*rows.data(each), self.schema, loss=self.plan.loss, bins=self.plan.max_bins)
             for each in included
         )
-        cells = encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins)
+        cells = spelled_out(encode_features(rows.cells.rows, self.schema, bins=self.plan.max_bins))
         places = rows.cells.rows.astype(rows.background.dtype)
         labels = (rows.own, rows.other) if rows.replaced else (rows.own,)
         alone = tuple(

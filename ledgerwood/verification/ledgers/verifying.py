@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NoReturn, final
@@ -117,7 +117,7 @@ def verify_ledger(
     """
     if (signature is None) != (public_key is None):
         raise InvalidParameter("signature and public_key must be given together (unit: files)")
-    lines, report = _checked(path_or_record, dataset, head)
+    lines, report = checked(path_or_record, dataset, head)
     if signature is not None and public_key is not None:
         check_signature(lines, read_signature(signature), public_key)
     return report
@@ -143,7 +143,7 @@ def sign_ledger(
         LedgerCorrupted, LedgerError: as in `verify_ledger`, or a charge is unconfirmed; nothing is signed.
         InvalidParameter: no such key.
     """
-    lines, report = _checked(path_or_record, dataset, None)
+    lines, report = checked(path_or_record, dataset, None)
     open_ = [found for found in report.verdicts if found.verdict != "confirmed"]
     if open_ and not allow_unconfirmed:
         raise LedgerError(
@@ -153,9 +153,19 @@ def sign_ledger(
     return signature_of(lines, private_key)
 
 
-def _checked(
-    path_or_record: str | Path | LedgerRecord, dataset: str | None, head: str | None
+def checked(
+    path_or_record: str | Path | LedgerRecord,
+    dataset: str | None,
+    head: str | None,
+    *,
+    refute: bool = True,
+    known: dict[str, GrantVerdict] | None = None,
 ) -> tuple[list[str], LedgerReport]:
+    """The lines and the report of a ledger; a refuted charge raises only if `refute`.
+
+    `known` has verdicts of other ledgers by filter, event and charge, on which alone a verdict depends: they are taken
+    from it, and added to it.
+    """
     if isinstance(path_or_record, str) and "://" in path_or_record:
         lines, kept = database_lines(path_or_record, dataset)
     else:
@@ -163,7 +173,7 @@ def _checked(
     with _PRECISION, counted(Effort()) as effort:
         points.forget()
         divergences.forget()
-        report = _verified(lines, head, effort)
+        report = _verified(lines, head, effort, known)
     if kept not in (None, report.head):
         raise LedgerCorrupted(
             f"entry {len(lines) - 1}: the chain ends with hash {report.head}, the database's head is {kept}: "
@@ -171,19 +181,21 @@ def _checked(
         )
     if dataset not in (None, report.dataset):
         raise LedgerCorrupted(f"entry 0: the ledger is of data set {report.dataset!r}, not of {dataset!r}")
-    if report.verdict == "refuted":
+    if refute and report.verdict == "refuted":
         first = next(found for found in report.verdicts if found.verdict == "refuted")
         raise LedgerCorrupted(f"entry {first.entry}: {first.reason}", report=report)
     return lines, report
 
 
-def _verified(lines: list[str], head: str | None, effort: Effort) -> LedgerReport:
+def _verified(
+    lines: list[str], head: str | None, effort: Effort, known: dict[str, GrantVerdict] | None
+) -> LedgerReport:
     book: _Book | None = None
     for index, line in enumerate(lines):
         try:
             record = _entry(line, index, book.head if book is not None else "0" * 64)
             if book is None:
-                book = _Book(record, effort)
+                book = _Book(record, effort, known)
             else:
                 book.add(record)
         except _MALFORMED as error:
@@ -204,6 +216,7 @@ class _Book:
 
     terms: dict[str, Any]
     effort: Effort
+    known: dict[str, GrantVerdict] | None
     version: int = field(init=False)
     head: str = field(init=False)
     grants: int = 0
@@ -272,7 +285,13 @@ class _Book:
         _require(_pairs.adjacencies(event) == {limit["adjacency"]}, "the plan's adjacency is not the budget's")
         _require(isinstance(charge, dict), "no charge")
         self.effort.next_grant()
-        verdict = judged(record["index"], self.rule, node, charge)
+        same = "" if self.known is None else _canonical([self.terms["filter"], event, charge])
+        if self.known is not None and same in self.known:
+            verdict = replace(self.known[same], entry=record["index"])
+        else:
+            verdict = judged(record["index"], self.rule, node, charge)
+            if self.known is not None and verdict.verdict != "unconfirmed":  # that may be for want of work, here alone
+                self.known[same] = verdict
         self.verdicts.append(verdict)
         self.spent = _plus(self.spent, self.rule.amounts(charge))
         amounts = self.rule.counted(charge, verdict.upper)

@@ -72,9 +72,9 @@ def test_a_commit_still_under_way_is_waited_for(postgres_url, monkeypatch, lands
 
         def end():
             time.sleep(0.4)
+            ended.append(time.monotonic())  # before it: who waits goes on as soon as it has ended
             (driver.commit if lands else driver.rollback)()
             driver.close()
-            ended.append(time.monotonic())
 
         threading.Thread(target=end).start()
         lost()

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.curator.inputs.encoding import (
@@ -267,7 +266,7 @@ def test_a_column_of_another_type_is_refused_by_its_type():
     assert "Complex data not supported" in refusal(np.zeros((2, 1), complex), Schema.uniform(0, 1), error=ValueError)
 
 
-def test_tables_without_columns_and_sparse_ones_are_refused():
+def test_tables_without_columns_are_refused():
     assert column_count(np.zeros((0, 2))) == 2  # no rows are rows, too
     for X, words in (
         (np.zeros((2, 0)), "0 feature"),
@@ -277,8 +276,6 @@ def test_tables_without_columns_and_sparse_ones_are_refused():
     ):
         with pytest.raises(SchemaError, match=words):
             column_count(X)
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        encode_features(sparse.csr_matrix(np.eye(3)), Schema.uniform(0, 1), bins=4)
 
 
 def test_numeric_labels_are_scaled_to_minus_one_and_one():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ledgerwood.curator.kernels import histograms
 from ledgerwood.curator.kernels.growing_histograms import BinRows, LevelSums
 from ledgerwood.curator.queries.splits import tests as split_tests
+from ledgerwood.curator.views.tree_rows import Buffers
 from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.threads import threads
 
@@ -100,6 +101,33 @@ def test_bins_stand_for_several_cells_and_some_features_are_left_out():
     for structure in grown(generator, cells, 1000, 3):
         wanted = by_numpy(structure, cells, binned, offsets, firsts, seconds)
         np.testing.assert_array_equal(levels.of(structure, cells), wanted)
+
+
+def test_memory_of_what_nobody_reads_is_taken_and_leaves_nothing_behind():
+    """All rows, then a sample's, then all again: of tests of other cells, in the same memory."""
+    generator = np.random.default_rng(6)
+    f, n = 11, 3000
+    cells = generator.integers(0, 1000, (f, n)).astype(np.uint16)
+    some = np.flatnonzero(generator.random(n) < 0.1)
+    room, rows = Buffers(np.zeros).of, None
+    for number, chosen in enumerate((np.arange(n), some, some[::2], np.arange(n))):
+        bins = np.sort(generator.integers(0, 9, (f, 700)), axis=1)
+        bins[:, 0], offsets = 0, np.arange(f + 1) * 9
+        binned = np.stack([bins[place][np.minimum(column, 699)] for place, column in enumerate(cells)])
+        before = rows
+        every = len(chosen) == n
+        asked = np.empty(0, np.int64) if every else chosen
+        rows = BinRows(offsets, cells, np.arange(f), bins, room, chosen=asked)
+        assert rows.complete is every
+        assert before is None or np.shares_memory(rows.words, before.words)
+        firsts, seconds = np.zeros((2, n), np.int32)
+        firsts[chosen], seconds[chosen] = 1, generator.integers(-9, 10, len(chosen))
+        levels = LevelSums(rows, firsts, seconds, (1, 9), room)
+        for structure in grown(np.random.default_rng(number), cells, 1000, 3):
+            wanted = by_numpy(structure, cells, binned, offsets, firsts, seconds)
+            np.testing.assert_array_equal(levels.of(structure, cells), wanted)
+    more = BinRows(offsets, np.hstack((cells, cells)), np.arange(f), bins, room)
+    assert not np.shares_memory(more.words, rows.words)
 
 
 # ---- cells that no test tells apart ----

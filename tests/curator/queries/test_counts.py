@@ -266,3 +266,19 @@ def test_features_of_any_integer_type_are_kept_as_plain_ones():
 def test_a_table_without_rows_counts_none():
     for query in (CellCounts(features=(0, 2), cells=2), LeafCounts().of(TreeStructure.root())):
         assert not table_of([]).statistic(query, EVERYONE).any()
+
+
+def test_counts_that_are_kept_are_of_the_same_rows_and_the_caller_s_own():
+    rows = [(0, 1, 2, 0.5), (1, 0, 2, 0.5), (1, 1, 0, 0.5)]
+    table, some = table_of(rows), np.array([True, False, True])
+    one, other = CellCounts(features=(0, 2), cells=3), CellCounts(features=(0,), cells=3)
+    wanted = {
+        (query, tuple(mask)): table_of(rows).statistic(query, mask).tolist()
+        for query in (one, other)
+        for mask in (EVERYONE, some, ~some)
+    }
+    assert len({str(each) for each in wanted.values()}) == 6
+    for query, mask in ((one, EVERYONE), (one, EVERYONE), (one, some), (one, ~some), (other, ~some), (other, EVERYONE)):
+        found = table.statistic(query, mask)
+        assert found.tolist() == wanted[query, tuple(mask)]
+        found += 1  # changes nothing that is kept

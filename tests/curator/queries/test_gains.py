@@ -437,11 +437,11 @@ def test_permute_and_flip_at_one_node(monkeypatch, exact_law):
             return np.array([self.pick([mpmath.mpf(1) / bound] * bound) for _ in range(n)])
 
     def run(pick):
-        def coin(gap, per_step, _):
-            head = mpmath.exp(-mpmath.mpf(int(gap)) * per_step.numerator / per_step.denominator)
-            return pick([head, 1 - head]) == 0
+        def coins(gaps, per_step, _):
+            rates = [mpmath.exp(-mpmath.mpf(int(gap)) * per_step.numerator / per_step.denominator) for gap in gaps]
+            return np.array([pick([head, 1 - head]) == 0 for head in rates])
 
-        monkeypatch.setattr(choice, "coin", coin)
+        monkeypatch.setattr(choice, "coins", coins)
         return places_of(query.select(PermuteAndFlipMechanism(rate=0.7), gains, Source(pick)))
 
     law = dict.fromkeys(range(3), mpmath.mpf(0))

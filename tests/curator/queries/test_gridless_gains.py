@@ -14,6 +14,8 @@ from ledgerwood import Adjacency, Budget, Composed, Ledger, Numeric, PoissonSamp
 from ledgerwood.accounting.events import BoundedRangeEvent
 from ledgerwood.curator import Curator, GridlessGains, SplitGains, Table, gain_range
 from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.queries.splits import coarse_gains, gridless_gains
+from ledgerwood.curator.queries.splits.gridless_gains import GroupedGains
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import ExponentialMechanism, GridlessMechanism, SecureRandom, SeededRandom
@@ -79,15 +81,29 @@ def of_all_tests(query, tests=None):
     )
 
 
+def cells_of(query, found, node):
+    """First points, numbers of points and gains, of one node; nothing where a path has decided everything."""
+    none = np.empty(0, dtype=np.int64)
+    return found.candidates(node).cells() if query.points.totals[node] else (none, none, none)
+
+
+def same_gains(query, one, other):
+    return all(
+        all(map(np.array_equal, cells_of(query, one, node), cells_of(query, other, node)))
+        for node in range(query.structure.n_leaves)
+    )
+
+
 def by_test(query, found):
     """{test: (gain, points)} of each node, point by point."""
     points, nodes = query.points, []
     for node in range(query.structure.n_leaves):
-        groups = slice(*found.offsets[node : node + 2].tolist())
-        ends, gains, seen = found.ends[groups].tolist(), found.gains[groups].tolist(), {}
+        (starts, widths, gains), seen = cells_of(query, found, node), {}
+        ends = (starts + widths).tolist()
         assert ends == sorted(set(ends))  # no group without points
+        assert starts.tolist() == [0, *ends][:-1]
         assert (ends[-1] if ends else 0) == points.totals[node]
-        for start, end, gain in zip([0, *ends], ends, gains, strict=False):
+        for start, end, gain in zip(starts.tolist(), ends, gains.tolist(), strict=True):
             for point in range(start, end):
                 test = points.test(query.parts, node, point)
                 assert seen.get(test, (gain, 0))[0] == gain
@@ -111,6 +127,20 @@ def listed_gains(query, table, sampled=EVERY):
         {tests[k]: (int(gains[node, k]), weights[tests[k][0]]) for k in np.flatnonzero(candidates)}
         for node, candidates in enumerate(every.open_tests())
     ]
+
+
+def bounds_hold(query, found):
+    """No point's gain is above its stretch's bound, and an exact one is its points' gain."""
+    if isinstance(found, GroupedGains):
+        return
+    for node in range(query.structure.n_leaves):
+        if query.points.totals[node]:
+            cover, (starts, _, gains) = found.candidates(node).cover(), cells_of(query, found, node)
+            points = np.union1d(starts, cover.starts)
+            at = np.searchsorted(cover.starts, points, side="right") - 1
+            own = gains[np.searchsorted(starts, points, side="right") - 1]
+            assert (cover.utilities[at] >= own).all()
+            assert (cover.utilities[at] == own)[cover.exact[at]].all()
 
 
 # ---- the law's gains and weights ----
@@ -165,7 +195,17 @@ def test_all_tests_have_their_gains_and_weights(data):
     weights = data.draw(st.just(()) | st.lists(some, min_size=len(rows), max_size=len(rows)))
     table = table_of(rows, data.draw(st.sampled_from([np.uint8, np.uint16])), weights)
     sampled = data.draw(st.just(EVERY) | st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)).map(np.array))
-    assert by_test(query, table.utilities(query, sampled)) == listed_gains(query, table, sampled)
+    expected = listed_gains(query, table, sampled)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(coarse_gains, "_BLOCKS", data.draw(st.sampled_from([1, 2, 3, 255]), label="blocks"))
+        patched.setattr(coarse_gains, "_OWN_BINS", data.draw(st.sampled_from([0, 1, 128]), label="equal cells"))
+        found = table.utilities(query, sampled)
+        assert by_test(query, found) == expected
+        bounds_hold(query, found)
+        patched.setattr(gridless_gains, "_MOST_BINS", 0)
+        whole = table.utilities(query, sampled)
+    assert type(whole) is GroupedGains
+    assert by_test(query, whole) == expected
 
 
 @pytest.mark.slow  # many tables and their neighbours in exact integers
@@ -189,10 +229,30 @@ def test_cells_of_two_bytes_and_thousands_of_rows():
     by_feature = weights_of(cells)
     weights = np.array([by_feature[feature] for feature in every.tests.feature.tolist()])
     for node, (gains, candidates) in enumerate(zip(table.utilities(every, EVERY), every.open_tests(), strict=True)):
-        groups = slice(*found.offsets[node : node + 2])
-        points = np.repeat(found.gains[groups], np.diff(found.ends[groups], prepend=0))
+        _, widths, groups = cells_of(query, found, node)
+        points = np.repeat(groups, widths)
         assert (points == np.repeat(gains[candidates], weights[candidates])).all()
-    assert len(found.ends) < 3000 + 2 * 2 * 900  # a group of points a row, at most
+        assert len(groups) < 3000 + 2 * 900  # a group of points a row, at most
+
+
+def test_blocks_of_many_rows_have_the_gains_of_sorted_rows():
+    """More rows than are ordered together, in cells of two bytes of which some are full and most are empty."""
+    generator, n = np.random.default_rng(8), 70_000
+    cells = (FeatureCells(ordered=60_000, equality=()), FeatureCells(ordered=3000, equality=(3000,)))
+    columns = np.stack((generator.integers(0, 60_000, n), np.minimum(generator.integers(0, 4000, n), 3000)))
+    columns[0, ::3] = generator.integers(31_000, 31_009, len(columns[0, ::3]))
+    schema = Schema.uniform(0.0, 1.0, n_features=2, target=Numeric("t", -1, 1))
+    table = Table(schema=schema, cells=columns.astype(np.uint16), targets=generator.uniform(-1, 1, n))
+    query = asked(structure_of((0, 31_004, False, -1)), cells)
+    found = table.utilities(query, EVERY)
+    bounds_hold(query, found)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gridless_gains, "_MOST_BINS", 0)
+        whole = table.utilities(query, EVERY)
+    for node in range(2):
+        (starts, widths, gains), (_, others, theirs) = (cells_of(query, each, node) for each in (found, whole))
+        np.testing.assert_array_equal(np.repeat(gains, widths), np.repeat(theirs, others))
+        assert starts[-1] + widths[-1] == query.points.totals[node]
 
 
 def test_groups_are_of_the_rows_that_contribute():
@@ -202,9 +262,21 @@ def test_groups_are_of_the_rows_that_contribute():
     more = [((1, 1, 1, 0), math.nan), ((3, 0, 2, 0), 1.5), ((2, 2, 3, 0), 0.5)]
     sampled = np.array([True] * (len(rows) + 2) + [False])
     fewer, all_of_them = table_of(rows), table_of(rows + more)
-    mine, others = fewer.utilities(query, EVERY), all_of_them.utilities(query, sampled)
-    for name in ("offsets", "ends", "gains"):
-        assert (getattr(mine, name) == getattr(others, name)).all()
+    assert same_gains(query, fewer.utilities(query, EVERY), all_of_them.utilities(query, sampled))
+
+
+def test_rows_of_weight_zero_are_not_there_and_a_weight_is_a_number_of_rows():
+    """Blocks are laid out by all rows, so that draws under one seed may differ; what is drawn from does not."""
+    query = asked(structure_of((2, 2, False, -1)))
+    rows = [((k % 5, k % 3, k % 4, 0), (k % 7 - 3) / 4) for k in range(40)]
+    eighths = [k % 9 for k in range(40)]
+    whole = 1 << 20
+    found = table_of(rows, weights=[whole // 8 * each for each in eighths]).utilities(query, EVERY)
+    kept = [(row, each) for row, each in zip(rows, eighths, strict=True) if each]
+    fewer = table_of([row for row, _ in kept], weights=[whole // 8 * each for _, each in kept])
+    assert same_gains(query, found, fewer.utilities(query, EVERY))
+    repeated = table_of([row for row, each in kept for _ in range(each)], weights=[whole // 8] * sum(eighths))
+    assert same_gains(query, found, repeated.utilities(query, EVERY))
 
 
 def test_one_thread_and_several_find_the_same(monkeypatch):
@@ -217,8 +289,7 @@ def test_one_thread_and_several_find_the_same(monkeypatch):
         monkeypatch.setattr("ledgerwood.routing.THREADED_ROWS", least)
         with threads(3):
             found.append(table_of(rows).utilities(query, EVERY))
-    for name in ("offsets", "ends", "gains"):
-        assert (getattr(found[0], name) == getattr(found[1], name)).all()
+    assert same_gains(query, *found)
     assert by_test(query, found[0]) == listed_gains(query, table_of(rows))
 
 
@@ -323,9 +394,18 @@ class Uniform:
 FEW = (FeatureCells(ordered=4, equality=(4,)), FeatureCells(ordered=0, equality=(0, 1)))
 
 
-@pytest.mark.parametrize("structure", [ROOT, structure_of((1, 0, True, -1)), structure_of((0, 3, False, -1))])
-def test_the_choice_has_the_law_of_the_exponential_mechanism_over_all_tests(monkeypatch, exact_law, structure):
-    """Every group and every point in it, with their exact probabilities, at all nodes together."""
+@pytest.mark.parametrize(
+    ("structure", "blocks"),
+    [
+        (ROOT, 1),
+        (ROOT, 255),
+        (structure_of((1, 0, True, -1)), 255),
+        (structure_of((0, 3, False, -1)), 255),
+    ],
+)
+def test_the_choice_has_the_law_of_the_exponential_mechanism_over_all_tests(monkeypatch, exact_law, structure, blocks):
+    """Every stretch, every point in it and every coin, with their exact probabilities, at all nodes together."""
+    monkeypatch.setattr(coarse_gains, "_BLOCKS", blocks)
     query = asked(structure, FEW, damping=0.5)
     table = table_of([((0, 0), 1.0), ((2, 1), -1.0), ((2, 0), 0.5), ((4, 1), 1.0), ((3, 2), -1.0)])
     evidence = table.utilities(query, EVERY)
@@ -336,9 +416,15 @@ def test_the_choice_has_the_law_of_the_exponential_mechanism_over_all_tests(monk
             weights = [int(count) * mpmath.exp(-x) for count, x in zip(counts, nats, strict=True)]
             return pick([weight / mpmath.fsum(weights) for weight in weights])
 
+        def coin(gap, rate, _):
+            head = mpmath.exp(-mpmath.mpf(gap) * rate.numerator / rate.denominator)
+            return bool(pick([1 - head, head]))
+
         monkeypatch.setattr(choice, "choose", choose)
+        monkeypatch.setattr(choice, "coin", coin)
         return tuple(listed(query.select(GridlessMechanism(rate=0.7), evidence, Uniform(pick))))
 
+    assert evidence.exact.all() == (blocks > 1)
     found, law = exact_law(run), law_of(query, table, 0.7)
     assert found.keys() == law.keys()
     assert max(abs(found[x] - law[x]) for x in law) < 1e-13

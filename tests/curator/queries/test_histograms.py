@@ -499,7 +499,7 @@ def test_sums_wrap_modulo_two_to_the_64():
     binned = np.zeros((3, 3), np.uint8)
     histogram_kernels.packed_sums(
         3, 1, bin_rows(binned).words, BINS.offsets.astype(np.uint64), np.zeros(1, np.int64), order, np.array([[0, 3]]),
-        packed, 30, 2, partial, np.empty(8, np.uint64),
+        packed, 30, 2, partial, 1, np.empty(8, np.uint64),
     )  # fmt: skip
     assert partial[0, 0, 0].tolist() == [-(2**63) + 14, most - 21]
     sides = np.full((1, 1, 2), most)

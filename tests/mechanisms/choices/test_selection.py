@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
@@ -224,6 +224,49 @@ def test_a_coin_takes_one_word_unless_that_is_at_its_probability(monkeypatch, ga
         if head + 2**bits < 2**64:
             assert not choice.coin(gap, rate, words(monkeypatch, head + 2**bits))
     assert choice.coin(gap, Fraction(2**1000), words(monkeypatch, 2**63)) is False
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    gaps=st.lists(st.integers(0, 60) | st.integers(0, 2**41) | st.sampled_from([2**64 - 1, 2**63]), min_size=1),
+    rate=st.sampled_from(
+        [Fraction(1e-9), Fraction(1, 2**10), Fraction(3, 7 * 2**3 + 8), Fraction(1e3), Fraction(2**900)]
+    ),
+    data=st.data(),
+)
+def test_coins_together_are_coins_one_by_one(monkeypatch, gaps, rate, data):
+    """Also by words around the edge of each probability, where integers decide; by the same second words."""
+    firsts = []
+    for gap in gaps:
+        with mpmath.workdps(40):
+            nats = mpmath.mpf(gap) * rate.numerator / rate.denominator
+            edge = int(mpmath.floor(mpmath.exp(-min(nats, 10**6)) * 2**64))
+        near = data.draw(st.integers(-40, 40) | st.integers(-(2**30), 2**30), label="from the edge")
+        firsts.append(data.draw(st.just(min(max(edge + near, 0), 2**64 - 1)) | st.integers(0, 2**64 - 1)))
+    second = data.draw(st.integers(2**10, 2**64 - 2**10), label="second words")
+    array = np.array(gaps, dtype=np.uint64)
+    together = choice.coins(array, rate, words(monkeypatch, *firsts, *(second for _ in gaps)))
+    alone = [choice.coin(gap, rate, words(monkeypatch, first, second)) for gap, first in zip(gaps, firsts, strict=True)]
+    assert together.tolist() == alone
+
+
+@pytest.mark.parametrize("rate", [1e-9, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("n", [1, 2, 1_000, 20_000])
+def test_permute_and_flip_takes_a_word_a_candidate(rate, n):
+    """Whatever the utilities: all equal, all hopeless but one, 2**40 apart, or near each other."""
+    generator = np.random.default_rng(5)
+    for utilities in (
+        np.zeros(n, dtype=np.int64),
+        np.where(np.arange(n) == n // 2, 2**62, -(2**62)),
+        (generator.integers(0, 2, n) << 40) + generator.integers(0, 9, n),
+        generator.integers(0, 10**6, n),
+    ):
+        stream = SeededRandom(11).uint64(n + 3).tolist()
+        with pytest.MonkeyPatch.context() as patched:
+            source = words(patched, *stream)  # which has no more
+            found = PermuteAndFlipMechanism(rate=rate).select(utilities, UNIT, source)
+        nats = rate * STEP * float(int(utilities.max()) - int(utilities[found]))
+        assert nats < 60
 
 
 @pytest.mark.parametrize("kind", [ExponentialMechanism, PermuteAndFlipMechanism])

@@ -142,11 +142,12 @@ def test_permute_and_flip(monkeypatch, utilities, exact_law):
             left *= 1 - head(utilities[i])
 
     def run(pick):
-        def coin(gap, per_step, _):
-            p = mpmath.exp(-mpmath.mpf(gap) * per_step.numerator / per_step.denominator)
-            return bool(pick([1 - p, p]))
+        def coins(gaps, per_step, _):
+            heads = [mpmath.exp(-mpmath.mpf(int(gap)) * per_step.numerator / per_step.denominator) for gap in gaps]
+            return np.array([bool(pick([1 - p, p])) for p in heads])
 
-        monkeypatch.setattr(choice, "coin", coin)
+        monkeypatch.setattr(choice, "coins", coins)
+        monkeypatch.setattr(choice, "_BLOCK", 2)
         return PermuteAndFlipMechanism(rate=1.5).select(np.array(utilities, dtype=np.int64), UNIT, Uniform(pick))
 
     assert_same(exact_law(run), law)

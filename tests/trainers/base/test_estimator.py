@@ -108,7 +108,9 @@ BAD_DATA = [
     (X, Y.astype(str), "a regressor needs numbers"),
     (X, Y.astype(complex), "Complex data not supported"),
     (X, None, "requires y"),
-    (sparse.csr_matrix(X), Y, "[Ss]parse"),
+    (sparse.coo_matrix(X), Y, "Sparse data of format 'coo'"),
+    (sparse.csr_matrix(X), Y[:-1], "inconsistent numbers of samples: X and y differ"),
+    (sparse.csr_matrix(X), sparse.csr_matrix(Y[:, np.newaxis]), "y is a csr_matrix"),
 ]
 
 

@@ -92,6 +92,7 @@ class MutablePlan:
     """A plan of somebody who stops early and says so in the plan."""
 
     purchase, loss, max_bins = None, "squared", 8
+    needs_one_part = needs_one_process = ""
 
     def __init__(self, inner):
         self.inner, self.stopped = inner, False

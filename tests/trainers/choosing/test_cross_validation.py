@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit, cautions
 from ledgerwood.accounting.ledger import DrawEntry, GrantEntry
-from ledgerwood.curator import Curator, Folds, fold_sums
+from ledgerwood.curator import Curator, Folds, fold_sums, given_rows
 from ledgerwood.errors import BudgetExceeded, DrawRefused, InvalidParameter, LedgerError, PrivacyWarning, SchemaError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, SecureRandom, SeededRandom
 from ledgerwood.trainers import (
@@ -273,7 +273,8 @@ def test_private_scores_are_the_exact_ones_and_noise_of_the_stated_size():
     assert abs(found.mean_test_score + 2.0) < 6 * found.noise_stddev
     assert 0.0 < found.noise_stddev < 2.0
     plan = functools.partial(ValidationPlan.of, model)
-    run = _Run.checked(model, ({},), lambda n: plan(n_features=n), X, np.full(len(X), 7.0), ledger(30), None, None)
+    given = given_rows(X, np.full(len(X), 7.0), None, NUMBERS)
+    run = _Run.checked(model, ({},), lambda n: plan(n_features=n), given, None, ledger(30), None, None)
     folds = Folds(X, np.full(len(X), 7.0), folds=5, source=SeededRandom(0))
     held = folds.judged([lambda rows: np.full(len(rows), 5.0)] * 5, NUMBERS.target, "absolute")
     grant = ledger(1e3).grant(lw.Repeated(run.plan.score_event, count=200), purpose="scores")

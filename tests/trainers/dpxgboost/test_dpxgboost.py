@@ -11,7 +11,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Adjacency, Budget, Ledger, PrivacyUnit
 from ledgerwood.accounting.ledger.state import DrawEntry, GrantEntry
-from ledgerwood.curator import CellCounts, Curator, LeafCounts, Table, encode_features
+from ledgerwood.curator import CellCounts, CellHessians, Curator, LeafCounts, Table, encode_features
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, UnsupportedEvent
 from ledgerwood.mechanisms import SeededRandom
@@ -192,8 +192,8 @@ class Watched:
         monkeypatch.setattr(Table, "sample", lambda _, rate, source: sample(rate, source))
         for name, of in (("reader", reader), ("evidence", evidence)):
 
-            def watched(_, query, of=of):
-                read = of(query)
+            def watched(_, query, mechanism=None, *, of=of):
+                read = of(query, mechanism)
                 return lambda sampled: (
                     self.seen.append((len(self.trees), type(getattr(query, "statistic", query)).__name__, sampled)),
                     read(sampled),
@@ -297,6 +297,35 @@ def test_candidates_are_quantiles_of_the_released_counts_and_nothing_else(sketch
         thresholds = ~wanted.equals & (wanted.feature == 2)
         assert (wanted.besides[thresholds] == plan.max_bins).sum() == (wanted.besides[thresholds] == -1).sum() > 0
         assert set(wanted.feature[wanted.equals]) == {1, 2}
+
+
+def test_of_the_logistic_loss_a_tree_s_sketch_weighs_rows_by_their_hessians():
+    """Section 4.1: a histogram of weights, of the scores so far; counts where all weights are alike, or by choice."""
+    plan = regressor(preset="paper").make_plan(REGRESSION)
+    logistic = dataclasses.replace(plan, loss="logistic")
+    weighted = dataclasses.replace(plan, weighted=True)
+    counts = CellCounts(features=(0, 2), cells=plan.max_bins)
+    hessians = CellHessians(counts=counts, loss="logistic")
+    once = dataclasses.replace(logistic, sketch="once")
+    by_count = dataclasses.replace(logistic, sketch_weights="counts")
+    assert [each.sketch_of((0, 2)) for each in (plan, once, by_count)] == [counts] * 3
+    assert weighted.sketch_of((0, 2)) == CellHessians(counts=counts, loss="squared")
+    assert logistic.sketch_of((0, 2)) == hessians
+    # The same epsilon, so a quarter of the noise.
+    scales = [plan.count_noise(plan.sketch_epsilon, query).scales[0] for query in (counts, hessians)]
+    assert scales[1] == pytest.approx(scales[0] / 4.0, rel=1e-12)
+    assert logistic.event == by_count.event
+    asked = []
+
+    def weights(query):
+        asked.append(query)
+        return np.linspace(0.0, 8.0, 2 * plan.max_bins).round(2).reshape(-1, 1)
+
+    fake = Fake({"CellHessians": weights, "LeafMoments": lambda query: np.full((query.structure.n_leaves, 2), 100.0)},
+                lambda query, node: node % len(query.tests))  # fmt: skip
+    grown = train(logistic, fake)
+    assert [query.statistic for query in asked] == [hessians] * 3
+    assert [query.ensemble.trees for query in asked] == [grown.trees[:number] for number in range(3)]
 
 
 def test_without_a_sketch_thresholds_are_even_and_public():
@@ -483,7 +512,9 @@ PLAN = preset_plan("paper", "squared", Budget(epsilon=1.0, delta=0.0, adjacency=
         ({"max_depth": 21}, "max_depth=21 .* at most 20"),
         ({"max_bins": 1}, "max_bins=1"), ({"max_bins": 60_001}, "max_bins=60001"),
         ({"n_candidates": 0}, "n_candidates=0"),
-        ({"sketch": "always"}, "sketch='always'"), ({"n_numeric": -1}, "n_numeric=-1"),
+        ({"sketch": "always"}, "sketch='always'"),
+        ({"sketch_weights": "rows"}, "sketch_weights='rows'"),
+        ({"n_numeric": -1}, "n_numeric=-1"),
         ({"subsample": 0.0}, "subsample=0"), ({"tree_epsilon": 0.0}, "tree_epsilon=0"),
         ({"sketch_share": 0.0}, "sketch_share=0"), ({"split_share": -1.0}, "split_share=-1"),
         ({"leaf_share": math.nan}, "leaf_share=nan"), ({"weight_share": 0.0}, "weight_share=0"),

@@ -11,6 +11,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood.accounting.events import Composed, EllipticalGaussianEvent, GaussianEvent, Repeated
+from ledgerwood.accounting.events.shares import require_shared_noise
 from ledgerwood.curator.rounds import CuratorRound
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyError
 from ledgerwood.trainers import FederatedGBDTClassifier, FederatedGBDTRegressor
@@ -107,7 +108,7 @@ def test_the_multiplier_of_a_budget_is_that_of_as_many_gaussian_queries():
     "options",
     [
         {},
-        {"preset": "paper"},
+        {"preset": "tr_batched_ih_ebm"},
         {"preset": "feverless", "n_estimators": 2},
         {"split_method": "partially_random", "feature_cycle": "random"},
         {"candidates": "quantiles", "n_candidates": 3},
@@ -180,12 +181,12 @@ COMBINATIONS = {
     "curvature_scale": (None, 3.33),
     "adjacency": ("add-remove", "zero-out", "replace-one"),
     "initial_score": (None, "moments"),
-    "preset": ("recommended", "paper"),
+    "preset": ("recommended", "paper", "tr_batched_ih_ebm"),
 }
 
 
 @pytest.mark.slow  # fits any combination of the components
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(90))
 def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, released):
     """What rounds give up is the plan's event, no more and no less; a stranger re-adds the plan's own price."""
     draw = random.Random(seed)
@@ -195,6 +196,9 @@ def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, releas
         options["recalibrate"] = None
     if options["update"] == "averaging" or classes == 3:
         options["initial_score"] = None
+    if seed >= 60:  # all that is sums, with noise that clients can share
+        options |= {"noise": "skellam", "candidates": options["candidates"].replace("quantiles", "iterative_hessian")}
+        weight_bound = None
     schema = lw.Schema(features=MIXED, target=TARGETS[classes], weight_bound=weight_bound)
     X, generator = mixed()
     y = generator.uniform(0, 1, 40) if classes == 1 else generator.integers(0, classes, 40)
@@ -205,6 +209,8 @@ def test_any_combination_releases_its_events_and_its_ledger_adds_up(seed, releas
     for part, count in model.plan_.event.draws():
         wanted[part] += count
     assert released[0] == wanted
+    if seed >= 60:
+        require_shared_noise(model.plan_.event)
     assert model.privacy_.epsilon == lw.price(model.plan_.event).epsilon(1e-6) <= 1.0
     report = verify_ledger(model.ledger_, head=model.privacy_.ledger_head)
     # The verifier counts its own upper bound where that is larger than the charge, by less than 1 %.
@@ -265,7 +271,13 @@ def test_noise_beyond_a_grid_is_refused_before_anything_is_spent(released):
     schema = lw.Schema(features=MIXED, target=TARGETS[2])
     with pytest.raises(InvalidParameter, match=r"too small for .* queries: .*; what would fit: epsilon="):
         FederatedGBDTClassifier(
-            epsilon=1e-10, delta=1e-18, schema=schema, preset="paper", n_estimators=2, clip=1e-5, curvature_scale=1e-5
+            epsilon=1e-10,
+            delta=1e-18,
+            schema=schema,
+            preset="tr_batched_ih_ebm",
+            n_estimators=2,
+            clip=1e-5,
+            curvature_scale=1e-5,
         ).fit(X, generator.integers(0, 2, 40))
     assert not released[0]
 
@@ -364,7 +376,7 @@ def labels(X):
     "options",
     [
         {},
-        {"preset": "paper"},
+        {"preset": "tr_batched_ih_ebm"},
         {"preset": "feverless", "n_estimators": 8},
         {"preset": "feverless", "n_estimators": 40, "features_per_tree": 1},
         {"preset": "dp_gbm", "n_estimators": 8},

@@ -3,7 +3,9 @@
 To add a query: one line in QUERIES.
 """
 
+import dataclasses
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from ledgerwood.curator import (
     BinSums,
     CandidateBins,
     CellCounts,
+    CellHessians,
     ColumnBounds,
     ColumnCount,
     ColumnHistogram,
@@ -56,9 +59,13 @@ from ledgerwood.curator import (
     ValueCounts,
     WholeSums,
 )
+from ledgerwood.curator.places import worker
+from ledgerwood.curator.places.messages import Drawn, SessionSecret, SharedValues, SumQuestion, code_digest
 from ledgerwood.curator.queries.leaf_statistics import LEAVES
-from ledgerwood.curator.queries.registry import REGISTRIES, TREE_CHOICES
+from ledgerwood.curator.queries.registry import REGISTRIES, TREE_CHOICES, TREES, PartSums
 from ledgerwood.curator.queries.scores import SCORES
+from ledgerwood.curator.queries.splits.coarse_gains import CoarseGains
+from ledgerwood.curator.tables.parts import EncodedRows
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (
@@ -78,6 +85,8 @@ from ledgerwood.mechanisms import (
     StabilityHistogramMechanism,
     UtilityRange,
 )
+from ledgerwood.mechanisms.exact.coins import RowCoins
+from ledgerwood.sparse_cells import SparseCells
 from ledgerwood.verification import added, check_sensitivity, removed, replay
 from ledgerwood.verification.replaying.comparison import difference
 
@@ -93,6 +102,8 @@ SPLIT = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.ui
 START = Ensemble(initial_score=0.0)
 LATER = START.extended(Tree(structure=SPLIT, values=np.array([-0.5, 0.5])))
 SQUARED = LeafMoments(loss="squared", clip=0.5).of(SPLIT, START)
+WHOLE = WholeSums(leaf=SQUARED.statistic, bits=6, weight_bits=5)
+"""Rows in units of 1/32, gradients in units of 1/64."""
 GAIN = {"ensemble": START, "loss": "squared", "clip": 0.5, "damping": 0.0}
 
 COLUMN = FEATURES[0]
@@ -137,8 +148,16 @@ SUMS = [
     ("classes", LeafClassCounts(classes=2).of(SPLIT)),
     ("trees", BinCounts(bins=BINNED)),
     ("classes", BinHessians(bins=BINNED).of(LATER)),
+    ("classes", CellHessians(counts=CellCounts(features=(0,), cells=BINS), loss="logistic").of(LATER)),
     ("trees", BinSums(leaf=SQUARED, bins=BINNED)),
     ("trees", SideSums(leaf=LeafMoments(loss="squared", clip=0.5).of(ROOT, START), tests=TESTS)),
+    ("trees", LabelMoments(bits=5)),
+    ("trees", WHOLE.of(SPLIT, START)),
+    ("trees", BinSums(leaf=WHOLE.of(SPLIT, START), bins=BINNED)),
+    ("classes", BinSums(leaf=WholeSums(leaf=LeafCurvatures(clip=1.0), bits=7).of(SPLIT, LATER), bins=BINNED)),
+    ("trees", SideSums(leaf=WHOLE.of(ROOT, START), tests=TESTS)),
+    ("classes", BinHessians(bins=BINNED, bits=8).of(LATER)),
+    ("classes", ScoreCounts(edges=(-0.25, 0.25), bits=3).of(LATER)),
     ("columns", RowCount()),
     ("columns", ColumnCount(column=COLUMN)),
     ("columns", ColumnSum(column=COLUMN)),
@@ -239,10 +258,80 @@ def test_the_parts_of_a_table_add_up_to_the_whole(case):
             continue
         expected = value_of(whole, query, sampled)
         for found in (value_of(table, query, sampled), value_of(table, query, sampled)):  # what is kept is the same
-            if isinstance(query, GridlessGains):
-                np.testing.assert_array_equal(found.gains, expected.gains)
-            else:
-                np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(readable(found), readable(expected))
+
+
+@pytest.mark.parametrize("case", [case for case in [*SUMS, *CHOICES] if case[0] in ("trees", "classes")], ids=named)
+def test_workers_answer_what_the_whole_table_does(case):
+    """The messages of a cluster, without one: queries travel as bytes, and workers' sums make the same integers."""
+    kind, query = case[:2]
+    whole = table_of(kind, (X, LABELS[kind]))
+    registry = TREE_CHOICES if query in TREE_CHOICES else TREES
+    evaluation = registry.evaluation(query)
+    if isinstance(query, GridlessGains) or evaluation.is_ratio(query):
+        with pytest.raises(RoundViolation, match=r"is not a sum over rows|are ratios of sums"):
+            evaluation.require_sums(query)
+        return
+    schema, loss = (CLASSES, "logistic") if kind == "classes" else (NUMBERS, "squared")
+    encodings = [
+        EncodedRows.of(X[begin:end], LABELS[kind][begin:end], schema, loss=loss, bins=BINS, sample_weight=None)
+        for begin, end in ((0, 7), (7, 7), (7, 19), (19, 30))
+    ]
+    secret, shared = bytes(range(32)), SharedValues()
+    assert worker.open_session("test", SessionSecret(secret), code_digest(), ()) == ""
+    measured = [worker.measured("test", number, rows) for number, rows in enumerate(encodings)]
+    places = list(zip((0, 7, 7, 19), measured, strict=True))
+    blocks = [
+        worker.block(whole._shape, [encodings[number] for number in own], [places[number] for number in own])
+        for own in ((0, 1, 3), (2,))
+    ]
+    drawn, sampled = None, np.empty(0, np.bool_)
+    for number in (1, 2):  # the second time of a sample, and by what is kept
+        packed = shared.packed(query)
+        question = SumQuestion(
+            session="test", number=number, packed=packed, known=0, news=tuple(shared.pickles),
+            is_choice=registry is TREE_CHOICES, drawn=drawn, charge=None, n_jobs=1,
+        )  # fmt: skip
+        sums = PartSums(range(4))
+        for block in pickle.loads(pickle.dumps(blocks)) if number == 1 else blocks:
+            answer = worker.answered(block, pickle.loads(pickle.dumps(question)))
+            sums.add(answer.parts, answer.sums)
+        found = evaluation.finish(query, sums.total(), whole._shape)
+        np.testing.assert_array_equal(readable(found), readable(value_of(whole, query, sampled)))
+        coins = RowCoins(bytes(32))
+        drawn = Drawn(number=1, sealed=b"", rate=0.7)
+        drawn = dataclasses.replace(drawn, sealed=coins.sealed(secret, drawn.purpose("test")))
+        sampled = coins.bernoulli(0.7, 0, 30)
+    worker.close_session("test")
+
+
+def thinned(table):
+    """The same rows, whose cells are sparse: of each feature without its first row's cell, or one that no row has."""
+    rows = table._parts[0].rows
+    columns = [np.flatnonzero(column != column[0] + place) for place, column in enumerate(rows.cells)]
+    cells = SparseCells(
+        rows.n_rows,
+        np.cumsum([0, *map(len, columns)]),
+        np.concatenate(columns).astype(np.int32),
+        np.concatenate([column[own] for column, own in zip(rows.cells, columns, strict=True)]),
+        np.array([column[0] + place for place, column in enumerate(rows.cells)]),
+    )
+    return Table(schema=table.schema, cells=cells, targets=rows.targets, classes=rows.classes, bins=BINS)
+
+
+OF_CELLS = [case for case in [*SUMS, *CHOICES, ("trees", OUTSIDE)] if case[0] in ("trees", "classes")]
+
+
+@pytest.mark.parametrize("case", OF_CELLS, ids=named)
+def test_sparse_cells_give_the_sums_of_all_cells(case):
+    kind, query = case[:2]
+    generator = np.random.default_rng(21)
+    whole = table_of(kind, (X, LABELS[kind]))
+    for sampled in (np.empty(0, np.bool_), generator.random(30) < 0.7, np.zeros(30, np.bool_)):
+        expected, sparse = value_of(whole, query, sampled), thinned(whole)
+        parts = () if isinstance(query, GridlessGains) else (sparse.parted((11, 0, 19)),)
+        for found in (value_of(table, query, sampled) for table in (sparse, sparse, *parts)):
+            np.testing.assert_array_equal(readable(found), readable(expected))
 
 
 def test_what_is_refused_beyond_one_part_is_what_needs_an_order_or_lists_values():
@@ -252,7 +341,7 @@ def test_what_is_refused_beyond_one_part_is_what_needs_an_order_or_lists_values(
         for kind in registry.kinds
         if registry._evaluations[kind].over_parts == "one part"
     }
-    assert alone == {"GridlessGains", "ColumnQuantile", "ColumnQuantiles", "ColumnBounds", "ColumnKeys", "KeyCounts"}
+    assert alone == {"GridlessGains", "ColumnQuantile", "ColumnQuantiles", "ColumnBounds"}
     # Their queries hand the question on to the statistic, and would not see its answer.
     assert not alone & {kind.__name__ for registry in (LEAVES, SCORES) for kind in registry.kinds}
 
@@ -328,6 +417,13 @@ def test_a_search_comes_up_to_the_shift_set_and_not_beyond(case, adjacency):
 ALL = np.empty(0, dtype=np.bool_)
 
 
+def readable(found):
+    """An exact answer in a form that is the same for equal ones."""
+    if isinstance(found, CoarseGains):
+        return np.array(found.candidates(0).cells())
+    return {key: found[key] for key in sorted(found) if found[key]} if isinstance(found, dict) else found
+
+
 def asked_in_turn(case):
     """The exact answers over several samples, asked of one table one after the other, and of the drawn rows alone."""
     kind, query = case[0], case[1]
@@ -339,10 +435,7 @@ def asked_in_turn(case):
         here = sampled if sampled.size else np.ones(30, dtype=np.bool_)
         alone = table_of(kind, tuple(part[here] for part in data))
         of_alone = alone.reader if len(case) == 2 else alone.evidence
-        yield tuple(
-            {key: found[key] for key in sorted(found) if found[key]} if isinstance(found, dict) else found
-            for found in (read(query)(sampled), of_alone(query)(ALL))
-        )
+        yield tuple(readable(found) for found in (read(query)(sampled), of_alone(query)(ALL)))
 
 
 @pytest.mark.parametrize("case", SUMS + CHOICES, ids=named)

@@ -5,6 +5,7 @@ docs/explanation/pld.md#plan.
 
 import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from ledgerwood.accounting.costs.losses.curve import ComposedCurve
 from ledgerwood.accounting.costs.losses.lattice import Law
 from ledgerwood.accounting.events.base import Event, FloatArray, remembered
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.errors import UnsupportedEvent
@@ -100,17 +102,36 @@ def plan(event: Event) -> LossPlan:
     return LossPlan(above, below, all(part.symmetric() for part, _ in above))
 
 
+def composes_inside(event: Event) -> bool:
+    """Returns whether a sample or a group of a composition has to be composed first, which takes most of the time."""
+    with contextlib.suppress(UnsupportedEvent):
+        above, _ = worst.parts(event)
+        return _opened(above) is not above
+    return False
+
+
+def quick_epsilon(event: Event, log_delta: float) -> float:
+    """The epsilon of the coarse models, where compositions inside samples are taken for Gaussian: fast, and no bound.
+
+    Raises:
+        UnsupportedEvent: such a composition has no Rényi divergence.
+    """
+    above, _ = worst.parts(event)
+    parts = tuple((_with_whole(part, _like_gaussian), count) for part, count in above)
+    return estimated_epsilon(LossPlan(parts, parts, all(part.symmetric() for part, _ in parts)), log_delta)
+
+
 def _opened(parts: worst.Parts) -> worst.Parts:
     """The draws with every composition inside a sample or a group as one draw: docs/explanation/pld.md#joint."""
-    opened = tuple((_with_joint(part), count) for part, count in parts)
+    opened = tuple((_with_whole(part, _joint), count) for part, count in parts)
     changed = sum(new != old for (new, _), (old, _) in zip(opened, parts, strict=True))
     if changed > _MOST_JOINT:
         raise UnsupportedEvent(f"{changed} different samples of compositions, more than {_MOST_JOINT}, in one plan")
     return opened if changed else parts
 
 
-def _with_joint(event: Event) -> Event:
-    """The event itself where it has a profile."""
+def _with_whole(event: Event, whole: Callable[[Event], Event]) -> Event:
+    """The event with each composition inside it as one draw, made by `whole`; itself where it has a profile."""
     try:
         event.log_profile(np.zeros(1), direction=Direction.REMOVE)
         return event
@@ -118,21 +139,35 @@ def _with_joint(event: Event) -> Event:
         pass
     match event:
         case PoissonSampled(inner, sampling_rate=rate):
-            return PoissonSampled(_with_joint(inner), sampling_rate=rate)
+            return PoissonSampled(_with_whole(inner, whole), sampling_rate=rate)
         case FixedSizeSampled(inner, sample_size=size, population=population):
-            return FixedSizeSampled(_with_joint(inner), sample_size=size, population=population)
+            return FixedSizeSampled(_with_whole(inner, whole), sample_size=size, population=population)
         case ReplaceOneSampled(inner, add_remove=present, sampling_rate=rate):
-            return ReplaceOneSampled(_with_joint(inner), add_remove=_with_joint(present), sampling_rate=rate)
+            return ReplaceOneSampled(
+                _with_whole(inner, whole), add_remove=_with_whole(present, whole), sampling_rate=rate
+            )
         case Parallel(members, probabilities=weights):
-            return Parallel(tuple(_with_joint(member) for member in members), probabilities=weights)
+            return Parallel(tuple(_with_whole(member, whole) for member in members), probabilities=weights)
         case Repeated(inner, count=1) | Composed((inner,)):
-            return _with_joint(inner)
+            return _with_whole(inner, whole)
         case Repeated() | Composed():
-            above, below = worst.parts(event)
-            if above is below:  # a shorter name for the same composition, in whatever order
-                event = Composed(tuple(Repeated(part, count=count) for part, count in above))
-            return joint.Joint(event, event.pure_epsilon(), _joint_above, _joint_sums_below)
+            return whole(event)
     return event
+
+
+def _joint(event: Event) -> Event:
+    above, below = worst.parts(event)
+    if above is below:  # a shorter name for the same composition, in whatever order
+        event = Composed(tuple(Repeated(part, count=count) for part, count in above))
+    return joint.Joint(event, event.pure_epsilon(), _joint_above, _joint_sums_below)
+
+
+def _like_gaussian(event: Event) -> Event:
+    """The Gaussian event with the composition's Rényi divergence of order 2: no bound of it."""
+    divergence = float(event.renyi(np.array([2.0]))[0])
+    if not 0.0 < divergence < math.inf:
+        raise UnsupportedEvent(f"a composition inside a sample has no Rényi divergence: {type(event).__name__}")
+    return GaussianEvent(noise_multiplier=1.0 / math.sqrt(divergence), adjacency=event.adjacency)
 
 
 @remembered(_KEPT_JOINT)

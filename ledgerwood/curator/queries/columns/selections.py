@@ -277,7 +277,7 @@ def _check_keys(query: ColumnKeys, shape: ColumnShape) -> None:
         raise SchemaError(f"the table has no keys {query.name!r}; it has {sorted(shape.keys)}")
 
 
-@COLUMN_CHOICES.carries_out(ColumnKeys, check=_check_keys, over_parts="one part")
+@COLUMN_CHOICES.carries_out(ColumnKeys, check=_check_keys, over_parts="sum by key")
 def _keys(query: ColumnKeys, rows: ColumnRows) -> dict[str, int]:
     codes, known = rows.keys[query.name]
     codes = codes[rows.sampled] if rows.sampled.size else codes
@@ -378,7 +378,7 @@ def _check_undeclared_keys(query: KeyCounts, shape: UndeclaredRows) -> None:
         raise RoundViolation(f"column {query.column} is numeric: it has no categories")
 
 
-@UNDECLARED_CHOICES.carries_out(KeyCounts, check=_check_undeclared_keys, over_parts="one part")
+@UNDECLARED_CHOICES.carries_out(KeyCounts, check=_check_undeclared_keys, over_parts="sum by key")
 def _undeclared_keys(query: KeyCounts, rows: UndeclaredRows) -> dict[Category, int]:
     """The exact number of sampled rows of each category that occurs."""
     column = rows.column(query.column)

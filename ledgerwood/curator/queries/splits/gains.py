@@ -27,8 +27,9 @@ from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradient
 from ledgerwood.curator.inputs.values import Weights
 from ledgerwood.curator.kernels import histograms as histogram_kernels
 from ledgerwood.curator.kernels import sums as kernels
-from ledgerwood.curator.kernels.growing_histograms import MAX_BINS, BinRows, LevelSums
+from ledgerwood.curator.kernels.growing_histograms import ALL_ROWS, MAX_BINS, BinRows, LevelSums, bins_by_row
 from ledgerwood.curator.kernels.sorted_gains import exact_gains
+from ledgerwood.curator.kernels.sparse_sums import SparseBinRows, sums_by_bin
 from ledgerwood.curator.queries.class_counts import class_number, classes_by_cell
 from ledgerwood.curator.queries.leaf_statistics import MAX_DAMPING, class_place, gradient_clip, require_large_gradients
 from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
@@ -45,6 +46,7 @@ from ledgerwood.curator.views.tree_rows import Mask, TreeRows, TreeShape
 from ledgerwood.ensemble import MAX_DEPTH, Ensemble, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import Grid, RandomSource, UtilityRange
+from ledgerwood.sparse_cells import SparseCells
 
 _CLIP_BITS = 28
 """A squared clip is at most 2**28 steps of the gain's grid: 2**35 rows then stay below 2**63 steps."""
@@ -223,6 +225,10 @@ def _check(query: SplitGains, shape: TreeShape) -> None:
     shape.require_tests(query.tests)
 
 
+_SMALL = 4
+"""A sample of less than this part of the rows is binned by itself."""
+
+
 @final
 class _GainLevels:
     """What is kept between the levels of one tree: the rows by leaf, and the sums of the last level.
@@ -234,7 +240,7 @@ class _GainLevels:
 
     def __init__(self) -> None:
         self.tests: SplitTests | None = None
-        self.rows: BinRows | None = None
+        self.rows: BinRows | SparseBinRows | None = None
         self.last: tuple[SplitGains, Mask, LevelSums] | None = None
 
 
@@ -260,6 +266,13 @@ def _gain_sums(query: SplitGains, rows: TreeRows) -> Integers:
     cells, few = _summed_cells(query)
     if not few:
         chosen, nodes, gradients, weights = level_contributions(query, rows)
+        if isinstance(rows.cells, SparseCells):
+            counts = weights if len(weights) else np.ones_like(nodes)
+            return sums_by_bin(
+                rows.cells, cells.features, cells.offsets, _placed(nodes, chosen, rows.n_rows, -1),
+                query.structure.n_leaves, _placed(counts, chosen, rows.n_rows),
+                _placed(gradients, chosen, rows.n_rows),
+            )  # fmt: skip
         sums = np.empty((query.structure.n_leaves, cells.total, 2), dtype=np.int64)
         kernels.cell_sums(
             len(nodes), len(cells.features), rows.cells, cells.features, cells.offsets, chosen, nodes, gradients,
@@ -269,16 +282,40 @@ def _gain_sums(query: SplitGains, rows: TreeRows) -> Integers:
     return _level_sums(query, cells, rows).of(query.structure, rows.cells)
 
 
+def _placed(values: NDArray[np.int32], chosen: Integers, n_rows: int, others: int = 0) -> NDArray[np.int32]:
+    """Values of the chosen rows among those of all rows, int32 (n_rows,)."""
+    if not len(chosen) and len(values) == n_rows:
+        return values
+    found = np.full(n_rows, others, dtype=np.int32)
+    found[chosen] = values
+    return found
+
+
 def _level_sums(query: SplitGains, cells: TestedCells, rows: TreeRows) -> LevelSums:
     """What gives the sums of the rows' (1, gradient), or (weight, weighted gradient)."""
-    kept = rows.memory(_GainLevels)
+    kept, room = rows.memory(_GainLevels), rows.named_room("gains")
     before = kept.last
     if before is not None and query.sees_as(before[0]) and np.array_equal(rows.sampled, before[1]):
         return before[2]
     kept.last = None  # two trees' at once are not needed
-    if kept.rows is None or kept.tests is not query.tests:
+    own = kept.rows
+    if own is None or kept.tests is not query.tests or not own.complete:
+        # Of tests that are another tree's, too, the bins of all rows are wanted, whatever this tree's sample.
+        some = np.flatnonzero(rows.sampled) if kept.tests is not query.tests else ALL_ROWS
         kept.rows = None
-        kept.tests, kept.rows = query.tests, BinRows(cells.offsets, rows.cells, cells.features, cells.lookup())
+        own = bins_by_row(
+            cells.offsets, rows.cells, cells.features, cells.lookup(), room,
+            chosen=some if _SMALL * len(some) < rows.n_rows else ALL_ROWS,
+        )  # fmt: skip
+        kept.tests, kept.rows = query.tests, own
+    counts, gradients, largest = row_steps(query, rows)
+    found = LevelSums(own, counts, gradients, largest, room)
+    kept.last = query, rows.sampled.copy(), found
+    return found
+
+
+def row_steps(query: LevelGains, rows: TreeRows) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[int, int]]:
+    """What each row adds to a count and to a sum, int32 (n_rows,), 0 for one that takes no part; the most of each."""
     state = rows.scored(query.ensemble, query.positive)
     counts, gradients = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.int32)
     histogram_kernels.row_contributions(
@@ -290,9 +327,7 @@ def _level_sums(query: SplitGains, cells: TestedCells, rows: TreeRows) -> LevelS
         # A row counts 1, and many more of them fit a sum of packed ones.
         np.sign(counts, out=counts)
         most = 1
-    found = LevelSums(kept.rows, counts, gradients, (most, query.clip_steps))
-    kept.last = query, rows.sampled.copy(), found
-    return found
+    return counts, gradients, (most, query.clip_steps)
 
 
 def level_contributions(
@@ -303,7 +338,7 @@ def level_contributions(
     nodes = np.empty(rows.n_rows, dtype=np.int32)
     gradients = np.empty(rows.n_rows, dtype=np.int32)
     kernels.node_gradients(
-        rows.n_rows, rows.cells, *query.structure.lowered(), state.scores, state.targets, rows.weights,
+        rows.n_rows, *rows.over(query.structure), state.scores, state.targets, rows.weights,
         rows.sampled, query.loss == "logistic", query.clip, PER_UNIT, query.clip_steps,
         query.large_gradients == "drop", nodes, gradients,
     )  # fmt: skip

@@ -62,7 +62,11 @@ class TestedCells:
     def of(cls, tests: SplitTests) -> "TestedCells":
         """The splits among these public tests, each cell below the last one by itself."""
         feature, below, besides = _lowered(tests)
-        features, place = np.unique(feature, return_inverse=True)
+        if (feature[1:] >= feature[:-1]).all():  # as `SplitTests.every` lists them: `numpy.unique` would sort
+            begins = np.append(True, feature[1:] != feature[:-1])
+            features, place = feature[begins], np.cumsum(begins) - 1
+        else:
+            features, place = np.unique(feature, return_inverse=True)
         widths = np.zeros(len(features), dtype=np.int64)
         np.maximum.at(widths, place, np.maximum(below, besides + 1))
         offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(widths + 1)))
@@ -248,6 +252,12 @@ class CandidateParts:
 
     def __len__(self) -> int:
         return len(self.feature)
+
+    def equal_of(self, part: int) -> int:
+        """Where in `equal` the cell besides a part's thresholds is, which its feature tests by equality too."""
+        last = int(np.searchsorted(self.feature, self.feature[part], side="right")) - 1
+        own = slice(int(self.offsets[last]), int(self.offsets[last + 1]))
+        return own.start + int(np.flatnonzero(self.equal[own] == self.besides[part])[0])
 
 
 @final
