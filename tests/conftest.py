@@ -5,6 +5,8 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -101,6 +103,19 @@ def planned_once(request: pytest.FixtureRequest) -> "Iterator[None]":
         if place.startswith(_ABOUT_FITS) and place != _INJECTED:
             for kind, name, remembering in _PURE:
                 patch.setattr(kind, name, remembering)
+        yield
+
+
+@pytest.fixture
+def only_ray() -> "Iterator[None]":
+    """One test at a time, of all that run on this machine: two rays that start at once wait for each other's cores."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with (Path(tempfile.gettempdir()) / f"ledgerwood-tests-{os.getuid()}.ray").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

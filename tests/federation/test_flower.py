@@ -362,7 +362,7 @@ def named_by_partition(context):
 
 @pytest.mark.slow  # ray starts twice: 15 to 60 s
 @pytest.mark.filterwarnings("default")  # ray's and Flower's own
-def test_a_simulation_returns_the_model_and_raises_the_servers_own_error():
+def test_a_simulation_returns_the_model_and_raises_the_servers_own_error(only_ray):
     import ray
 
     client = app_that_answers(ClientMain(name=uuid.uuid4().hex, owner=named_by_partition))
@@ -372,3 +372,55 @@ def test_a_simulation_returns_the_model_and_raises_the_servers_own_error():
     with pytest.raises(Local, match="2 clients"):
         simulate(server(failing, clients=2, wait=200.0), client, 2, cores=1)
     assert not ray.is_initialized()
+
+
+class FakeRay:
+    """Fails to start for some times."""
+
+    def __init__(self, monkeypatch, fails=0, running=False):
+        import ray
+
+        self.fails, self.running, self.started = fails, running, []
+        for name in ("init", "shutdown", "is_initialized"):
+            monkeypatch.setattr(ray, name, getattr(self, name))
+        monkeypatch.setattr("flwr.simulation.run_simulation", self.run)
+
+    def init(self, **options):
+        self.started.append(options)
+        if len(self.started) <= self.fails:
+            raise RuntimeError("the node timed out")
+        self.running = True
+
+    def shutdown(self):
+        self.running = False
+
+    def is_initialized(self):
+        return self.running
+
+    def run(self, *, server_app, **_):
+        assert self.running
+        server_app(FakeGrid([]), Context(RUN, 0, {}, RecordDict(), {}))
+
+
+def test_a_ray_that_does_not_start_is_started_again(monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # a cluster of the user: rows are not to go there
+    ray = FakeRay(monkeypatch, fails=2)
+    with pytest.raises(InvalidParameter, match="clients=None"):  # the server's own error: its app was run
+        simulate(server(), client_app(lambda _: None, lambda _: None), 2)
+    assert [each["address"] for each in ray.started] == ["local"] * 3
+    assert not ray.running
+
+
+def test_a_ray_that_never_starts_ends_the_simulation(monkeypatch):
+    ray = FakeRay(monkeypatch, fails=3)
+    with pytest.raises(OwnersLost, match="ray did not start, 3 times"):
+        simulate(server(), client_app(lambda _: None, lambda _: None), 2)
+    assert len(ray.started) == 3
+
+
+def test_a_ray_of_the_user_is_left_alone(monkeypatch):
+    ray = FakeRay(monkeypatch, running=True)
+    with pytest.raises(FederationRefused, match="uses ray already"):
+        simulate(server(), client_app(lambda _: None, lambda _: None), 2)
+    assert ray.running
+    assert ray.started == []

@@ -3,6 +3,7 @@
 import logging
 import os
 import pickle
+import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from ledgerwood import _extras, _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.curator.places.federated_rows import NoiseBy
-from ledgerwood.errors import OwnersLost
+from ledgerwood.errors import FederationRefused, OwnersLost
 from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.flower.apps import server_app
 from ledgerwood.federation.flower.client import ClientMain, app_that_answers
@@ -37,6 +38,7 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
 }
+_STARTS = 3
 
 
 def simulate(server_app: "ServerApp", client_app: "ClientApp", n: int, *, cores: int | None = None) -> Any:
@@ -56,6 +58,7 @@ def simulate(server_app: "ServerApp", client_app: "ClientApp", n: int, *, cores:
 
     Raises:
         ModuleNotFoundError: Flower or ray is not installed: pip install 'ledgerwood[federation]'.
+        FederationRefused: this process uses ray already. Rows would go to that cluster.
         OwnersLost: Flower's simulation itself failed.
         Exception: what the server's app raised, as it was raised.
     """
@@ -63,10 +66,6 @@ def simulate(server_app: "ServerApp", client_app: "ClientApp", n: int, *, cores:
     workers = _validate.count("cores", cores if cores is not None else os.cpu_count() or 1, "cores")
     with _environment(_QUIET):
         require_flower("simulate")
-        try:
-            import ray
-        except ModuleNotFoundError as missing:
-            raise _extras.needed("ledgerwood.federation.simulate", missing) from missing
         from flwr.serverapp import ServerApp
         from flwr.simulation import run_simulation
 
@@ -85,34 +84,61 @@ def simulate(server_app: "ServerApp", client_app: "ClientApp", n: int, *, cores:
         watched.main()(main)
         logger = logging.getLogger("flwr")
         level = logger.level
-        logger.setLevel(logging.ERROR)  # it calls this way of running it deprecated, with every run
-        try:
-            run_simulation(
-                server_app=watched,
-                client_app=client_app,
-                num_supernodes=count,
-                backend_config={
-                    "init_args": {
-                        "num_cpus": min(workers, count),
-                        "include_dashboard": False,
-                        "log_to_driver": False,
-                        "logging_level": 40,
-                        "configure_logging": False,
-                    },
-                    "client_resources": {"num_cpus": 1, "num_gpus": 0},
-                },
-            )
-        except Exception as error:
-            if not raised:
-                raise OwnersLost(f"Flower's simulation failed ({type(error).__name__}): {error}") from error
-        finally:
-            logger.setLevel(level)
-            ray.shutdown()
+        with _ray_of_this_machine(min(workers, count)):
+            logger.setLevel(logging.ERROR)  # it calls this way of running it deprecated, with every run
+            try:
+                run_simulation(
+                    server_app=watched,
+                    client_app=client_app,
+                    num_supernodes=count,
+                    backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0}},
+                )
+            except Exception as error:
+                if not raised:
+                    raise OwnersLost(f"Flower's simulation failed ({type(error).__name__}): {error}") from error
+            finally:
+                logger.setLevel(level)
         if raised:
             raise raised[0]
         if not ended:
             raise OwnersLost("Flower's simulation ended before the server's app did")
         return fitted_by(server_app)
+
+
+@contextmanager
+def _ray_of_this_machine(processes: int) -> Iterator[None]:
+    """A ray of its own, which Flower's simulation finds running, within a `with` block.
+
+    Flower would start one itself, but it would follow the variable RAY_ADDRESS to a cluster, and take one that this
+    process is connected to. Clients' rows are to stay on this machine. A start that fails is tried again: ray's
+    processes wait for each other for a limited time, which a busy machine exceeds.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError as missing:
+        raise _extras.needed("ledgerwood.federation.simulate", missing) from missing
+    if ray.is_initialized():
+        raise FederationRefused(
+            "this process uses ray already; a simulation starts a ray of its own, so that rows stay on this machine. "
+            "Call ray.shutdown() before, or simulate without ray: federate(..., engine='process')"
+        )
+    # ray's processes import what this one can: they inherit this variable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (*sys.path, os.environ.get("PYTHONPATH"))))
+    try:
+        for attempt in range(1, _STARTS + 1):
+            try:
+                ray.init(
+                    address="local", num_cpus=processes, include_dashboard=False, log_to_driver=False,
+                    logging_level=logging.ERROR, configure_logging=False,
+                )  # fmt: skip
+                break
+            except Exception as error:
+                ray.shutdown()
+                if attempt == _STARTS:
+                    raise OwnersLost(f"ray did not start, {_STARTS} times ({type(error).__name__}): {error}") from error
+        yield
+    finally:
+        ray.shutdown()
 
 
 @contextmanager
