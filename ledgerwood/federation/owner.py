@@ -24,6 +24,7 @@ from ledgerwood.accounting.events import Event
 from ledgerwood.curator.places.federated_rows import OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
+from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation
 from ledgerwood.federation.account import ClientAccount, SessionTerms
 from ledgerwood.federation.codec import ReadValues, pack, unpack
@@ -195,6 +196,8 @@ class Owner:
         if not own.known.learn(request.known, request.news):
             return NotTold(known=len(own.known))
         query, mechanism = unpack(request.packed, own.known)
+        if isinstance(query, NamedStatistic):
+            query = self._policy.trusted(query)
         question = OwnersQuestion(query=query, mechanism=mechanism, is_choice=request.is_choice, draw=request.draw)
         _require_planned(own.terms.fit.event, request.draw.event)
         own.rows.require(question)
