@@ -19,7 +19,6 @@ from ledgerwood.accounting.events import (
     Composed,
     EllipticalGaussianEvent,
     Event,
-    FilteredEvent,
     GaussianEvent,
     PoissonSelection,
     Repeated,
@@ -191,16 +190,16 @@ def _dtype(feature: Feature) -> Any:
 
 
 def require_plain(event: Event) -> None:
-    """Refuse a plan with draws that a federation does not carry out: private selections of runs, individual filters.
+    """Refuse a plan with draws that a federation does not carry out: private selections of runs.
 
     Raises:
         RoundViolation: it names the first such draw.
     """
     for each, _ in event.draws():
-        if isinstance(each, RepeatedSelection | PoissonSelection | FilteredEvent):
+        if isinstance(each, RepeatedSelection | PoissonSelection):
             raise RoundViolation(
                 f"a federation does not carry out {type(each).__name__}, which needs rows in one place: no private "
-                "search, and individual=False. Nothing was spent"
+                "search. Nothing was spent"
             )
 
 
@@ -325,12 +324,21 @@ class FederatedTable(TreeTable):
         return self._owners.sums(OwnersQuestion(query=query, mechanism=mechanism, is_choice=is_choice, draw=draw))
 
     def full_accounts(self) -> Any:
-        """Refused.
+        """No array: each owner keeps what its own rows have left, and tells nobody."""
+        return None
 
-        Raises:
-            RoundViolation: always.
-        """
-        raise RoundViolation("an individual filter is not carried out in a federation: set individual=False")
+    def statistic(
+        self, query: object, sampled: Any, budgets: RowBudgets | None = None, mechanism: object = None
+    ) -> Integers:
+        """As `TreeTable.statistic`: under a filter each owner charges its own rows before it answers."""
+        if budgets is None:
+            return super().statistic(query, sampled)
+        evaluation = TREES.evaluation(query)
+        self._require(evaluation, query)
+        if self.owners_add_noise:
+            raise RoundViolation("an individual filter is carried out under noise='server' only")
+        # A filtered sum has nothing to finish; the charge is not sent: owners trust no server's figures.
+        return self._asked(query, mechanism, sampled, is_choice=False)
 
     def _require(self, evaluation: Evaluation[TreeShape, TreeRows], query: object) -> None:
         super()._require(evaluation, query)
