@@ -20,6 +20,7 @@ from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import OwnersLost, RoundViolation, UnsupportedEvent
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.messages import Refusal, Uploaded
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.training import train
 from ledgerwood.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -161,7 +162,7 @@ def test_rows_of_owners_that_drop_out_pay_for_their_uploads_and_nothing_else(nam
 
     group = owners(given)
     wire = Wire(group, lost)
-    found = train(seeded(ESTIMATORS[name]), wire, dropouts=0.45)
+    found = train(seeded(ESTIMATORS[name]), wire, FederationOptions(dropouts=0.45))
     record, uploaded = found.federation_, uploads(wire)
     assert record.dropped > 0 or any(each.attempts > 1 for each in record.rounds)
     central, left = central_over(seeded(ESTIMATORS[name]), given, record, uploaded, monkeypatch)
