@@ -15,13 +15,13 @@ mpl.use("agg")
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def rounds(clients, seconds, *whats):
+def rounds(clients, seconds, *kinds):
     return [
         {
             "what": what, "clients": clients, "words": 1000, "dropouts": 0.0, "seconds": seconds,
             "bytes_a_client": 9000.0, "load": 1.0, "rounds": 3,
         }
-        for what in whats
+        for what in kinds
     ]  # fmt: skip
 
 
