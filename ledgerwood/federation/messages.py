@@ -12,6 +12,7 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
+from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy, OwnersDraw
 from ledgerwood.errors import BadMessage
 from ledgerwood.secure_aggregation import SumTerms, Upload
@@ -105,6 +106,8 @@ class FederationTerms:
             f"{pooling}, if all follow the protocol ({'active' if sums.active else 'semi-honest'} security) and send "
             "sums of real rows"
         )
+        if any(isinstance(each, FilteredEvent) for each, _ in self.fit.event.draws()):
+            hidden += "; each owner kept the accounts of its rows under the individual filter, and charged them"
         if self.noise == "server":
             return f"{hidden}; the server saw exact sums over all owners, added the noise, and is trusted with both"
         return (

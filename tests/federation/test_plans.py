@@ -12,11 +12,10 @@ from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSampl
 from ledgerwood.accounting.events.base import walk
 from ledgerwood.curator.places.federated_plans import DRAWS, RELEASES, require_plain
 from ledgerwood.errors import PrivacyError, RoundViolation
-from ledgerwood.federation.run import federate
 from ledgerwood.mechanisms import MECHANISMS, BallShifts, BoxShifts
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
-from .conftest import BUDGET, SCHEMA, parts, rows
+from .conftest import SCHEMA
 
 A = lw.Adjacency.ADD_REMOVE
 STATED = "is a bound that somebody states; no mechanism of sums has it"
@@ -25,7 +24,6 @@ SIZED = "needs the number of all owners' rows, which is secret"
 ONE_PLACE = "needs rows in one place"
 REFUSED = {
     "ApproximateEvent": COLUMNS,
-    "FilteredEvent": ONE_PLACE,
     "FixedSizeSampled": SIZED,
     "GDPEvent": STATED,
     "PoissonSelection": ONE_PLACE,
@@ -133,19 +131,14 @@ def plans(kind):
             assert "preset" not in options
 
 
-def test_the_plans_of_all_trainers_are_carried_out_but_for_the_individual_filter():
-    used, refused = set(), set()
+def test_the_plans_of_all_trainers_are_carried_out():
+    used = set()
     for kind in KINDS:
         made = list(plans(kind))
         assert made
         for plan in made:
-            try:
-                require_plain(plan.event)
-            except RoundViolation as error:
-                refused.add(str(error))
-            else:
-                used |= {type(each) for each in walk(plan.event)}
-    assert refused == {"a federation does not carry out FilteredEvent: set filter='none'. Nothing was spent"}
+            require_plain(plan.event)
+            used |= {type(each) for each in walk(plan.event)}
     assert {*DRAWS, lw.GaussianEvent, lw.LaplaceEvent, lw.BoundedRangeEvent, lw.PureEvent} <= used
 
 
@@ -172,12 +165,3 @@ def test_what_a_mechanism_of_sums_costs_is_carried_out():
                 require_plain(event)
                 found |= {type(each) for each in walk(event)}
     assert found == RELEASES - {lw.BoundedRangeEvent}  # of choices
-
-
-def test_nobody_pays_for_a_plan_that_is_not_carried_out(tmp_path):
-    X, y = rows(60)
-    ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
-    estimator = trainers.SGBDTClassifier(epsilon=1.0, delta=1e-5, schema=SCHEMA, n_estimators=2, filter="gdp")
-    with pytest.raises(RoundViolation, match="FilteredEvent: set filter='none'. Nothing was spent"):
-        federate(estimator, parts(X, y, (30, 30)), ledger=ledger, engine="process")
-    assert ledger.spent().epsilon == 0.0
