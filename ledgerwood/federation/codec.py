@@ -173,9 +173,8 @@ def _extension(each: Any, packed: Any) -> Any:
         return msgpack.ExtType(_EVENT, json.dumps(to_json(each), separators=(",", ":")).encode())
     if isinstance(each, Adjacency | PrivacyUnit):
         return msgpack.ExtType(_NAME, f"{kind.__name__}.{each.name}".encode())
-    known = value_kinds().get(kind.__name__)
-    if known is not None and known is kind:
-        values = [getattr(each, name) for name in _names_of(known)]
+    if value_kinds().get(kind.__name__) is kind:
+        values = [getattr(each, name) for name in _names_of(value_kinds()[kind.__name__])]
         return msgpack.ExtType(_VALUE, packed([kind.__name__, *values]))
     hint = (
         ": its function is code, which clients do not take from a server"
