@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator.grid import Loss
+from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Evaluation, Integers, name_of
 from ledgerwood.curator.rounds import parts_of
 from ledgerwood.curator.tables.trees import TreeTable, table_shape
@@ -83,6 +84,7 @@ class FitTerms:
         schema: resolved.
         loss, bins: as in `Table.from_data`.
         seeded: whether the fit has a seed: it protects nobody, and its owners toss the same coins as one table would.
+        statistics: from outside, that the trainer may ask for: owners have their functions, or do not take part.
     """
 
     trainer: str
@@ -92,6 +94,7 @@ class FitTerms:
     loss: Loss
     bins: int
     seeded: bool
+    statistics: tuple[NamedStatistic, ...] = ()
 
 
 class AbstractOwners(abc.ABC):
@@ -136,6 +139,14 @@ class AbstractOwners(abc.ABC):
     @abc.abstractmethod
     def begin(self) -> None:
         """A draw was made, and paid for by the curator's ledger: the owners' ledgers pay for the plan once, too."""
+
+    @abc.abstractmethod
+    def require(self, query: object) -> None:
+        """Refuse a query that owners cannot be asked, before a draw is used up.
+
+        Raises:
+            RoundViolation: a statistic from outside that the session's terms do not name.
+        """
 
     @abc.abstractmethod
     def sums(self, question: OwnersQuestion) -> Integers:
@@ -295,6 +306,7 @@ class FederatedTable(TreeTable):
     def _require(self, evaluation: Evaluation[TreeShape, TreeRows], query: object) -> None:
         super()._require(evaluation, query)
         evaluation.require_sums(query)
+        self._owners.require(query)
 
     def _evaluated(
         self, evaluation: Evaluation[TreeShape, TreeRows], query: object, sampled: Any, budgets: RowBudgets
