@@ -23,6 +23,7 @@ from ledgerwood.curator import (
     Aggregator,
     CountedColumns,
     Curator,
+    FederatedColumns,
     FitTerms,
     PlanPurse,
     Schema,
@@ -59,7 +60,7 @@ from ledgerwood.trainers.base.privacy import (
 )
 from ledgerwood.trainers.base.progress import Progress, progress_bar, say_scratch
 from ledgerwood.trainers.base.saving import AbstractSavedModel
-from ledgerwood.trainers.base.schema_purchase import with_two_classes
+from ledgerwood.trainers.base.schema_purchase import any_schema, with_two_classes
 from ledgerwood.trainers.base.suggestions import says_parameter, suggestion
 from ledgerwood.trainers.parts.rehearsals import require_sums_asked
 from ledgerwood.trainers.parts.splits import structure_generator
@@ -240,7 +241,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
                 "the largest weight of the rows is not public"
             )
-        given = given_rows(X, y, sample_weight, declared, scratch, client=client)
+        given = given_rows(
+            X, y, sample_weight, declared, scratch, client=client, numeric_target=is_regressor(self)
+        )
         X, y = given.X, given.y  # of rows in files or on a cluster, tables without a row: names and types
         with points_to_check(declared):
             require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
@@ -250,6 +253,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         described: Schema | TypedColumns
         if declared is None:
             described = TypedColumns.of(X, y, numeric_target=is_regressor(self))
+            if given.owners is not None:
+                described = dataclasses.replace(described, at_owners=True)
         else:
             described = declared.resolved(n_features)
         plan = self.make_plan(described)
@@ -261,12 +266,16 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         if isinstance(described, Schema):
             if given.in_files or not given.in_one_process:
                 self._require_sums_asked(plan, described, who, travels=given.owners is not None)
+        elif given.owners is not None:
+            self._require_sums_asked(plan, any_schema(described), who, travels=True)
+        if given.owners is not None:
+            of_schema, of_columns = (described, None) if isinstance(described, Schema) else (None, described)
             terms = FitTerms(
-                trainer=type(self).__name__, event=event, delta=budget.delta, schema=described, loss=plan.loss,
-                bins=plan.max_bins, seeded=source.kind == "test",
+                trainer=type(self).__name__, event=event, delta=budget.delta, schema=of_schema, loss=plan.loss,
+                bins=plan.max_bins, seeded=source.kind == "test", columns=of_columns,
             )  # fmt: skip
         with given.place(private=source.kind != "test", n_jobs=self.n_jobs, terms=terms) as place:
-            rows: TreeTable | UndeclaredTable | CountedColumns
+            rows: TreeTable | UndeclaredTable | CountedColumns | FederatedColumns
             if declared is None:
                 assert isinstance(described, TypedColumns)  # above
                 assert plan.purchase is not None  # `_require_payable`
@@ -486,7 +495,10 @@ def _require_payable(plan: Plan, event: Event, budget: Budget, schema: Schema | 
 
 
 def _with_schema(
-    rows: TreeTable | UndeclaredTable | CountedColumns, plan: Plan, purse: PlanPurse, source: RandomSource
+    rows: TreeTable | UndeclaredTable | CountedColumns | FederatedColumns,
+    plan: Plan,
+    purse: PlanPurse,
+    source: RandomSource,
 ) -> tuple[TreeTable, Schema, tuple[str, ...]]:
     """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
 
