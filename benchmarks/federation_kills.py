@@ -70,20 +70,23 @@ def owner(folder, number, socket):
     from ledgerwood.federation.account import ClientAccount
     from ledgerwood.federation.owner import Owner, OwnRows, identity_at
     from ledgerwood.federation.owner_service import serve_owner
+    from ledgerwood.federation.policy import OwnerPolicy
 
     X, y = rows_of(int(number))
     account = ClientAccount(
         ledger_file(folder, number), dataset=f"owner {number}", budget=BUDGET, unit=lw.PrivacyUnit.ROW
     )
+    policy = OwnerPolicy(allow_seed=True)
     identity = identity_at(Path(folder) / f"owner-{number}.secret")
-    serve_owner(Owner(lambda: OwnRows(X=X, y=y), account=account, identity=identity, allow_seed=True), socket)
+    serve_owner(Owner(lambda: OwnRows(X=X, y=y), account=account, identity=identity, policy=policy), socket)
 
 
 def sessions(folder, first, runs):
     """What the server's app does: one fit after another, each after all owners have answered."""
+    from ledgerwood.federation.options import FederationOptions
     from ledgerwood.federation.training import train
 
-    folder = Path(folder)
+    folder, options = Path(folder), FederationOptions(dropouts=DROPOUTS, server="benchmark")
 
     def told(**event):
         with (folder / "progress.jsonl").open("a") as file:
@@ -100,7 +103,7 @@ def sessions(folder, first, runs):
             told(run=run, event="begins")
             begin, found = time.perf_counter(), {}
             try:
-                model = train(model_of(run), transport, dropouts=DROPOUTS, server="benchmark")
+                model = train(model_of(run), transport, options)
             except (FederationRefused, OwnersLost) as error:
                 found = {"error": f"{type(error).__name__}: {error}"}
             else:

@@ -62,15 +62,23 @@ class SessionTerms:
         require_event(self.event)
         if not isinstance(self.unit, PrivacyUnit):
             raise _validate.fail("unit", self.unit, "a PrivacyUnit (ROW, USER)", "privacy unit")
-        server: object = self.server
-        if not isinstance(server, str) or not server.isprintable() or not re.fullmatch(r"\S{1,64}", server):
-            raise _validate.fail("server", server, "1 to 64 printable characters without a space", "text")
+        require_server(self.server)
         _validate.flag("active", self.active)
 
     @property
     def purpose(self) -> str:
         """What the client's grant says of them, after the mark of a resumable grant."""
         return f"federation {self.session.hex()} plan {self.plan.hex()} server {self.server}"
+
+
+def require_server(server: object) -> None:
+    """Refuse what is no name of a server in a ledger.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if not isinstance(server, str) or not server.isprintable() or not re.fullmatch(r"\S{1,64}", server):
+        raise _validate.fail("server", server, "1 to 64 printable characters without a space", "text")
 
 
 @final

@@ -21,8 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event
-from ledgerwood.accounting.events.shares import require_shared_noise
-from ledgerwood.curator.places.federated_rows import NoiseBy, OwnersQuestion, require_whole
+from ledgerwood.curator.places.federated_rows import OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
 from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation
@@ -46,17 +45,15 @@ from ledgerwood.federation.messages import (
     Uploaded,
     Willing,
 )
-from ledgerwood.federation.tolerance import Tolerance, pooling
+from ledgerwood.federation.policy import OwnerPolicy
 from ledgerwood.mechanisms import MECHANISMS, SecureRandom, SeededRandom, SkellamMechanism
 from ledgerwood.mechanisms.exact.coins import RowCoins
-from ledgerwood.schema import Schema
-from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientRegistry, ClientSums, Roster, SessionKeys, SumContext
+from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientSums, Roster, SessionKeys, SumContext
 
 _MOST_SESSIONS = 8
 _IDENTITY_BYTES = 32
 _WIDTHS = re.compile(r"[<>=|]?[US][0-9]+")
 """Types of texts in numpy's words: how wide they are depends on the longest one."""
-_MOST_BINS = 1 << 16
 _LOG = logging.getLogger("ledgerwood.federation")
 
 
@@ -93,13 +90,7 @@ class Owner:
         rows: returns the rows; called once a session in each process.
         account: of the owner.
         identity: 32 secret bytes, the same for all of the owner's processes.
-        schema: that the server's has to equal; None accepts any.
-        noise: that the server has to use; None accepts both.
-        colluding: fraction of the owners from whose knowledge of their own noise this owner wants to be safe, under
-            noise="clients"; from one owner in any case.
-        allow_seed: whether runs with a seed are answered, which protect nobody.
-        registry: the public keys of all owners, known from elsewhere than the server: the owner takes part in active
-            sessions only, in which a server cannot invent owners. None: in semi-honest ones only.
+        policy: what the owner accepts.
     """
 
     def __init__(
@@ -108,15 +99,10 @@ class Owner:
         *,
         account: ClientAccount,
         identity: bytes,
-        schema: Schema | None = None,
-        noise: NoiseBy | None = None,
-        colluding: float = 0.0,
-        allow_seed: bool = False,
-        registry: ClientRegistry | None = None,
+        policy: OwnerPolicy | None = None,
     ) -> None:
-        self._registry, self._tolerance = registry, Tolerance(colluding=colluding)
         self._rows, self._account, self._identity = rows, account, identity
-        self._schema, self._noise, self._allow_seed = schema, noise, allow_seed
+        self._policy = policy if policy is not None else OwnerPolicy()
         self._encoded: tuple[bytes, OwnerRows] | None = None
         self._sessions: OrderedDict[bytes, _OpenSession] = OrderedDict()
 
@@ -158,7 +144,7 @@ class Owner:
 
     def _willing(self, request: Hello) -> Willing:
         terms = request.terms
-        self._require(request)
+        self._policy.require(request)
         self._account.could_join(_account_terms(terms))
         rows = self._encoded_by(terms)
         keys = SessionKeys.derived(self._identity, terms.session)
@@ -167,48 +153,6 @@ class Owner:
             signature=keys.signature if terms.sums.active else b"",
             n_rows=rows.n_rows if terms.fit.seeded else 0,
         )
-
-    def _require(self, request: Hello) -> None:
-        """Refuse terms that this owner does not accept.
-
-        Raises:
-            FederationRefused, RoundViolation: what it does not accept.
-        """
-        terms = request.terms
-        if self._schema is not None and terms.fit.schema != self._schema:
-            raise FederationRefused("the server's schema is not the one that this owner has: agree on one schema file")
-        if self._noise is not None and terms.noise != self._noise:
-            raise FederationRefused(f"this owner takes part with noise={self._noise!r}, not {terms.noise!r}")
-        if terms.fit.seeded and not self._allow_seed:
-            raise FederationRefused(
-                "the estimator has a random_state: its noise can be computed, so that it protects nobody. Fit with "
-                "random_state=None, or let owners of test rows say allow_seed=True"
-            )
-        if terms.sums.active != (self._registry is not None):
-            raise FederationRefused(
-                "this owner has a registry of owners, and takes part in active sessions only: give it to the server"
-                if self._registry is not None
-                else "an active session needs a registry of owners, which this owner does not have"
-            )
-        if not 1 <= terms.fit.bins <= _MOST_BINS:
-            raise FederationRefused(f"max_bins={terms.fit.bins} is not in 1..{_MOST_BINS} (unit: steps)")
-        if not 0 <= request.number < terms.sums.n_clients:
-            raise FederationRefused(f"owner {request.number} is none of the {terms.sums.n_clients} owners")
-        pools = pooling(self._tolerance.colluding, terms.sums.n_clients)
-        if terms.noise == "clients" and terms.least - terms.honest < pools:
-            raise FederationRefused(
-                f"{terms.honest} owners would carry the noise of a round of {terms.least}: if {pools} of them pool "
-                f"what they know, less of it is left than was planned. At most {terms.least - pools} may carry it"
-            )
-        if not (terms.honest <= terms.least and 2 <= terms.least <= terms.sums.n_clients):
-            raise FederationRefused(
-                f"honest={terms.honest} and least={terms.least} do not lie in honest <= least, 2 <= least <= "
-                f"{terms.sums.n_clients} owners"
-            )
-        if terms.noise == "clients":
-            require_shared_noise(terms.fit.event)
-        if terms.unit is not PrivacyUnit.ROW:
-            require_whole(terms.fit.event)
 
     def _encoded_by(self, terms: FederationTerms) -> OwnerRows:
         """The rows by the terms' schema; kept for the next request."""
@@ -227,10 +171,12 @@ class Owner:
             if pack(self._sessions[terms.session].begin) != pack(request):
                 raise FederationRefused("the session has begun, with other terms or other owners")
             return Ready()
-        self._require(hello)
+        self._policy.require(hello)
         keys = SessionKeys.derived(self._identity, terms.session)
         roster = Roster(session=terms.session, keys=request.keys, signatures=request.signatures)
-        sums = ClientSums(terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._registry)
+        sums = ClientSums(
+            terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._policy.registry
+        )
         rows = self._encoded_by(terms)
         self._account.join(_account_terms(terms))
         # A second roster, shown to a process that was started again, would have another owner's keys in it.

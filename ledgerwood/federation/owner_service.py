@@ -14,17 +14,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import Any, Protocol, final
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
+from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.errors import FederationRefused, OwnersLost
-
-if TYPE_CHECKING:
-    from ledgerwood.curator.places.federated_rows import NoiseBy
-    from ledgerwood.federation.owner import Owner
-    from ledgerwood.schema import Schema
-    from ledgerwood.secure_aggregation import ClientRegistry
+from ledgerwood.federation.account import ClientAccount
+from ledgerwood.federation.owner import Owner, OwnRows, identity_at
+from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.schema import Schema
+from ledgerwood.secure_aggregation import ClientRegistry
 
 _LENGTH = struct.Struct(">Q")
 _MOST_BYTES = 1 << 30
@@ -113,12 +113,12 @@ def owner_of(
     dataset: str | None = None,
     budget: Budget | None = None,
     unit: PrivacyUnit | None = None,
-    schema: "Schema | None" = None,
-    noise: "NoiseBy | None" = None,
+    schema: Schema | None = None,
+    noise: NoiseBy | None = None,
     colluding: float = 0.0,
     allow_seed: bool = False,
-    registry: "ClientRegistry | None" = None,
-) -> "Owner":
+    registry: ClientRegistry | None = None,
+) -> Owner:
     """An owner of rows, for `serve_owner`.
 
     Args:
@@ -130,12 +130,27 @@ def owner_of(
         unit: of a ledger that does not exist yet.
         schema: that the server's has to equal; None accepts any.
         noise: that the server has to use, "server" or "clients"; None accepts both.
-        colluding: fraction of the owners that may pool what they know of their noise; see `Owner`.
+        colluding: fraction of the owners that may pool what they know of their noise; see `OwnerPolicy`.
         allow_seed: whether seeded fits are answered, which protect nobody: for tests.
-        registry: the public keys of all owners, for active sessions; see `Owner`.
+        registry: the public keys of all owners, for active sessions; see `OwnerPolicy`.
+
+    Raises:
+        InvalidParameter: a value of another type, or out of its bound.
     """
-    from ledgerwood.federation.account import ClientAccount
-    from ledgerwood.federation.owner import Owner, OwnRows, identity_at
+    policy = OwnerPolicy(schema=schema, noise=noise, colluding=colluding, allow_seed=allow_seed, registry=registry)
+    return owner_with(policy, rows, ClientAccount(ledger, dataset=dataset, budget=budget, unit=unit), key)
+
+
+def owner_with(
+    policy: OwnerPolicy, rows: Rows | Callable[[], Rows], account: ClientAccount, key: Place | bytes
+) -> Owner:
+    """An owner of rows.
+
+    Args:
+        policy: what it accepts.
+        rows, key: as of `owner_of`.
+        account: the owner's.
+    """
 
     def own() -> OwnRows:
         found = rows() if callable(rows) else rows
@@ -145,16 +160,8 @@ def owner_of(
             )
         return OwnRows(X=found[0], y=found[1], sample_weight=found[2] if len(found) == 3 else None)
 
-    return Owner(
-        own,
-        account=ClientAccount(ledger, dataset=dataset, budget=budget, unit=unit),
-        identity=key if isinstance(key, bytes) else identity_at(key),
-        schema=schema,
-        noise=noise,
-        colluding=colluding,
-        allow_seed=allow_seed,
-        registry=registry,
-    )
+    identity = key if isinstance(key, bytes) else identity_at(key)
+    return Owner(own, account=account, identity=identity, policy=policy)
 
 
 def serve_owner(owner: Answering, path: str | Path, *, mode: int = 0o600) -> None:

@@ -20,7 +20,9 @@ from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.federation.account import ClientAccount
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owner import Owner, OwnRows, identity_at
+from ledgerwood.federation.policy import OwnerPolicy
 from ledgerwood.federation.training import train
 from ledgerwood.federation.transport import LocalTransport
 from ledgerwood.trainers.base.trainer import AbstractTrainer
@@ -76,10 +78,10 @@ def federate(
     own = [_own(number, each) for number, each in enumerate(clients)]
     if ledgers is not None and len(ledgers) != len(own):
         raise _validate.fail("len(ledgers)", len(ledgers), f"{len(own)}, one a client", "files")
-    seeded = estimator.random_state is not None
-    options: dict[str, Any] = {
-        "noise": noise, "unit": unit, "rows_per_client": rows_per_client, "colluding": colluding, "dropouts": dropouts,
-    }  # fmt: skip
+    options = FederationOptions(
+        noise=noise, unit=unit, rows_per_client=rows_per_client, colluding=colluding, dropouts=dropouts
+    )
+    policy = OwnerPolicy(allow_seed=estimator.random_state is not None)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ledgerwood-federation-")))
         accounts = [
@@ -96,14 +98,14 @@ def federate(
                     partial(_itself, rows),
                     account=account,
                     identity=identity_at(folder / f"{number}.key"),
-                    allow_seed=seeded,
+                    policy=policy,
                 )
                 for number, (rows, account) in enumerate(zip(own, accounts, strict=True))
             ]
-            return train(estimator, LocalTransport(owners), ledger=ledger, **options)
+            return train(estimator, LocalTransport(owners), options, ledger=ledger)
         from ledgerwood.federation.flower.simulation import simulated
 
-        return simulated(estimator, own, accounts, folder, ledger=ledger, allow_seed=seeded, **options)
+        return simulated(estimator, own, accounts, folder, options, policy, ledger=ledger)
 
 
 def _itself(rows: OwnRows) -> OwnRows:

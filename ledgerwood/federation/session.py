@@ -17,15 +17,12 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
-from ledgerwood.accounting.events.shares import require_shared_noise
 from ledgerwood.curator.places.federated_rows import (
     AbstractOwners,
     FitTerms,
     NoiseBy,
     OwnersQuestion,
     empty_rows,
-    require_plain,
-    require_whole,
 )
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import (
@@ -53,13 +50,13 @@ from ledgerwood.federation.messages import (
     Uploaded,
     Willing,
 )
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owner import coin_purpose, sum_context, version
 from ledgerwood.federation.record import FederationRecord, RoundRecord
-from ledgerwood.federation.tolerance import Tolerance
 from ledgerwood.federation.transport import Transport
 from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.schema import Schema
-from ledgerwood.secure_aggregation import ClientRegistry, Roster, ServerSum, SumTerms
+from ledgerwood.secure_aggregation import Roster, ServerSum
 
 MOST_ATTEMPTS = 8
 """Attempts at one question before the fit ends."""
@@ -124,34 +121,14 @@ class FederationSession(AbstractOwners):
 
     Args:
         transport: reaches the owners.
-        noise: who adds it.
-        unit: what is protected: a row, or a client's whole contribution.
-        rows_per_client: of whole contributions, how many rows count as one.
-        tolerance: what is withstood.
-        server: name of the server in the owners' ledgers.
-        registry: the public keys of all owners, for an active session; None: a semi-honest one.
+        options: what the server fixes.
 
     Raises:
-        InvalidParameter: fewer than two owners, or a parameter out of its bound.
+        InvalidParameter: fewer than two owners.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        noise: NoiseBy,
-        unit: PrivacyUnit,
-        rows_per_client: int,
-        tolerance: Tolerance,
-        server: str,
-        registry: ClientRegistry | None = None,
-    ) -> None:
-        self._registry = registry
-        if noise not in ("server", "clients"):
-            raise _validate.fail("noise", noise, "'server' or 'clients'", "name")
-        self._noise, self._unit = noise, unit
-        self._rows_per_client = _validate.count("rows_per_client", rows_per_client, "rows")
-        self._tolerance, self._server = tolerance, server
+    def __init__(self, transport: Transport, options: FederationOptions) -> None:
+        self._options = options
         self._exchanges = Exchanges(transport)
         self._owners = self._exchanges.owners
         if len(self._owners) < 2:
@@ -171,12 +148,12 @@ class FederationSession(AbstractOwners):
     @property
     def noise(self) -> NoiseBy:
         """See `AbstractOwners`."""
-        return self._noise
+        return self._options.noise
 
     @property
     def unit(self) -> PrivacyUnit:
         """See `AbstractOwners`."""
-        return self._unit
+        return self._options.unit
 
     @property
     def terms(self) -> FederationTerms:
@@ -226,28 +203,12 @@ class FederationSession(AbstractOwners):
         """See `AbstractOwners`."""
         if self._terms is not None:
             raise RoundViolation("a federation's session is of one fit: make another one")
-        require_plain(fit.event)
-        if self._noise == "clients":
-            require_shared_noise(fit.event)
-        if self._unit is not PrivacyUnit.ROW:
-            require_whole(fit.event)
-        n = len(self._owners)
-        tolerance = self._tolerance
+        self._options.require(fit.event)
         self._secret = os.urandom(32) if fit.seeded else b""
-        self._terms = FederationTerms(
-            session=os.urandom(16),
-            fit=fit,
-            noise=self._noise,
-            unit=self._unit,
-            rows_per_client=self._rows_per_client,
-            honest=tolerance.honest(n),
-            least=tolerance.least(n),
-            sums=SumTerms.for_clients(
-                n, colluding=tolerance.masked_from, dropouts=tolerance.dropouts, active=self._registry is not None
-            ),
-            server=self._server,
+        self._terms = self._options.terms(fit, len(self._owners))
+        self._hello = tuple(
+            Hello(terms=self._terms, number=number, secret=self._secret) for number in range(len(self._owners))
         )
-        self._hello = tuple(Hello(terms=self._terms, number=number, secret=self._secret) for number in range(n))
         self._willing = self._from_all({each.number: pack(each) for each in self._hello}, Willing, "hello")
         yield
 
@@ -287,10 +248,11 @@ class FederationSession(AbstractOwners):
         if self._roster is not None:
             return
         keys = tuple(each.key for each in self._willing)
-        signatures = tuple(each.signature for each in self._willing) if self._registry is not None else ()
+        registry = self._options.registry
+        signatures = tuple(each.signature for each in self._willing) if registry is not None else ()
         self._roster = Roster(session=self.terms.session, keys=keys, signatures=signatures)
-        if self._registry is not None:
-            self._roster.check(self._registry)
+        if registry is not None:
+            self._roster.check(registry)
         offset = 0
         for owner, hello, willing in zip(self._owners, self._hello, self._willing, strict=True):
             self._exchanges.setup[owner] = pack(Begin(hello=hello, keys=keys, signatures=signatures, offset=offset))
@@ -360,7 +322,7 @@ class FederationSession(AbstractOwners):
         shape = Counter(each.shape for each in uploads.values()).most_common(1)[0][0] if uploads else ()
         total = ServerSum(
             terms=terms.sums, roster=self._roster, context=context, live=live, length=int(np.prod(shape, dtype=int)),
-            registry=self._registry,
+            registry=self._options.registry,
         )  # fmt: skip
         for owner, reply in uploads.items():
             with self._told(owner):

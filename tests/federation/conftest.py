@@ -8,6 +8,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.owner import Owner, OwnRows, identity_at
+from ledgerwood.federation.policy import OwnerPolicy
 
 SCHEMA = lw.Schema(
     features=tuple(lw.Numeric(name, 0, 1) for name in "abc"), target=lw.Categorical("t", ("no", "yes"))
@@ -41,7 +42,8 @@ class Owners:
         X, y = self.given[number]
         return Owner(
             lambda: OwnRows(X=X, y=y), account=self.accounts[number],
-            identity=identity_at(self.folder / f"{number}.key"), **{"allow_seed": True, **self.options},
+            identity=identity_at(self.folder / f"{number}.key"),
+            policy=OwnerPolicy(**{"allow_seed": True, **self.options}),
         )  # fmt: skip
 
     def restarted(self, number):

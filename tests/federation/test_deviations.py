@@ -26,6 +26,7 @@ from ledgerwood.federation.messages import (
     Uploaded,
     Willing,
 )
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owner import identity_at, verifying_key
 from ledgerwood.federation.owner_service import owner_of
 from ledgerwood.federation.run import federate
@@ -173,7 +174,7 @@ def test_a_reply_that_is_none_counts_as_a_missing_owner(owners):
             return reply[:-40] + b"\x00" * 40
 
     group.all[1] = Bad()
-    found = train(SGBDTClassifier(**COMMON, n_estimators=3), Wire(group), dropouts=0.34)
+    found = train(SGBDTClassifier(**COMMON, n_estimators=3), Wire(group), FederationOptions(dropouts=0.34))
     assert all(each.survivors == (0, 2) for each in found.federation_.rounds)
 
 
@@ -221,7 +222,7 @@ def test_a_server_that_asks_owners_for_different_sums_gets_none(active, hides, o
             group.restarted(number)
     estimator = SGBDTClassifier(**COMMON, n_estimators=3, max_depth=1, initial_score="zero")
     with pytest.raises(OwnersLost):
-        train(estimator, Splitting(group, hides=hides), registry=registry)
+        train(estimator, Splitting(group, hides=hides), FederationOptions(registry=registry))
 
 
 # ---------------------------------------------------------------------------------------------- what an owner lets slip

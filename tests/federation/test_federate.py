@@ -21,9 +21,9 @@ from ledgerwood.errors import (
 )
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.messages import Ask, Ready, Refusal, Survivors, Uploaded
+from ledgerwood.federation.options import FederationOptions, Tolerance
 from ledgerwood.federation.owner import identity_at, verifying_key
 from ledgerwood.federation.run import federate
-from ledgerwood.federation.tolerance import Tolerance
 from ledgerwood.federation.training import train
 from ledgerwood.secure_aggregation import ClientRegistry, SessionKeys
 from ledgerwood.trainers import (
@@ -151,7 +151,7 @@ def test_the_model_is_the_central_one_over_each_rounds_survivors(name, way, what
         early = of == "upload" and what == "recover" and number == 0
         return way if early or (of == what and generator.random() < 0.2) else None
 
-    found = train(seeded(ESTIMATORS[name]), Wire(owners(given), lost), dropouts=0.45)
+    found = train(seeded(ESTIMATORS[name]), Wire(owners(given), lost), FederationOptions(dropouts=0.45))
     record = found.federation_
     assert what == "unmask" or record.dropped > 0 or any(each.attempts > 1 for each in record.rounds)
     assert same(found, central_over(seeded(ESTIMATORS[name]), given, record, monkeypatch), X)
@@ -256,8 +256,8 @@ def test_an_owner_refuses_less_tolerance_than_it_wants(owners):
     estimator = FederatedGBDTClassifier(**COMMON, **SMALL, candidates="uniform", noise="skellam")
     group = owners(parts(X, y, (12,) * 5), colluding=0.4)
     with pytest.raises(FederationRefused, match="At most 3 may carry it"):
-        train(estimator, Wire(group), noise="clients", colluding=0.2)
-    assert train(estimator, Wire(group), noise="clients", colluding=0.4).federation_.dropped == 0
+        train(estimator, Wire(group), FederationOptions(noise="clients", colluding=0.2))
+    assert train(estimator, Wire(group), FederationOptions(noise="clients", colluding=0.4)).federation_.dropped == 0
 
 
 def test_an_owner_refuses_beyond_its_own_budget(owners):
@@ -327,7 +327,7 @@ def test_an_active_session_trains_the_same_model_and_says_what_it_is(owners, mon
     given = parts(X, y, (50, 50, 50, 50))
     group, registry = registered(owners, given)
     wire = Wire(group, lambda number, what, count: "there" if (number, what) == (1, "upload") and count % 3 else None)
-    found = train(seeded(ESTIMATORS["DPBoost"]), wire, dropouts=0.25, registry=registry)
+    found = train(seeded(ESTIMATORS["DPBoost"]), wire, FederationOptions(dropouts=0.25, registry=registry))
     assert same(found, central_over(seeded(ESTIMATORS["DPBoost"]), given, found.federation_, monkeypatch), X)
     assert found.federation_.dropped > 0
     assert found.federation_.threshold == 3  # above two thirds of four
@@ -344,14 +344,14 @@ def test_owners_with_a_registry_take_part_in_active_sessions_only(owners):
     for number in range(3):
         group.restarted(number)
     with pytest.raises(FederationRefused, match="which this owner does not have"):
-        train(SGBDTClassifier(**COMMON), Wire(group), registry=registry)
+        train(SGBDTClassifier(**COMMON), Wire(group), FederationOptions(registry=registry))
 
 
 def test_a_server_cannot_invent_an_owner_or_show_two_views(owners):
     X, y = rows(60)
     group, registry = registered(owners, parts(X, y, (20, 20, 20)))
     wire = Wire(group)
-    train(SGBDTClassifier(**COMMON, **SMALL), wire, registry=registry)
+    train(SGBDTClassifier(**COMMON, **SMALL), wire, FederationOptions(registry=registry))
     begin = next(unpack(request) for number, what, request, _ in wire.seen if what == "begin" and number == 0)
     forger = SessionKeys.derived(b"f" * 32, begin.hello.terms.session)
     invented = dataclasses.replace(

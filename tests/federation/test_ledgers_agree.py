@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ledgerwood.errors import LedgerCorrupted
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.training import train
 from ledgerwood.trainers import DPXGBoostClassifier, SGBDTClassifier
 from ledgerwood.verification import verify_federation
@@ -24,7 +25,7 @@ def test_owners_that_drop_out_miss_draws_and_agree_in_all_others(trainer, owners
         return "there" if of == "upload" and generator.random() < 0.25 else None
 
     group = owners(parts(X, y, (40, 40, 40, 40, 40, 40)))
-    found = train(trainer(**COMMON), Wire(group, lost), dropouts=0.45)
+    found = train(trainer(**COMMON), Wire(group, lost), FederationOptions(dropouts=0.45))
     report = verify_federation(found.ledger_, [account.path for account in group.accounts])
     assert report.verdict == "confirmed"
     for number, client in enumerate(report.clients):

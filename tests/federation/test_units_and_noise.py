@@ -17,6 +17,7 @@ from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.federation.codec import unpack
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.training import train
 from ledgerwood.mechanisms import (
@@ -102,7 +103,7 @@ def test_an_owner_adds_no_noise_that_it_was_not_asked_to_and_leaves_none_out(own
     X, y = rows(60)
     group = owners(parts(X, y, (30, 30)), noise="clients")
     wire = Wire(group)
-    found = train(FederatedGBDTClassifier(**SKELLAM, n_estimators=2), wire, noise="clients")
+    found = train(FederatedGBDTClassifier(**SKELLAM, n_estimators=2), wire, FederationOptions(noise="clients"))
     assert any("holds against the server too" in text for text in found.privacy_.assumptions)
     asks = [unpack(request) for _, what, request, _ in wire.seen if what == "upload"]
     assert asks

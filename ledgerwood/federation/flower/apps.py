@@ -10,22 +10,26 @@ from typing import TYPE_CHECKING, final
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
+from ledgerwood.accounting.ledger import Ledger
+from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.errors import FederationRefused
+from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.flower.client import ClientMain, app_that_answers, bytes_in
 from ledgerwood.federation.flower.server import ServerMain, app_that
 from ledgerwood.federation.flower.transport import BYTES, TIMEOUT, FlowerTransport, require_flower
-from ledgerwood.federation.owner_service import Answering, OwnerSocket, Place, Rows, forwarded, owner_of
+from ledgerwood.federation.options import FederationOptions
+from ledgerwood.federation.owner import is_setup
+from ledgerwood.federation.owner_service import Answering, OwnerSocket, Place, Rows, forwarded, owner_with
+from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.training import train
+from ledgerwood.schema import Schema
+from ledgerwood.secure_aggregation import ClientRegistry
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 if TYPE_CHECKING:
     from flwr.app import Context
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
-
-    from ledgerwood.accounting.ledger import Ledger
-    from ledgerwood.curator.places.federated_rows import NoiseBy
-    from ledgerwood.schema import Schema
-    from ledgerwood.secure_aggregation import ClientRegistry
-    from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 _KEY = "ledgerwood_key"
 _KEY_BYTES = 32
@@ -39,11 +43,11 @@ def client_app(
     dataset: str | None = None,
     budget: Budget | None = None,
     unit: PrivacyUnit | None = None,
-    schema: "Schema | None" = None,
-    noise: "NoiseBy | None" = None,
+    schema: Schema | None = None,
+    noise: NoiseBy | None = None,
     colluding: float = 0.0,
     allow_seed: bool = False,
-    registry: "ClientRegistry | None" = None,
+    registry: ClientRegistry | None = None,
 ) -> "ClientApp":
     """The Flower app of an owner of rows: it answers the requests of the server's app.
 
@@ -63,31 +67,38 @@ def client_app(
         unit: of a ledger that does not exist yet.
         schema: that the server's has to equal; None accepts any.
         noise: that the server has to use, "server" or "clients"; None accepts both.
-        colluding: fraction of the owners that may pool what they know of their noise; see `Owner`.
+        colluding: fraction of the owners that may pool what they know of their noise; see `OwnerPolicy`.
         allow_seed: whether seeded fits are answered, which protect nobody: for tests.
-        registry: the public keys of all owners, for active sessions; see `Owner`.
+        registry: the public keys of all owners, for active sessions; see `OwnerPolicy`.
 
     Returns:
         The app, for `flwr run` and `simulate`.
 
     Raises:
         ModuleNotFoundError: Flower is not installed: pip install 'ledgerwood[federation]'.
-        InvalidParameter: no ledger is given.
+        InvalidParameter: no ledger is given, or a value out of its bound.
     """
     require_flower("client_app")
+    policy = OwnerPolicy(schema=schema, noise=noise, colluding=colluding, allow_seed=allow_seed, registry=registry)
     if isinstance(rows, OwnerSocket):
-        if ledger is not None or key is not None:
-            raise FederationRefused("ledger= and key= are given to the process behind OwnerSocket, not to client_app")
+        if (ledger, key, dataset, budget, unit, policy) != (None, None, None, None, None, OwnerPolicy()):
+            raise FederationRefused(
+                "ledger=, key= and what an owner accepts are given to the process behind OwnerSocket, by owner_of, "
+                "not to client_app"
+            )
         main = ClientMain(name=uuid.uuid4().hex, owner=_Socket(place=rows))
     else:
-        from ledgerwood.federation.owner import is_setup
-
         if ledger is None:
             raise _validate.fail("ledger", ledger, "a file: a client records what its rows took part in", "path")
         made = _Owned(
-            rows=rows, ledger=ledger, key=key, dataset=dataset, budget=budget, unit=unit, schema=schema, noise=noise,
-            colluding=colluding, allow_seed=allow_seed, registry=registry,
-        )  # fmt: skip
+            rows=rows,
+            ledger=ledger,
+            key=key,
+            dataset=dataset,
+            budget=budget,
+            unit=unit,
+            policy=policy,
+        )
         main = ClientMain(name=uuid.uuid4().hex, owner=made, begins=is_setup)
     return app_that_answers(main)
 
@@ -114,19 +125,14 @@ class _Owned:
     dataset: str | None
     budget: Budget | None
     unit: PrivacyUnit | None
-    schema: "Schema | None"
-    noise: "NoiseBy | None"
-    colluding: float
-    allow_seed: bool
-    registry: "ClientRegistry | None"
+    policy: OwnerPolicy
 
     def __call__(self, context: "Context") -> Answering:
         rows, ledger = self.rows, self.ledger
-        return owner_of(
-            partial(rows, context) if callable(rows) else rows, ledger(context) if callable(ledger) else ledger,
-            key=self._key(context), dataset=self.dataset, budget=self.budget, unit=self.unit, schema=self.schema,
-            noise=self.noise, colluding=self.colluding, allow_seed=self.allow_seed, registry=self.registry,
-        )  # fmt: skip
+        place = ledger(context) if callable(ledger) else ledger
+        account = ClientAccount(place, dataset=self.dataset, budget=self.budget, unit=self.unit)
+        own = partial(rows, context) if callable(rows) else rows
+        return owner_with(self.policy, own, account, self._key(context))
 
     def _key(self, context: "Context") -> Place | bytes:
         from flwr.app import ConfigRecord
@@ -141,16 +147,16 @@ class _Owned:
 
 
 def server_app(
-    estimator: "AbstractTrainer",
-    ledger: "Place | Callable[[], Ledger] | None" = None,
+    estimator: AbstractTrainer,
+    ledger: Place | Callable[[], Ledger] | None = None,
     *,
-    noise: "NoiseBy" = "server",
+    noise: NoiseBy = "server",
     unit: PrivacyUnit = PrivacyUnit.ROW,
     rows_per_client: int = 1,
     colluding: float = 0.0,
     dropouts: float = 0.0,
     name: str = "server",
-    registry: "ClientRegistry | None" = None,
+    registry: ClientRegistry | None = None,
     clients: int | None = None,
     model: Place | None = None,
     wait: float = TIMEOUT,
@@ -179,26 +185,18 @@ def server_app(
 
     Raises:
         ModuleNotFoundError: Flower is not installed: pip install 'ledgerwood[federation]'.
+        InvalidParameter: a value out of its bound.
     """
     require_flower("server_app")
+    options = FederationOptions(
+        noise=noise, unit=unit, rows_per_client=rows_per_client, colluding=colluding, dropouts=dropouts, server=name,
+        registry=registry,
+    )  # fmt: skip
 
-    def fit(transport: FlowerTransport) -> "AbstractTrainer":
-        from ledgerwood.accounting.ledger import Ledger
-        from ledgerwood.federation.training import train
-
+    def fit(transport: FlowerTransport) -> AbstractTrainer:
         opened = ledger() if callable(ledger) else ledger
-        return train(
-            estimator,
-            transport,
-            ledger=opened if opened is None or isinstance(opened, Ledger) else Ledger.open(opened),
-            noise=noise,
-            unit=unit,
-            rows_per_client=rows_per_client,
-            colluding=colluding,
-            dropouts=dropouts,
-            server=name,
-            registry=registry,
-        )
+        own = opened if opened is None or isinstance(opened, Ledger) else Ledger.open(opened)
+        return train(estimator, transport, options, ledger=own)
 
     return app_that(
         ServerMain(train=fit, clients=clients, model=None if model is None else Path(model), wait=wait, timeout=timeout)

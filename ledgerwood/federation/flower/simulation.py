@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ledgerwood import _extras, _validate
-from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
-from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.errors import FederationRefused, OwnersLost
 from ledgerwood.federation.account import ClientAccount
-from ledgerwood.federation.flower.apps import server_app
 from ledgerwood.federation.flower.client import ClientMain, app_that_answers
-from ledgerwood.federation.flower.server import fitted_by
+from ledgerwood.federation.flower.server import ServerMain, app_that, fitted_by
 from ledgerwood.federation.flower.transport import TIMEOUT, require_flower
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owner import Owner, OwnRows, identity_at, is_setup
+from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.training import train
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 if TYPE_CHECKING:
@@ -166,11 +166,11 @@ class SpooledOwners:
 
     Args:
         folder: with a file and a key for each owner.
-        allow_seed: whether seeded fits are answered.
+        policy: what each of them accepts.
     """
 
     folder: str
-    allow_seed: bool
+    policy: OwnerPolicy
 
     def spool(self, owners: Iterable[tuple[OwnRows, ClientAccount]]) -> None:
         """Write the owners' files, owner 0 first."""
@@ -184,7 +184,7 @@ class SpooledOwners:
         with (Path(self.folder) / f"{number}.owner").open("rb") as file:
             rows, account = pickle.load(file)
         identity = identity_at(Path(self.folder) / f"{number}.key")
-        return Owner(lambda: rows, account=account, identity=identity, allow_seed=self.allow_seed)
+        return Owner(lambda: rows, account=account, identity=identity, policy=self.policy)
 
 
 def simulated(
@@ -192,38 +192,36 @@ def simulated(
     rows: Sequence[OwnRows],
     accounts: Sequence[ClientAccount],
     folder: Path,
+    options: FederationOptions,
+    policy: OwnerPolicy,
     *,
     ledger: Ledger | None,
-    allow_seed: bool,
-    noise: NoiseBy,
-    unit: PrivacyUnit,
-    rows_per_client: int,
-    colluding: float,
-    dropouts: float,
     timeout: float = TIMEOUT,
 ) -> E:
     """Fit the estimator in Flower's simulation; what `federate` does with engine="flower".
 
     Args:
-        estimator: as of `federate`, which explains `ledger` and `noise` to `dropouts`, too.
+        estimator: as of `federate`.
         rows: of each client.
         accounts: of each client.
         folder: a temporary one, that only this user reads.
+        options: what the server fixes.
+        policy: what each client accepts.
         ledger: of the server.
-        allow_seed: whether the clients answer seeded fits.
-        noise: who adds it.
-        unit: what is protected.
-        rows_per_client: of whole contributions.
-        colluding: fraction of the clients.
-        dropouts: fraction of the clients.
         timeout: of an exchange, seconds.
     """
-    owners = SpooledOwners(folder=str(folder), allow_seed=allow_seed)
+    require_flower("federate")
+    owners = SpooledOwners(folder=str(folder), policy=policy)
     owners.spool(zip(rows, accounts, strict=True))
-    server = server_app(
-        estimator, None if ledger is None else lambda: ledger, noise=noise, unit=unit, rows_per_client=rows_per_client,
-        colluding=colluding, dropouts=dropouts, clients=len(rows), timeout=timeout,
-    )  # fmt: skip
+    server = app_that(
+        ServerMain(
+            train=lambda transport: train(estimator, transport, options, ledger=ledger),
+            clients=len(rows),
+            model=None,
+            wait=TIMEOUT,
+            timeout=timeout,
+        )
+    )
     client = app_that_answers(ClientMain(name=uuid.uuid4().hex, owner=owners, begins=is_setup))
     simulate(server, client, len(rows))
     return estimator
