@@ -317,16 +317,18 @@ def _at_owners(
         raise SchemaError("labels and weights of a federation are the owners': federate(estimator, clients=...)")
     if schema is None:
         if numeric_target is None:
-            raise SchemaError("a federation needs a declared schema here, which all owners agree on: schema=Schema(...)")
+            raise SchemaError(
+                "a federation needs a declared schema here, which all owners agree on: schema=Schema(...)"
+            )
         if X.noise != "server":
             raise SchemaError(
-                f"schema=None: a schema is estimated from sums to which the server adds the noise, and noise={X.noise!r} "
-                "keeps them from it. Declare a schema, schema=Schema(...). Nothing was spent"
+                f"schema=None: a schema is estimated from sums to which the server adds the noise, and "
+                f"noise={X.noise!r} keeps them from it. Declare a schema, schema=Schema(...). Nothing was spent"
             )
         if X.unit is not PrivacyUnit.ROW:
             raise SchemaError(
-                f"schema=None: a schema is estimated at the cost of a row, and unit is a {X.unit.value}: the categories "
-                "of a client's rows are not bounded. Declare a schema, schema=Schema(...). Nothing was spent"
+                f"schema=None: a schema is estimated at the cost of a row, and unit is a {X.unit.value}, whose rows "
+                "may have any number of categories. Declare a schema, schema=Schema(...). Nothing was spent"
             )
     if is_recorded():
         raise ReplayFailed("rows are at their owners', whom no recording sees: give rows in memory")

@@ -80,7 +80,9 @@ class BoundedStabilityMechanism:
 
     def event(self, adjacency: Adjacency) -> Composed:
         """The histogram's Gaussian, the test's of shift 1, and one delta: of a lone key that shows, and of failures."""
-        gaussian, shown = GaussianStabilityMechanism(stddev=self.stddev, threshold=self.threshold).event(adjacency).events
+        gaussian, shown = (
+            GaussianStabilityMechanism(stddev=self.stddev, threshold=self.threshold).event(adjacency).events
+        )
         assert isinstance(shown, ApproximateEvent)
         delta = math.nextafter(shown.delta + FAILURE, 1.0)
         return Composed(

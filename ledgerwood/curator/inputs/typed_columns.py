@@ -50,6 +50,11 @@ class TypedColumn:
     name: str
     kind: ColumnKind
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the column has categories that nobody has listed."""
+        return self.kind in ("text", "codes")
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
 from ledgerwood.curator.grid import Loss
-from ledgerwood.curator.inputs.typed_columns import TypedColumns
+from ledgerwood.curator.inputs.typed_columns import TypedColumn, TypedColumns
 from ledgerwood.curator.inputs.values import Keys
 from ledgerwood.curator.places.federated_rows import (
     AbstractOwners,
@@ -35,7 +35,7 @@ from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.mechanisms import BoundedStabilityMechanism, RandomSource
 from ledgerwood.mechanisms.exact.coins import MOST_ROWS
 from ledgerwood.recording.points import passes
-from ledgerwood.schema import Schema
+from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
 _EVERYBODY = "the columns of rows without a schema are counted over all rows: here they have no samples"
 
@@ -109,9 +109,7 @@ class FederatedColumns(AbstractRows):
         asked = KeyTable(column=query.column, room=mechanism.room, salt=salt)
         evaluation = UNDECLARED_CHOICES.evaluation(asked)
         evaluation.check(asked, self._shape)
-        return lambda drawn: evaluation.finish(
-            asked, self._asked(asked, mechanism, drawn, is_choice=True), self._shape
-        )
+        return lambda drawn: evaluation.finish(asked, self._asked(asked, mechanism, drawn, is_choice=True), self._shape)
 
     def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> FederatedTable:
         """The table under the schema that was estimated for these columns."""
@@ -129,19 +127,17 @@ class OwnerColumns:
     Args:
         X: array or data frame, shape (n_rows, n_features).
         y: array-like, shape (n_rows,).
-        columns: the names and types of all owners' columns.
+        columns: their names and types.
 
     Raises:
-        SchemaError: other columns or types; or 2**35 rows, whose sums could wrap around.
+        SchemaError: other types or shapes; or 2**35 rows, whose sums could wrap around.
     """
 
-    __slots__ = ("_view",)
+    __slots__ = ("_columns", "_view")
 
     @keeps_no_rows
     def __init__(self, X: Any, y: Any, columns: TypedColumns) -> None:
-        found = TypedColumns.of(X, y, numeric_target=columns.target.kind == "numeric")
-        if (found.features, found.target) != (columns.features, columns.target):
-            raise SchemaError("the columns of this owner have other names or types than the federation's terms say")
+        self._columns = columns
         self._view = typed_view(X, y, columns)
         # A constant: a bound of the server's choice would tell it the number of rows.
         if self.n_rows >= MOST_ROWS:
@@ -189,8 +185,16 @@ class OwnerColumns:
         Raises:
             SchemaError: a schema of other columns.
         """
+        every = (*self._columns.features, self._columns.target)
+        told = (*schema.features, schema.target)
+        if len(told) != len(every) or not all(map(_is_of, told, every)) or schema.weight_bound is not None:
+            raise SchemaError("the estimated schema is not of the columns of this owner")
         *features, labels = self._view.columns
-        if len(schema.features) != len(features):
-            raise SchemaError(f"the estimated schema has {len(schema.features)} columns, and the rows {len(features)}")
         rows = EncodedRows.of_columns(features, labels, schema, loss=loss, bins=bins)
         return OwnerRows(rows, schema, bins=bins)
+
+
+def _is_of(feature: Feature | None, column: TypedColumn) -> bool:
+    """Whether a feature of an estimated schema is of this column."""
+    kind = Numeric if column.kind == "numeric" else Categorical
+    return isinstance(feature, kind) and feature.name == column.name

@@ -313,9 +313,7 @@ class FederatedTable(TreeTable):
 
     __slots__ = ("_draws", "_owners")
 
-    def __init__(
-        self, owners: AbstractOwners, schema: Schema, *, bins: int, draws: OwnersDraws | None = None
-    ) -> None:
+    def __init__(self, owners: AbstractOwners, schema: Schema, *, bins: int, draws: OwnersDraws | None = None) -> None:
         self.schema = schema
         self._shape = table_shape(
             schema,

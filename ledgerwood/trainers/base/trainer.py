@@ -241,9 +241,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
                 "the largest weight of the rows is not public"
             )
-        given = given_rows(
-            X, y, sample_weight, declared, scratch, client=client, numeric_target=is_regressor(self)
-        )
+        given = given_rows(X, y, sample_weight, declared, scratch, client=client, numeric_target=is_regressor(self))
         X, y = given.X, given.y  # of rows in files or on a cluster, tables without a row: names and types
         with points_to_check(declared):
             require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))

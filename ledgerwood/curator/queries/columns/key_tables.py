@@ -75,8 +75,11 @@ class KeyTable:
         Raises:
             RoundViolation: another mechanism, or one for another room.
         """
-        if type(mechanism) is not BoundedStabilityMechanism or mechanism.room != self.room:
-            raise RoundViolation(f"{mechanism!r} is not a stability histogram for a table with room for {self.room} keys")
+        given: object = mechanism
+        if not isinstance(given, BoundedStabilityMechanism) or given.room != self.room:
+            raise RoundViolation(
+                f"{mechanism!r} is not a stability histogram for a table with room for {self.room} keys"
+            )
         return mechanism.event(adjacency)
 
     def select(
