@@ -13,7 +13,8 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.events.shares import require_shared_noise
-from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy, require_plain, require_whole
+from ledgerwood.curator.places.federated_plans import require_plain, require_whole
+from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy
 from ledgerwood.federation.account import require_server
 from ledgerwood.federation.messages import FederationTerms
 from ledgerwood.secure_aggregation import ClientRegistry, SumTerms

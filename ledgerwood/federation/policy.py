@@ -6,7 +6,8 @@ from typing import final, get_args
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events.shares import require_shared_noise
-from ledgerwood.curator.places.federated_rows import NoiseBy, require_whole
+from ledgerwood.curator.places.federated_plans import require_plain, require_whole
+from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.errors import FederationRefused
 from ledgerwood.federation.messages import FederationTerms, Hello
 from ledgerwood.federation.options import Tolerance, pooling
@@ -78,6 +79,7 @@ class OwnerPolicy:
         if not 0 <= request.number < terms.sums.n_clients:
             raise FederationRefused(f"owner {request.number} is none of the {terms.sums.n_clients} owners")
         self._require_enough(terms)
+        require_plain(terms.fit.event)
         if terms.noise == "clients":
             require_shared_noise(terms.fit.event)
         if terms.unit is not PrivacyUnit.ROW:

@@ -15,19 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.adjacency import Adjacency, PrivacyUnit
-from ledgerwood.accounting.events import (
-    Composed,
-    EllipticalGaussianEvent,
-    Event,
-    FilteredEvent,
-    GaussianEvent,
-    PoissonSelection,
-    Repeated,
-    RepeatedSelection,
-    SkellamVectorEvent,
-)
-from ledgerwood.accounting.events.base import children
+from ledgerwood.accounting.adjacency import PrivacyUnit
+from ledgerwood.accounting.events import Event
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.typed_columns import ColumnKind, TypedColumns
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Evaluation, Integers, name_of
@@ -219,44 +208,6 @@ def _dtype(feature: Feature) -> Any:
         return np.float64
     kinds = {type(each) for each in feature.categories}
     return {int: np.int64, bool: np.bool_, float: np.float64}.get(kinds.pop(), np.str_) if len(kinds) == 1 else np.str_
-
-
-def require_plain(event: Event) -> None:
-    """Refuse a plan with draws that a federation does not carry out: private selections of runs, individual filters.
-
-    Raises:
-        RoundViolation: it names the first such draw.
-    """
-    for each, _ in event.draws():
-        if isinstance(each, RepeatedSelection | PoissonSelection | FilteredEvent):
-            raise RoundViolation(
-                f"a federation does not carry out {type(each).__name__}, which needs rows in one place: no private "
-                "search, and individual=False. Nothing was spent"
-            )
-
-
-def require_whole(event: Event) -> None:
-    """Refuse a plan that does not protect a client's whole contribution at the cost of a row's.
-
-    Raises:
-        RoundViolation: replaced clients, or a release whose cost is not by an L2 norm alone; it names the first one.
-    """
-    if event.adjacency is Adjacency.REPLACE_ONE:
-        raise RoundViolation(
-            "unit=PrivacyUnit.USER is for adjacency 'add-remove' or 'zero-out', not 'replace-one': the contributions "
-            "of two clients differ by more than those of two rows"
-        )
-    waiting = [event]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, Composed | Repeated):
-            waiting.extend(reversed(children(each)))
-        elif not isinstance(each, GaussianEvent | EllipticalGaussianEvent | SkellamVectorEvent):
-            raise RoundViolation(
-                f"unit=PrivacyUnit.USER needs Gaussian or Skellam noise on sums over all rows, and the plan has "
-                f"{each!r}: use S-GBDT without subsample, or the federated framework with public candidates. A client "
-                "of many rows is in every sample of rows, so that samples and groups do not make it cost less"
-            )
 
 
 @final

@@ -1,0 +1,90 @@
+"""Which plans a federation carries out. Everything else is refused before anybody pays.
+
+docs/explanation/federation.md#federation-rounds.
+"""
+
+from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.events import (
+    BoundedRangeEvent,
+    Composed,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EllipticalGaussianEvent,
+    Event,
+    FilteredEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    Parallel,
+    PoissonSampled,
+    PoissonSelection,
+    PureEvent,
+    Repeated,
+    RepeatedSelection,
+    SkellamEvent,
+    SkellamVectorEvent,
+    ZeroConcentratedEvent,
+)
+from ledgerwood.accounting.events.base import children
+from ledgerwood.errors import RoundViolation
+
+DRAWS: tuple[type[Event], ...] = (PoissonSampled, Parallel)
+"""Draws that owners make of their rows; what is released from a draw is inside. Any other draw is of all rows."""
+RELEASES = frozenset({
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EllipticalGaussianEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    SkellamEvent,
+    SkellamVectorEvent,
+    ZeroConcentratedEvent,
+})  # fmt: skip
+"""Releases of sums over rows: those of the mechanisms for sums, and of private choices among them."""
+_INSTEAD = {
+    FilteredEvent: ": set filter='none'",
+    PoissonSelection: ": a private search needs rows in one place",
+    RepeatedSelection: ": a private search needs rows in one place",
+}
+
+
+def require_plain(event: Event) -> None:
+    """Refuse a plan with a draw or a release that a federation does not carry out.
+
+    Raises:
+        RoundViolation: it names the first such event.
+    """
+    for draw, _ in event.draws():
+        for inside in children(draw) if type(draw) in DRAWS else (draw,):
+            for each, _ in inside.draws():
+                if type(each) not in RELEASES:
+                    within = f" within {type(draw).__name__}" if type(draw) in DRAWS else ""
+                    raise RoundViolation(
+                        f"a federation does not carry out {type(each).__name__}{within}"
+                        f"{_INSTEAD.get(type(each), '')}. Nothing was spent"
+                    )
+
+
+def require_whole(event: Event) -> None:
+    """Refuse a plan that does not protect a client's whole contribution at the cost of a row's.
+
+    Raises:
+        RoundViolation: replaced clients, or a release whose cost is not by an L2 norm alone; it names the first one.
+    """
+    if event.adjacency is Adjacency.REPLACE_ONE:
+        raise RoundViolation(
+            "unit=PrivacyUnit.USER is for adjacency 'add-remove' or 'zero-out', not 'replace-one': the contributions "
+            "of two clients differ by more than those of two rows"
+        )
+    waiting = [event]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Composed | Repeated):
+            waiting.extend(reversed(children(each)))
+        elif not isinstance(each, GaussianEvent | EllipticalGaussianEvent | SkellamVectorEvent):
+            raise RoundViolation(
+                f"unit=PrivacyUnit.USER needs Gaussian or Skellam noise on sums over all rows, and the plan has "
+                f"{each!r}: use S-GBDT without subsample, or the federated framework with public candidates. A client "
+                "of many rows is in every sample of rows, so that samples and groups do not make it cost less"
+            )
