@@ -5,6 +5,7 @@ docs/explanation/federation.md#federation-rounds.
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     Composed,
     DiscreteGaussianEvent,
@@ -30,6 +31,7 @@ from ledgerwood.errors import RoundViolation
 DRAWS: tuple[type[Event], ...] = (PoissonSampled, Parallel)
 """Draws that owners make of their rows; what is released from a draw is inside. Any other draw is of all rows."""
 RELEASES = frozenset({
+    ApproximateEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
@@ -41,7 +43,9 @@ RELEASES = frozenset({
     SkellamVectorEvent,
     ZeroConcentratedEvent,
 })  # fmt: skip
-"""Releases of sums over rows: those of the mechanisms for sums, and of private choices among them."""
+"""Releases of sums over rows: those of the mechanisms for sums, and of private choices among them.
+
+An `ApproximateEvent` is a part of the choice of categories from a table of keys."""
 _INSTEAD = {
     FilteredEvent: ": set filter='none'",
     PoissonSelection: ": a private search needs rows in one place",
