@@ -88,6 +88,7 @@ class Curator(Recorded):
                 raise UnsupportedEvent(f"{event!r} filters sums of gradients, which a table of columns does not have")
             costs = row_costs(event)
             receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+            self._table.begin(event)
             return FilteredRounds(self._table, event, costs, receipt, self._source, gate=self._gate)
         inner, rate = (event.event, event.sampling_rate) if isinstance(event, PoissonSampled) else (event, 1.0)
         held = held_by(inner)

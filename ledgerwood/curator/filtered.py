@@ -101,16 +101,16 @@ class FilteredRounds(Recorded):
                 "so the cost of a row cannot be computed from it alone"
             )
         self._table.reader(query)  # refuses what the table does not have, before anybody is charged
-        stddevs = _stddevs(mechanism)
+        _stddevs(mechanism)  # refuses other noise
         event = mechanism.event(query.sensitivity(self._receipt.adjacency), self._receipt.adjacency)
         if event != self._event.release:
             raise RoundViolation(f"release {purpose!r} is {event!r}; this draw filters {self._event.release!r}")
         mechanism.require_fit(query.grid)  # public, and refused before anybody is charged
         with self._gate.lock:
             self._gate.require(purpose)
-            budgets = RowBudgets(self._left, self._costs, _weights(stddevs, query.grid, event.mu()))
+            budgets = RowBudgets(self._left, self._costs, charge_weights(mechanism, query.grid, event))
             sampled = self._table.sample(self._event.sampling_rate, self._source)
-            statistic = self._table.statistic(query, sampled, budgets)
+            statistic = self._table.statistic(query, sampled, budgets, mechanism)
             noisy = mechanism.randomise(statistic, query.grid, self._source)
         return Release(value=noisy, grid=query.grid, receipt=self._receipt, randomness=self._source.kind)
 
@@ -138,11 +138,21 @@ def _stddevs(mechanism: object) -> tuple[float, float]:
     )
 
 
-def _weights(stddevs: tuple[float, float], grid: Grid, mu: float) -> tuple[float, float]:
-    """Of each column, (step / stddev)**2 / mu**2: the share of the largest squared norm of one squared step."""
+def charge_weights(mechanism: object, grid: Grid, release: Event) -> tuple[float, float]:
+    """Of each column, (step / stddev)**2 / mu**2: the share of the largest squared norm of one squared step.
+
+    Args:
+        mechanism: Gaussian noise on two columns.
+        grid: of the query.
+        release: the event of the query with this noise, whose mu is that of a row of the largest norm.
+
+    Raises:
+        RoundViolation: other noise.
+    """
+    mu = Fraction(release.mu())
     first, second = (
-        float_up((Fraction(2) ** exponent / Fraction(stddev) / Fraction(mu)) ** 2)
-        for stddev, exponent in zip(stddevs, grid.exponents, strict=True)
+        float_up((Fraction(2) ** exponent / Fraction(stddev) / mu) ** 2)
+        for stddev, exponent in zip(_stddevs(mechanism), grid.exponents, strict=True)
     )
     return first, second
 

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,13 @@ from typing import final
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
-from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.events import Event, FilteredEvent
 from ledgerwood.accounting.events.base import require_event
 from ledgerwood.accounting.filters import Filter, GDPFilter, RenyiFilter, ZCDPFilter
 from ledgerwood.accounting.ledger import DrawEntry, Grant, GrantEntry, Ledger, Randomness
 from ledgerwood.accounting.ledger.entries import RESUMABLE, require_randomness
-from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, PrivacyError
+from ledgerwood.curator.places.row_accounts import ChargedUpload
+from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, PrivacyError, RoundViolation
 from ledgerwood.federation.answers import AnswersFile, AskedRelease, SessionState
 from ledgerwood.secure_aggregation import SumAnswer
 
@@ -198,6 +199,7 @@ class ClientAccount:
         release: Event | None = None,
         group: int | None = None,
         randomness: Randomness = "secure",
+        charged: Callable[[ChargedUpload], None] | None = None,
     ) -> None:
         """Record an answer; only after this returned it may be sent.
 
@@ -213,6 +215,9 @@ class ClientAccount:
             release: of an upload, the event of the sum that is released.
             group: of an upload, the group of a `Parallel`, from 0.
             randomness: the source of the noise.
+            charged: of an upload under an individual filter, charges the rows and puts their accounts on the disk. It
+                is called once all rules have been checked, and before the answer is recorded: so each answer on the
+                disk has its charge there. No other process of this owner answers meanwhile.
 
         Raises:
             SumRefused: the answer is not allowed any more; nothing was recorded, as for all that follow but the last.
@@ -239,6 +244,16 @@ class ClientAccount:
             _, new = state.proposed(answer, question)
             if new is not None and new.draw > state.covered:
                 self._require_left(self._grant(ledger, name), new)
+            if (question is not None and isinstance(question.event, FilteredEvent)) != (charged is not None):
+                raise RoundViolation("rows are charged for an upload in the draw of a filtered event, and for no other")
+            if charged is not None:
+                assert question is not None  # above
+                charged(
+                    ChargedUpload(
+                        session=name, draw=question.draw, round=answer.round, attempt=answer.attempt,
+                        last=state.last_in(question.draw),
+                    )
+                )  # fmt: skip
             self._answers_file.answer(name, answer, new)
             self._settled(ledger, name, self._answers_file.sessions[name])
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, final, get_args
 
-from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
+from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.events.serial import from_json, to_json
 from ledgerwood.accounting.ledger import jsonl
 from ledgerwood.accounting.ledger.entries import GENESIS, Randomness, canonical, digest, require_randomness
@@ -79,6 +79,13 @@ class SessionState:
         """The last draw's number that an answer accounts for; 0 before any."""
         return 0 if self.question is None else self.question.draw + len(self.question.parts) - 1
 
+    def last_in(self, draw: int) -> tuple[int, int] | None:
+        """Round and attempt of the last answer in a draw; None where there is none."""
+        last = self.book.last
+        if last is None or self.question is None or self.question.draw != draw:
+            return None
+        return last.round, last.attempt
+
     def proposed(self, answer: SumAnswer, question: AskedRelease | None) -> "tuple[AnswerBook, AskedRelease | None]":
         """The book with the answer, and the question where the answer is the first one to it; nothing changes.
 
@@ -123,7 +130,7 @@ class SessionState:
         if last is not None and question.draw == last.draw:
             if question.event != last.event:
                 raise RoundViolation(f"draw {question.draw} was of {last.event!r}, not of {question.event!r}")
-            if question.group in self.held:
+            if question.group in self.held and not isinstance(question.event, FilteredEvent):
                 return left_after(self.held[question.group], question.release, name)
         elif question.draw <= self.covered:
             raise RoundViolation(f"draw {question.draw} is over: this client answered in draw {self.covered} already")
@@ -140,6 +147,8 @@ def _held(question: AskedRelease) -> Counter[Event]:
         return held_by(event.events[question.group])
     if question.group is not None:
         raise RoundViolation(f"group={question.group!r}: {event!r} has no groups")
+    if isinstance(event, FilteredEvent):  # any number of rounds, which rows pay for, each its own
+        return held_by(event.release)
     return held_by(event.event if isinstance(event, PoissonSampled) else event)
 
 

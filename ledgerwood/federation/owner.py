@@ -13,6 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -21,12 +22,14 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ledgerwood.accounting.adjacency import PrivacyUnit
-from ledgerwood.accounting.events import Event
+from ledgerwood.accounting.events import Event, FilteredEvent
 from ledgerwood.curator.inputs.typed_columns import TypedColumns, require_labels
 from ledgerwood.curator.places.federated_columns import OwnerColumns
 from ledgerwood.curator.places.federated_rows import OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
+from ledgerwood.curator.places.row_accounts import ChargedUpload, RowAccountsFile, RowCharges
+from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation, SchemaError
 from ledgerwood.federation.account import ClientAccount, SessionTerms
 from ledgerwood.federation.codec import ReadValues, pack, unpack
@@ -272,19 +275,25 @@ class Owner:
         _require_least(own.terms, request.round, live)
         answer = own.sums.answer(context, "upload", live)
         draw = request.draw
+        asked = partial(
+            own.rows.sums, question, self._coins(own, request), own.begin.offset,
+            noise=self._share(own, request, mechanism), whole=self._whole(own.terms),
+        )  # fmt: skip
+        paid = self._paid(own, question, release, asked) if isinstance(draw.event, FilteredEvent) else None
         self._account.answer(
             answer, session=own.terms.session, draw=draw.number, event=draw.event, release=release, group=draw.group,
-            randomness="test" if own.terms.fit.seeded else "secure",
+            randomness="test" if own.terms.fit.seeded else "secure", charged=paid,
         )  # fmt: skip
-        found = own.rows.sums(
-            question,
-            self._coins(own, request),
-            own.begin.offset,
-            noise=self._share(own, request, mechanism),
-            whole=self._whole(own.terms),
-        )
+        found = asked() if paid is None else paid.sums
         masked = own.sums.masked(context, live, found.reshape(-1).view(np.uint64), os.urandom(RANDOM_BYTES))
         return Uploaded(upload=masked, shape=found.shape)
+
+    def _paid(
+        self, own: _OpenSession, question: OwnersQuestion, release: Event, asked: Callable[..., Integers]
+    ) -> "_PaidSums":
+        charges = RowCharges(question, release)
+        file = RowAccountsFile(self._account.path, own.terms.session.hex(), own.rows.n_rows)
+        return _PaidSums(charges=charges, file=file, asked=asked)
 
     def _release(self, terms: FederationTerms, question: OwnersQuestion) -> Event:
         """The event of a question's release, as the owner itself derives it from the query and its noise."""
@@ -308,6 +317,8 @@ class Owner:
             return RowCoins.unsealed(draw.coins, own.begin.hello.secret, coin_purpose(terms.session, draw.number))
         # The same for each question of a draw, in every process of this owner, and known to nobody else.
         info = b"ledgerwood federation coins 1|" + terms.session + draw.number.to_bytes(8, "big")
+        if isinstance(draw.event, FilteredEvent):  # each round has a sample of its own, the same in all attempts
+            info += request.round.to_bytes(8, "big")
         return RowCoins(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(self._identity))
 
     def _share(
@@ -345,6 +356,28 @@ class Owner:
         if request.kind == "recover":
             return Opened(opened=own.sums.pair_keys(context, live, uploaded, signed))
         return Opened(opened=own.sums.opened(context, live, uploaded, request.shares, signed))
+
+
+@final
+class _PaidSums:
+    """The sums of one upload under an individual filter: rows that can pay are charged, on the disk, and read.
+
+    Args:
+        charges: of the release.
+        file: of the rows' accounts.
+        asked: makes the sums, of budgets that it changes.
+    """
+
+    __slots__ = ("_asked", "_charges", "_file", "sums")
+
+    def __init__(self, *, charges: RowCharges, file: RowAccountsFile, asked: Callable[..., Integers]) -> None:
+        self._charges, self._file, self._asked = charges, file, asked
+
+    def __call__(self, upload: ChargedUpload) -> None:
+        """Charge the rows; see `ClientAccount.answer`."""
+        left = self._file.left(upload, self._charges.event)
+        self.sums = self._asked(budgets=self._charges.of(left))
+        self._file.keep(upload, self._charges.event, left)
 
 
 def _told(error: PrivacyError) -> str:

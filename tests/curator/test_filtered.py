@@ -23,7 +23,7 @@ from ledgerwood.curator import (
     StreamCurator,
     StreamRows,
 )
-from ledgerwood.curator.filtered import FilteredRounds, _stddevs, _weights
+from ledgerwood.curator.filtered import FilteredRounds, _stddevs, charge_weights
 from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.views.tree_rows import RowBudgets
@@ -66,7 +66,7 @@ def rounds_of(mechanism, query, rounds, rate=1.0, order=6.0):
 
 def budgets_of(event, mechanism, query, n_rows):
     left = np.full(n_rows, FULL, np.int64)
-    return RowBudgets(left, row_costs(event), _weights(_stddevs(mechanism), query.grid, event.release.mu()))
+    return RowBudgets(left, row_costs(event), charge_weights(mechanism, query.grid, event.release))
 
 
 def opened(event, table, seed=1):

@@ -10,13 +10,12 @@ import ledgerwood as lw
 from ledgerwood import trainers
 from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSampled, Repeated, base
 from ledgerwood.accounting.events.base import walk
-from ledgerwood.curator.places.federated_plans import DRAWS, RELEASES, require_plain
+from ledgerwood.curator.places.federated_plans import DRAWS, OF_ALL_ROWS, RELEASES, require_plain
 from ledgerwood.errors import PrivacyError, RoundViolation
-from ledgerwood.federation.run import federate
 from ledgerwood.mechanisms import MECHANISMS, BallShifts, BoxShifts
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
-from .conftest import BUDGET, SCHEMA, parts, rows
+from .conftest import SCHEMA
 
 A = lw.Adjacency.ADD_REMOVE
 STATED = "is a bound that somebody states; no mechanism of sums has it"
@@ -24,8 +23,6 @@ COLUMNS = "is of columns, or of single values"
 SIZED = "needs the number of all owners' rows, which is secret"
 ONE_PLACE = "needs rows in one place"
 REFUSED = {
-    "ApproximateEvent": COLUMNS,
-    "FilteredEvent": ONE_PLACE,
     "FixedSizeSampled": SIZED,
     "GDPEvent": STATED,
     "PoissonSelection": ONE_PLACE,
@@ -47,7 +44,7 @@ def classes(above):
 
 
 EVENTS = {kind.__name__: kind for kind in classes(Event) if not issubclass(kind, base.Derived)}
-CARRIED_OUT = {kind.__name__ for kind in (*RELEASES, *DRAWS, Composed, Repeated)}
+CARRIED_OUT = {kind.__name__ for kind in (*RELEASES, *OF_ALL_ROWS, *DRAWS, Composed, Repeated)}
 
 
 def test_every_kind_of_event_is_carried_out_or_refused_for_a_reason():
@@ -70,6 +67,17 @@ def test_a_refused_event_is_refused_at_any_depth(name):
         unchecked(Parallel, events=(GAUSSIAN, event), probabilities=(0.5, 0.5)),
     ):
         with pytest.raises(RoundViolation, match=f"{name} within {type(plan).__name__}"):
+            require_plain(plan)
+
+
+def test_a_choice_of_categories_is_of_all_rows():
+    event = lw.ApproximateEvent(epsilon=1e-12, delta=1e-9, adjacency=A)
+    require_plain(Composed((GAUSSIAN, event)))
+    for plan in (
+        PoissonSampled(Composed((GAUSSIAN, event)), sampling_rate=0.5),
+        Parallel((GAUSSIAN, event), probabilities=(0.5, 0.5)),
+    ):
+        with pytest.raises(RoundViolation, match=f"ApproximateEvent within {type(plan).__name__}"):
             require_plain(plan)
 
 
@@ -133,19 +141,14 @@ def plans(kind):
             assert "preset" not in options
 
 
-def test_the_plans_of_all_trainers_are_carried_out_but_for_the_individual_filter():
-    used, refused = set(), set()
+def test_the_plans_of_all_trainers_are_carried_out():
+    used = set()
     for kind in KINDS:
         made = list(plans(kind))
         assert made
         for plan in made:
-            try:
-                require_plain(plan.event)
-            except RoundViolation as error:
-                refused.add(str(error))
-            else:
-                used |= {type(each) for each in walk(plan.event)}
-    assert refused == {"a federation does not carry out FilteredEvent: set filter='none'. Nothing was spent"}
+            require_plain(plan.event)
+            used |= {type(each) for each in walk(plan.event)}
     assert {*DRAWS, lw.GaussianEvent, lw.LaplaceEvent, lw.BoundedRangeEvent, lw.PureEvent} <= used
 
 
@@ -172,12 +175,3 @@ def test_what_a_mechanism_of_sums_costs_is_carried_out():
                 require_plain(event)
                 found |= {type(each) for each in walk(event)}
     assert found == RELEASES - {lw.BoundedRangeEvent}  # of choices
-
-
-def test_nobody_pays_for_a_plan_that_is_not_carried_out(tmp_path):
-    X, y = rows(60)
-    ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
-    estimator = trainers.SGBDTClassifier(epsilon=1.0, delta=1e-5, schema=SCHEMA, n_estimators=2, filter="gdp")
-    with pytest.raises(RoundViolation, match="FilteredEvent: set filter='none'. Nothing was spent"):
-        federate(estimator, parts(X, y, (30, 30)), ledger=ledger, engine="process")
-    assert ledger.spent().epsilon == 0.0

@@ -11,10 +11,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.events import Event, Parallel, PoissonSampled
+from ledgerwood.accounting.events import Event
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.typed_columns import TypedColumn, TypedColumns
 from ledgerwood.curator.inputs.values import Keys
+from ledgerwood.curator.places.federated_plans import OF_ALL_ROWS, RELEASES
 from ledgerwood.curator.places.federated_rows import (
     AbstractOwners,
     FederatedTable,
@@ -33,7 +34,7 @@ from ledgerwood.curator.tables.undeclared_files import length_of, typed_view
 from ledgerwood.curator.views.column_rows import NO_SAMPLE, UndeclaredRows
 from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.mechanisms import BoundedStabilityMechanism, RandomSource
-from ledgerwood.mechanisms.exact.coins import MOST_ROWS
+from ledgerwood.mechanisms.exact.coins import MOST_ROWS, RowCoins
 from ledgerwood.recording.points import passes
 from ledgerwood.schema import Categorical, Feature, Numeric, Schema
 
@@ -165,7 +166,10 @@ class OwnerColumns:
             RoundViolation: so it is.
         """
         draw, query = question.draw, question.query
-        if isinstance(draw.event, PoissonSampled | Parallel) or draw.rate != 1.0 or draw.ends or draw.group is not None:
+        if draw.rate != 1.0 or draw.ends or draw.group is not None:
+            raise RoundViolation(_EVERYBODY)
+        # No sample, no groups, and no filter, whose rows are charged one by one.
+        if any(type(each) not in RELEASES | OF_ALL_ROWS for each, _ in draw.event.draws()):
             raise RoundViolation(_EVERYBODY)
         evaluation = (UNDECLARED_CHOICES if question.is_choice else UNDECLARED).evaluation(query)
         if evaluation.over_parts != "sum":
@@ -173,8 +177,16 @@ class OwnerColumns:
         evaluation.check(query, self._view)
 
     @keeps_no_rows
-    def sums(self, question: OwnersQuestion, *_: object, **__: object) -> Integers:
-        """The owner's sums over all its rows, int64, before they are masked; samples and noise have no part in them."""
+    def sums(
+        self, question: OwnersQuestion, coins: RowCoins | None, offset: int, *, noise: None = None, whole: None = None
+    ) -> Integers:
+        """The owner's sums over all its rows, int64, before they are masked; see `OwnerRows.sums`.
+
+        Raises:
+            RoundViolation: noise of the owner, or whole contributions.
+        """
+        if noise is not None or whole is not None:
+            raise RoundViolation("the columns of rows without a schema are counted row by row, without noise")
         evaluation = (UNDECLARED_CHOICES if question.is_choice else UNDECLARED).evaluation(question.query)
         return evaluation.summed(question.query, [self._view], 1)
 

@@ -28,10 +28,9 @@ from ledgerwood.accounting.events import (
 from ledgerwood.accounting.events.base import children
 from ledgerwood.errors import RoundViolation
 
-DRAWS: tuple[type[Event], ...] = (PoissonSampled, Parallel)
+DRAWS: tuple[type[Event], ...] = (PoissonSampled, Parallel, FilteredEvent)
 """Draws that owners make of their rows; what is released from a draw is inside. Any other draw is of all rows."""
 RELEASES = frozenset({
-    ApproximateEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
@@ -43,11 +42,10 @@ RELEASES = frozenset({
     SkellamVectorEvent,
     ZeroConcentratedEvent,
 })  # fmt: skip
-"""Releases of sums over rows: those of the mechanisms for sums, and of private choices among them.
-
-An `ApproximateEvent` is a part of the choice of categories from a table of keys."""
+"""Releases of sums over rows: those of the mechanisms for sums, and of private choices among them."""
+OF_ALL_ROWS = frozenset({ApproximateEvent})
+"""Releases that are of no draw: what a choice of categories costs in delta, where the schema is estimated."""
 _INSTEAD = {
-    FilteredEvent: ": set filter='none'",
     PoissonSelection: ": a private search needs rows in one place",
     RepeatedSelection: ": a private search needs rows in one place",
 }
@@ -60,14 +58,22 @@ def require_plain(event: Event) -> None:
         RoundViolation: it names the first such event.
     """
     for draw, _ in event.draws():
-        for inside in children(draw) if type(draw) in DRAWS else (draw,):
+        for inside in _insides(draw):
             for each, _ in inside.draws():
-                if type(each) not in RELEASES:
+                allowed = RELEASES if type(draw) in DRAWS else RELEASES | OF_ALL_ROWS
+                if type(each) not in allowed:
                     within = f" within {type(draw).__name__}" if type(draw) in DRAWS else ""
                     raise RoundViolation(
                         f"a federation does not carry out {type(each).__name__}{within}"
                         f"{_INSTEAD.get(type(each), '')}. Nothing was spent"
                     )
+
+
+def _insides(draw: Event) -> tuple[Event, ...]:
+    """What is released from a draw."""
+    if type(draw) is FilteredEvent:
+        return (draw.release,)  # of each round's own sample; the limit is no release
+    return children(draw) if type(draw) in DRAWS else (draw,)
 
 
 def require_whole(event: Event) -> None:

@@ -336,12 +336,21 @@ class FederatedTable(TreeTable):
         return self._owners.sums(OwnersQuestion(query=query, mechanism=mechanism, is_choice=is_choice, draw=draw))
 
     def full_accounts(self) -> Any:
-        """Refused.
+        """No array: each owner keeps what its own rows have left, and tells nobody."""
+        return None
 
-        Raises:
-            RoundViolation: always.
-        """
-        raise RoundViolation("an individual filter is not carried out in a federation: set individual=False")
+    def statistic(
+        self, query: object, sampled: Any, budgets: RowBudgets | None = None, mechanism: object = None
+    ) -> Integers:
+        """As `TreeTable.statistic`: under a filter each owner charges its own rows before it answers."""
+        if budgets is None:
+            return super().statistic(query, sampled)
+        evaluation = TREES.evaluation(query)
+        self._require(evaluation, query)
+        if self.owners_add_noise:
+            raise RoundViolation("an individual filter is carried out under noise='server' only")
+        # A filtered sum has nothing to finish; the charge is not sent: owners trust no server's figures.
+        return self._asked(query, mechanism, sampled, is_choice=False)
 
     def _require(self, evaluation: Evaluation[TreeShape, TreeRows], query: object) -> None:
         super()._require(evaluation, query)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Parallel, PoissonSampled
+from ledgerwood.accounting.events import FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.encoding import column_count
 from ledgerwood.curator.inputs.reading import headings
@@ -23,6 +23,7 @@ from ledgerwood.curator.release import keeps_no_rows
 from ledgerwood.curator.rounds import group_ends
 from ledgerwood.curator.tables.parts import EVERYBODY, EncodedRows
 from ledgerwood.curator.tables.trees import Table
+from ledgerwood.curator.views.tree_rows import NO_FILTER, RowBudgets
 from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.mechanisms import RandomSource, SkellamMechanism
 from ledgerwood.mechanisms.exact.coins import MOST_ROWS, RowCoins
@@ -106,7 +107,7 @@ class OwnerRows:
         check = self._table.evidence if question.is_choice else self._table.reader
         check(question.query)
         draw = question.draw
-        rate = draw.event.sampling_rate if isinstance(draw.event, PoissonSampled) else 1.0
+        rate = draw.event.sampling_rate if isinstance(draw.event, PoissonSampled | FilteredEvent) else 1.0
         if isinstance(draw.event, Parallel):
             if draw.rate is not None or draw.ends != group_ends(draw.event) or draw.group is None:
                 raise RoundViolation(f"draw {draw.number} has other groups than its event {draw.event!r}")
@@ -122,6 +123,7 @@ class OwnerRows:
         *,
         noise: tuple[SkellamMechanism, RandomSource] | None = None,
         whole: tuple[Adjacency, int] | None = None,
+        budgets: RowBudgets = NO_FILTER,
     ) -> Integers:
         """The owner's sums, int64, before they are masked.
 
@@ -131,9 +133,16 @@ class OwnerRows:
             offset: the place of the first row under these coins.
             noise: the owner's share of the noise, and its randomness; None: none.
             whole: for whole contributions as units, the adjacency and the number of rows that count as one.
+            budgets: what each row has left, of a filtered event's draw; rows that can pay are charged.
+
+        Raises:
+            RoundViolation: a filtered event's draw without budgets, or budgets in another draw.
         """
-        sampled = self._sampled(question.draw, coins, offset)
-        found = self._table.sums(question.query, sampled, is_choice=question.is_choice)
+        filtered = isinstance(question.draw.event, FilteredEvent)
+        if filtered != (budgets is not NO_FILTER):
+            raise RoundViolation("rows are charged in the draw of a filtered event, and in no other")
+        sampled = self._sampled(question.draw, coins, offset, again=filtered)
+        found = self._table.sums(question.query, sampled, is_choice=question.is_choice, budgets=budgets)
         if whole is not None:
             adjacency, rows = whole
             found = whole_contribution(found, question.query, question.mechanism, adjacency, rows_per_client=rows)
@@ -144,9 +153,12 @@ class OwnerRows:
             raise RoundViolation(f"sums are of type {found.dtype}, and whole numbers alone leave an owner")
         return found
 
-    def _sampled(self, draw: OwnersDraw, coins: RowCoins | None, offset: int) -> NDArray[np.bool_]:
+    def _sampled(self, draw: OwnersDraw, coins: RowCoins | None, offset: int, *, again: bool) -> NDArray[np.bool_]:
+        """Who takes part; `again`: each question of the draw has a sample of its own."""
         if draw.rate == 1.0:
             return EVERYBODY
+        if again:
+            return self._tossed(draw, coins, offset)
         if self._masks is None or self._masks[0] != draw.number:
             self._masks = draw.number, self._tossed(draw, coins, offset)
         mask = self._masks[1]

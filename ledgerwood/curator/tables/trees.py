@@ -68,7 +68,9 @@ class TreeTable(AbstractRows):
         self._require(TREE_CHOICES.evaluation(query), query)
         return lambda sampled: self.utilities(query, sampled)
 
-    def statistic(self, query: object, sampled: Mask, budgets: RowBudgets | None = None) -> NDArray[np.int64]:
+    def statistic(
+        self, query: object, sampled: Mask, budgets: RowBudgets | None = None, mechanism: object = None
+    ) -> NDArray[np.int64]:
         """The query's exact value over the sampled rows, int64 in grid steps. Curator only.
 
         Args:
@@ -76,6 +78,7 @@ class TreeTable(AbstractRows):
             sampled: see `sample`.
             budgets: what each row has left, of a query that is `filtered`; a row that cannot pay contributes 0, the
                 others are charged.
+            mechanism: the noise of the release, from which owners of rows derive the charge themselves.
 
         Raises:
             RoundViolation: as of `reader`.
@@ -237,13 +240,14 @@ class Table(TreeTable):
         """The number of rows, curator only."""
         return self._n_rows
 
-    def sums(self, query: object, sampled: Mask, *, is_choice: bool) -> Integers:
+    def sums(self, query: object, sampled: Mask, *, is_choice: bool, budgets: RowBudgets = NO_FILTER) -> Integers:
         """The exact sums of which the query's value, or a selection's utilities, are made: of an owner in a federation.
 
         Args:
             query: that is more than a sum over rows neither by parts nor by ratios.
             sampled: see `sample`.
             is_choice: whether the query is a selection's.
+            budgets: see `statistic`.
 
         Raises:
             RoundViolation: as of `reader`, or another query.
@@ -252,7 +256,7 @@ class Table(TreeTable):
         evaluation.check(query, self._shape)
         evaluation.require_sums(query)
         with self._lock:
-            return evaluation.summed(query, self._views(sampled, NO_FILTER), len(self._parts))
+            return evaluation.summed(query, self._views(sampled, budgets), len(self._parts))
 
     def _require(self, evaluation: Evaluation[TreeShape, TreeRows], query: object) -> None:
         super()._require(evaluation, query)

@@ -139,7 +139,8 @@ def _release(found: AnswersFound, record: dict[str, Any]) -> None:
             found.parts[number] = _text(part)
         found.last, found.event, found.held = draw, record["event"], {}
     _require(draw == found.last, "a draw that was not opened")
-    if group not in found.held:
+    # The rounds of a filtered event are any number: each row of the client pays for itself.
+    if group not in found.held or found.event["type"] == "FilteredEvent":
         found.held[group] = _counted(_inside(found.event, group))
     wanted = _counted(record["release"])
     _require(wanted <= found.held[group], "a release that its draw does not hold, or no longer does")
@@ -152,6 +153,8 @@ def _inside(event: Any, group: int | None) -> Any:
         _require(event["type"] == "Parallel" and group < len(event["events"]), "a group of an event without it")
         return event["events"][group]
     _require(event["type"] != "Parallel", "a draw of groups without a group")
+    if event["type"] == "FilteredEvent":
+        event = event["event"]
     return event["event"] if event["type"] == "PoissonSampled" else event
 
 
