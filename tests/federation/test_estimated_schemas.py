@@ -50,7 +50,7 @@ from ledgerwood.trainers import (
     SGBDTRegressor,
 )
 from ledgerwood.trainers.base.progress import unseen
-from ledgerwood.trainers.base.trainer import _with_schema
+from ledgerwood.trainers.base.schema_purchase import rows_with_schema
 from ledgerwood.trainers.parts.splits import structure_generator
 from ledgerwood.verification import verify_federation, verify_ledger
 
@@ -99,7 +99,9 @@ def central(estimator, frame, y, *, numeric=False):
     plan, source = estimator.make_plan(columns), SeededRandom(estimator.random_state)
     ledger = Ledger(estimator.budget, unit=lw.PrivacyUnit.ROW)
     purse = PlanPurse(plan.event, ledger.grant(plan.event, purpose="central", delta=estimator.budget.delta))
-    rows, schema, _ = _with_schema(UndeclaredTable.from_data(frame, y, columns), plan, purse, source)
+    rows, schema, _ = rows_with_schema(
+        UndeclaredTable.from_data(frame, y, columns), plan.purchase, purse, source, loss=plan.loss, bins=plan.max_bins
+    )
     return schema, estimator._train(plan, Curator(rows, purse, source), structure_generator(source), unseen)
 
 

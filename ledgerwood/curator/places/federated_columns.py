@@ -178,7 +178,13 @@ class OwnerColumns:
 
     @keeps_no_rows
     def sums(
-        self, question: OwnersQuestion, coins: RowCoins | None, offset: int, *, noise: None = None, whole: None = None
+        self,
+        question: OwnersQuestion,
+        coins: RowCoins | None,
+        offset: int,
+        *,
+        noise: object = None,
+        whole: object = None,
     ) -> Integers:
         """The owner's sums over all its rows, int64, before they are masked; see `OwnerRows.sums`.
 
@@ -199,7 +205,8 @@ class OwnerColumns:
         """
         every = (*self._columns.features, self._columns.target)
         told = (*schema.features, schema.target)
-        if len(told) != len(every) or not all(map(_is_of, told, every)) or schema.weight_bound is not None:
+        own = len(told) == len(every) and all(map(_is_of, told, every))
+        if not own or schema.weight_bound is not None:
             raise SchemaError("the estimated schema is not of the columns of this owner")
         *features, labels = self._view.columns
         rows = EncodedRows.of_columns(features, labels, schema, loss=loss, bins=bins)

@@ -24,12 +24,19 @@ from ledgerwood.curator import (
     Aggregator,
     Categorical,
     Category,
+    CountedColumns,
+    Curator,
     Feature,
+    FederatedColumns,
     KeyCounts,
+    Loss,
     Numeric,
+    PlanPurse,
     Schema,
+    TreeTable,
     TypedColumn,
     TypedColumns,
+    UndeclaredTable,
     ValueCounts,
 )
 from ledgerwood.errors import InvalidParameter
@@ -38,6 +45,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     GaussianStabilityMechanism,
     LaplaceMechanism,
+    RandomSource,
 )
 from ledgerwood.mechanisms.bounded_stability import FAILURE, room_for
 
@@ -453,3 +461,23 @@ def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
             f"it; {declare}"
         )
     return None
+
+
+def rows_with_schema(
+    rows: TreeTable | UndeclaredTable | CountedColumns | FederatedColumns,
+    purchase: SchemaPurchase | None,
+    purse: PlanPurse,
+    source: RandomSource,
+    *,
+    loss: Loss,
+    bins: int,
+) -> tuple[TreeTable, Schema, tuple[str, ...]]:
+    """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
+
+    Of a single class the rows are kept as of two: the model is trained as planned, and says nothing.
+    """
+    if isinstance(rows, TreeTable):
+        return rows, rows.schema, ()
+    assert purchase is not None  # made for these columns
+    schema, told = purchase.estimated(Curator(rows, purse, source))
+    return rows.encoded(with_two_classes(schema), loss=loss, bins=bins), schema, told

@@ -60,7 +60,7 @@ from ledgerwood.trainers.base.privacy import (
 )
 from ledgerwood.trainers.base.progress import Progress, progress_bar, say_scratch
 from ledgerwood.trainers.base.saving import AbstractSavedModel
-from ledgerwood.trainers.base.schema_purchase import any_schema, with_two_classes
+from ledgerwood.trainers.base.schema_purchase import any_schema, rows_with_schema
 from ledgerwood.trainers.base.suggestions import says_parameter, suggestion
 from ledgerwood.trainers.parts.rehearsals import require_sums_asked
 from ledgerwood.trainers.parts.splits import structure_generator
@@ -289,7 +289,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
             ledger, grant = self._pay(plan, described, source, ledger, purpose=purpose, unit=unit)
             with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
                 purse = PlanPurse(event, grant)
-                table, schema, told = _with_schema(rows, plan, purse, source)
+                table, schema, told = rows_with_schema(
+                    rows, plan.purchase, purse, source, loss=plan.loss, bins=plan.max_bins
+                )
                 model = self._train(plan, Curator(table, purse, source), structure_generator(source), progress)
         record = ledger.record()
         bound = None if declared is None else declared.weight_bound
@@ -490,20 +492,3 @@ def _require_payable(plan: Plan, event: Event, budget: Budget, schema: Schema | 
         raise SchemaError("schema=None: this trainer cannot estimate a schema; declare it, schema=Schema(...)")
     if schema is not None and plan.purchase is not None:
         raise SchemaError("the plan pays for the estimate of a schema, and a schema was declared")
-
-
-def _with_schema(
-    rows: TreeTable | UndeclaredTable | CountedColumns | FederatedColumns,
-    plan: Plan,
-    purse: PlanPurse,
-    source: RandomSource,
-) -> tuple[TreeTable, Schema, tuple[str, ...]]:
-    """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
-
-    Of a single class the rows are kept as of two: the model is trained as planned, and says nothing.
-    """
-    if isinstance(rows, TreeTable):
-        return rows, rows.schema, ()
-    assert plan.purchase is not None  # made for these columns
-    schema, told = plan.purchase.estimated(Curator(rows, purse, source))
-    return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.max_bins), schema, told
