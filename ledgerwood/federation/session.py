@@ -25,6 +25,8 @@ from ledgerwood.curator.places.federated_rows import (
     empty_columns,
     empty_rows,
 )
+from ledgerwood.curator.queries.declared import DeclaredStatistic
+from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import (
     FederationRefused,
@@ -294,11 +296,20 @@ class FederationSession(AbstractOwners):
 
     # ---------------------------------------------------------------------------------------------------------- rounds
 
+    def require(self, query: object) -> None:
+        """See `AbstractOwners`."""
+        if isinstance(query, DeclaredStatistic):
+            NamedStatistic.of(query).require_among(
+                self.terms.fit.statistics, "the list that owners have agreed to (the trainer's declared_statistics)"
+            )
+
     def sums(self, question: OwnersQuestion) -> Integers:
         """See `AbstractOwners`."""
         terms, began = self.terms, time.perf_counter()
         known = len(self._repeated.packed)
-        packed = pack((question.query, question.mechanism), self._repeated)
+        asked_for = question.query
+        named = NamedStatistic.of(asked_for) if isinstance(asked_for, DeclaredStatistic) else asked_for
+        packed = pack((named, question.mechanism), self._repeated)
         asked = _Question(question=question, packed=packed, known=known, schema=self._schema)
         number, up, down = len(self._rounds) + 1, self._exchanges.bytes_up, self._exchanges.bytes_down
         everybody = frozenset(each for each in range(len(self._owners)) if self._missed[each] < _PATIENCE)
