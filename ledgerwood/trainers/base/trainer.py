@@ -261,7 +261,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         given.require_sums(plan.needs_one_part, who, needs_one_process=plan.needs_one_process)
         own, event = ledger is None, plan.event
         require_payable(plan, event, budget, declared)
-        terms, statistics = None, ()
+        terms = None
+        statistics: tuple[DeclaredStatistic, ...] = ()
         if isinstance(described, Schema):
             at_owners = given.owners is not None
             statistics = self.declared_statistics(described) if at_owners else ()
