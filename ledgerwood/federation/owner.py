@@ -33,7 +33,7 @@ from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation, SchemaError
 from ledgerwood.federation.account import ClientAccount, SessionTerms
-from ledgerwood.federation.codec import ReadValues, pack, unpack
+from ledgerwood.federation.codec import ReadValues, kind_in, pack, unpack
 from ledgerwood.federation.messages import (
     PROTOCOL,
     Ask,
@@ -462,7 +462,7 @@ def verifying_key(identity: bytes) -> bytes:
 
 def is_setup(request: bytes) -> bool:
     """Returns whether a request begins a session: another process of the owner has to be handed it first."""
-    return isinstance(unpack(request), Begin)
+    return kind_in(request) == Begin.__name__
 
 
 def identity_at(path: str | Path) -> bytes:
