@@ -31,6 +31,7 @@ _ROOMS = ("ledgerwood.curator.queries", "ledgerwood.mechanisms", "ledgerwood.sec
 _MODULES = (
     "ledgerwood.ensemble",
     "ledgerwood.schema",
+    "ledgerwood.curator.inputs.typed_columns",
     "ledgerwood.curator.places.federated_rows",
     "ledgerwood.federation.messages",
 )

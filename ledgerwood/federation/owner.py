@@ -4,6 +4,7 @@ An owner trusts no message. A question is compared with the plan that the owner'
 there, durably, before it is answered. docs/explanation/federation.md#federation-owners.
 """
 
+import dataclasses
 import hashlib
 import logging
 import os
@@ -22,13 +23,23 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event, FilteredEvent
+from ledgerwood.curator.inputs.typed_columns import TypedColumns, require_labels
+from ledgerwood.curator.places.federated_columns import OwnerColumns
 from ledgerwood.curator.places.federated_rows import OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
 from ledgerwood.curator.places.row_accounts import ChargedUpload, RowAccountsFile, RowCharges
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
-from ledgerwood.errors import BudgetExceeded, DrawRefused, FederationRefused, LedgerError, PrivacyError, RoundViolation
+from ledgerwood.errors import (
+    BudgetExceeded,
+    DrawRefused,
+    FederationRefused,
+    LedgerError,
+    PrivacyError,
+    RoundViolation,
+    SchemaError,
+)
 from ledgerwood.federation.account import ClientAccount, SessionTerms
 from ledgerwood.federation.codec import ReadValues, kind_in, pack, unpack
 from ledgerwood.federation.messages import (
@@ -48,10 +59,12 @@ from ledgerwood.federation.messages import (
     Survivors,
     Uploaded,
     Willing,
+    schema_digest,
 )
 from ledgerwood.federation.policy import OwnerPolicy
 from ledgerwood.mechanisms import MECHANISMS, SecureRandom, SeededRandom, SkellamMechanism
 from ledgerwood.mechanisms.exact.coins import RowCoins
+from ledgerwood.schema import Schema
 from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientSums, Roster, SessionKeys, SumContext
 
 _MOST_SESSIONS = 8
@@ -70,6 +83,22 @@ class OwnRows:
     y: Any
     sample_weight: Any = None
 
+    def typed(self, *, numeric_target: bool) -> TypedColumns:
+        """The names and types of the columns, for a fit that estimates their schema.
+
+        Args:
+            numeric_target: whether labels are numbers.
+
+        Raises:
+            SchemaError: weights, or columns or labels of a type that cannot be estimated.
+        """
+        if self.sample_weight is not None:
+            raise SchemaError(
+                "sample_weight needs a declared schema with a weight_bound: an estimated schema does not have one"
+            )
+        require_labels(self.y, None, numeric=numeric_target)
+        return dataclasses.replace(TypedColumns.of(self.X, self.y, numeric_target=numeric_target), at_owners=True)
+
 
 @final
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -77,9 +106,10 @@ class _OpenSession:
     """What an owner's process keeps of a session; another process makes it anew from the same messages."""
 
     begin: Begin
-    rows: OwnerRows
+    rows: OwnerRows | OwnerColumns
     sums: ClientSums
     known: ReadValues
+    schema: bytes = b""  # the digest of an estimated schema, once it was told
 
     @property
     def terms(self) -> FederationTerms:
@@ -107,7 +137,7 @@ class Owner:
     ) -> None:
         self._rows, self._account, self._identity = rows, account, identity
         self._policy = policy if policy is not None else OwnerPolicy()
-        self._encoded: tuple[bytes, OwnerRows] | None = None
+        self._read: tuple[bytes, OwnerRows | OwnerColumns] | None = None
         self._sessions: OrderedDict[bytes, _OpenSession] = OrderedDict()
 
     def answer(self, request: bytes) -> bytes:
@@ -143,14 +173,19 @@ class Owner:
                 f"the server has ledgerwood {request.version}, protocol {request.protocol}, and this owner {own}, "
                 f"protocol {PROTOCOL}: install the same release on both"
             )
-        n_features, names = columns_of(self._rows().X)
-        return ColumnNames(n_features=n_features, names=names)
+        rows = self._rows()
+        n_features, names = columns_of(rows.X)
+        if request.numeric_target is None:
+            return ColumnNames(n_features=n_features, names=names)
+        self._policy.require_no_schema()
+        columns = rows.typed(numeric_target=request.numeric_target)
+        return ColumnNames(n_features=n_features, names=names, columns=columns)
 
     def _willing(self, request: Hello) -> Willing:
         terms = request.terms
         self._policy.require(request)
         self._account.could_join(_account_terms(terms))
-        rows = self._encoded_by(terms)
+        rows = self._rows_by(terms)
         keys = SessionKeys.derived(self._identity, terms.session)
         return Willing(
             key=keys.public,
@@ -158,44 +193,85 @@ class Owner:
             n_rows=rows.n_rows if terms.fit.seeded else 0,
         )
 
-    def _encoded_by(self, terms: FederationTerms) -> OwnerRows:
-        """The rows by the terms' schema; kept for the next request."""
+    def _rows_by(self, terms: FederationTerms) -> OwnerRows | OwnerColumns:
+        """The rows by the terms' schema, or by the types of their columns; kept for the next request."""
         fit = terms.fit
-        key = pack((fit.schema, fit.loss, fit.bins, terms.sums.n_clients, terms.session))
-        if self._encoded is None or self._encoded[0] != key:
+        key = pack((fit.schema, fit.columns, fit.loss, fit.bins, terms.sums.n_clients, terms.session))
+        if self._read is None or self._read[0] != key:
             own = self._rows()
-            rows = OwnerRows(own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins)
-            self._encoded = key, rows
-        return self._encoded[1]
+            rows: OwnerRows | OwnerColumns
+            if fit.schema is not None:
+                rows = OwnerRows.of(own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins)
+            else:
+                assert fit.columns is not None  # `FitTerms`
+                if own.typed(numeric_target=fit.columns.target.kind == "numeric") != fit.columns:
+                    raise SchemaError("the columns of this owner have other names or types than the terms say")
+                rows = OwnerColumns(own.X, own.y, fit.columns)
+            self._read = key, rows
+        return self._read[1]
 
     def _begun(self, request: Begin) -> Ready:
         hello = request.hello
         terms = hello.terms
-        if terms.session in self._sessions:
-            if pack(self._sessions[terms.session].begin) != pack(request):
-                raise FederationRefused("the session has begun, with other terms or other owners")
-            return Ready()
+        first = dataclasses.replace(request, schema=None)
+        own = self._sessions.get(terms.session)
+        if own is None:
+            own = self._new_session(first)
+        elif pack(own.begin) != pack(first):
+            raise FederationRefused("the session has begun, with other terms or other owners")
+        if request.schema is not None:
+            self._encode(own, request.schema)
+        return Ready()
+
+    def _new_session(self, request: Begin) -> _OpenSession:
+        hello = request.hello
+        terms = hello.terms
         self._policy.require(hello)
         keys = SessionKeys.derived(self._identity, terms.session)
         roster = Roster(session=terms.session, keys=request.keys, signatures=request.signatures)
         sums = ClientSums(
             terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._policy.registry
         )
-        rows = self._encoded_by(terms)
+        rows = self._rows_by(terms)
         self._account.join(_account_terms(terms))
         # A second roster, shown to a process that was started again, would have another owner's keys in it.
         self._account.fix(terms.session, "roster", roster.digest)
         # Coins go by the places of rows: another order of them, in another process, would be another sample.
-        self._account.fix(terms.session, "rows", rows.tag(self._identity + terms.session))
-        self._sessions[terms.session] = _OpenSession(begin=request, rows=rows, sums=sums, known=ReadValues())
+        of = "rows" if isinstance(rows, OwnerRows) else "columns"
+        self._account.fix(terms.session, of, rows.tag(self._identity + terms.session))
+        own = _OpenSession(begin=request, rows=rows, sums=sums, known=ReadValues())
+        self._sessions[terms.session] = own
         while len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
-        return Ready()
+        return own
+
+    def _encode(self, own: _OpenSession, schema: Schema) -> None:
+        """Encode the rows by the schema that was estimated for them: one schema for all of a session.
+
+        Raises:
+            FederationRefused, LedgerError, SchemaError: another one than before, or one that is not of these columns.
+        """
+        terms, digest = own.terms, schema_digest(schema)
+        if own.schema:
+            if own.schema != digest:
+                raise FederationRefused("this owner was told another estimated schema before in this session")
+            return
+        if not isinstance(own.rows, OwnerColumns):
+            raise RoundViolation("the schema of this session is declared, and none is estimated")
+        rows = own.rows.encoded(schema, loss=terms.fit.loss, bins=terms.fit.bins)
+        # A second schema, told to a process that was started again, would be a second way to look at the rows.
+        self._account.fix(terms.session, "schema", digest)
+        self._account.fix(terms.session, "rows", rows.tag(self._identity + terms.session))
+        own.rows, own.schema = rows, digest
 
     def _uploaded(self, request: Ask) -> Uploaded | NotTold:
         own = self._sessions.get(request.session)
         if own is None:
             return NotTold(known=-1)
+        if request.schema != own.schema:
+            if request.schema and not own.schema:
+                return NotTold(known=-1)  # another process of this owner was told it
+            raise RoundViolation("the question is about rows by another schema than the one that this owner was told")
         if not own.known.learn(request.known, request.news):
             return NotTold(known=len(own.known))
         query, mechanism = unpack(request.packed, own.known)

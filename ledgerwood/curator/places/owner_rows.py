@@ -49,22 +49,17 @@ class OwnerRows:
     """The rows of one owner, encoded for one fit.
 
     Args:
-        X: array-like or data frame, shape (n_rows, n_features).
-        y: array-like, shape (n_rows,).
-        sample_weight: see `encode_weights`.
+        rows: encoded.
         schema: resolved.
-        loss, bins: as in `Table.from_data`.
+        bins: as in `Table.from_data`.
 
     Raises:
-        SchemaError: columns, types or shapes that are not the schema's; or 2**35 rows, whose sums could wrap around.
+        SchemaError: 2**35 rows, whose sums could wrap around.
     """
 
     __slots__ = ("_masks", "_rows", "_table")
 
-    @keeps_no_rows
-    def __init__(self, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int) -> None:
-        require_labels(y, schema.target, numeric=isinstance(schema.target, Numeric))
-        rows = EncodedRows.of(X, y, schema, loss=loss, bins=bins, sample_weight=sample_weight)
+    def __init__(self, rows: EncodedRows, schema: Schema, *, bins: int) -> None:
         self._rows = rows
         self._table = Table(
             schema=schema, cells=rows.cells, targets=rows.targets, classes=rows.classes, weights=rows.weights,
@@ -74,6 +69,25 @@ class OwnerRows:
         # A constant: a bound of the server's choice would tell it the number of rows.
         if self._table.n_rows >= MOST_ROWS:
             raise SchemaError("an owner has fewer than 2**35 rows")
+
+    @classmethod
+    @keeps_no_rows
+    def of(cls, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int) -> "OwnerRows":
+        """Encode the rows of an owner.
+
+        Args:
+            X: array-like or data frame, shape (n_rows, n_features).
+            y: array-like, shape (n_rows,).
+            sample_weight: see `encode_weights`.
+            schema: resolved.
+            loss, bins: as in `Table.from_data`.
+
+        Raises:
+            SchemaError: columns, types or shapes that are not the schema's; or 2**35 rows.
+        """
+        require_labels(y, schema.target, numeric=isinstance(schema.target, Numeric))
+        rows = EncodedRows.of(X, y, schema, loss=loss, bins=bins, sample_weight=sample_weight)
+        return cls(rows, schema, bins=bins)
 
     @property
     def n_rows(self) -> int:
