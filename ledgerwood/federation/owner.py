@@ -272,6 +272,8 @@ class Owner:
             if request.schema and not own.schema:
                 return NotTold(known=-1)  # another process of this owner was told it
             raise RoundViolation("the question is about rows by another schema than the one that this owner was told")
+        if isinstance(own.rows, OwnerColumns) and self._account.fixed(request.session, "schema") is not None:
+            raise RoundViolation("the columns of this session are not counted any more: the schema was told")
         if not own.known.learn(request.known, request.news):
             return NotTold(known=len(own.known))
         query, mechanism = unpack(request.packed, own.known)
