@@ -302,6 +302,30 @@ def test_another_process_is_told_first_what_began_the_session():
     assert [owner.seen for owner in owners] == [[b"hello", b"begin", b"ask"], [b"begin", b"ask again"], [b"begin"]]
 
 
+def test_a_process_that_has_the_owner_is_told_of_a_session_that_began_in_another():
+    owners = []
+    main = ClientMain(
+        name=uuid.uuid4().hex,
+        owner=lambda _: owners.append(Echo("owner")) or owners[-1],
+        begins=lambda x: x.startswith(b"begin"),
+    )
+    transport = transport_of(FakeGrid([Node(1, app_that_answers(main), {})]))
+    processes = [{}, {}]
+
+    def asked(process, request):
+        flower_client._OWNERS.clear()
+        flower_client._OWNERS.update(processes[process])
+        transport.exchange({0: request}, what="upload")
+        processes[process] = dict(flower_client._OWNERS)
+
+    for process, request in enumerate((b"hello", b"begin 1", b"ask", b"ask again", b"begin 2", b"ask", b"ask")):
+        asked(process % 2, request)
+    assert [owner.seen for owner in owners] == [
+        [b"hello", b"begin 1", b"ask", b"begin 2", b"ask"],
+        [b"begin 1", b"ask again", b"begin 2", b"ask"],
+    ]
+
+
 class Fitted:
     def __init__(self, replies):
         self.replies = replies

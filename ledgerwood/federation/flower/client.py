@@ -13,9 +13,20 @@ if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
 
 
-_OWNERS: dict[tuple[str, int], Answering] = {}
-"""The owners of this process, by app and node: rows are read and encoded once in each process."""
 _SESSION = "ledgerwood_session"
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class _Here:
+    """An owner in this process, and what last began a session for it here."""
+
+    owner: Answering
+    begun: bytes | None = None
+
+
+_OWNERS: dict[tuple[str, int], _Here] = {}
+"""The owners of this process, by app and node: rows are read and encoded once in each process."""
 
 
 @final
@@ -26,8 +37,8 @@ class ClientMain:
     Args:
         name: of the app, for this process's owners.
         owner: makes the owner of a node in this process.
-        begins: whether a request begins a session: it is kept in Flower's state of the node, and handed to the next
-            process of this owner before anything else. None where the owner is one process all the time.
+        begins: whether a request begins a session: it is kept in Flower's state of the node, and handed to each other
+            process of this owner before its next request. None where the owner is one process all the time.
     """
 
     name: str
@@ -56,15 +67,19 @@ class ClientMain:
         if request is None:
             raise FederationRefused("a message without a request")
         place = self.name, context.node_id
-        if place not in _OWNERS:
-            owner = self.owner(context)
-            begun = bytes_in(context.state, _SESSION)
-            if begun is not None and begun != request:
-                owner.answer(begun)
-            _OWNERS[place] = owner
-        reply = _OWNERS[place].answer(request)
+        here = _OWNERS.get(place)
+        if here is None:
+            here = _Here(owner=self.owner(context))
+        # Another process may have begun the session since this one answered, be it as the first one to be asked at all.
+        begun = bytes_in(context.state, _SESSION)
+        if begun is not None and begun not in (request, here.begun):
+            here.owner.answer(begun)
+            here.begun = begun
+        _OWNERS[place] = here
+        reply = here.owner.answer(request)
         if self.begins is not None and self.begins(request):
             context.state[_SESSION] = ConfigRecord({BYTES: request})
+            here.begun = request
         return Message(RecordDict({RECORD: ConfigRecord({BYTES: reply})}), reply_to=message)
 
 
