@@ -127,11 +127,16 @@ class Hello:
         terms: of the session.
         number: the owner's, from 0.
         secret: of a run with a seed, by which coins are sealed; empty otherwise.
+        call: of a stream, the number of the call, from 1; otherwise 1.
     """
 
     terms: FederationTerms
     number: int
     secret: bytes
+    call: int = 1
+
+    def __post_init__(self) -> None:
+        _validate.count("call", self.call, "calls", minimum=1)
 
 
 @final

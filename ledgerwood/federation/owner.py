@@ -11,7 +11,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, final
@@ -63,11 +63,15 @@ _LOG = logging.getLogger("ledgerwood.federation")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OwnRows:
-    """The rows of one owner: X of shape (n_rows, n_features), y and, perhaps, weights of shape (n_rows,)."""
+    """The rows of one owner: X of shape (n_rows, n_features), y and, perhaps, weights of shape (n_rows,).
+
+    Of a stream they are the rows of the present call, with `keys` of shape (n_rows,): each row's privacy unit.
+    """
 
     X: Any
     y: Any
     sample_weight: Any = None
+    keys: Any = None
 
 
 @final
@@ -79,6 +83,7 @@ class _OpenSession:
     rows: OwnerRows
     sums: ClientSums
     known: ReadValues
+    accounts: RowAccountsFile
 
     @property
     def terms(self) -> FederationTerms:
@@ -149,7 +154,7 @@ class Owner:
         terms = request.terms
         self._policy.require(request)
         self._account.could_join(_account_terms(terms))
-        rows = self._encoded_by(terms)
+        rows = self._encoded_by(request)
         keys = SessionKeys.derived(self._identity, terms.session)
         return Willing(
             key=keys.public,
@@ -157,36 +162,48 @@ class Owner:
             n_rows=rows.n_rows if terms.fit.seeded else 0,
         )
 
-    def _encoded_by(self, terms: FederationTerms) -> OwnerRows:
+    def _encoded_by(self, hello: Hello) -> OwnerRows:
         """The rows by the terms' schema; kept for the next request."""
-        fit = terms.fit
-        key = pack((fit.schema, fit.loss, fit.bins, terms.sums.n_clients, terms.session))
+        terms, fit = hello.terms, hello.terms.fit
+        if hello.call > 1 and not fit.stream:
+            raise RoundViolation(f"call {hello.call} of a fit that is no stream")
+        key = pack((fit.schema, fit.loss, fit.bins, terms.sums.n_clients, terms.session, hello.call))
         if self._encoded is None or self._encoded[0] != key:
             own = self._rows()
-            rows = OwnerRows(own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins)
+            _require_units(own, fit.stream)
+            rows = OwnerRows(own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins, keys=own.keys)
             self._encoded = key, rows
         return self._encoded[1]
 
     def _begun(self, request: Begin) -> Ready:
         hello = request.hello
         terms = hello.terms
-        if terms.session in self._sessions:
-            if pack(self._sessions[terms.session].begin) != pack(request):
+        known = self._sessions.get(terms.session)
+        if known is not None:
+            if pack(known.begin) == pack(request):
+                return Ready()
+            before = known.begin.hello
+            same = replace(request, hello=replace(hello, call=before.call), offset=known.begin.offset)
+            if hello.call <= before.call or pack(same) != pack(known.begin):
                 raise FederationRefused("the session has begun, with other terms or other owners")
-            return Ready()
         self._policy.require(hello)
         keys = SessionKeys.derived(self._identity, terms.session)
         roster = Roster(session=terms.session, keys=request.keys, signatures=request.signatures)
         sums = ClientSums(
             terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._policy.registry
         )
-        rows = self._encoded_by(terms)
+        rows = self._encoded_by(hello)
         self._account.join(_account_terms(terms))
         # A second roster, shown to a process that was started again, would have another owner's keys in it.
         self._account.fix(terms.session, "roster", roster.digest)
         # Coins go by the places of rows: another order of them, in another process, would be another sample.
-        self._account.fix(terms.session, "rows", rows.tag(self._identity + terms.session))
-        self._sessions[terms.session] = _OpenSession(begin=request, rows=rows, sums=sums, known=ReadValues())
+        label = "rows" if hello.call == 1 else f"rows-{hello.call}"
+        self._account.fix(terms.session, label, rows.tag(self._identity + terms.session))
+        self._sessions[terms.session] = _OpenSession(
+            begin=request, rows=rows, sums=sums if known is None else known.sums,
+            known=ReadValues() if known is None else known.known,
+            accounts=RowAccountsFile(self._account.path, terms.session.hex(), rows.n_rows, rows.keys),
+        )  # fmt: skip
         while len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
         return Ready()
@@ -201,6 +218,8 @@ class Owner:
         question = OwnersQuestion(query=query, mechanism=mechanism, is_choice=request.is_choice, draw=request.draw)
         _require_planned(own.terms.fit.event, request.draw.event)
         own.rows.require(question)
+        if own.begin.hello.call > 1 and not isinstance(request.draw.event, FilteredEvent):
+            raise RoundViolation("a later call of a stream draws nothing: it goes on with the rounds of its filter")
         release = self._release(own.terms, question)
         context = sum_context(own.terms, request.round, request.attempt, request.digest(own.known.digest))
         live = frozenset(request.live)
@@ -223,9 +242,7 @@ class Owner:
     def _paid(
         self, own: _OpenSession, question: OwnersQuestion, release: Event, asked: Callable[..., Integers]
     ) -> "_PaidSums":
-        charges = RowCharges(question, release)
-        file = RowAccountsFile(self._account.path, own.terms.session.hex(), own.rows.n_rows)
-        return _PaidSums(charges=charges, file=file, asked=asked)
+        return _PaidSums(charges=RowCharges(question, release), file=own.accounts, asked=asked)
 
     def _release(self, terms: FederationTerms, question: OwnersQuestion) -> Event:
         """The event of a question's release, as the owner itself derives it from the query and its noise."""
@@ -307,9 +324,9 @@ class _PaidSums:
 
     def __call__(self, upload: ChargedUpload) -> None:
         """Charge the rows; see `ClientAccount.answer`."""
-        left = self._file.left(upload, self._charges.event)
-        self.sums = self._asked(budgets=self._charges.of(left))
-        self._file.keep(upload, self._charges.event, left)
+        self.sums = self._file.charged(
+            upload, self._charges.event, lambda left: self._asked(budgets=self._charges.of(left))
+        )
 
 
 def _told(error: PrivacyError) -> str:
@@ -323,6 +340,20 @@ def _told(error: PrivacyError) -> str:
     if isinstance(error, LedgerError):
         return f"{name}: this owner's ledger refuses; its log says why"
     return _WIDTHS.sub("text", f"{name}: {error}")
+
+
+def _require_units(own: OwnRows, stream: bool) -> None:
+    """Refuse a stream of rows without keys, and a fit of rows with keys, which pays for single rows.
+
+    Raises:
+        FederationRefused: so it is.
+    """
+    if stream and own.keys is None:
+        raise FederationRefused("a stream needs keys, each row's privacy unit, and this owner's rows have none")
+    if stream and own.sample_weight is not None:
+        raise FederationRefused("the rows of a stream have no weights")
+    if not stream and own.keys is not None:
+        raise FederationRefused("this owner's rows have keys: it takes part in streams, not in a fit of single rows")
 
 
 def _require_least(terms: FederationTerms, round_: int, owners: frozenset[int]) -> None:

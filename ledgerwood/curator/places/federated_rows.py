@@ -83,6 +83,7 @@ class FitTerms:
         schema: resolved.
         loss, bins: as in `Table.from_data`.
         seeded: whether the fit has a seed: it protects nobody, and its owners toss the same coins as one table would.
+        stream: whether rows come in several calls, with keys that name their units.
     """
 
     trainer: str
@@ -92,6 +93,7 @@ class FitTerms:
     loss: Loss
     bins: int
     seeded: bool
+    stream: bool = False
 
 
 class AbstractOwners(abc.ABC):
@@ -132,6 +134,14 @@ class AbstractOwners(abc.ABC):
     @abc.abstractmethod
     def purpose(self) -> str:
         """The session's name in the ledgers of the server and of the owners, which tells that they are of one fit."""
+
+    @abc.abstractmethod
+    def go_on(self) -> None:
+        """The next call of a stream begins: owners take its rows, and draw nothing.
+
+        Raises:
+            FederationRefused: owners that do not take part. Nothing was asked.
+        """
 
     @abc.abstractmethod
     def begin(self) -> None:
@@ -205,6 +215,11 @@ class FederatedTable(TreeTable):
         self._owners = owners
         self._draws = self._number = 0
         self._draw: Event | None = None
+
+    @property
+    def owners(self) -> AbstractOwners:
+        """Who holds the rows."""
+        return self._owners
 
     @property
     def n_rows(self) -> int:

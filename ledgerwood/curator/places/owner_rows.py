@@ -15,6 +15,7 @@ from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.encoding import column_count
 from ledgerwood.curator.inputs.reading import headings
 from ledgerwood.curator.inputs.typed_columns import require_labels
+from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.places.federated_rows import OwnersDraw, OwnersQuestion
 from ledgerwood.curator.places.tags import row_tag
 from ledgerwood.curator.places.whole_contributions import whole_contribution
@@ -54,15 +55,18 @@ class OwnerRows:
         sample_weight: see `encode_weights`.
         schema: resolved.
         loss, bins: as in `Table.from_data`.
+        keys: of a stream, each row's privacy unit, see `read_keys`; None: every row is a unit.
 
     Raises:
         SchemaError: columns, types or shapes that are not the schema's; or 2**35 rows, whose sums could wrap around.
     """
 
-    __slots__ = ("_masks", "_rows", "_table")
+    __slots__ = ("_masks", "_rows", "_table", "keys")
 
     @keeps_no_rows
-    def __init__(self, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int) -> None:
+    def __init__(
+        self, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int, keys: Any = None
+    ) -> None:
         require_labels(y, schema.target, numeric=isinstance(schema.target, Numeric))
         rows = EncodedRows.of(X, y, schema, loss=loss, bins=bins, sample_weight=sample_weight)
         self._rows = rows
@@ -70,6 +74,11 @@ class OwnerRows:
             schema=schema, cells=rows.cells, targets=rows.targets, classes=rows.classes, weights=rows.weights,
             left_out=rows.left_out, bins=bins,
         )  # fmt: skip
+        self.keys = None if keys is None else read_keys(keys, self._table.n_rows)
+        if self.keys is not None:  # of no unit, or the second row of one: what is paid for is one row a unit
+            without = np.ones(self._table.n_rows, dtype=np.bool_)
+            without[self.keys.rows] = False
+            self._table.leave_out(without)
         self._masks: tuple[int, NDArray[Any]] | None = None
         # A constant: a bound of the server's choice would tell it the number of rows.
         if self._table.n_rows >= MOST_ROWS:
