@@ -1,22 +1,29 @@
 """Seconds and bytes of a round in Flower's simulation, beside plain sums and Flower's SecAgg+, and of a whole fit.
 
     python -m benchmarks.federation [--clients 3,10,20,100] [--words 1000,10000,100000,1000000] [--dropouts 0,0.1,0.3]
-        [--fits 20,100] [--save docs/benchmarks/federation.json]
+        [--fits 20,100] [--save docs/benchmarks/federation.json] [--add]
 
 One round sums one vector of 64-bit words of each client. Seconds are the median of some rounds after a first one, as
 the server sees them; bytes are those of Flower's messages with their contents, for one client, up and down together.
 Who drops out does so before the upload, and Flower says so at once: no time of waiting is in the figures. SecAgg+ sums
-32-bit floats, with the same threshold of shares; dropouts are not measured for it.
+32-bit floats, with the same threshold of shares; dropouts are not measured for it. It runs in a process that is ended
+after --peer-seconds: its figures are then of the rounds that it finished, if any. With --add the figures in the file
+stay, but for those of the same cases.
 """
 
 import argparse
 import json
 import os
+import signal
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 import uuid
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +42,7 @@ def identity(number):
     return number.to_bytes(32, "big")
 
 
+@lru_cache
 def roster_of(n):
     return Roster(session=SESSION, keys=tuple(SessionKeys.derived(identity(each), SESSION).public for each in range(n)))
 
@@ -158,14 +166,15 @@ def our_rounds(n, words, shares_of_dropouts, repeats):
                 "what": kind, "clients": n, "words": words, "dropouts": share, "degree": terms.degree,
                 "threshold": terms.threshold, "seconds": statistics.median(seconds[1:]),
                 "bytes_a_client": statistics.median(sizes[1:]) / n, "right": bool(np.array_equal(total, right)),
+                "rounds": repeats, "load": os.getloadavg()[0],
             })  # fmt: skip
         return Found(figures)
 
     return rounds
 
 
-def secagg_plus(n, words, repeats):
-    """The same sums by Flower's SecAgg+ workflow, of floats of 32 bits."""
+def secagg_plus(n, words, repeats, told):
+    """The same sums by Flower's SecAgg+ workflow, of floats of 32 bits; seconds and bytes of each go to a file."""
     import flwr.server
     from flwr.client import NumPyClient
     from flwr.client.mod import secaggplus_mod
@@ -185,7 +194,6 @@ def secagg_plus(n, words, repeats):
     client = ClientApp(
         client_fn=lambda context: Client(context.node_config["partition-id"]).to_client(), mods=[secaggplus_mod]
     )
-    marks = []
     server = ServerApp()
 
     def main(grid, context):
@@ -206,17 +214,40 @@ def secagg_plus(n, words, repeats):
         def fit(grid, context):
             begin, before = time.perf_counter(), counting.bytes
             own(grid, context)
-            marks.append((time.perf_counter() - begin, counting.bytes - before))
+            with told.open("a") as file:
+                file.write(json.dumps([time.perf_counter() - begin, counting.bytes - before]) + "\n")
 
         flwr.server.workflow.DefaultWorkflow(fit_workflow=fit)(counting, legacy)
 
     server.main()(main)
     simulate(server, client, n)
-    return {
-        "what": "SecAgg+", "clients": n, "words": words, "dropouts": 0.0,
-        "seconds": statistics.median(each for each, _ in marks[1:]),
-        "bytes_a_client": statistics.median(each for _, each in marks[1:]) / n,
+
+
+def peer(n, words, repeats, seconds):
+    """Figures of SecAgg+ in a process of its own, which is ended after some seconds."""
+    with tempfile.TemporaryDirectory(prefix="ledgerwood-peer-") as folder:
+        told = Path(folder) / "rounds.jsonl"
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.federation", "peer", n, words, repeats, told]
+        with subprocess.Popen([str(each) for each in command], start_new_session=True) as process:
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+                os.killpg(process.pid, signal.SIGKILL)  # ray's processes end with the one that started them
+        if code:
+            raise RuntimeError(f"SecAgg+ with {n} clients and {words} words ended with code {code}")
+        marks = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
+    found = {
+        "what": "SecAgg+", "clients": n, "words": words, "dropouts": 0.0, "rounds": max(len(marks) - 1, 0),
+        "finished": code == 0, "load": os.getloadavg()[0],
     }  # fmt: skip
+    if len(marks) > 1:
+        found["seconds"] = statistics.median(each for each, _ in marks[1:])
+        found["bytes_a_client"] = statistics.median(each for _, each in marks[1:]) / n
+    else:
+        found["seconds"] = found["bytes_a_client"] = None
+        found["more_than_seconds"] = seconds
+    return found
 
 
 def fit_of(n, trees=200):
@@ -247,11 +278,101 @@ def fit_of(n, trees=200):
     }  # fmt: skip
 
 
+KINDS = ("plain", "masked", "SecAgg+")
+
+
+def print_rounds(found):
+    """A line for each case, with bytes beside those of plain sums."""
+    print(
+        f"{'clients':>8} {'words':>8} {'dropouts':>9} {'what':>8} {'seconds':>8} {'kB a client':>12} {'x plain':>8} "
+        f"{'load':>5}"
+    )
+    plain = {
+        (each["clients"], each["words"]): each["bytes_a_client"] for each in found["rounds"] if each["what"] == "plain"
+    }
+    for each in found["rounds"]:
+        case = f"{each['clients']:8d} {each['words']:8d} {each['dropouts']:9.0%} {each['what']:>8}"
+        if each["seconds"] is None:
+            print(f"{case} no round within {each['more_than_seconds']:g} s {each['load']:19.1f}")
+            continue
+        sent = each["bytes_a_client"]
+        told = f" after {each['rounds']} rounds: no more within the limit" if not each.get("finished", True) else ""
+        print(
+            f"{case} {each['seconds']:8.2f} {sent / 1e3:12.1f} {sent / plain[each['clients'], each['words']]:8.3f} "
+            f"{each['load']:5.1f}{told}"
+        )
+    if found["left_out"]:
+        cases = "; ".join(f"{n} clients with {words} words" for n, words in found["left_out"])
+        print(f"not measured (too many words for this machine): {cases}")
+
+
+def drawn_rounds(found):
+    """Seconds and bytes of a round over clients, without dropouts, one line a length of vectors."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4))
+    colours = {words: f"C{place}" for place, words in enumerate(sorted({each["words"] for each in found["rounds"]}))}
+    for kind, style in zip(KINDS, ("s:", "o-", "^--"), strict=True):
+        for words, colour in colours.items():
+            own = [
+                each
+                for each in found["rounds"]
+                if (each["what"], each["words"], each["dropouts"]) == (kind, words, 0.0) and each["seconds"] is not None
+            ]
+            for axis, values in (
+                (axes[0], [each["seconds"] for each in own]),
+                (axes[1], [each["bytes_a_client"] / 1e3 for each in own]),
+            ):
+                axis.plot([each["clients"] for each in own], values, style, color=colour, markersize=5)
+    for axis, title in zip(axes, ("seconds a round", "kB a client and round"), strict=True):
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("clients")
+        axis.set_title(title)
+    for kind, style in zip(KINDS, ("s:", "o-", "^--"), strict=True):
+        axes[0].plot([], [], style, color="gray", label=kind)
+    for words, colour in colours.items():
+        axes[0].plot([], [], color=colour, label=f"{words:,} words")
+    axes[0].legend(fontsize=8)
+    figure.tight_layout()
+    return figure
+
+
+def print_fits(found):
+    """A line for each fit."""
+    for each in found["fits"]:
+        same = "equals" if each["as_in_one_table"] else "DIFFERS from"
+        print(
+            f"{each['clients']:5d} clients, {each['trees']} trees, {each['rounds']} rounds: {each['seconds']:.0f} s, "
+            f"{each['seconds_in_rounds']:.0f} s of them in rounds; each client sent "
+            f"{each['bytes_up_a_client'] / 1e3:.0f} kB and received {each['bytes_down_a_client'] / 1e3:.0f} kB; the "
+            f"model {same} the one of one table; load {each['load']:.1f}"
+        )
+
+
 def numbers(kind):
     return lambda text: [kind(float(each)) for each in text.split(",") if each]
 
 
+def added(found, before):
+    """Figures of an earlier run beside those of this one, which replaces the same cases."""
+
+    def kept(name, which):
+        own = {which(each) for each in found[name]}
+        return sorted([*(each for each in before[name] if which(each) not in own), *found[name]], key=which)
+
+    rounds = kept("rounds", lambda each: (each["clients"], each["words"], KINDS.index(each["what"]), each["dropouts"]))
+    fits = kept("fits", lambda each: (each["clients"], each["trees"]))
+    measured = {(each["clients"], each["words"]) for each in rounds}
+    left_out = {tuple(each) for each in (*found["left_out"], *before["left_out"])} - measured
+    return {**before, **found, "rounds": rounds, "fits": fits, "left_out": sorted(left_out)}
+
+
 def main():
+    if sys.argv[1:2] == ["peer"]:
+        n, words, repeats = map(int, sys.argv[2:5])
+        secagg_plus(n, words, repeats, Path(sys.argv[5]))
+        return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--clients", type=numbers(int), default=[3, 10, 20, 100])
     parser.add_argument("--words", type=numbers(int), default=[1_000, 10_000, 100_000, 1_000_000])
@@ -260,15 +381,21 @@ def main():
     parser.add_argument("--trees", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--most-words", type=float, default=2e7, help="clients times words of a case that is measured")
+    parser.add_argument("--peer-seconds", type=float, default=900.0, help="for the rounds of SecAgg+; 0: none of it")
     parser.add_argument("--save", type=Path, default=None)
+    parser.add_argument("--add", action="store_true", help="to the figures that are in the file already")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", PrivacyWarning)
     found = {"rounds": [], "fits": [], "cores": os.cpu_count(), "left_out": []}
 
-    def keep():
-        text = json.dumps(found, indent=1)
+    def keep(figure, kind):
+        found[kind].append(figure)
+        print(figure, flush=True)
         if arguments.save is not None:
-            arguments.save.write_text(text + "\n")
+            text = found
+            if arguments.add and arguments.save.exists():
+                text = added(found, json.loads(arguments.save.read_text()))
+            arguments.save.write_text(json.dumps(text, indent=1) + "\n")
 
     for n in arguments.clients:
         for words in arguments.words:
@@ -282,17 +409,15 @@ def main():
                 )
             )  # fmt: skip
             client = app_that_answers(ClientMain(name=uuid.uuid4().hex, owner=summing))
-            figures = simulate(server, client, n).figures
-            figures.append(secagg_plus(n, words, arguments.repeats))
-            for each in figures:
-                found["rounds"].append({**each, "load": os.getloadavg()[0]})
-                print(each, flush=True)
-            keep()
+            for each in simulate(server, client, n).figures:
+                keep(each, "rounds")
+            if arguments.peer_seconds > 0:
+                keep(peer(n, words, arguments.repeats, arguments.peer_seconds), "rounds")
     for n in arguments.fits:
-        found["fits"].append(fit_of(n, arguments.trees))
-        print(found["fits"][-1], flush=True)
-        keep()
+        keep(fit_of(n, arguments.trees), "fits")
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import federation  # noqa: PLW0406
+
+    federation.main()  # what an app has from there, ray's processes import; all else is pickled into each message

@@ -162,6 +162,9 @@ def central(run, survivors):
         def sealed(self, coins, draw):
             return b""
 
+        def require(self, query):
+            pass
+
         def sums(self, question):
             own = [rows[number] for number in survivors[self.asked]]
             self.asked += 1

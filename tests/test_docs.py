@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -214,6 +215,56 @@ def test_deploy_a_federation(tmp_path):
     for number in range(3):
         spent = lw.Ledger.open(tmp_path / f"hospital-{number}" / "patients.ledger.jsonl").spent()
         assert spent.epsilon == pytest.approx(1.0, abs=1e-6)
+
+
+def run_tutorial(page, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    text = (ROOT / "docs" / "tutorials" / f"{page}.md").read_text()
+    names = {}
+    for cell in re.findall(r"```\{code-cell\} python\n(?::tags:[^\n]*\n)?(.*?)```", text, flags=re.DOTALL):
+        exec(compile(cell, f"{page}.md", "exec"), names)
+    return names
+
+
+def test_every_tutorial_is_covered_here():
+    assert {path.stem for path in (ROOT / "docs" / "tutorials").glob("*.md")} == {"first-model", "three-hospitals"}
+
+
+@pytest.mark.slow  # the page's own cells, as they stand
+def test_first_model(tmp_path, monkeypatch, capsys):
+    names = run_tutorial("first-model", tmp_path, monkeypatch)
+    assert names["model"].privacy_.epsilon <= 2.0
+    assert "entry 1" in capsys.readouterr().out  # the line that was changed
+
+
+@pytest.mark.slow  # 11 fits of three owners: 30 to 120 s
+def test_three_hospitals(tmp_path, monkeypatch, capsys):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    names = run_tutorial("three-hospitals", tmp_path, monkeypatch)
+    told = capsys.readouterr().out
+    assert names["model"].privacy_.epsilon == pytest.approx(1.0, abs=1e-6)
+    assert names["report"].verdict == "confirmed"
+    assert [[one.draws for one in each.sessions] for each in names["report"].clients] == [[100]] * 3
+    assert "owner 2: BudgetExceeded" in told
+    assert told.count("hospital A: spent epsilon 1.000 of 3.0") == 2  # the refused fit cost nothing
+    assert all(0.5 < score <= 1.0 for scores in names["scores"].values() for score in scores)
+    for sent, true in zip(names["wire"].sent[0], names["true"][:3], strict=True):
+        assert not set(sent.view(np.int64)) & set(true)
+    assert len(pyplot.get_fignums()) == 2
+    pyplot.close("all")
+
+
+def test_pictures_need_no_network_and_have_texts():
+    pages = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    for path in (ROOT / "docs").rglob("*.svg"):
+        picture = ET.fromstring(path.read_text())
+        space = "{http://www.w3.org/2000/svg}"
+        assert picture.find(f"{space}title").text
+        assert picture.find(f"{space}desc").text
+        assert all(float(each.get("font-size")) >= 13 for each in picture.iter(f"{space}text"))
+        assert "http" not in path.read_text().replace("http://www.w3.org/2000/svg", "")
+        assert f"{{figure}} {path.name}" in pages
 
 
 def test_come_from_spark(tmp_path, monkeypatch):

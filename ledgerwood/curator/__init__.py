@@ -85,6 +85,7 @@ try:
     from ledgerwood.curator.queries.leaf_sums import LeafMoments as LeafMoments
     from ledgerwood.curator.queries.leaf_sums import LeafRatios as LeafRatios
     from ledgerwood.curator.queries.leaf_sums import WholeSums as WholeSums
+    from ledgerwood.curator.queries.named_statistics import NamedStatistic as NamedStatistic
     from ledgerwood.curator.queries.registry import Query as Query
     from ledgerwood.curator.queries.registry import SelectionQuery as SelectionQuery
     from ledgerwood.curator.queries.registry import seal as _seal

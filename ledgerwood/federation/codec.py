@@ -174,7 +174,7 @@ def _extension(each: Any, packed: Any) -> Any:
     if isinstance(each, Adjacency | PrivacyUnit):
         return msgpack.ExtType(_NAME, f"{kind.__name__}.{each.name}".encode())
     if value_kinds().get(kind.__name__) is kind:
-        values = [getattr(each, field.name) for field in dataclasses.fields(each) if field.init]
+        values = [getattr(each, name) for name in _names_of(value_kinds()[kind.__name__])]
         return msgpack.ExtType(_VALUE, packed([kind.__name__, *values]))
     hint = (
         ": its function is code, which clients do not take from a server"
@@ -182,6 +182,12 @@ def _extension(each: Any, packed: Any) -> Any:
         else ""
     )
     raise BadMessage(f"{kind.__name__} does not travel in a federation{hint}")
+
+
+@functools.cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    """The fields of a message's class that travel: those that its constructor takes."""
+    return tuple(each.name for each in dataclasses.fields(kind) if each.init)
 
 
 def unpack(packed: bytes, known: ReadValues | None = None) -> Any:
@@ -230,10 +236,10 @@ def _read(code: int, data: bytes, known: ReadValues | None) -> Any:
             kind_of = value_kinds().get(name)
             if kind_of is None:
                 raise BadMessage(f"{name!r} does not travel in a federation")
-            fields = [field for field in dataclasses.fields(kind_of) if field.init]
-            if len(fields) != len(values):
-                raise BadMessage(f"{name} has {len(fields)} fields, and the message {len(values)}")
-            return kind_of(**{field.name: value for field, value in zip(fields, values, strict=True)})
+            names = _names_of(kind_of)
+            if len(names) != len(values):
+                raise BadMessage(f"{name} has {len(names)} fields, and the message {len(values)}")
+            return kind_of(**dict(zip(names, values, strict=True)))
         case 3:
             return from_json(json.loads(data))
         case 4:

@@ -5,7 +5,7 @@ All of it is public, or sealed, or masked: docs/explanation/federation.md#federa
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, final, get_args
 
 import numpy as np
@@ -69,6 +69,8 @@ class FederationTerms:
         least: a round with fewer survivors than this is not unmasked.
         sums: of secure aggregation.
         server: the server's name, as the clients' ledgers have it.
+
+    `digest` is the SHA-256 of the terms as they travel, 32 bytes: each question of the session is bound to it.
     """
 
     session: bytes
@@ -80,13 +82,17 @@ class FederationTerms:
     least: int
     sums: SumTerms
     server: str
+    digest: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        from ledgerwood.federation.codec import pack
+
         if self.noise not in get_args(NoiseBy):
             raise _validate.fail("noise", self.noise, "'server' or 'clients'", "name")
         for name, unit in (("rows_per_client", "rows"), ("honest", "owners"), ("least", "owners")):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise _validate.fail(name, getattr(self, name), "a whole number >= 1", unit)
+        object.__setattr__(self, "digest", hashlib.sha256(b"ledgerwood federation 1|" + pack(self)).digest())
 
     @property
     def assumption(self) -> str:
@@ -109,13 +115,6 @@ class FederationTerms:
             f"against {self.least - self.honest} owners that pool what they know: of at least {self.least} owners in "
             f"each round {self.honest} have to be honest"
         )
-
-    @property
-    def digest(self) -> bytes:
-        """SHA-256 of the terms as they travel, 32 bytes."""
-        from ledgerwood.federation.codec import pack
-
-        return hashlib.sha256(b"ledgerwood federation 1|" + pack(self)).digest()
 
 
 @final

@@ -26,6 +26,7 @@ from ledgerwood.curator.places.federated_rows import OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
 from ledgerwood.curator.places.row_accounts import ChargedUpload, RowAccountsFile, RowCharges
+from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation
 from ledgerwood.federation.account import ClientAccount, SessionTerms
@@ -215,6 +216,8 @@ class Owner:
         if not own.known.learn(request.known, request.news):
             return NotTold(known=len(own.known))
         query, mechanism = unpack(request.packed, own.known)
+        if isinstance(query, NamedStatistic):
+            query = self._policy.trusted(query)
         question = OwnersQuestion(query=query, mechanism=mechanism, is_choice=request.is_choice, draw=request.draw)
         _require_planned(own.terms.fit.event, request.draw.event)
         own.rows.require(question)

@@ -9,7 +9,7 @@ import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -19,6 +19,7 @@ from typing import Any, Protocol, final
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.curator.places.federated_rows import NoiseBy
+from ledgerwood.curator.queries.declared import DeclaredStatistic
 from ledgerwood.errors import FederationRefused, OwnersLost
 from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.owner import Owner, OwnRows, identity_at
@@ -118,6 +119,7 @@ def owner_of(
     colluding: float = 0.0,
     allow_seed: bool = False,
     registry: ClientRegistry | None = None,
+    statistics: Sequence[DeclaredStatistic] = (),
 ) -> Owner:
     """An owner of rows, for `serve_owner`.
 
@@ -133,11 +135,15 @@ def owner_of(
         colluding: fraction of the owners that may pool what they know of their noise; see `OwnerPolicy`.
         allow_seed: whether seeded fits are answered, which protect nobody: for tests.
         registry: the public keys of all owners, for active sessions; see `OwnerPolicy`.
+        statistics: from outside, whose functions this owner runs on its rows; see `OwnerPolicy`.
 
     Raises:
         InvalidParameter: a value of another type, or out of its bound.
     """
-    policy = OwnerPolicy(schema=schema, noise=noise, colluding=colluding, allow_seed=allow_seed, registry=registry)
+    policy = OwnerPolicy(
+        schema=schema, noise=noise, colluding=colluding, allow_seed=allow_seed, registry=registry,
+        statistics=_validate.items("statistics", statistics, "statistics"),
+    )  # fmt: skip
     return owner_with(policy, rows, ClientAccount(ledger, dataset=dataset, budget=budget, unit=unit), key)
 
 

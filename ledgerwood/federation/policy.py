@@ -8,6 +8,8 @@ from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events.shares import require_shared_noise
 from ledgerwood.curator.places.federated_plans import require_plain, require_whole
 from ledgerwood.curator.places.federated_rows import NoiseBy
+from ledgerwood.curator.queries.declared import DeclaredStatistic
+from ledgerwood.curator.queries.named_statistics import NamedStatistic, trusted
 from ledgerwood.errors import FederationRefused
 from ledgerwood.federation.messages import FederationTerms, Hello
 from ledgerwood.federation.options import Tolerance, pooling
@@ -30,6 +32,8 @@ class OwnerPolicy:
         allow_seed: whether runs with a seed are answered, which protect nobody.
         registry: the public keys of all owners, known from elsewhere than the server: the owner takes part in active
             sessions only, in which a server cannot invent owners. None: in semi-honest ones only.
+        statistics: from outside, whose functions this owner runs on its rows. A server that asks for another one, or
+            declares one of them differently, is refused; it tells only the constants.
 
     Raises:
         InvalidParameter: a value of another type, or out of its bound.
@@ -40,6 +44,7 @@ class OwnerPolicy:
     colluding: float = 0.0
     allow_seed: bool = False
     registry: ClientRegistry | None = None
+    statistics: tuple[DeclaredStatistic, ...] = ()
 
     def __post_init__(self) -> None:
         for name, kind in (("schema", Schema), ("registry", ClientRegistry)):
@@ -49,6 +54,13 @@ class OwnerPolicy:
             raise _validate.fail("noise", self.noise, "'server', 'clients' or None", "name")
         object.__setattr__(self, "colluding", Tolerance(colluding=self.colluding).colluding)
         _validate.flag("allow_seed", self.allow_seed)
+        statistics = _validate.items("statistics", self.statistics, "statistics")
+        if not all(isinstance(each, DeclaredStatistic) for each in statistics):
+            raise _validate.fail("statistics", statistics, "each a DeclaredStatistic", "statistics")
+        names = [each.name for each in statistics]
+        if len(set(names)) < len(names):
+            raise _validate.fail("statistics", names, "of different names, by which servers ask for them", "names")
+        object.__setattr__(self, "statistics", statistics)
 
     def require(self, request: Hello) -> None:
         """Refuse terms that this owner does not accept.
@@ -78,10 +90,20 @@ class OwnerPolicy:
             raise FederationRefused(f"owner {request.number} is none of the {terms.sums.n_clients} owners")
         self._require_enough(terms)
         require_plain(terms.fit.event)
+        for named in terms.fit.statistics:
+            self.trusted(named)
         if terms.noise == "clients":
             require_shared_noise(terms.fit.event)
         if terms.unit is not PrivacyUnit.ROW:
             require_whole(terms.fit.event)
+
+    def trusted(self, named: NamedStatistic) -> DeclaredStatistic:
+        """The statistic of this owner's list that a server names, with the server's constants.
+
+        Raises:
+            RoundViolation: it is not on the list as the server declares it.
+        """
+        return trusted(named, self.statistics, "this owner's list (statistics=)")
 
     def _require_enough(self, terms: FederationTerms) -> None:
         """Refuse rounds of too few owners, and too few that carry the noise.

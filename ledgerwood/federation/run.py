@@ -17,14 +17,17 @@ from typing import Any, Literal, TypeVar, get_args
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
+from ledgerwood.curator import column_count
 from ledgerwood.curator.places.federated_rows import NoiseBy
+from ledgerwood.curator.queries.declared import DeclaredStatistic
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owner import Owner, OwnRows, identity_at
 from ledgerwood.federation.policy import OwnerPolicy
-from ledgerwood.federation.training import train
+from ledgerwood.federation.training import require_trainer, train
 from ledgerwood.federation.transport import LocalTransport
+from ledgerwood.schema import Schema
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 
 E = TypeVar("E", bound=AbstractTrainer)
@@ -49,7 +52,8 @@ def federate(
     Under one seed the model is the one that `fit` makes of all rows together, bit for bit (noise="server").
 
     Args:
-        estimator: any trainer of the library with a declared schema whose statistics are sums over rows.
+        estimator: any trainer with a declared schema whose statistics are sums over rows. The clients trust the
+            functions of its `declared_statistics`.
         clients: for each at least (X, y), or (X, y, sample_weight); two clients or more.
         noise: "server": the server sees the exact sums over all clients, and adds the noise. "clients": each client
             adds its share of the noise, so that the server sees noisy sums only; the estimator's noise has to be
@@ -81,7 +85,8 @@ def federate(
     options = FederationOptions(
         noise=noise, unit=unit, rows_per_client=rows_per_client, colluding=colluding, dropouts=dropouts
     )
-    policy = OwnerPolicy(allow_seed=estimator.random_state is not None)
+    require_trainer(estimator)
+    policy = OwnerPolicy(allow_seed=estimator.random_state is not None, statistics=_statistics(estimator, own))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ledgerwood-federation-")))
         accounts = [
@@ -110,6 +115,13 @@ def federate(
 
 def _itself(rows: OwnRows) -> OwnRows:
     return rows
+
+
+def _statistics(estimator: AbstractTrainer, clients: Sequence[OwnRows]) -> tuple[DeclaredStatistic, ...]:
+    """The estimator's, which the owners of a simulation trust."""
+    if not isinstance(estimator.schema, Schema) or not clients:
+        return ()
+    return estimator.declared_statistics(estimator.schema.resolved(column_count(clients[0].X, estimator.schema)))
 
 
 def _own(number: int, given: object) -> OwnRows:

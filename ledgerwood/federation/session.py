@@ -24,6 +24,8 @@ from ledgerwood.curator.places.federated_rows import (
     OwnersQuestion,
     empty_rows,
 )
+from ledgerwood.curator.queries.declared import DeclaredStatistic
+from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import (
     FederationRefused,
@@ -62,6 +64,8 @@ MOST_ATTEMPTS = 8
 """Attempts at one question before the fit ends."""
 _PATIENCE = 3
 """Rounds in a row without an answer after which an owner is not asked any more; and times that it is asked to begin."""
+_PAUSE = 4.0
+"""Seconds, at least, from the first time that an owner is asked to begin to the second; twice as many to the third."""
 _SPENT = (
     "What the ledgers granted to this fit stays spent, and no model was released; nothing was released that the "
     "server's ledger does not have"
@@ -214,16 +218,20 @@ class FederationSession(AbstractOwners):
         yield
 
     def _from_all(self, requests: Mapping[int, bytes], kind: Any, what: str) -> tuple[Any, ...]:
-        """The replies of all owners; who is silent is asked again, since its process may be starting.
+        """The replies of all owners; who is silent is asked again a little later, since its process may be starting.
 
         Raises:
             FederationRefused: it names the owners that gave none, with their reasons.
         """
-        found = self._replies(requests, kind, what)
-        for _ in range(_PATIENCE - 1):
-            silent = [number for number in requests if self._owners[number] in self._exchanges.silent]
+        found: dict[int, Any] = {}
+        silent, began = list(requests), 0.0
+        for again in range(_PATIENCE):
+            if again and silent:
+                time.sleep(max(began + again * _PAUSE - time.monotonic(), 0.0))
             if silent:
+                began = time.monotonic()
                 found |= self._replies({number: requests[number] for number in silent}, kind, what)
+                silent = [number for number in silent if self._owners[number] in self._exchanges.silent]
         missing = [number for number in requests if number not in found]
         if missing:
             shown = "; ".join(f"owner {number}: {self._reason(number)}" for number in missing[:5])
@@ -284,11 +292,20 @@ class FederationSession(AbstractOwners):
 
     # ---------------------------------------------------------------------------------------------------------- rounds
 
+    def require(self, query: object) -> None:
+        """See `AbstractOwners`."""
+        if isinstance(query, DeclaredStatistic):
+            NamedStatistic.of(query).require_among(
+                self.terms.fit.statistics, "the list that owners have agreed to (the trainer's declared_statistics)"
+            )
+
     def sums(self, question: OwnersQuestion) -> Integers:
         """See `AbstractOwners`."""
         terms, began = self.terms, time.perf_counter()
         known = len(self._repeated.packed)
-        packed = pack((question.query, question.mechanism), self._repeated)
+        asked_for = question.query
+        named = NamedStatistic.of(asked_for) if isinstance(asked_for, DeclaredStatistic) else asked_for
+        packed = pack((named, question.mechanism), self._repeated)
         asked = _Question(question=question, packed=packed, known=known)
         self._asked += 1  # a round that was lost has used its number up
         number, up, down = self._asked, self._exchanges.bytes_up, self._exchanges.bytes_down

@@ -23,11 +23,20 @@ def train(
         options: what the server fixes; None takes the defaults.
         ledger: of the server, that pays for the fit; None: one of the fit's own.
     """
-    if not isinstance(estimator, AbstractTrainer):
-        raise InvalidParameter(f"estimator must be a trainer of ledgerwood, not {type(estimator).__name__}")
+    require_trainer(estimator)
     if isinstance(ledger, Grant):
         raise InvalidParameter("a federation's grant bears the name of its session: give the ledger, not a grant of it")
     session = FederationSession(transport, options if options is not None else FederationOptions())
     estimator.fit(session, None, ledger=ledger)
     estimator.federation_ = session.record
     return estimator
+
+
+def require_trainer(estimator: object) -> None:
+    """Refuse what is not a trainer.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if not isinstance(estimator, AbstractTrainer):
+        raise InvalidParameter(f"estimator must be a trainer of ledgerwood, not {type(estimator).__name__}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -168,7 +169,9 @@ def test_too_few_owners_end_the_fit_and_open_nothing(owners):
     assert not hasattr(estimator, "ensemble_")
 
 
-def test_an_owner_that_is_silent_at_the_beginning_is_asked_again(owners):
+def test_an_owner_that_is_silent_at_the_beginning_is_asked_again(owners, monkeypatch):
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
     X, y = rows(120)
     lost = {("columns", 1), ("hello", 2), ("hello", 5)}
     seen = {"columns": 0, "hello": 0}
@@ -183,8 +186,10 @@ def test_an_owner_that_is_silent_at_the_beginning_is_asked_again(owners):
     found = train(seeded(ESTIMATORS["S-GBDT"]), wire)
     assert same(found, seeded(ESTIMATORS["S-GBDT"]).fit(X, y), X)
     never = Wire(owners(parts(X, y, (40, 40, 40))), lambda number, what, count: "there" if number == 2 else None)
+    del waits[:]
     with pytest.raises(FederationRefused, match="1 of 3 owners do not take part. owner 2: no answer in time"):
         train(SGBDTClassifier(**COMMON, **SMALL), never)
+    assert [math.ceil(each / 4) for each in waits] == [1, 2]  # up to 4 s, and up to 8: its process may be starting
 
 
 def test_an_owners_process_that_restarts_goes_on(owners):

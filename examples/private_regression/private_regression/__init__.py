@@ -177,6 +177,11 @@ class AbstractRegression(AbstractTrainer):
     def _public_rows(self) -> int | None:
         return self.expected_rows
 
+    def declared_statistics(self, schema: lw.Schema) -> tuple[DeclaredStatistic, ...]:
+        """What a federation's owners have to know: the number of rows, and gradients of this many coefficients."""
+        plan = self._uncalibrated_plan(schema)
+        return statistic(plan, schema, None), statistic(plan, schema, np.zeros(width(schema.features)))
+
     def _train(
         self, plan: RegressionPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Any
     ) -> Coefficients:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator.grid import Loss
+from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Evaluation, Integers, name_of
 from ledgerwood.curator.rounds import parts_of
 from ledgerwood.curator.tables.trees import TreeTable, table_shape
@@ -84,6 +85,7 @@ class FitTerms:
         loss, bins: as in `Table.from_data`.
         seeded: whether the fit has a seed: it protects nobody, and its owners toss the same coins as one table would.
         stream: whether rows come in several calls, with keys that name their units.
+        statistics: from outside, that the trainer may ask for: owners have their functions, or do not take part.
     """
 
     trainer: str
@@ -94,6 +96,7 @@ class FitTerms:
     bins: int
     seeded: bool
     stream: bool = False
+    statistics: tuple[NamedStatistic, ...] = ()
 
 
 class AbstractOwners(abc.ABC):
@@ -146,6 +149,14 @@ class AbstractOwners(abc.ABC):
     @abc.abstractmethod
     def begin(self) -> None:
         """A draw was made, and paid for by the curator's ledger: the owners' ledgers pay for the plan once, too."""
+
+    @abc.abstractmethod
+    def require(self, query: object) -> None:
+        """Refuse a query that owners cannot be asked, before a draw is used up.
+
+        Raises:
+            RoundViolation: a statistic from outside that the session's terms do not name.
+        """
 
     @abc.abstractmethod
     def sums(self, question: OwnersQuestion) -> Integers:
@@ -310,6 +321,7 @@ class FederatedTable(TreeTable):
     def _require(self, evaluation: Evaluation[TreeShape, TreeRows], query: object) -> None:
         super()._require(evaluation, query)
         evaluation.require_sums(query)
+        self._owners.require(query)
 
     def _evaluated(
         self, evaluation: Evaluation[TreeShape, TreeRows], query: object, sampled: Any, budgets: RowBudgets

@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.curator.places.federated_rows import NoiseBy
+from ledgerwood.curator.queries.declared import DeclaredStatistic
 from ledgerwood.errors import FederationRefused
 from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.flower.client import ClientMain, app_that_answers, bytes_in
@@ -48,6 +49,7 @@ def client_app(
     colluding: float = 0.0,
     allow_seed: bool = False,
     registry: ClientRegistry | None = None,
+    statistics: Sequence[DeclaredStatistic] = (),
 ) -> "ClientApp":
     """The Flower app of an owner of rows: it answers the requests of the server's app.
 
@@ -70,6 +72,7 @@ def client_app(
         colluding: fraction of the owners that may pool what they know of their noise; see `OwnerPolicy`.
         allow_seed: whether seeded fits are answered, which protect nobody: for tests.
         registry: the public keys of all owners, for active sessions; see `OwnerPolicy`.
+        statistics: from outside, whose functions this owner runs on its rows; see `OwnerPolicy`.
 
     Returns:
         The app, for `flwr run` and `simulate`.
@@ -79,7 +82,10 @@ def client_app(
         InvalidParameter: no ledger is given, or a value out of its bound.
     """
     require_flower("client_app")
-    policy = OwnerPolicy(schema=schema, noise=noise, colluding=colluding, allow_seed=allow_seed, registry=registry)
+    policy = OwnerPolicy(
+        schema=schema, noise=noise, colluding=colluding, allow_seed=allow_seed, registry=registry,
+        statistics=_validate.items("statistics", statistics, "statistics"),
+    )  # fmt: skip
     if isinstance(rows, OwnerSocket):
         if (ledger, key, dataset, budget, unit, policy) != (None, None, None, None, None, OwnerPolicy()):
             raise FederationRefused(

@@ -19,9 +19,9 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event
 from ledgerwood.accounting.pricing import price
-from ledgerwood.curator import Loss
+from ledgerwood.curator import Loss, Schema
 from ledgerwood.ensemble import FeatureCells
-from ledgerwood.errors import CalibrationFailed, InvalidParameter, UnsupportedEvent
+from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Trees, positive, require_bounds, share
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
@@ -393,3 +393,34 @@ def require_zero_start(classes: int, initial_score: str) -> None:
             f"initial_score={initial_score!r} is for a number or two classes, and the schema declares {classes} "
             "classes: set initial_score='zero' (unit: name)"
         )
+
+
+def require_plan(plan: object) -> None:
+    """Refuse a plan that lacks what `fit` asks of it, before anything is paid."""
+    for name, what in (
+        ("loss", "'squared' or 'logistic': how labels are read ('logistic' is for classes only)"),
+        ("max_bins", "even steps of a numeric feature's range, by which rows are read"),
+        ("purchase", "the estimation of the schema, or None"),
+        ("needs_one_part", "the name of a query that is no sum over rows, or '' where there is none"),
+        ("needs_one_process", "the name of a query of ratios, or '' where there is none"),
+    ):
+        if getattr(plan, name, plan) is plan:
+            raise InvalidParameter(f"{type(plan).__name__} has no {name}: give it a field {name}, {what}")
+
+
+def require_payable(plan: Plan, event: Event, budget: Budget, schema: Schema | None) -> None:
+    """Refuse a plan that does not go with the estimator's parameters, before anything is paid.
+
+    Raises:
+        AdjacencyMismatch: it is under another relation.
+        SchemaError: it estimates a schema that was declared, or estimates none where none was.
+    """
+    if event.adjacency is not budget.adjacency:
+        raise AdjacencyMismatch(
+            f"adjacency={budget.adjacency.value!r}, and the plan that {type(plan).__name__} makes of it is under "
+            f"{event.adjacency.value!r}"
+        )
+    if schema is None and plan.purchase is None:
+        raise SchemaError("schema=None: this trainer cannot estimate a schema; declare it, schema=Schema(...)")
+    if schema is not None and plan.purchase is not None:
+        raise SchemaError("the plan pays for the estimate of a schema, and a schema was declared")

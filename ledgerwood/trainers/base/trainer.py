@@ -16,14 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ledgerwood import _validate, cautions
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
-from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.curator import (
     AbstractOwners,
     Aggregator,
     CountedColumns,
     Curator,
+    DeclaredStatistic,
     FitTerms,
+    NamedStatistic,
     PlanPurse,
     Schema,
     Scratch,
@@ -43,12 +44,12 @@ from ledgerwood.curator import (
     require_labels,
     schema_for,
 )
-from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, SchemaError
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
 from ledgerwood.sparse_cells import AnyCells
 from ledgerwood.threads import threads
 from ledgerwood.trainers.base.bounds import require_verbose
-from ledgerwood.trainers.base.plan import CalibratedPlan, Plan
+from ledgerwood.trainers.base.plan import CalibratedPlan, Plan, require_payable, require_plan
 from ledgerwood.trainers.base.privacy import (
     ON_CLUSTER,
     ON_DISK,
@@ -108,7 +109,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         try:
             self._check_parameters()
             made = self._uncalibrated_plan(schema)
-            _require_plan(made)
+            require_plan(made)
             plan = made
             return plan.calibrated(self.budget)
         except (CalibrationFailed, InvalidParameter) as error:
@@ -256,20 +257,23 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         who = f"{type(self).__name__}.fit"
         given.require_sums(plan.needs_one_part, who, needs_one_process=plan.needs_one_process)
         own, event = ledger is None, plan.event
-        _require_payable(plan, event, budget, declared)
+        require_payable(plan, event, budget, declared)
         terms = None
         if isinstance(described, Schema):
+            at_owners = given.owners is not None
+            statistics = self.declared_statistics(described) if at_owners else ()
             if given.in_files or not given.in_one_process:
-                self._require_sums_asked(plan, described, who, travels=given.owners is not None)
+                self._require_sums_asked(plan, described, who, travels=at_owners, statistics=statistics)
             terms = FitTerms(
                 trainer=type(self).__name__, event=event, delta=budget.delta, schema=described, loss=plan.loss,
                 bins=plan.max_bins, seeded=source.kind == "test",
+                statistics=tuple(map(NamedStatistic.of, statistics)),
             )  # fmt: skip
         with given.place(private=source.kind != "test", n_jobs=self.n_jobs, terms=terms) as place:
             rows: TreeTable | UndeclaredTable | CountedColumns
             if declared is None:
                 assert isinstance(described, TypedColumns)  # above
-                assert plan.purchase is not None  # `_require_payable`
+                assert plan.purchase is not None  # `require_payable`
                 classes = plan.purchase.most_classes
                 rows = given.undeclared(described, plan.purchase.queries, place, most_classes=classes)
             else:
@@ -301,9 +305,22 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         cautions.emit(told)
         return self
 
-    def _require_sums_asked(self, plan: Any, schema: Schema, who: str, *, travels: bool) -> None:
+    def declared_statistics(self, schema: Schema) -> tuple[DeclaredStatistic, ...]:
+        """Returns the statistics from outside that the loop may ask for, of different names; none by default.
+
+        Owners of a federation are given them (`client_app(..., statistics=...)`), and run no other function on their
+        rows. Constants are told by the server; here they only show names, types and shapes.
+
+        Args:
+            schema: resolved.
+        """
+        return ()
+
+    def _require_sums_asked(
+        self, plan: Any, schema: Schema, who: str, *, travels: bool, statistics: tuple[DeclaredStatistic, ...] = ()
+    ) -> None:
         """Refuse a loop from outside that asks for more than sums over rows; see `require_sums_asked`."""
-        require_sums_asked(self, plan, schema, who, travels=travels)
+        require_sums_asked(self, plan, schema, who, travels=travels, statistics=statistics)
 
     def _pay(
         self,
@@ -452,37 +469,6 @@ def _require_class(kind: type[AbstractTrainer]) -> None:
                     f"{home.__name__}.{name} is annotated, and is no parameter: put "
                     f"@dataclass(eq=False, repr=False, kw_only=True) above class {home.__name__}"
                 )
-
-
-def _require_plan(plan: object) -> None:
-    """Refuse a plan that lacks what `fit` asks of it, before anything is paid."""
-    for name, what in (
-        ("loss", "'squared' or 'logistic': how labels are read ('logistic' is for classes only)"),
-        ("max_bins", "even steps of a numeric feature's range, by which rows are read"),
-        ("purchase", "the estimation of the schema, or None"),
-        ("needs_one_part", "the name of a query that is no sum over rows, or '' where there is none"),
-        ("needs_one_process", "the name of a query of ratios, or '' where there is none"),
-    ):
-        if getattr(plan, name, plan) is plan:
-            raise InvalidParameter(f"{type(plan).__name__} has no {name}: give it a field {name}, {what}")
-
-
-def _require_payable(plan: Plan, event: Event, budget: Budget, schema: Schema | None) -> None:
-    """Refuse a plan that does not go with the estimator's parameters, before anything is paid.
-
-    Raises:
-        AdjacencyMismatch: it is under another relation.
-        SchemaError: it estimates a schema that was declared, or estimates none where none was.
-    """
-    if event.adjacency is not budget.adjacency:
-        raise AdjacencyMismatch(
-            f"adjacency={budget.adjacency.value!r}, and the plan that {type(plan).__name__} makes of it is under "
-            f"{event.adjacency.value!r}"
-        )
-    if schema is None and plan.purchase is None:
-        raise SchemaError("schema=None: this trainer cannot estimate a schema; declare it, schema=Schema(...)")
-    if schema is not None and plan.purchase is not None:
-        raise SchemaError("the plan pays for the estimate of a schema, and a schema was declared")
 
 
 def _with_schema(

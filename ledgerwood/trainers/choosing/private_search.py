@@ -25,7 +25,17 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.events import Composed, Event, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger
-from ledgerwood.curator import Aggregator, Curator, Loss, PredictionFit, Schema, Table, TypedColumns, require_within
+from ledgerwood.curator import (
+    Aggregator,
+    Curator,
+    DeclaredStatistic,
+    Loss,
+    PredictionFit,
+    Schema,
+    Table,
+    TypedColumns,
+    require_within,
+)
 from ledgerwood.curator.queries.scores import fit_width
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
@@ -338,10 +348,13 @@ class PrivateSearch(AbstractTreeEstimator):
 
         return run
 
-    def _require_sums_asked(self, plan: Any, schema: Schema, who: str, *, travels: bool) -> None:
+    def _require_sums_asked(
+        self, plan: Any, schema: Schema, who: str, *, travels: bool, statistics: tuple[DeclaredStatistic, ...] = ()
+    ) -> None:
         for index, candidate in enumerate(plan.plans):
             model = self._model(index, epsilon=self.epsilon, delta=self.delta)
-            require_sums_asked(model, candidate, schema, f"{who}: candidates[{index}]", travels=travels)
+            asks = f"{who}: candidates[{index}]"
+            require_sums_asked(model, candidate, schema, asks, travels=travels, statistics=statistics)
 
     def _pay(
         self,
