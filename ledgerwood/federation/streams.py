@@ -120,7 +120,7 @@ class FederatedStream:
             owners.append(Owner(_Present(self._rows, number), account=account, identity=identity, policy=policy))
         self._calls = OwnersPartialFit(estimator, LocalTransport(owners), options, ledger=ledger)
 
-    def partial_fit(self, clients: Sequence[tuple[Any, Any, Any]]) -> AbstractStreamEstimator:
+    def partial_fit(self, clients: Sequence[tuple[Any, ...]]) -> AbstractStreamEstimator:
         """Learn from the rows of one call.
 
         Args:
