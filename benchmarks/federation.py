@@ -311,6 +311,7 @@ def drawn_rounds(found):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4))
+    numbers_of_clients = sorted({each["clients"] for each in found["rounds"]})
     colours = {words: f"C{place}" for place, words in enumerate(sorted({each["words"] for each in found["rounds"]}))}
     for kind, style in zip(KINDS, ("s:", "o-", "^--"), strict=True):
         for words, colour in colours.items():
@@ -327,6 +328,8 @@ def drawn_rounds(found):
     for axis, title in zip(axes, ("seconds a round", "kB a client and round"), strict=True):
         axis.set_xscale("log")
         axis.set_yscale("log")
+        axis.set_xticks(numbers_of_clients, [f"{n:,}" for n in numbers_of_clients])
+        axis.minorticks_off()
         axis.set_xlabel("clients")
         axis.set_title(title)
     for kind, style in zip(KINDS, ("s:", "o-", "^--"), strict=True):
